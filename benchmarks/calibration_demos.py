@@ -34,8 +34,9 @@ from veridyn.machines.humanoid_walk import Performed, performed
 from veridyn.mechanics.measurement import exact_readings
 from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.system import system_of
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.observe.observe import observe_with
 from veridyn.signals.trajectory import FourierTrajectory
 from veridyn.studies.identification import identification
@@ -150,7 +151,7 @@ def fourbar(rng: np.random.Generator) -> Outcome:
     log = FourbarRun(moved, moved, exact_readings(true, moved)).log(rng)
     seen = observe_with(fourbar_settings()["ekf"], system_of(wrong_fourbar()), log)
     at = rng.integers(SKIP, SAMPLES, OBSERVED)
-    column = true.mechanism.index("phi")
+    column = mechanism_of(true).index("phi")
     errors, sigma, names = [], [], []
     for name, actual in (("phi", moved.q[:, column]), ("phi'", moved.qd[:, column])):
         k = 0 if name == "phi" else 1

@@ -12,9 +12,9 @@ from veridyn.machines.arm import arm, perturb_inertias
 from veridyn.machines.fourbar import fourbar
 from veridyn.machines.hexapod import FRICTION, TRUTH
 from veridyn.machines.humanoid import cad
-from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import uniform_bar
-from veridyn.model.tree import Tree
+from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.point_parts import uniform_bar
 from veridyn.simulate.vehicle.description import Vehicle
 from veridyn.simulate.vehicle.suspension import Suspension
 from veridyn.spatial.inertia import broken_law

@@ -37,8 +37,8 @@ from benchmarks.subjects import car, motion
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.made_motions import MadeMotions
 from veridyn.identify.observation import observation
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 SAMPLES, SHARED_SAMPLES, PIECE, ROUNDS = 10_000_000, 1_000_000, 50_000, 5
 GOAL_RATE, GOAL_DIFFERENCE = 0.9, 1e-12

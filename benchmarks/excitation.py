@@ -18,7 +18,7 @@ from veridyn.identify.excitation.setup import problem_of
 from veridyn.identify.excitation.shape import Fourier
 from veridyn.identify.excitation.start import drawn
 from veridyn.identify.interior import Barrier, minimise
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.signals.trajectory import JointLimits
 
 Array = NDArray[np.float64]

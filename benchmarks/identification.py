@@ -15,8 +15,8 @@ from benchmarks.subjects import PinModel, car, motion
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.observation import observation
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 SAMPLES = 1_000_000
 FITS = 4_000  # samples whose whole observation matrix is stored for the comparison

@@ -22,8 +22,8 @@ from benchmarks.subjects import PinModel
 from strangers.random_trees import random_inertia
 from veridyn.identify.estimators.least_squares import Solution, solve
 from veridyn.identify.observation import observation
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 JOINTS = [f"q{k}" for k in range(1, 8)]
 TABLE = ((0, 0, 0.333), (-1, 0, 0), (1, 0, 0.316), (1, 0.0825, 0), (-1, -0.0825, 0.384), (1, 0, 0), (1, 0.088, 0))

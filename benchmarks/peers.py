@@ -37,8 +37,8 @@ from benchmarks.subjects import PinModel
 from strangers.random_trees import random_inertia
 from veridyn.identify.gains import gain_names
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import INERTIAL, broken_law
 from veridyn.studies.config.study import Loaded, load_study
 from veridyn.studies.run.identify import run_identify

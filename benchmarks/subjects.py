@@ -14,9 +14,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from strangers.cars import car_20, car_38
 from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_inertia
-from veridyn.model.joint import Body
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.transforms import MDH
 
 __all__ = ["PinModel", "arm", "car", "motion"]

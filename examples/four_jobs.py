@@ -14,6 +14,7 @@ from veridyn.files.shipped import shipped
 from veridyn.identify.sampling import Sampling
 from veridyn.machines.arm import exciting, other, sampling, tracking
 from veridyn.mechanics.integrate import BaseState, Inputs, Method
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 from veridyn.simulate.imperfection import Imperfection
@@ -43,7 +44,7 @@ class Job:
 
 def perturbed(machine: vd.Machine, rng: np.random.Generator, share: float = 0.2) -> vd.Machine:
     """The same machine with estimated parameters wrong by up to `share`: each body by a factor of its own, each element too."""
-    p, tree = machine.parameters, machine.tree
+    p, tree = machine.parameters, tree_of(machine)
     bodies = 1.0 + share * rng.uniform(-1.0, 1.0, len(tree.bodies))
     elements = 1.0 + share * rng.uniform(-1.0, 1.0, len(tree.elements))
     factors = np.array([bodies[j] if j >= 0 else elements[k] for j, k in tree.columns])
@@ -59,7 +60,7 @@ def arm() -> Job:
     """Six joints with encoders; torque sensors to identify from, motor torques as inputs of the observer."""
     machine = vd.load_model(shipped("veridyn:arm.yaml"))
     machine = replace(machine, sensors=encoders(2e-5, *machine.coordinates))
-    tree, rng = machine.tree, np.random.default_rng(1)
+    tree, rng = tree_of(machine), np.random.default_rng(1)
     noise = (0.2, 0.3, 0.12, 0.05, 0.06, 0.05)  # N*m
     second = replace(tracking(other(rng), tree, 1.5), rate=1000.0, method=replace(PRECISE, rtol=1e-9, atol=1e-10))
     return Job(
@@ -86,7 +87,7 @@ def linkage() -> Job:
 
     def turning(seed: int, seconds: float, rate: float) -> Manoeuvre:
         path = FourierTrajectory.random(np.random.default_rng(seed), limits, harmonics=5, frequency=0.5, start=0.5)
-        return vd.Tracking(path, seconds, rate, [60.0], [4.0], machine.tree, PRECISE)
+        return vd.Tracking(path, seconds, rate, [60.0], [4.0], tree_of(machine), PRECISE)
 
     return Job(
         machine=machine,

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 import veridyn as vd
 from veridyn.mechanics.integrate import Trajectory
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.simulate.readings import configurations
 from veridyn.simulate.simulator import record
 
@@ -51,7 +52,7 @@ def journey(job: Job, rng: np.random.Generator) -> Result:
 
 def compared(job: Job, fit: vd.Fit, states: vd.observers.Observation, truth: Trajectory) -> Result:
     """The errors, which only a simulation can tell."""
-    tree = job.machine.tree
+    tree = tree_of(job.machine)
     q, qd, _ = configurations(tree, truth)
     at = np.searchsorted(truth.motion.t, states.t - 1e-9)
     names = (*(("x", "y", "z", "e0", "e1", "e2", "e3") if tree.base == "free" else ()), *tree.coordinates)

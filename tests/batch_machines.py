@@ -10,8 +10,8 @@ import numpy as np
 from strangers.cars import car_20
 from strangers.random_trees import random_inertia, random_motion, random_tree
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 
 @cache

@@ -18,8 +18,8 @@ from veridyn.mechanics.formula import formula
 from veridyn.mechanics.newton_euler import State, outward
 from veridyn.mechanics.samples import minus_gravity
 from veridyn.mechanics.symbols import Request
-from veridyn.model.tree import Tree
-from veridyn.model.virtual_base import on_six_joints
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.virtual_base import on_six_joints
 from veridyn.symbolic.count import Count, count
 from veridyn.symbolic.expression import Graph, Number
 

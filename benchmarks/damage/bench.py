@@ -17,7 +17,7 @@ from benchmarks.damage.kinds import Table
 from studies.bench_robot import table as text_of
 from veridyn.identify.diagnosis.fit_check import Diagnose
 from veridyn.identify.sampling import Sampling
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.progress import silent
 from veridyn.studies.config.identify import IdentifyFile
 from veridyn.studies.config.study import Loaded, load_study

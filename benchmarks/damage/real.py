@@ -16,7 +16,8 @@ from benchmarks.damage.kinds import Table
 from veridyn.files.machine.urdf import load_urdf
 from veridyn.identify.diagnosis.signature_samples import samples_of
 from veridyn.identify.sampling import Sampling
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.signals.butterworth import Butterworth
 from veridyn.spatial.inertia import INERTIAL
 
@@ -83,7 +84,7 @@ def _with_friction(drawn: Tree, more: Callable[[str], list[vd.elements.Element]]
 def panda(seed: int) -> Bench:
     """Gaz, Cognetti, Oliva, Robuffo Giordano, De Luca (RA-L 2019): joint torques, one column a file, 7 joints one below the other."""
     parts = {k: np.loadtxt(folder("panda") / f"exciting_traj_{k}.txt") for k in ("positions", "time", "torques")}
-    tree = _with_friction(vd.load_model(EXAMPLES / "panda_model.yaml").tree)
+    tree = _with_friction(tree_of(vd.load_model(EXAMPLES / "panda_model.yaml")))
     q, tau = (parts[k].reshape(-1, 7) for k in ("positions", "torques"))
     measured = {f"force.{c}": tau[:, k] for k, c in enumerate(tree.coordinates)}
     return _bench("panda", tree, parts["time"], q, measured, 1000.0, 10.0, seed)

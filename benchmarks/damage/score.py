@@ -15,7 +15,7 @@ from benchmarks.damage.kinds import Damage, Table
 from veridyn.identify.diagnosis.score_test import Projected, best_power, limit_of
 from veridyn.identify.diagnosis.signature_samples import Samples, samples_of
 from veridyn.identify.sampling import Sampling
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 
 WEAKEST, SILENT = 5.0, 3.0  # deviations
 FALSE_ALARMS, HALF = 0.01, 0.5  # of the best test, and the power below which it finds nothing

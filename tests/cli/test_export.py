@@ -16,7 +16,8 @@ from veridyn.files.machine.load import load_model
 from veridyn.files.machine.urdf import load_urdf
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.prior import Prior
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.spatial.inertia import broken_law
 
 RUN = CliRunner()
@@ -93,7 +94,7 @@ def test_draws_are_files_each_physically_consistent(run: Path, tmp_path: Path) -
     assert [f.name for f in files] == [f"smooth arm-{k:04d}.xml" for k in (1, 2, 3)]
     values = []
     for file in files:
-        tree = load_model(file).tree
+        tree = tree_of(load_model(file))
         values.append(tree.parameters["ZZ1"])
         for k in range(0, 40, 10):
             assert broken_law(tree.parameters.values[k : k + 10]) is None

@@ -17,6 +17,7 @@ from veridyn.cli.app import app
 from veridyn.files.archive import load
 from veridyn.files.machine.load import load_model
 from veridyn.identify.base import base_parameters
+from veridyn.mechanics.tree.of_machine import tree_of
 
 DRIVES = ("q1", "q2", "q4")
 Change = Callable[[ClosedBench], None]
@@ -138,7 +139,7 @@ def test_a_study_is_written_runs_and_exports(tmp_path: Path, name: str) -> None:
     assert "How its loops were closed" in page and "What was not looked for" in page and len(page) < 6e6
     result = json.loads((folder / "result.json").read_text())
     assert result["figures"]["suspicions"] == 0 and result["figures"]["physically_consistent"] == 1
-    again = load_model(folder / "identified.yaml").tree
+    again = tree_of(load_model(folder / "identified.yaml"))
     assert again.loops == tree.loops and again.assembly == tree.assembly
     base = base_parameters(again)
     found, wanted = (base.reduce(t.parameters.values) for t in (again, tree))

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from studies import excavator_log, wrist_log
 from veridyn.cli.app import app
 from veridyn.files.archive import load
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.studies.config.study import load_study
 
 

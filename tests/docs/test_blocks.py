@@ -24,6 +24,7 @@ from studies.small_arm import log_of, small_arm
 from veridyn.cli.app import app
 from veridyn.errors import VeridynError
 from veridyn.files.log.save import save_log
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.progress import silent
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.preparing import Preparing
@@ -117,8 +118,8 @@ def _checked(folder: Path, names: Names) -> None:
 def _estimators(folder: Path, names: Names) -> None:
     """One joint under a controller, so that estimators that simulate take a moment; another with a load on it."""
     from veridyn.mechanics.integrate import integrate
-    from veridyn.model.joint import Body
-    from veridyn.model.tree import Tree
+    from veridyn.mechanics.tree.body import Body
+    from veridyn.mechanics.tree.tree import Tree
     from veridyn.spatial.inertia import from_centre
 
     inertia = from_centre(2.0, [0.3, 0.0, 0.0], 0.02 * np.eye(3))
@@ -187,7 +188,7 @@ def _balanced(folder: Path, names: Names) -> None:
 def _oil(folder: Path, names: Names) -> None:
     """The log of the study, with the temperature of an oil that warms up."""
     loaded = load_study(folder / "balanced_arm.yaml", "identify")
-    work = Preparing(loaded, names["arm"].tree, Recordings(loaded), silent)
+    work = Preparing(loaded, tree_of(names["arm"]), Recordings(loaded), silent)
     m = work.motions(10.0)[0][0].motion
     names["motion"] = replace(m, signals={**m.signals, "oil": 30.0 + m.t})
 

@@ -9,10 +9,11 @@ import pytest
 from veridyn.errors import DataError
 from veridyn.files.machine.load import load_model
 from veridyn.files.shipped import is_shipped, resolved, shipped, shipped_name
+from veridyn.mechanics.natural.of_machine import mechanism_of
 
 
 def test_a_mechanism_and_a_log() -> None:
-    assert load_model(shipped("veridyn:crane.yaml")).mechanism.name == "crane"
+    assert mechanism_of(load_model(shipped("veridyn:crane.yaml"))).name == "crane"
     assert shipped("veridyn:crane.csv").read_text(encoding="utf-8").startswith("time,trolley,angle")
     assert is_shipped("veridyn:crane.yaml") and not is_shipped("crane.yaml")
 

@@ -14,11 +14,11 @@ from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.row_factors import RowFactors
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import coulomb, damper, motor_inertia, offset, spring
-from veridyn.model.joint import Body
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import Tie
-from veridyn.model.tree import Tree
 from veridyn.spatial.transforms import MDH
 
 RIGHT = np.pi / 2

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import coulomb, damper
-from veridyn.model.joint import Body
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH

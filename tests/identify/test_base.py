@@ -15,11 +15,11 @@ from veridyn.identify.base import BaseParameters, base_parameters, generic_motio
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_motion, body_pose, jacobian
 from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.virtual_base import on_six_joints
 from veridyn.model.elements import damper, offset, spring
-from veridyn.model.joint import Body
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.model.tree import Tree
-from veridyn.model.virtual_base import on_six_joints
 
 SEEDS = range(60)
 

@@ -17,10 +17,10 @@ from veridyn.identify.observation import observation
 from veridyn.identify.row_factors import RowFactors
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import damper
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import Tie
-from veridyn.model.tree import Tree
 from veridyn.signals.butterworth import Butterworth
 
 

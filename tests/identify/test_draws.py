@@ -19,7 +19,7 @@ from veridyn.identify.estimators.prior import Prior, prior_moments
 from veridyn.identify.positive import POSITIVE
 from veridyn.identify.result import Fit
 from veridyn.mechanics.regressor import regressor
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.spatial.inertia import INERTIAL, broken_law, pseudo_inertia
 
 Array = NDArray[np.float64]

@@ -31,10 +31,10 @@ from veridyn.identify.observation import observation, stream
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import validate
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import drive_gain
-from veridyn.model.joint import Body
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.spatial.inertia import from_centre
 

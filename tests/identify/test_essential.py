@@ -17,10 +17,10 @@ from veridyn.identify.observation import observation
 from veridyn.identify.result import TWO_SIGMA_BELOW_TEN
 from veridyn.identify.validate import validate
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import coulomb, damper, offset
-from veridyn.model.joint import Body
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.transforms import MDH
 
 # Two elements that are not there in truth, whatever the model's priors say, and one that is small but there.

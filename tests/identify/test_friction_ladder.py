@@ -14,10 +14,10 @@ from veridyn.errors import IdentificationError
 from veridyn.identification import FrictionLadder, friction_ladder
 from veridyn.identify.friction_evidence import LadderStep
 from veridyn.identify.friction_terms import TERMS
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element
-from veridyn.model.joint import Body
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH
 

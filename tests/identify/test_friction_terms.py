@@ -7,10 +7,10 @@ import pytest
 
 from veridyn.identify.friction_terms import TERMS, Measured, candidates, load_signal, why_not
 from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import coulomb, damper, offset
-from veridyn.model.joint import Body
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 MEASURED = Measured("oil", 40.0, (0.1, 0.2))
 PLAIN = Tree.build([Body("1", coordinate="joint-1")])

@@ -13,8 +13,8 @@ from identify.smooth_arm import clean, noisy, truth
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.known_values import uncertain
-from veridyn.model.of_tree import machine_of_tree
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.to_machine import machine_of_tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.uncertainty import Uncertainty
 
 KNOWN = ("M4", "MZ4", "h_q1")

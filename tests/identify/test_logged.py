@@ -13,10 +13,10 @@ from strangers.closed_logs import Stranger, sines
 from veridyn.errors import DataError
 from veridyn.identify.logged import determining, logged, motion
 from veridyn.machines.parallel import delta, linkage, palletizer
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
 from veridyn.model.transmission import Transmission
-from veridyn.model.tree import Tree
 from veridyn.signals.motion import Signals
 
 CENTRE = {"palletizer": (0.0, -1.3, 2.9), "delta": (0.5, 0.5, 0.5)}

@@ -18,8 +18,8 @@ from veridyn.machines.hexapod import LEGS, hexapod, truth
 from veridyn.machines.parallel import palletizer
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 
 def measured(tree: Tree, samples: int, noise: float, seed: int = 3) -> Motion:

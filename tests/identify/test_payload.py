@@ -14,9 +14,9 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.payload import carrying, with_payload
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.to_machine import machine_of_tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
-from veridyn.model.of_tree import machine_of_tree
-from veridyn.model.tree import Tree
 from veridyn.model.uncertainty import Uncertainty
 from veridyn.spatial.inertia import INERTIAL, from_centre
 

@@ -8,8 +8,9 @@ from veridyn.machines.hexapod import hexapod
 from veridyn.machines.parallel import delta, palletizer
 from veridyn.mechanics.loops.closure import closed_home
 from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 DEGREES = 180.0 / np.pi
 
@@ -65,7 +66,7 @@ def test_rates_follow_too() -> None:
 
 def test_a_trial_next_to_a_stretched_cylinder_keeps_its_loops_closed() -> None:
     """A nanometre from the dead centre: rates were those of a place a micrometre away, and the trial opened its loops."""
-    tree = load_model(MODEL).tree
+    tree = tree_of(load_model(MODEL))
     t = np.arange(400) / 50.0
     w = 2.0 * np.pi * 0.3
     s, c, d = np.sin(w * t), w * np.cos(w * t), -w * w * np.sin(w * t)

@@ -9,7 +9,7 @@ from identify.hanging_arm import SOFT, clean, drawn, truth
 from veridyn.errors import ModelError
 from veridyn.identify.replay import replay
 from veridyn.mechanics.integrate import Method, integrate
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 
 
 def test_the_true_machine_follows_its_log() -> None:

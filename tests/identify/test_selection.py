@@ -12,8 +12,8 @@ from veridyn.errors import IdentificationError
 from veridyn.identify.base import base_parameters, generic_motion
 from veridyn.identify.selection import remedies, select_motions
 from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 RNG = np.random.default_rng(0)
 TREE = random_tree(RNG, bodies=4, base="fixed", kinds=("turning",))

@@ -20,9 +20,9 @@ from veridyn.identify.tables import BUFFER_DOUBLES, SymbolTables, Wanted
 from veridyn.mechanics.columns import structure
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import Tie
-from veridyn.model.tree import Tree
 from veridyn.signals.butterworth import Butterworth
 
 

@@ -17,10 +17,10 @@ from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import Validation, predicted, validate
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import coulomb, damper, drive_gain
-from veridyn.model.joint import Body
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.transforms import MDH
 
 NOISE = np.array([0.1, 0.5])

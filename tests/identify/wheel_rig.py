@@ -14,11 +14,11 @@ from functools import cache
 import numpy as np
 from scipy.integrate import solve_ivp
 
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import tyre
-from veridyn.model.joint import Body
 from veridyn.model.motion import Motion
 from veridyn.model.place import Marker
-from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import Placement, rotation_to_axis
 

@@ -34,8 +34,10 @@ from veridyn.mechanics.loops.dynamics import onto_closure
 from veridyn.mechanics.natural.compact import compact
 from veridyn.mechanics.natural.dynamics import natural_energy, solve_accelerations
 from veridyn.mechanics.natural.freedoms import freedoms_of, pose_of_tree
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.rank import mobility
 from veridyn.mechanics.natural.system import system_of
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.wheel_readings import wheel_readings
 from veridyn.model.differences import differences
 from veridyn.model.machine import Machine
@@ -64,15 +66,15 @@ def moved(**changed: Array) -> Array:
     """Closed positions (N, n) about where it stands, with some independent coordinates as given (N,)."""
     N = len(next(iter(changed.values())))
     given = {c: np.full(N, standing().q[number(c)]) for c in (*INDEPENDENT, "rack")} | changed
-    return close(machine().tree, given, path=False, engine="numpy").q
+    return close(tree_of(machine()), given, path=False, engine="numpy").q
 
 
 def place(q: Array, body: str, at: Array) -> Array:
     """A place of the drawing on a body, in the chassis' frame (N, 3)."""
-    home, _ = body_pose(machine().tree, np.zeros((1, machine().n)), body)
+    home, _ = body_pose(tree_of(machine()), np.zeros((1, machine().n)), body)
     assert home[0] == pytest.approx(np.eye(3), abs=1e-12)  # every frame is parallel to the chassis' in the drawing
-    R, p = body_pose(machine().tree, q, body)
-    origin = body_pose(machine().tree, np.zeros((1, machine().n)), body)[1][0]
+    R, p = body_pose(tree_of(machine()), q, body)
+    origin = body_pose(tree_of(machine()), np.zeros((1, machine().n)), body)[1][0]
     return p + R @ (at - CHASSIS_CG - origin)
 
 
@@ -87,7 +89,7 @@ def at_rest() -> Motion:
         position=np.asarray(at.base.position)[None],
         quaternion=np.asarray(at.base.quaternion)[None],
     )
-    signals = {s.name: np.zeros(1) for s in machine().tree.states}
+    signals = {s.name: np.zeros(1) for s in tree_of(machine()).states}
     return Motion(np.zeros(1), at.q[None], still, still, base, still, signals=signals)
 
 
@@ -96,7 +98,7 @@ def test_bodies_freedoms_and_equations() -> None:
     equations = {"turning": 5, "sliding": 5, "spherical": 3, "universal": 4, "distance": 1, "floating": 0}
     assert len(m.links) == 18
     assert sum(equations[j.kind] for j in m.joints) == 93  # independent: 108 − 93 = 15
-    home = assembled(m.tree)
+    home = assembled(tree_of(m))
     assert 6 + home.freedom == 15 and len(home.rows) == 20 and m.n == 29
     assert np.abs(home.home).max() == 0.0  # it closes in the drawing
     assert [c for c in m.coordinates if c in {*INDEPENDENT, "rack"}] == list(m.actuated_coordinates)
@@ -121,7 +123,7 @@ def test_mass_and_inertia_where_it_stands() -> None:
     base, origin = rotation_of(np.asarray(at.base.quaternion)), np.asarray(at.base.position)
     parts = []
     for link in m.links:
-        R, p = body_pose(m.tree, at.q[None], link.name)
+        R, p = body_pose(tree_of(m), at.q[None], link.name)
         x, turned = link.ten, base @ R[0]
         r = x[6:9] / x[9]
         J = np.array(inertia_matrix(x), dtype=np.float64) - x[9] * (r @ r * np.eye(3) - np.outer(r, r))
@@ -131,7 +133,7 @@ def test_mass_and_inertia_where_it_stands() -> None:
     total = sum(
         J + k * ((c - centre) @ (c - centre) * np.eye(3) - np.outer(c - centre, c - centre)) for k, c, J in parts
     )
-    front = origin + base @ body_pose(m.tree, at.q[None], "wheel_fl")[1][0]
+    front = origin + base @ body_pose(tree_of(m), at.q[None], "wheel_fl")[1][0]
     assert mass == pytest.approx(1378.3, abs=0.05)
     assert front[0] - centre[0] == pytest.approx(1.533, abs=3e-3)
     assert centre[2] == pytest.approx(0.618, abs=5e-4)
@@ -153,7 +155,7 @@ def test_loads_springs_and_rates_where_it_stands() -> None:
         along = np.linalg.norm(ends[0] - ends[1], axis=1)
         up = place(q, f"wheel_{c}", wheel_centre(c))[:, 2]
         slope = (along[0] - along[2]) / (up[2] - up[0])
-        axis = body_pose(machine().tree, q, f"wheel_{c}")[0][:, :, 1]
+        axis = body_pose(tree_of(machine()), q, f"wheel_{c}")[0][:, :, 1]
         heading = np.degrees(np.arctan2(-axis[:, 0], axis[:, 1]))
         assert along[1] == pytest.approx(length, abs=1e-4)
         assert slope == pytest.approx(ratio, abs=1e-3)
@@ -165,7 +167,7 @@ def test_loads_springs_and_rates_where_it_stands() -> None:
             twist = (q[2] - q[0])[[number("arm_rl_pitch"), number("arm_rl_roll")]] @ [0.165, 0.015]
             assert twist == pytest.approx(drop[2] - drop[0], rel=2e-3)  # what the element takes for the drop link's way
     q = moved(rack=np.array([-0.01, 0.01]))
-    axis = body_pose(machine().tree, q, "wheel_fl")[0][:, :, 1]
+    axis = body_pose(tree_of(machine()), q, "wheel_fl")[0][:, :, 1]
     assert np.degrees(np.arctan2(-axis[:, 0], axis[:, 1])) == pytest.approx([5.28, -5.07], abs=0.02)
     stiff = [_cornering_stiffness(load) for load in (loads[0], loads[2])]
     assert 2.0 * (loads[0] / stiff[0] - loads[2] / stiff[1]) / 2.0 == pytest.approx(-0.0052, abs=3e-4)
@@ -178,7 +180,7 @@ def test_symmetric_modes() -> None:
     accelerations, mass that of the tree on the ways that the loops leave.
     """
     m, at, h = machine(), standing(), 1e-5
-    tree = m.tree
+    tree = tree_of(m)
     ways = np.eye(4) * h  # height, pitch, front and rear deflection, both sides alike
     q, position, e = _symmetric(np.concatenate([ways, -ways]))
     T = np.zeros((6 + tree.n, 7))  # along x, these four, spins in front and behind
@@ -238,9 +240,9 @@ def _symmetric(ways: Array) -> tuple[Array, Array, Array]:
 def _foot_way(q: Array, position: Array, e: Array, wheel: str, radius: float) -> Array:
     """By how much x of the point of a wheel that touches the road differs between the two ends of each way."""
     at = standing()
-    home = rotation_of(np.asarray(at.base.quaternion)) @ body_pose(machine().tree, at.q[None], wheel)[0][0]
+    home = rotation_of(np.asarray(at.base.quaternion)) @ body_pose(tree_of(machine()), at.q[None], wheel)[0][0]
     foot = home.T @ np.array([0.0, 0.0, -radius])
-    R, p = body_pose(machine().tree, q, wheel)
+    R, p = body_pose(tree_of(machine()), q, wheel)
     x = np.array([(position[k] + rotation_of(e[k]) @ (p[k] + R[k] @ foot))[0] for k in range(len(q))])
     return x[:4] - x[4:]
 
@@ -251,7 +253,7 @@ def _cornering_stiffness(load: float) -> float:
 
 def random_states(m: Machine, count: int) -> Motion:
     """Closed states of the buggy near where it stands, rolling ahead; the base anywhere, with its tyres pressed in and slipping."""
-    tree, rng = m.tree, np.random.default_rng(7)
+    tree, rng = tree_of(m), np.random.default_rng(7)
     given = {c: 0.01 * rng.normal(size=count) for c in INDEPENDENT[:4]}
     given |= {c: rng.uniform(-3.0, 3.0, count) for c in INDEPENDENT[4:]} | {"rack": 0.005 * rng.normal(size=count)}
     q = close(tree, given, path=False, engine="numpy").q
@@ -283,7 +285,7 @@ def test_accelerations_are_those_of_pinocchios_bordered_system() -> None:
     assert found.base is not None and motion.base is not None and motion.forces is not None
     b = motion.base
     assert b.velocity is not None and b.position is not None and b.quaternion is not None
-    instant = StateAccelerations(m.tree, m.parameters.values, engine="numpy")
+    instant = StateAccelerations(tree_of(m), m.parameters.values, engine="numpy")
     for k in range(len(motion)):
         R = rotation_of(b.quaternion[k])
         slips = {c: tuple(float(motion.signals[f"tyre_{c}.{s}"][k]) for s in ("kappa", "tan_alpha")) for c in CORNERS}
@@ -317,12 +319,12 @@ def test_natural_coordinates_have_the_same_accelerations(small: bool) -> None:
     follow from a body are substituted.
     """
     m = machine()
-    tree, motion, stranger = m.tree, random_states(m, 3), PinBuggy()
+    tree, motion, stranger = tree_of(m), random_states(m, 3), PinBuggy()
     found = forward_dynamics(m, motion, engine="numpy")
     b = motion.base
     assert found.base is not None and found.forces is not None and motion.forces is not None and b is not None
     assert b.velocity is not None and b.position is not None and b.quaternion is not None
-    mechanism = m.with_formulation("natural").mechanism
+    mechanism = mechanism_of(m.with_formulation("natural"))
     system = system_of(compact(mechanism) if small else mechanism)
     assert (system.n, system.constraints.m) == ((136, 122) if small else (181, 167))
     freedoms = freedoms_of(system, tree, INDEPENDENT)
@@ -396,7 +398,7 @@ def _times(a: Array, b: Array) -> Array:
 def test_toe_turns_hubs_and_linear_tyres_carry_the_same_weight() -> None:
     turned = buggy(toe=MISALIGNED, tyres="linear")
     q = np.zeros((1, turned.n))
-    moment = turned.tree
+    moment = tree_of(turned)
     for c in CORNERS:
         element = next(e for e in moment.wheels if e.parameter_name == f"tyre_{c}")
         assert element.wheel is not None

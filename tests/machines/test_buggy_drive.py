@@ -15,7 +15,9 @@ from veridyn.mechanics.natural.compact import compact
 from veridyn.mechanics.natural.dynamics import NaturalState, Stabilisation, solve_accelerations
 from veridyn.mechanics.natural.freedoms import freedoms_of, pose_of_tree
 from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.system import system_of
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.wheel_readings import wheel_readings
 from veridyn.spatial.rotations import angles_of, rotation_of
 
@@ -50,10 +52,10 @@ def test_it_stays_where_it_was_settled_and_sets_off_when_driven() -> None:
 def test_index_3_steps_in_natural_coordinates_drive_the_same_way(rack: float, seconds: float) -> None:
     """Straight and steered, against Runge-Kutta on the closed tree: 1e-5 m at 2 ms, and the error falls as the step's square."""
     machine = buggy()
-    tree, at = machine.tree, settle(machine)
+    tree, at = tree_of(machine), settle(machine)
     how = BuggyDrive(rack=rack, duration=seconds, step=1e-3)
     run = drive(machine, how, start=at)
-    system = system_of(compact(machine.with_formulation("natural").mechanism))
+    system = system_of(compact(mechanism_of(machine.with_formulation("natural"))))
     freedoms = freedoms_of(system, tree, INDEPENDENT)
     e = np.asarray(at.base.quaternion, dtype=np.float64)
     q, still = pose_of_tree(system, tree, at.q, np.asarray(at.base.position), rotation_of(e)), np.zeros(system.n)

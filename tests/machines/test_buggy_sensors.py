@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from veridyn.machines.buggy import buggy
 from veridyn.machines.buggy_drive import settle
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.place import Marker
 from veridyn.observe.jacobian import check_jacobian
 from veridyn.observe.process_noise import ProcessNoise
@@ -30,7 +31,7 @@ def driving() -> tuple[TreeSystem, Array]:
         replace(s, on=Marker(s.on.body, s.on.at, AXIS, SIDE)) if s.name in INERTIAL and isinstance(s.on, Marker) else s
         for s in machine.sensors
     )
-    tree = replace(machine.tree, sensors=sensors)
+    tree = replace(tree_of(machine), sensors=sensors)
     system, _, _ = tree_system(tree, ProcessNoise(acceleration=1.0), unknown=(), step=2e-3)
     f, n = system.f, len(system.states)
     x = np.zeros(

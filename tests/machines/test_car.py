@@ -38,8 +38,9 @@ from veridyn.machines.car import (
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.kinematics import body_motion, body_pose, jacobian
 from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import INERTIAL, broken_law
 
 Array = NDArray[np.float64]
@@ -56,7 +57,7 @@ def with_lengths(name: str, lengths: dict[str, float]) -> Tree:
     for constant, length in lengths.items():
         text, times = re.subn(rf"^  {constant}: [\d.]+", f"  {constant}: {length}", text, flags=re.MULTILINE)
         assert times == 1
-    return parse_machine(text, source=name).tree
+    return tree_of(parse_machine(text, source=name))
 
 
 def lengths_2006() -> dict[str, float]:

@@ -11,6 +11,7 @@ from veridyn.machines.hexapod_experiment import machine
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.closure import close, closed_home, closed_motion
 from veridyn.mechanics.loops.projection import loop_jacobian
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.spatial.inertia import INERTIAL, broken_law
 
 # FACTS of the geometry: chosen, scaled to the a-priori values of Table II.
@@ -75,7 +76,7 @@ def test_perturbed_platform_separates_the_mass_of_the_rods() -> None:
     text = resources.files("veridyn.machines").joinpath("hexapod.yaml").read_text(encoding="utf-8")
     moved = text.replace("r*cos(f1), r*sin(f1), h]", "r*cos(f1) + 0.02, r*sin(f1), h - 0.02]")
     assert moved != text
-    assert base_parameters(parse_machine(moved).tree).count == 25
+    assert base_parameters(tree_of(parse_machine(moved))).count == 25
 
 
 def test_priors_are_those_of_table_two() -> None:

@@ -12,8 +12,8 @@ from strangers.random_trees import random_motion, random_tree
 from veridyn.identify.base import base_parameters, generic_motion
 from veridyn.machines.humanoid import CAD_MASS, FEET, HEIGHT, MASS, SOLE, cad, machine, total_mass
 from veridyn.mechanics.kinematics import body_pose
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import broken_law, cross_matrix, inertia_matrix, six
 
 FORCES, MOMENTS = ("fx", "fy", "fz"), ("mx", "my", "mz")

@@ -10,9 +10,9 @@ from strangers.random_trees import random_rotation, random_tree
 from veridyn.errors import ModelError
 from veridyn.machines.humanoid import machine
 from veridyn.machines.mujoco_engine import PrescribedJoints, engine_motion, mjcf
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import damper
 from veridyn.model.pose import Pose
-from veridyn.model.tree import Tree
 
 
 @pytest.mark.parametrize(

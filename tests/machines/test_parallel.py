@@ -10,8 +10,8 @@ from veridyn.machines.parallel import delta, linkage, palletizer
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.loops.closure import closed_home
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 MACHINES = {"linkage": linkage, "delta": delta, "palletizer": palletizer}
 

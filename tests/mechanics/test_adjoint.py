@@ -12,8 +12,8 @@ from veridyn.machines.arm import arm
 from veridyn.machines.hexapod import hexapod
 from veridyn.mechanics.adjoint import regressor_adjoint
 from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 
 def differences(tree: Tree, motion: Motion, G: np.ndarray, step: float = 1e-6) -> np.ndarray:

@@ -8,10 +8,10 @@ from veridyn.mechanics.control import Tracker, feedforward
 from veridyn.mechanics.integrate import Method, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.closure import closed_home, closed_motion
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import coulomb, damper
-from veridyn.model.joint import Body
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.signals.trajectory import FourierTrajectory
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH

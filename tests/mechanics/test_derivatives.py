@@ -13,8 +13,8 @@ from strangers.random_trees import random_motion, random_tree
 from veridyn.mechanics.derivatives import forward_derivatives, inverse_derivatives
 from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 STEP = 1e-6
 ENGINES = ("numpy", "compiled")

@@ -15,9 +15,9 @@ from veridyn.mechanics.holding_steps import HoldingSteps
 from veridyn.mechanics.integrate import Inputs, Method, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.runs import simulate_runs
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element, coulomb, damper, stribeck
-from veridyn.model.joint import Body
-from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH
 

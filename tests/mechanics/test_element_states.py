@@ -16,9 +16,10 @@ from veridyn.mechanics.element_states import element_states
 from veridyn.mechanics.integrate import Inputs, Method, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.runs import simulate_runs
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element, Marker, damper, spring
-from veridyn.model.joint import Body
-from veridyn.model.tree import Tree
 
 LUGRE = {"deflection": 1e-3, "ratio": 1.5, "speed": 0.1, "time": 5e-3}
 MASS = 2.0
@@ -144,7 +145,7 @@ def test_faults_and_files() -> None:
         lugre(),
         Element(kind="relaxation", on={"x": 1.0}, value=1.0, name="tyre", signal="speed", constants={"length": 0.4}),
     )
-    again = parse_machine(model_text(tree), source="x").tree
+    again = tree_of(parse_machine(model_text(tree), source="x"))
     assert [dict(e.constants) for e in again.elements] == [dict(e.constants) for e in tree.elements]
     assert (again.states, again.signals) == (tree.states, tree.signals)
     assert [(s.name, s.unit) for s in tree.states] == [("fl_x.z", "m"), ("tyre.s", "m")]

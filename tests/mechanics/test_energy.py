@@ -13,10 +13,10 @@ from veridyn.errors import DataError
 from veridyn.mechanics.energy import energy
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import jacobian
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import coulomb, damper, motor_inertia, offset, spring
-from veridyn.model.joint import Body
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.transforms import MDH
 
 ROUNDING = 1e-12

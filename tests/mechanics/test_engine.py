@@ -35,10 +35,10 @@ from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.kinematics import jacobian
 from veridyn.mechanics.regressor import regressor
 from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import spring
-from veridyn.model.joint import Body
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.transforms import MDH
 from veridyn.symbolic.host import this_host
 

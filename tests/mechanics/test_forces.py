@@ -16,6 +16,8 @@ from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.instant import StateAccelerations
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import (
     Element,
     coulomb,
@@ -26,9 +28,7 @@ from veridyn.model.elements import (
     offset,
     spring,
 )
-from veridyn.model.joint import Body
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.model.tree import Tree
 
 N = 12
 COMBINATION = {"a": 1.5, "c": -0.5}

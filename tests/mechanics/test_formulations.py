@@ -28,22 +28,23 @@ from veridyn.mechanics.loops.closure import closed_home, closed_motion
 from veridyn.mechanics.measurement import readout
 from veridyn.mechanics.natural.dynamics import NaturalState, natural_energy, solve_accelerations
 from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
+from veridyn.mechanics.natural.of_machine import mechanism_of, mechanism_with
 from veridyn.mechanics.natural.position import position, velocity
 from veridyn.mechanics.natural.rank import mobility
 from veridyn.mechanics.natural.reaction import reaction_of
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.mechanics.natural.to_machine import machine_of_mechanism
 from veridyn.mechanics.tree.model import tree_model
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.quantities import TreeQuantities
 from veridyn.mechanics.tree.quantity import Quantity
 from veridyn.mechanics.tree_readout import tree_readout
+from veridyn.model.assembly import Assembly
 from veridyn.model.elements import Element
 from veridyn.model.load import Drive
-from veridyn.model.loop import Assembly
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.model.of_mechanism import machine_of_mechanism
 from veridyn.model.place import Marker
-from veridyn.model.points import mechanism_of
 from veridyn.model.sensor import Sensor
 
 Array = NDArray[np.float64]
@@ -138,8 +139,8 @@ LONGEST = {"palletizer": 0.6, "delta": 0.4}
 def made(name: str) -> tuple[Machine, NaturalSystem, tuple[str, ...]]:
     """The machine, its natural system with all coordinates of the tree that it can have, and independent coordinates."""
     machine = MACHINES[name]()
-    tree = machine.tree
-    system = system_of(machine.mechanism if machine.description else mechanism_of(machine, "all"))
+    tree = tree_of(machine)
+    system = system_of(mechanism_of(machine) if machine.description else mechanism_with(machine, "all"))
     free = tuple(tree.coordinates[k] for k in tree.independent)
     if tree.loops and len(free) != tree.n - len(_rows(tree)):
         free = tuple(tree.actuated_coordinates)
@@ -155,7 +156,7 @@ def _rows(tree) -> tuple[int, ...]:
 def states(name: str, count: int = 3) -> list[Motion]:
     """Closed states of the tree, with forces on its motors."""
     machine, _, free = made(name)
-    tree, rng = machine.tree, np.random.default_rng(0)
+    tree, rng = tree_of(machine), np.random.default_rng(0)
     home = closed_home(tree) if tree.loops else np.array([_home(machine, c) for c in tree.coordinates])
     found = []
     for _ in range(count):
@@ -181,12 +182,12 @@ def _home(machine: Machine, coordinate: str) -> float:
 def natural(name: str, motion: Motion) -> tuple[Array, Array, dict[str, float]]:
     """Position, velocity and loads of the natural system in the state of a tree."""
     machine, system, free = made(name)
-    tree, m = machine.tree, system.mechanism
+    tree, m = tree_of(machine), system.mechanism
     by_name = dict(zip(tree.coordinates, motion.q[0].tolist(), strict=True))
     if machine.description:
         x = position(system, {c: by_name[c] for c in free})
     else:  # where the tree puts the points
-        x = system_of(mechanism_of(replace(machine, assembly=Assembly(hold=by_name)), "all")).guess
+        x = system_of(mechanism_with(replace(machine, assembly=Assembly(hold=by_name)), "all")).guess
     xd = velocity(system, x, {c: motion.qd[0, tree.coordinates.index(c)] for c in free})
     loads = {
         load.name: float(motion.forces[0, tree.coordinates.index(load.coordinate)])
@@ -199,14 +200,14 @@ def natural(name: str, motion: Motion) -> tuple[Array, Array, dict[str, float]]:
 def common(name: str) -> tuple[list[int], list[int]]:
     """Numbers of the coordinates that both have, in the tree and in the natural system."""
     machine, system, _ = made(name)
-    both = [c for c in machine.tree.coordinates if c in system.coordinates]
-    return [machine.tree.coordinates.index(c) for c in both], [system.mechanism.index(c) for c in both]
+    both = [c for c in tree_of(machine).coordinates if c in system.coordinates]
+    return [tree_of(machine).coordinates.index(c) for c in both], [system.mechanism.index(c) for c in both]
 
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_accelerations_energies_and_places_agree(name: str) -> None:
     machine, system, free = made(name)
-    tree = machine.tree
+    tree = tree_of(machine)
     here, there = common(name)
     assert {tree.coordinates[k] for k in here} >= set(free)
     potentials = []
@@ -233,7 +234,7 @@ def test_accelerations_energies_and_places_agree(name: str) -> None:
 
 def _check_places(machine: Machine, system: NaturalSystem, motion: Motion, x: Array, name: str) -> None:
     """Every point of a body is where the tree puts it."""
-    R, p = body_pose(machine.tree, motion.q, name)
+    R, p = body_pose(tree_of(machine), motion.q, name)
     for point, local in system.mechanism.body(name).points.items():
         at = np.append(local, np.zeros(3 - len(local)))
         found = system.geometry.elements[point] @ np.append(x, 1.0)
@@ -253,8 +254,8 @@ def test_accelerations_are_those_of_pinocchio(name: str) -> None:
     """Without elements, which Pinocchio has not."""
     machine = made(name)[0]
     bare = replace(machine, elements=(), stated=None)
-    tree = bare.tree
-    system = system_of(bare.mechanism if bare.description else mechanism_of(bare, "all"))
+    tree = tree_of(bare)
+    system = system_of(mechanism_of(bare) if bare.description else mechanism_with(bare, "all"))
     here, there = common(name)
     for motion in states(name, 2):
         x, xd, loads = natural(name, motion)
@@ -299,7 +300,7 @@ def test_the_reaction_of_a_joint_of_the_arm_is_that_of_pinocchio() -> None:
 def test_reactions_agree(name: str) -> None:
     """Of joints and cut joints, to 1e-9 of the largest of each."""
     machine, system, free = made(name)
-    tree = machine.tree
+    tree = tree_of(machine)
     model = tree_model(tree, independents=free if tree.loops else (), unknown=())
     cuts = [loop.name for loop in tree.loops]
     chosen = [
@@ -330,7 +331,7 @@ def test_reactions_agree(name: str) -> None:
 def test_sensors_read_the_same(name: str) -> None:
     """Position, velocity, gyroscope and accelerometer of a place on every body that natural coordinates give an orientation."""
     machine, system, _ = made(name)
-    tree, flat = machine.tree, machine.dimension == 2
+    tree, flat = tree_of(machine), machine.dimension == 2
     bodies = [
         b.name for b in system.mechanism.bodies if b.name in machine.by_name and len(b.elements) >= (2 if flat else 4)
     ]
@@ -373,13 +374,13 @@ def test_a_motion_through_a_singular_position_is_refused(name: str) -> None:
     machine, _, _ = made(name)
     motion, clock = states(name, 1)[0], np.linspace(0.0, 1.0, 101)
     with pytest.raises(SimulationError, match=r"goes through a singular position between 0\.[4-7]"):
-        integrate(machine.tree, clock, motion.q[0], motion.qd[0], method=Method("RK4", 2e-3), engine="numpy")
+        integrate(tree_of(machine), clock, motion.q[0], motion.qd[0], method=Method("RK4", 2e-3), engine="numpy")
 
 
 def check_motion(name: str, duration: float) -> None:
     """Runge-Kutta of order four: seen from a quarter of the step, half of it leaves a seventeenth of the error; both give one motion."""
     machine, system, _ = made(name)
-    tree, h = machine.tree, SIMULATED[name]
+    tree, h = tree_of(machine), SIMULATED[name]
     here, there = common(name)
     motion = states(name, 1)[0]
     x, xd, loads = natural(name, motion)

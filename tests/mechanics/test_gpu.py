@@ -13,7 +13,7 @@ from strangers.random_trees import random_tree
 from veridyn.errors import DataError, DeviceError, ModelError
 from veridyn.mechanics import gpu
 from veridyn.mechanics.derivatives import inverse_derivatives
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 
 SAMPLES = 6
 CPU = NumpyProcessor()

@@ -8,9 +8,9 @@ import pytest
 from mechanics.small_trees import PENDULUM, pendulum
 from veridyn.errors import DataError, ModelError, SimulationError
 from veridyn.mechanics.integrate import BaseState, Method, integrate
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import spring
-from veridyn.model.joint import Body
-from veridyn.model.tree import Tree
 
 
 def test_a_force_that_runs_away_is_a_simulation_error() -> None:

@@ -12,9 +12,9 @@ from strangers.random_trees import random_motion, random_tree
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.regressor import regressor
-from veridyn.model.joint import Body
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 ROUNDING = 1e-12  # of the largest value of a case
 SEEDS = range(72)  # fixed and free base, with and without shared coordinates, MDH and general placements

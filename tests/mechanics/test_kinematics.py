@@ -9,8 +9,8 @@ from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_motion, random_tree
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.kinematics import body_motion, body_pose, jacobian
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 ROUNDING = 1e-12
 SEEDS = range(64)

@@ -19,13 +19,13 @@ from veridyn.mechanics.engine import signature
 from veridyn.mechanics.integrate import Inputs, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.model.joint import Body
 from veridyn.model.motion import Motion
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.model.tree import Tree
 
 V = np.linspace(-2.0, 2.0, 41)
 

@@ -15,11 +15,11 @@ from veridyn.machines.parallel import linkage
 from veridyn.mechanics.inverse import external_rows
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.loading import load_matrix
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import Drive, Force, Load, Torque
 from veridyn.model.motion import Motion
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 

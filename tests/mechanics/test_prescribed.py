@@ -22,10 +22,12 @@ from veridyn.mechanics.integrate import BaseState, Inputs, Method, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.runs import simulate_runs
-from veridyn.model.joint import Body
-from veridyn.model.loop import Assembly, Attachment, Loop
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.loop import Loop
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.assembly import Assembly, Attachment
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.transforms import Placement
 
 N = 5
@@ -252,7 +254,7 @@ def test_a_row_is_used_where_its_force_is_measured() -> None:
 
 def test_faults_and_files() -> None:
     tree = cart()
-    again = parse_machine(model_text(tree), source="x").tree
+    again = tree_of(parse_machine(model_text(tree), source="x"))
     assert again.prescribed == ("x",)
     with pytest.raises(ModelError, match=r"there is no coordinate 'y' to prescribe"):
         parse_machine(model_text(tree).replace("prescribed: [x]", "prescribed: [y]"), source="x")

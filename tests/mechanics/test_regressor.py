@@ -14,9 +14,9 @@ from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.newton_euler import outward
 from veridyn.mechanics.regressor import regressor
 from veridyn.mechanics.samples import state_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import coulomb, damper, drag, motor_inertia, offset, spring
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import ARRAYS
 
 ROUNDING = 1e-12

@@ -19,16 +19,17 @@ from veridyn.mechanics.integrate import Method, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.natural.dynamics import initial_state
+from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.system import system_of
 from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.loop import Loop
+from veridyn.mechanics.tree.rebase import rebased
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.assembly import Assembly, Attachment
 from veridyn.model.elements import Element, Marker, coulomb, strut
-from veridyn.model.joint import Body
-from veridyn.model.loop import Assembly, Attachment, Loop
 from veridyn.model.motion import Motion
-from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Angle, Damper, Point, Spring, uniform_bar
-from veridyn.model.rebase import rebased
-from veridyn.model.tree import Tree
+from veridyn.model.point_parts import Angle, Damper, Point, Spring, uniform_bar
 from veridyn.spatial.transforms import Placement
 
 N = 7

@@ -1,8 +1,8 @@
 """A body on two steered wheels, as a tree."""
 
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import drag, drive_gain, spring
-from veridyn.model.joint import Body
-from veridyn.model.tree import Tree
 
 
 def car() -> Tree:

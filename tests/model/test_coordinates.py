@@ -11,6 +11,7 @@ import pytest
 from strangers.graph_machines import OPEN_KINDS, backwards, random_machine, rssr, slider_crank
 from veridyn.errors import ModelError
 from veridyn.files.machine.load import load_model
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.coordinates import coordinates_of
 from veridyn.model.link import Joint, Link
 from veridyn.model.machine import Machine
@@ -20,7 +21,7 @@ SHIPPED = sorted(f.name for f in files("veridyn.machines").iterdir() if f.name.e
 
 
 def compare_with_tree(machine: Machine) -> None:
-    tree = machine.tree
+    tree = tree_of(machine)
     assert machine.coordinates == tree.coordinates
     assert machine.coordinate_kinds == tree.coordinate_kinds
     assert machine.actuated == tree.actuated

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from veridyn import elements
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model import element_laws
 from veridyn.model.element_kinds import KINDS
 from veridyn.model.elements import Element
-from veridyn.model.joint import Body
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 MADE: dict[str, tuple[Element, dict[str, float]]] = {
     "tanh_friction": (element_laws.tanh_friction("q1", 0.1, 2.0), {"speed": 0.1}),

@@ -5,6 +5,8 @@ import pickle
 import pytest
 
 from veridyn.errors import ModelError
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import (
     KINDS,
     WRENCH_ROWS,
@@ -19,9 +21,7 @@ from veridyn.model.elements import (
     spring,
     stribeck,
 )
-from veridyn.model.joint import Body
 from veridyn.model.table_law import LawTable
-from veridyn.model.tree import Tree
 
 
 def test_names_are_made_of_symbol_and_target() -> None:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from veridyn.errors import ModelError
-from veridyn.model.joint import Body
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import Drive, Force, Load, Torque, check_loads, components, moved_load
 from veridyn.model.place import Marker
-from veridyn.model.tree import Tree
 from veridyn.spatial.rotations import rot_z
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from strangers.graph_machines import rssr, seven_joint_arm, slider_crank
 from veridyn.errors import ModelError
+from veridyn.mechanics.natural.of_machine import mechanism_of
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.elements import coulomb, damper, stribeck
 from veridyn.model.link import Joint, Link
 from veridyn.model.machine import Machine
@@ -22,8 +24,8 @@ def test_what_users_look_at_comes_from_the_tree() -> None:
     assert (arm.n, arm.base, arm.actuated) == (7, "fixed", (True,) * 7)
     assert arm.actuated_coordinates == arm.coordinates
     assert arm.select_rows(["q3", "q1"]) == (2, 0)
-    assert arm.tree is arm.tree
-    assert arm.mechanism is arm.mechanism
+    assert tree_of(arm) is tree_of(arm)
+    assert mechanism_of(arm) is mechanism_of(arm)
     assert len(arm.parameters) == 7 * 10 + 14
 
 
@@ -31,12 +33,12 @@ def test_other_parameters_reach_both_formulations() -> None:
     machine = rssr()
     other = machine.with_parameters({"M_rod": 1.4, "h_phi": 0.9})
     assert other.by_name["rod"].ten[9] == 1.4
-    assert other.tree.parameters["M_rod"] == 1.4
-    assert next(b for b in other.mechanism.bodies if b.name == "rod").mass == 1.4
-    assert {d.name: d.coefficient for d in other.mechanism.dampers} == {"h_phi": 0.9}
+    assert tree_of(other).parameters["M_rod"] == 1.4
+    assert next(b for b in mechanism_of(other).bodies if b.name == "rod").mass == 1.4
+    assert {d.name: d.coefficient for d in mechanism_of(other).dampers} == {"h_phi": 0.9}
     assert machine.parameters["M_rod"] == 0.9
     asked = machine.with_parameters(machine.parameters.known(["M_rod"]))
-    assert asked.tree.parameters.states[asked.parameters.index("M_rod")] == "known"
+    assert tree_of(asked).parameters.states[asked.parameters.index("M_rod")] == "known"
 
 
 def test_elements_besides_its_own() -> None:
@@ -44,7 +46,7 @@ def test_elements_besides_its_own() -> None:
     assert machine.parameters.names[-2:] == ("fs_phi", "h_phi")
     assert machine.parameters["fs_phi"] == 0.3
     with pytest.raises(ModelError, match=r"element 'fs_phi': natural coordinates have no element of kind coulomb"):
-        _ = machine.mechanism
+        _ = mechanism_of(machine)
     with pytest.raises(ModelError, match="formulation: tree"):
         machine.with_formulation("natural")
 
@@ -53,7 +55,7 @@ def test_an_unknown_inertia_has_a_tree_and_no_mechanism() -> None:
     machine = Machine.build([Link(name="arm")], [Joint(name="q", a="ground", b="arm")])
     assert np.isnan(machine.parameters.values).all()
     with pytest.raises(ModelError, match=r"body 'arm': its inertia is unknown, and natural coordinates need"):
-        _ = machine.mechanism
+        _ = mechanism_of(machine)
 
 
 def test_a_machine_travels_between_processes() -> None:
@@ -77,29 +79,29 @@ def test_elements_constants_and_prescribed_coordinates_are_changed_as_those_of_a
     known = machine.with_uncertainty(Uncertainty(("fst", "fs"), np.diag([1.0, 4.0])))
     fewer = known.without_elements("fst")
     assert "fst" not in fewer.parameters.names and fewer.uncertainty is not None
-    assert fewer.uncertainty.names == fewer.tree.uncertainty.names == ("fs",)  # pyright: ignore[reportOptionalMemberAccess]
-    assert known.tree.without_elements("fst").uncertainty.names == ("fs",)  # pyright: ignore[reportOptionalMemberAccess]
-    assert machine.with_constants({"fst.speed": 0.5}).tree.constants[0].value == 0.5
+    assert fewer.uncertainty.names == tree_of(fewer).uncertainty.names == ("fs",)  # pyright: ignore[reportOptionalMemberAccess]
+    assert tree_of(known).without_elements("fst").uncertainty.names == ("fs",)  # pyright: ignore[reportOptionalMemberAccess]
+    assert tree_of(machine.with_constants({"fst.speed": 0.5})).constants[0].value == 0.5
     with pytest.raises(ModelError, match=r"there is no element 'fx'"):
         machine.without_elements(["fx"])
     driven = seven_joint_arm().with_prescribed("q1")
-    assert driven.prescribed == driven.tree.prescribed == ("q1",)
+    assert driven.prescribed == tree_of(driven).prescribed == ("q1",)
     with pytest.raises(ModelError, match=r"prescribed 'q9': there is no such coordinate"):
         seven_joint_arm().with_prescribed(["q9"])
 
 
 def test_other_sensors_are_checked() -> None:
     arm = seven_joint_arm().with_sensors([Sensor("encoder", "coordinate", "q1", 0.01)])
-    assert [s.name for s in arm.tree.sensors] == ["encoder"]
+    assert [s.name for s in tree_of(arm).sensors] == ["encoder"]
     with pytest.raises(ModelError, match="there is no coordinate 'q9'"):
         arm.with_sensors([Sensor("encoder", "coordinate", "q9", 0.01)])
 
 
 def test_an_uncertainty_belongs_to_the_values() -> None:
     machine = rssr().with_uncertainty(Uncertainty(("M_rod",), np.eye(1)))
-    assert machine.tree.uncertainty is machine.uncertainty
+    assert tree_of(machine).uncertainty is machine.uncertainty
     assert machine.with_parameters({"M_rod": 1.0}).uncertainty is None
-    assert machine.with_uncertainty(None).tree.uncertainty is None
+    assert tree_of(machine.with_uncertainty(None)).uncertainty is None
     with pytest.raises(ModelError, match="there is no parameter 'M_nut'"):
         machine.with_uncertainty(Uncertainty(("M_nut",), np.eye(1)))
 
@@ -107,4 +109,4 @@ def test_an_uncertainty_belongs_to_the_values() -> None:
 def test_parameters_that_no_physical_body_has_are_carried() -> None:
     """A fit of grouped parameters may give them; the tree has them, and only what needs a mass refuses them."""
     machine = rssr().with_parameters({"ZZ_rod": -0.5})
-    assert machine.tree.parameters["ZZ_rod"] == -0.5
+    assert tree_of(machine).parameters["ZZ_rod"] == -0.5

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from veridyn.errors import ModelError
+from veridyn.model.assembly import Attachment
 from veridyn.model.capsule import LinkCapsule
 from veridyn.model.link import Joint, Link
-from veridyn.model.loop import Attachment
 from veridyn.model.machine import Machine
 from veridyn.spatial.transforms import Placement
 

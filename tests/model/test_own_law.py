@@ -8,10 +8,10 @@ import pytest
 from veridyn.elements import law
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.model.joint import Body
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
 from veridyn.model.own_law import FUNCTIONS, LawInputs, read_formula, with_numbers
-from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import ARRAYS
 
 X = np.linspace(0.05, 0.9, 18)

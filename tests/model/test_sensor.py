@@ -6,12 +6,12 @@ import pytest
 
 from strangers.natural_mechanisms import fourbar
 from veridyn.errors import ModelError
+from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import damper
-from veridyn.model.joint import Body
-from veridyn.model.natural import Mechanism
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor, sensor_faults
-from veridyn.model.tree import Tree
 
 
 def with_sensors(*sensors: Sensor) -> Mechanism:

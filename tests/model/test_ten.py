@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from veridyn.model.natural_parts import RigidBody, uniform_bar
+from veridyn.model.point_parts import RigidBody, uniform_bar
 from veridyn.model.ten import rigid_body, ten_of
 from veridyn.spatial.inertia import broken_law
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.model.joint import Body
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.model.tree import Tree
 from veridyn.observe.availability import muted
 from veridyn.observe.measurements import Status
 from veridyn.observe.observe import observe

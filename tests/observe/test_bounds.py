@@ -13,11 +13,11 @@ from veridyn.errors import ModelError
 from veridyn.mechanics.compiled import compiled
 from veridyn.mechanics.integrate import Method, integrate
 from veridyn.mechanics.record import Bound, opened
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element, damper, offset
 from veridyn.model.experiment import Experiment
-from veridyn.model.joint import Body
 from veridyn.model.sensor import Sensor
-from veridyn.model.tree import Tree
 from veridyn.observe.bounds import Estimated, ParameterBounds, read_parameters
 from veridyn.observe.kernels.bounds import project
 from veridyn.observe.kernels.correction import Corrected, corrected_of

@@ -13,12 +13,13 @@ from veridyn.errors import IdentificationError
 from veridyn.identify.estimate import identify
 from veridyn.mechanics.integrate import Inputs, Method, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import damper
-from veridyn.model.joint import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.sensor import Sensor
-from veridyn.model.tree import Tree
 from veridyn.observe.ekf import EKF
 from veridyn.observe.observation import Observation
 from veridyn.observe.observe import observe
@@ -103,7 +104,7 @@ def observed(seed: int, method: EKF | str = "ekf", **more: object) -> tuple[Obse
     torque = np.array([14.0, 3.0]) + rng.uniform(-5.0, 5.0, 2)
     start, rates = rng.normal([0.4, -0.3], 0.01), rng.normal([0.5, -0.2], 0.05)
     motion = integrate(truth, t, start, rates, Inputs(lambda time, q, qd: torque), method=Method("RK4", step=STEP / 2))
-    log, q, qd = log_of(truth.tree, motion, np.broadcast_to(torque, (len(t), 2)), rng)
+    log, q, qd = log_of(tree_of(truth), motion, np.broadcast_to(torque, (len(t), 2)), rng)
     found = observe(
         machine,
         log,

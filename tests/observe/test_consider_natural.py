@@ -14,6 +14,8 @@ from veridyn.files.shipped import shipped
 from veridyn.mechanics.integrate import Inputs, Method, Trajectory, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.closure import closed_motion
+from veridyn.mechanics.natural.of_machine import mechanism_of
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
 from veridyn.observe.ekf import EKF
 from veridyn.observe.observation import Observation
@@ -33,7 +35,7 @@ def linkage() -> Machine:
 @cache
 def fitted() -> vd.Fit:
     """From torques with noise of 4 N*m: parameters uncertain by some percent."""
-    tree, rng = linkage().tree, np.random.default_rng(4)
+    tree, rng = tree_of(linkage()), np.random.default_rng(4)
     limits = JointLimits([-3.0], [3.0], [12.0], [120.0])
     t = STEP * np.arange(800)
     motion = closed_motion(tree, t, *FourierTrajectory.random(rng, limits, harmonics=5, frequency=0.5).at(t))
@@ -50,16 +52,18 @@ def identified() -> Machine:
 def test_the_identified_machine_is_described_as_the_user_did() -> None:
     machine = identified()
     assert machine.formulation == "natural"
-    assert machine.mechanism.coordinates == linkage().mechanism.coordinates == ("1.x", "1.y", "2.x", "2.y", "phi")
+    assert (
+        mechanism_of(machine).coordinates == mechanism_of(linkage()).coordinates == ("1.x", "1.y", "2.x", "2.y", "phi")
+    )
     assert machine.uncertainty is not None
     assert machine.uncertainty.sigma == pytest.approx(fitted().sigma)
     assert machine.parameters.values == pytest.approx(fitted().standard)
-    as_tree = vd.identify(linkage().tree, _motion(), "wls").machine()
+    as_tree = vd.identify(tree_of(linkage()), _motion(), "wls").machine()
     assert as_tree.formulation == "tree"
 
 
 def _motion() -> vd.Motion:
-    tree = linkage().tree
+    tree = tree_of(linkage())
     t = STEP * np.arange(400)
     phi = 1.0 + 2.5 * np.sin(3.0 * t)
     motion = closed_motion(tree, t, phi[:, None], (7.5 * np.cos(3.0 * t))[:, None], (-22.5 * np.sin(3.0 * t))[:, None])
@@ -76,7 +80,7 @@ def driven(seed: int) -> tuple[Trajectory, np.random.Generator]:
     places = [p.index(name) for name in machine.uncertainty.names]
     values = p.values.copy()
     values[places] = machine.uncertainty.draw(p.values[places], rng)
-    tree = machine.with_parameters(values).tree
+    tree = tree_of(machine.with_parameters(values))
     home = closed_motion(tree, [0.0], [[1.0]], [[0.5]], [[0.0]])
     t = np.arange(0.0, 0.6, STEP)
     torque = MOTOR + 100.0 * rng.uniform(-1.0, 1.0)
@@ -151,7 +155,7 @@ def test_bands_hold_with_the_covariance_considered_and_not_without() -> None:
 def test_a_saved_fit_gives_the_same_machine(tmp_path) -> None:
     again = vd.load(vd.save(fitted(), tmp_path / "fit.json")).machine()
     assert again.formulation == "natural"
-    assert again.mechanism.coordinates == identified().mechanism.coordinates
+    assert mechanism_of(again).coordinates == mechanism_of(identified()).coordinates
     assert again.parameters.values == pytest.approx(identified().parameters.values, rel=1e-12)
 
 

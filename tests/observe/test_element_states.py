@@ -10,11 +10,11 @@ import pytest
 
 from observe.test_tree import BODY, STEP, log_of
 from veridyn.mechanics.integrate import Inputs, Method, integrate
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element, damper
 from veridyn.model.experiment import Experiment
-from veridyn.model.joint import Body
 from veridyn.model.sensor import Sensor
-from veridyn.model.tree import Tree
 from veridyn.observe.ekf import EKF
 from veridyn.observe.jacobian import numeric_jacobian
 from veridyn.observe.methods import ErrorEKF, ForceErrorEKF

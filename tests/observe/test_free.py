@@ -13,6 +13,7 @@ from veridyn.errors import DataError, ModelError
 from veridyn.machines.buggy import CORNERS, buggy
 from veridyn.machines.buggy_drive import settle
 from veridyn.mechanics.tree.model import tree_model
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.quantities import TreeQuantities
 from veridyn.mechanics.tree.quantity import Quantity
 from veridyn.mechanics.tree_readout import tree_readout
@@ -90,7 +91,7 @@ def closed(clutch: bool = True) -> tuple[FreeSystem, Array]:
 def test_sensors_read_what_they_read_on_the_tree() -> None:
     system, x = closed()
     at = system.instant(x, ACTING)
-    tree = machine().tree
+    tree = tree_of(machine())
     table = tree_readout(tree, machine().sensors)
     names = [a.name for a in system.model.system.mechanism.added]
     joints, rates, bends = (
@@ -128,7 +129,7 @@ def test_the_force_of_the_rack_is_a_virtual_sensor() -> None:
     force = quantity_of(system, Virtual("rack force", "force", "rack"))
     at = system.instant(x, ACTING)
     y, G = force.at(x, at, ACTING)
-    tree, known = machine(clutch=False).tree, system.model.local(at.q, at.qd)
+    tree, known = tree_of(machine(clutch=False)), system.model.local(at.q, at.qd)
     assert force.components == ("rack force",) and force.units == ("N",)
     model = tree_model(tree, unknown=())
     loads = model.loads(dict(zip(INPUTS, ACTING.tolist(), strict=True)))

@@ -12,9 +12,9 @@ from veridyn.machines.spatial import crane
 from veridyn.mechanics.measurement import readout
 from veridyn.mechanics.natural.dynamics import initial_state, with_accelerations
 from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, integrate_natural
+from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.model.natural import Mechanism
 from veridyn.model.sensor import Sensor
 from veridyn.observe.observation import Observation
 from veridyn.observe.observe import observe

@@ -13,11 +13,11 @@ from veridyn.mechanics.measurement import readout
 from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
 from veridyn.mechanics.natural.system import system_of
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import damper, spring
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.model.joint import Body
 from veridyn.model.sensor import Sensor
-from veridyn.model.tree import Tree
 from veridyn.observe.observe import observe
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.stepping import (

@@ -10,9 +10,9 @@ import pytest
 from observe.test_tree import arm, tumbling
 from veridyn.errors import DataError, ModelWarning
 from veridyn.machines.parallel import linkage
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.model.tree import Tree
 from veridyn.observe.jacobian import numeric_jacobian
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.tree import TreeSystem

@@ -10,10 +10,10 @@ import pytest
 from strangers.natural_mechanisms import fourbar, rotation, turning_fourbar
 from veridyn.errors import DataError, ModelWarning
 from veridyn.machines.spatial import crane, spatial
+from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.model.load import Drive, Torque
-from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Angle, MechanismJoint, Point, RigidBody, Spring
 from veridyn.model.place import Marker
+from veridyn.model.point_parts import Angle, MechanismJoint, Point, RigidBody, Spring
 from veridyn.model.sensor import Sensor
 from veridyn.observe.jacobian import check_jacobian
 from veridyn.observe.mechanism import MechanismSystem

@@ -9,10 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.model.joint import Body
 from veridyn.model.sensor import Sensor
-from veridyn.model.tree import Tree
 from veridyn.observe.ekf import EKF
 from veridyn.observe.observe import observe
 from veridyn.observe.observer import Observer

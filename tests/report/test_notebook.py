@@ -13,6 +13,7 @@ from veridyn.errors import DataError, FileError
 from veridyn.files.shipped import shipped
 from veridyn.identify.base import generic_motion
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.report.notebook import Display, show_machine
 from veridyn.report.words import measured
 
@@ -20,7 +21,7 @@ from veridyn.report.words import measured
 @pytest.fixture(scope="module")
 def found() -> tuple[vd.Machine, vd.Fit, vd.Motion]:
     machine = vd.load_model(shipped("veridyn:linkage.yaml"))
-    tree = machine.tree
+    tree = tree_of(machine)
     motion = generic_motion(tree, 300)
     forces = np.full(motion.q.shape, np.nan)
     gamma = inverse_dynamics(tree, motion)

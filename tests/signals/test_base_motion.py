@@ -7,11 +7,11 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from veridyn.errors import DataError
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Experiment
-from veridyn.model.joint import Body
 from veridyn.model.motion import BaseMotion
 from veridyn.model.pose import Pose
-from veridyn.model.tree import Tree
 from veridyn.signals.base_motion import base_from_pose, moved_to_base, nearest_rotations, pose_at, smoothed_pose
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals, motion

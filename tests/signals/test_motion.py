@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError, DataWarning
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import damper, drag, drive_gain
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.model.joint import Body
 from veridyn.model.transmission import Transmission
-from veridyn.model.tree import Tree
 from veridyn.signals.motion import Signals, motion
 from veridyn.spatial.transforms import MDH
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from veridyn.mechanics.integrate import BaseState, Inputs
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.model.joint import Body
 from veridyn.model.load import Drive
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.model.tree import Tree
 from veridyn.signals.motion import motion
 from veridyn.signals.sensors import with_sensor_channels
 from veridyn.simulate.imperfection import Imperfection

@@ -7,9 +7,9 @@ import pytest
 
 import veridyn as vd
 from veridyn.errors import DataError
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Experiment
-from veridyn.model.joint import Body
-from veridyn.model.tree import Tree
 from veridyn.signals.usual_names import with_usual_names
 
 T = np.arange(200) / 100.0

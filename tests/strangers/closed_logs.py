@@ -12,8 +12,8 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from strangers.pinocchio_loops import PinLoops
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 WORLD = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED

@@ -7,10 +7,10 @@ from functools import cache
 import numpy as np
 
 from strangers.random_trees import random_inertia, random_motion, random_placement
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import coulomb, damper, drag, drive_gain, motor_inertia, offset, spring
-from veridyn.model.joint import Body
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.model.tree import Tree
 
 
 def _bodies(rng: np.random.Generator, table: list[tuple[str, str | None, str, dict]]) -> list[Body]:

@@ -16,9 +16,9 @@ from scipy.spatial.transform import Rotation
 
 from strangers.mujoco_trees import text
 from strangers.pinocchio_sensors import axes_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 

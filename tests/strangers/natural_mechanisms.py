@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.model.load import Drive, Force, Torque
-from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import (
+from veridyn.model.place import Marker
+from veridyn.model.point_parts import (
     Angle,
     Damper,
     Distance,
@@ -21,7 +22,6 @@ from veridyn.model.natural_parts import (
     UnitVector,
     uniform_bar,
 )
-from veridyn.model.place import Marker
 
 Array = NDArray[np.float64]
 SPACE_BASES = ((1, 3), (2, 2), (3, 1), (4, 0), (4, 2))

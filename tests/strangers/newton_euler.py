@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.model.joint import GROUND
+from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.model.load import Drive, Force
-from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Angle, DirectionRef, MechanismJoint, Spring
+from veridyn.model.names import GROUND
 from veridyn.model.place import Marker, PointRef
+from veridyn.model.point_parts import Angle, DirectionRef, MechanismJoint, Spring
 from veridyn.model.sensor import Sensor
 
 Array = NDArray[np.float64]

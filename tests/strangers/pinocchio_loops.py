@@ -11,9 +11,10 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from strangers.pinocchio_oracle import PinModel
-from veridyn.model.loop import Attachment, Loop
+from veridyn.mechanics.tree.loop import Loop
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.assembly import Attachment
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 

@@ -14,8 +14,8 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from strangers.natural_mechanisms import inertia
-from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Point, RigidBody, UnitVector
+from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.model.point_parts import Point, RigidBody, UnitVector
 
 Array = NDArray[np.float64]
 GRAVITY = np.array([1.0, -2.0, -9.0])

@@ -7,8 +7,8 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 

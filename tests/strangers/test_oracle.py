@@ -9,9 +9,9 @@ import pytest
 
 from strangers.pinocchio_oracle import PinModel, moments, seen_from, ten_of
 from strangers.random_trees import random_inertia, random_motion, random_tree
-from veridyn.model.joint import Body
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.transforms import MDH
 
 TIGHT = 1e-11  # rounding of two algorithms on up to 13 bodies

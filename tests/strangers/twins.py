@@ -16,15 +16,16 @@ from strangers.pinocchio_sensors import WORLD, PinSensors
 from veridyn.machines.parallel import linkage
 from veridyn.machines.spatial import crane, spatial
 from veridyn.mechanics.loops.closure import closed_motion
-from veridyn.model.actuators import actuators
-from veridyn.model.joint import Body
-from veridyn.model.loop import Assembly, Attachment, Loop
+from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.tree.actuators import actuators
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.loop import Loop
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.assembly import Assembly, Attachment
 from veridyn.model.motion import Motion
-from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Angle, Point, uniform_bar
 from veridyn.model.place import Marker
+from veridyn.model.point_parts import Angle, Point, uniform_bar
 from veridyn.model.sensor import Sensor
-from veridyn.model.tree import Tree
 from veridyn.spatial.rotations import rot_z
 from veridyn.spatial.transforms import Placement, rotation_to_axis
 

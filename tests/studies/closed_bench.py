@@ -12,8 +12,8 @@ from strangers.closed_logs import Stranger, sines
 from studies.bench_robot import table
 from veridyn.files.machine.write import save_model
 from veridyn.machines.parallel import delta, palletizer
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 Columns = dict[str, np.ndarray]
 RATE = 100.0

@@ -12,8 +12,9 @@ import numpy as np
 
 from strangers.closed_logs import Stranger, sines
 from veridyn.files.machine.load import load_model
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import from_centre
 
 FOLDER = Path(__file__).parents[2] / "examples" / "studies"
@@ -36,7 +37,7 @@ FRICTION = {"h_swing": 300.0, "f_swing": 80.0, "h1": 9e3, "f1": 600.0, "h2": 7e3
 
 def truth() -> Tree:
     """The machine that was simulated."""
-    tree = load_model(MODEL).tree
+    tree = tree_of(load_model(MODEL))
     p, values = tree.parameters, dict(FRICTION)
     names = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
     for body in (b for b in tree.bodies if b.name in INERTIAS):

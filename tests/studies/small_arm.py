@@ -7,11 +7,11 @@ import numpy as np
 
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import coulomb, damper
 from veridyn.model.experiment import Experiment
-from veridyn.model.joint import Body
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH
 from veridyn.studies.identification import IdentificationStudy, identification

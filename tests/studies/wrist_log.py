@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from strangers.closed_logs import sines
 from strangers.pinocchio_oracle import PinModel
 from veridyn.files.machine.load import load_model
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import from_centre
 
 Array = NDArray[np.float64]
@@ -34,7 +35,7 @@ NAMES = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
 
 def truth() -> Tree:
     """The machine that was simulated."""
-    tree, values = load_model(MODEL).tree, dict(FRICTION)
+    tree, values = tree_of(load_model(MODEL)), dict(FRICTION)
     for body in tree.bodies:
         mass, centre, about = INERTIAS[body.name]
         values |= {body.parameter(s): x for s, x in zip(NAMES, from_centre(mass, centre, np.diag(about)), strict=True)}

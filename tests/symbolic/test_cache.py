@@ -405,9 +405,9 @@ PROGRAM = """
     import numpy as np
     from veridyn.mechanics import engine
     from veridyn.mechanics.inverse import inverse_dynamics
-    from veridyn.model.joint import Body
+    from veridyn.model.names import Body
     from veridyn.model.motion import Motion
-    from veridyn.model.tree import Tree
+    from veridyn.mechanics.tree.tree import Tree
 
     compiling = []
     make = engine.compile_object

@@ -8,7 +8,7 @@ import pytest
 from strangers.random_trees import random_tree
 from veridyn.mechanics.formula import formula
 from veridyn.mechanics.symbols import Request
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.symbolic.count import Count, count
 from veridyn.symbolic.emit_llvm import emit
 from veridyn.symbolic.expression import COS, SIN, Graph

@@ -16,7 +16,7 @@ from strangers.ptxas import assemble
 from strangers.random_trees import random_tree
 from veridyn.mechanics.formula import Formula, formula
 from veridyn.mechanics.symbols import Request
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.symbolic.emit_ptx import BY_VALUE, PtxKernel, emit_ptx
 from veridyn.symbolic.expression import Graph
 

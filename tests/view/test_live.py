@@ -13,9 +13,11 @@ from veridyn.errors import DataError
 from veridyn.files.machine.load import load_model
 from veridyn.files.shipped import shipped
 from veridyn.mechanics.kinematics import body_pose
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.system import system_of
-from veridyn.model.joint import Body
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.spatial.transforms import MDH
 from veridyn.view.live import LiveRecording, LiveView, posable_mechanism, posable_tree
 
@@ -69,7 +71,7 @@ def test_a_slide_that_is_drawn_in_has_its_line_when_it_is_drawn_out(shown):
 
 
 def test_a_machine_with_loops_follows_and_says_what_it_cannot_do(shown):
-    tree = load_model(shipped("veridyn:linkage.yaml")).tree
+    tree = tree_of(load_model(shipped("veridyn:linkage.yaml")))
     view = shown(posable_tree(tree))
     crank = view.machine.coordinates[0]
     before = {body.name: place(view, body.name) for body in tree.bodies}
@@ -77,7 +79,7 @@ def test_a_machine_with_loops_follows_and_says_what_it_cannot_do(shown):
     moved = [b for b, p in before.items() if np.abs(place(view, b) - p).max() > 1e-3]
     assert moved
     kept = view.pose.copy()
-    mechanism = shown(posable_mechanism(system_of(load_model(shipped("veridyn:fourbar.yaml")).mechanism)))
+    mechanism = shown(posable_mechanism(system_of(mechanism_of(load_model(shipped("veridyn:fourbar.yaml"))))))
     names = mechanism.machine.coordinates
     assert mechanism.show({names[0]: mechanism.pose[0] + 0.1})
     assert not mechanism.show({names[0]: np.nan})

@@ -11,13 +11,14 @@ from veridyn.files.shipped import shipped
 from veridyn.machines.parallel import linkage
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.loops.closure import closed_positions
-from veridyn.model.joint import Body
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.view.machine import body_poses, tree_layer
 
 
 def test_the_points_are_those_of_pinocchio() -> None:
-    tree = load_model(ARM).tree
+    tree = tree_of(load_model(ARM))
     q = np.random.default_rng(0).standard_normal((4, 3))
     layer = tree_layer(tree, q, "arm")
     oracle = PinModel(tree)
@@ -48,7 +49,7 @@ def test_a_free_base_goes_where_it_is_put() -> None:
 
 
 def test_poses_of_all_bodies_are_those_of_each():
-    tree = load_model(shipped("veridyn:car_38.yaml")).tree
+    tree = tree_of(load_model(shipped("veridyn:car_38.yaml")))
     q = np.random.default_rng(3).uniform(-0.5, 0.5, (4, tree.n))
     for name, (R, p) in body_poses(tree, q).items():
         own = body_pose(tree, q, name)

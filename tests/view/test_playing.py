@@ -7,6 +7,7 @@ from studies.small_arm import small_arm
 from veridyn.errors import FileError
 from veridyn.files.machine.load import load_model
 from veridyn.files.shipped import shipped
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.system import system_of
 from veridyn.view.live import posable_mechanism, posable_tree
 from veridyn.view.playing import recorded
@@ -30,7 +31,7 @@ def test_positions_are_found_converted_and_brought_to_one_clock(tmp_path):
 
 
 def test_a_mechanism_is_played_by_the_names_of_its_coordinates(tmp_path):
-    system = system_of(load_model(shipped("veridyn:crane.yaml")).mechanism)
+    system = system_of(mechanism_of(load_model(shipped("veridyn:crane.yaml"))))
     machine = posable_mechanism(system)
     head = ",".join(
         ["t [s]", *(f"{c} [{'deg' if system.mechanism.unit_of(c) == 'rad' else 'm'}]" for c in machine.coordinates)]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import veridyn as vd
-from veridyn.model.joint import Body
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH
 from veridyn.view.prediction import predicted_poses

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from veridyn.cli.reading import BaseOption, BaseWord, Strict
+from veridyn.mechanics.tree.of_machine import tree_of
 
 
 class Language(StrEnum):
@@ -47,7 +48,7 @@ def codegen(
     from veridyn.files.machine.load import load_model
     from veridyn.mechanics.codegen import c_source
 
-    source = c_source(load_model(file, base=base.value, strict=strict).tree, what.value, name, wrench or ())
+    source = c_source(tree_of(load_model(file, base=base.value, strict=strict)), what.value, name, wrench or ())
     if out is None:
         typer.echo(source.header)
         typer.echo(source.code)

@@ -12,8 +12,8 @@ from veridyn.cli.recording import Recorded, recorded
 
 if TYPE_CHECKING:
     from veridyn.identify.observation import Sampling
+    from veridyn.mechanics.tree.tree import Rows, Tree
     from veridyn.model.experiment import Experiment
-    from veridyn.model.tree import Rows, Tree
     from veridyn.progress import Progress
     from veridyn.signals.motion import Signals
 

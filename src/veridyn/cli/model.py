@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from veridyn.cli.reading import BaseOption, BaseWord, Strict
+from veridyn.mechanics.tree.of_machine import tree_of
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -42,7 +43,7 @@ def show(
     from veridyn.files.machine.load import load_model
     from veridyn.identify.base import base_parameters
 
-    tree = load_model(file, base=base.value, strict=strict).tree
+    tree = tree_of(load_model(file, base=base.value, strict=strict))
     if mode() == "json":
         print_json({**model_content(tree, base_parameters(tree)), "exit_code": 0})
         return

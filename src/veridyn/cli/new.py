@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from veridyn.cli.reading import BaseOption, BaseWord, Strict
+from veridyn.mechanics.natural.of_machine import mechanism_of
+from veridyn.mechanics.tree.of_machine import tree_of
 
 if TYPE_CHECKING:
     from veridyn.model.machine import Machine
@@ -129,13 +131,13 @@ def _written(
     if machine.formulation == "tree":
         from veridyn.studies.config.template import template
 
-        return template(file, machine.tree, logs, out, strict, rate)
+        return template(file, tree_of(machine), logs, out, strict, rate)
     if len(logs) > 1:
         fault = Fault("an observer reads one log.", "logs", "one file", ", ".join(f.name for f in logs))
         raise FileError(fault, model.name)
     from veridyn.studies.config.observe_template import observe_template
 
-    return observe_template(file, machine.mechanism, logs[0], out, rate)
+    return observe_template(file, mechanism_of(machine), logs[0], out, rate)
 
 
 def _designed(file: Path, out: Path, base: Literal["auto", "fixed", "free"], strict: bool) -> str:
@@ -148,7 +150,7 @@ def _designed(file: Path, out: Path, base: Literal["auto", "fixed", "free"], str
         raise FileError(
             Fault("a motion is designed for a machine in joint coordinates.", file.name, "a tree", "points", hint)
         )
-    return excite_template(file, machine.tree, out, strict)
+    return excite_template(file, tree_of(machine), out, strict)
 
 
 def _simulated(file: Path, tables: list[Path], out: Path, base: Literal["auto", "fixed", "free"], strict: bool) -> str:
@@ -157,18 +159,18 @@ def _simulated(file: Path, tables: list[Path], out: Path, base: Literal["auto", 
 
     machine = _with_values(file, base, strict)
     if machine.formulation == "tree" and len(tables) <= 1:
-        return simulate_template(file, machine.tree, tables[0] if tables else None, out, strict)
+        return simulate_template(file, tree_of(machine), tables[0] if tables else None, out, strict)
     if tables:
         what = "a simulation follows one table of a motion, of a machine in joint coordinates."
         raise FileError(Fault(what, "--kind simulate", found=", ".join(t.name for t in tables)), file.name)
-    return simulate_mechanism_template(file, machine.mechanism, out)
+    return simulate_mechanism_template(file, mechanism_of(machine), out)
 
 
 def _with_values(file: Path, base: Literal["auto", "fixed", "free"], strict: bool) -> Machine:
     """The machine; inertias of a URDF that no body can have keep the numbers of the file, which a motion needs."""
     from veridyn.files.machine.load import load_model
     from veridyn.files.machine.urdf import load_urdf
-    from veridyn.model.of_tree import machine_of_tree
+    from veridyn.mechanics.tree.to_machine import machine_of_tree
 
     if file.suffix.lower() == ".urdf" and not strict:
         return machine_of_tree(load_urdf(file, base, impossible="keep"))

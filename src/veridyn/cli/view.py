@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from veridyn.cli.reading import Strict
+from veridyn.mechanics.natural.of_machine import mechanism_of
+from veridyn.mechanics.tree.of_machine import tree_of
 
 
 def view(
@@ -52,10 +54,10 @@ def view(
     file = shipped(str(model)) if is_shipped(str(model)) else model
     described = load_model(file, strict=strict)
     if described.formulation == "natural":
-        machine_model = system_of(described.mechanism)
+        machine_model = system_of(mechanism_of(described))
         machine = posable_mechanism(machine_model)
     else:
-        machine_model = described.tree
+        machine_model = tree_of(described)
         is_urdf = file.suffix.lower() == ".urdf"
         limits = urdf_limits(file) if is_urdf else {}
         visuals, faults = urdf_visuals(file) if is_urdf and meshes else ([], [])

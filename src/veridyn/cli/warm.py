@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from veridyn.model.tree import Tree
+    from veridyn.mechanics.tree.tree import Tree
 
 OWN = "veridyn:arm.yaml"
 
@@ -57,8 +57,9 @@ def _tree(name: str) -> Tree:
     from veridyn.files.machine.load import load_model
     from veridyn.files.shipped import resolved
     from veridyn.files.yaml_plain import plain_yaml
+    from veridyn.mechanics.tree.of_machine import tree_of
     from veridyn.studies.config.study import load_study
-    from veridyn.studies.run.machine import tree_of
+    from veridyn.studies.run.machine import study_tree
 
     file = resolved(Path(name))
     if file.suffix.lower() in (".yaml", ".yml") and file.is_file():
@@ -67,9 +68,9 @@ def _tree(name: str) -> Tree:
             loaded = load_study(file)
             if not hasattr(loaded.study, "model"):
                 raise FileError(Fault("the study names no model.", file.name))
-            return tree_of(loaded, ("model",), loaded.study.model)
+            return study_tree(loaded, ("model",), loaded.study.model)
     machine = load_model(file)
     if machine.formulation != "tree":
         hint = "Machines in natural coordinates are compiled when they first run, in less than a second."
         raise FileError(Fault("only machines in joint coordinates are compiled ahead.", file.name, hint=hint))
-    return machine.tree
+    return tree_of(machine)

@@ -37,9 +37,10 @@ from veridyn.identify.base import BaseParameters
 from veridyn.identify.error_measures import RowReport
 from veridyn.identify.law_constants import LawConstants
 from veridyn.identify.result import Acceptance, Feasibility, Fit, KnownValues
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import ParameterSet
-from veridyn.model.tree import Tree
 from veridyn.version import __version__
 
 Array = NDArray[np.float64]
@@ -173,7 +174,7 @@ def load(path: str | os.PathLike[str]) -> Fit:
     content = parsed_fit(file)
     try:
         machine = parse_machine(content.model, source=f"the model inside {file.name}")
-        tree = machine.tree
+        tree = tree_of(machine)
     except ModelError as error:
         raise FileError(error.faults, f"the model inside {file.name}") from error
     arrays = arrays_beside(file, content.arrays)

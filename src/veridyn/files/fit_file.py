@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from veridyn.errors import Fault, Faults, FileError, did_you_mean
 from veridyn.files.npz_arrays import read_arrays
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.version import __version__
 
 Array = NDArray[np.float64]

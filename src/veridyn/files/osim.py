@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, FileError, ModelError, did_you_mean
 from veridyn.files.osim_values import FUNCTIONS, function_of, is_identity, number, numbers
-from veridyn.model.joint import Body
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.pose import Pose
-from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import rot_x, rot_y, rot_z
 from veridyn.spatial.transforms import Placement, rotation_to_axis

@@ -22,10 +22,10 @@ from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.loops.closure import closed_motion, closed_positions
 from veridyn.mechanics.regressor import regressor
 from veridyn.mechanics.samples import blocks
-from veridyn.model.accept import accepts_machine
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.parameters import ParameterSet
-from veridyn.model.tree import Rows, Tree
 
 Array = NDArray[np.float64]
 NUMERICAL_SOURCE = "numerically"  # how the source of base parameters begins that come from a motion

@@ -24,10 +24,10 @@ from veridyn.identify.row_factors import RowFactors
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.upper import triangle_of
 from veridyn.mechanics.engine import Engine
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.constants import Constant
 from veridyn.model.elements import Element
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]

@@ -26,9 +26,9 @@ from veridyn.identify.observation import observation
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import predicted
-from veridyn.model.accept import accepts_machine
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]

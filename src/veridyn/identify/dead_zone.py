@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault
 from veridyn.identify.sampling import Sampling
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Rows, Tree
 
 Array = NDArray[np.float64]
 SLOW_SPEED_RATIO = 0.05  # of the largest speed: below it the sign of dry friction is not trusted (chosen)

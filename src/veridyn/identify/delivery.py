@@ -18,9 +18,9 @@ from veridyn.identify.law_constants import LawConstants
 from veridyn.mechanics.forward import check_mass, open_mass_matrix
 from veridyn.mechanics.loops.closure import closed_positions
 from veridyn.mechanics.loops.projection import loop_jacobian
+from veridyn.mechanics.tree.to_machine import machine_of_tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
-from veridyn.model.of_tree import machine_of_tree
-from veridyn.model.tree import Tree
 from veridyn.model.uncertainty import Uncertainty
 
 Array = NDArray[np.float64]

@@ -20,7 +20,7 @@ from veridyn.identify.base import structural
 from veridyn.identify.factor import RowFactor
 from veridyn.identify.grouping import group
 from veridyn.identify.upper import triangle_of
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 
 Array = NDArray[np.float64]
 EXACT = 1e-12  # of the combinations of the closed rules: what a relation may miss them by

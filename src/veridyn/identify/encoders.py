@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Faults, IdentificationError, did_you_mean
 from veridyn.mechanics.kinematics import body_pose, jacobian
-from veridyn.model.accept import accepts_machine
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
 from veridyn.model.pose import Pose
-from veridyn.model.tree import Tree
 from veridyn.spatial.transforms import MDH, Placement
 
 Array = NDArray[np.float64]

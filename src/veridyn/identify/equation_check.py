@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, Faults, did_you_mean
 from veridyn.identify.sampling import Sampling
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 LARGEST_VALUE = 1e50  # no quantity in SI units is larger, and the squares of much larger ones overflow
 

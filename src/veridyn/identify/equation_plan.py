@@ -17,8 +17,8 @@ from veridyn.identify.tables import SymbolTables
 from veridyn.identify.threads import one_blas_thread
 from veridyn.mechanics.columns import structure
 from veridyn.mechanics.loops.projection import open_rows, projection
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.signals.butterworth import zero_phase
 from veridyn.signals.resample import uniform_rate
 

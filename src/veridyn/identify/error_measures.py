@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 
 Array = NDArray[np.float64]
 MIN_SIGNAL_TO_NOISE = 3.0  # standard deviation of a row over its noise from which its error is judged

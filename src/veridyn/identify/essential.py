@@ -26,8 +26,8 @@ from veridyn.identify.fitting import fit_of
 from veridyn.identify.grouping import Groups
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.identify.threads import one_blas_thread
-from veridyn.model.accept import accepts_machine
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.tree import Tree
 
 Array = NDArray[np.float64]
 

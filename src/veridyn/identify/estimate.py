@@ -30,12 +30,12 @@ from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.threads import one_blas_thread
 from veridyn.mechanics.engine import Engine
+from veridyn.mechanics.tree.accept import accepts_machine, first_argument
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.method import method_of, verb_with_method
-from veridyn.model.accept import accepts_machine, first_argument
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
 from veridyn.signals.repair import REPAIRABLE
 

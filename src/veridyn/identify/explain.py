@@ -11,9 +11,9 @@ from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.identify.reach import closed_or_none
 from veridyn.identify.rules import freedoms
 from veridyn.mechanics.regressor import regressor
-from veridyn.model.accept import accepts_machine
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.model.tree import Rows, Tree
 
 Array = NDArray[np.float64]
 SAMPLES = 40

@@ -12,7 +12,7 @@ from veridyn.identify.error_measures import RowReport
 from veridyn.identify.estimators.coloured import Sandwich
 from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 
 Array = NDArray[np.float64]
 CLEAR_GAP = 1e3

@@ -18,9 +18,9 @@ from veridyn.identify.handing import handed
 from veridyn.identify.random_effects import FEWEST, Spread, apart, spread_of
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]

@@ -10,8 +10,8 @@ import numpy as np
 
 from veridyn.identify.friction_terms import load_signal
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 NUMBERS = ("before_percent", "after_percent", "fall_percent", "sigma_percent")  # of a step
 

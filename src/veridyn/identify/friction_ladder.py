@@ -27,10 +27,10 @@ from veridyn.identify.observation import observation
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.stribeck import stribeck_speeds
 from veridyn.mechanics.engine import Engine
-from veridyn.model.accept import accepts_machine
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.elements import Element
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]

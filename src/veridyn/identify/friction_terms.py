@@ -20,9 +20,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.element_laws import law
 from veridyn.model.elements import Element, coulomb, damper, offset, stribeck
-from veridyn.model.tree import Tree
 
 Term = Literal["viscous", "coulomb", "asymmetric", "stribeck", "load", "quadratic", "temperature"]
 TERMS: tuple[Term, ...] = get_args(Term)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, Faults, IdentificationError, IdentificationWarning, warn
 from veridyn.identify.result import Fit
 from veridyn.identify.row_factors import RowFactors
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 
 Array = NDArray[np.float64]
 MIN_GAIN_SIGMAS = 3.0  # deviations from zero that a gain must have to be one

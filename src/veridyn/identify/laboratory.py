@@ -21,11 +21,11 @@ from veridyn.errors import Faults, IdentificationError
 from veridyn.identify.estimators.prior import Prior, prior_moments
 from veridyn.identify.threads import one_blas_thread
 from veridyn.mechanics.regressor import regressor
-from veridyn.model.accept import accepts_machine
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.motion import Motion
 from veridyn.model.pose import Pose
-from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.resample import uniform_rate

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.constants import Constant
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 DEFAULT_CONSTANT_SIZE = 1e-2  # rad, m and so on: the size of a constant whose value says nothing about it

@@ -19,11 +19,11 @@ from veridyn.errors import DataError, Fault
 from veridyn.identify.reach import readings_in_reach
 from veridyn.mechanics.loops.assembly import assembled, loop_values
 from veridyn.mechanics.loops.closure import closed_motion
-from veridyn.model.accept import accepts_machine
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
 from veridyn.model.pose import Pose
-from veridyn.model.tree import Tree
 from veridyn.signals.motion import Signals, prepare
 from veridyn.signals.naming import measured_positions
 from veridyn.signals.sensors import with_sensor_channels

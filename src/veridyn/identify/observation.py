@@ -27,9 +27,9 @@ from veridyn.identify.sampling import Sampling
 from veridyn.identify.tables import equations
 from veridyn.identify.threads import one_blas_thread
 from veridyn.mechanics.engine import Engine, wants_compiled
-from veridyn.model.accept import accepts_machine
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
 
 T = TypeVar("T")

@@ -19,12 +19,13 @@ from veridyn.errors import DataError, Fault, ModelError
 from veridyn.identify.delivery import uncertainty_of
 from veridyn.identify.result import Fit
 from veridyn.mechanics.kinematics import body_motion
-from veridyn.model.accept import accepts_machine, as_tree
-from veridyn.model.joint import Body
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.to_machine import machine_of_tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.model.of_tree import machine_of_tree
-from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import INERTIAL, broken_law, inertia_matrix
 from veridyn.spatial.transforms import MDH, Placement
 
@@ -82,7 +83,7 @@ def with_payload(
 
 
 def _carrying_unknown(machine: Fit | Machine | Tree, body: str, placement: Placement | MDH | None, name: str) -> Tree:
-    tree = machine.tree.with_parameters(machine.standard) if isinstance(machine, Fit) else as_tree(machine)
+    tree = machine.tree.with_parameters(machine.standard) if isinstance(machine, Fit) else tree_of(machine)
     if missing := tree.parameters.missing():
         raise ModelError(
             Fault(

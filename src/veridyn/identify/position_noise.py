@@ -26,10 +26,10 @@ from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.loops.projection import loop_jacobian
 from veridyn.mechanics.regressor import regressor
-from veridyn.model.accept import accepts_machine
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals
 from veridyn.signals.noise_floor import NoiseFloor

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError
 from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.loops.projection import projection
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 SAMPLES = 60

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from veridyn.identify.explain import closed_again, enriched
 from veridyn.identify.result import Fit
 from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 CANDIDATE_SAMPLES = 400  # of a candidate, spread over it

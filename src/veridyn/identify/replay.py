@@ -19,9 +19,9 @@ from veridyn.identify.estimators.run_model import run_model
 from veridyn.identify.estimators.shooting import Hold, Law
 from veridyn.identify.validate import Validation
 from veridyn.mechanics.samples import complete_values
-from veridyn.model.accept import accepts_machine
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 

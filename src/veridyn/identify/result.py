@@ -15,9 +15,9 @@ from veridyn.identify.error_measures import RowReport, relative_error, row_table
 from veridyn.identify.law_constants import LawConstants
 from veridyn.identify.sampling import Sampling
 from veridyn.lazy import above
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 

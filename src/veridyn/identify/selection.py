@@ -21,9 +21,9 @@ from veridyn.identify.row_factors import RowFactors
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.upper import triangle_of
 from veridyn.mechanics.engine import Engine
-from veridyn.model.accept import accepts_machine
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]

@@ -16,8 +16,8 @@ from veridyn.mechanics.forces import needs_velocity
 from veridyn.mechanics.newton_euler import outward, rigid_rows
 from veridyn.mechanics.samples import acting_of, loaded_bodies, state_of
 from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import ARRAYS
 from veridyn.symbolic.emit_llvm import BLOCK
 from veridyn.symbolic.kernel import padded

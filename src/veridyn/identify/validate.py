@@ -20,9 +20,9 @@ from veridyn.identify.sampling import Sampling
 from veridyn.lazy import above
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]

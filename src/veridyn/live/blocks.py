@@ -13,9 +13,9 @@ import numpy as np
 
 from veridyn.identify.logged import motion
 from veridyn.live.sample import Sample
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.signals.motion import Signals
 
 SPARE = 64  # samples beyond the margin of the filters, for interpolation and derivatives

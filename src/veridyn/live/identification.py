@@ -32,15 +32,15 @@ from veridyn.live.sample import Sample, SampleSource, Trouble
 from veridyn.live.session import Session
 from veridyn.live.tracker import StampCheck, Tracked, refused_stamp
 from veridyn.mechanics.loops.closure import closed_home
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.experiment import Experiment
-from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress
 from veridyn.signals.motion import Signals
 from veridyn.studies.config.identify import IdentifyFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, Result, fingerprint
 from veridyn.studies.run.folder import new_run
-from veridyn.studies.run.machine import model_path, tree_of
+from veridyn.studies.run.machine import model_path, study_tree
 from veridyn.studies.run.preparing import Preparing
 from veridyn.studies.run.recordings import Recordings
 from veridyn.studies.run.streamed import margin_of, with_margin
@@ -150,7 +150,7 @@ def identification_session(
 ) -> Session:
     """The session of a study of kind identify: its training logs replayed, or samples that arrive."""
     study: IdentifyFile = loaded.study
-    tree = tree_of(loaded, ("model",), study.model, "unknown")
+    tree = study_tree(loaded, ("model",), study.model, "unknown")
     notes = (
         ()
         if study.estimator.name == "wls"

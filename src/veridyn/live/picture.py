@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.observe.free import FreeSystem
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.mechanism import MechanismSystem

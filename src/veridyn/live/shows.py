@@ -24,11 +24,11 @@ from veridyn.machines.buggy_log import driven
 from veridyn.machines.spatial import CRANE, crane
 from veridyn.mechanics.integrate import Inputs
 from veridyn.mechanics.natural.system import system_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.model.tree import Tree
 from veridyn.model.vehicle import PriorValue, RoadVehicle, vehicle_of
 from veridyn.observe.ekf import EKF
 from veridyn.observe.observer_setup import Observable, ObserverSetup

@@ -16,9 +16,10 @@ from veridyn.identify.sampling import Sampling
 from veridyn.machines.described import described
 from veridyn.mechanics.integrate import Method
 from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.signals.motion import Signals
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
@@ -54,7 +55,7 @@ class ArmDemo:
 
 def arm() -> Tree:
     """The arm of arm.yaml: what is true in the demonstration."""
-    return described("arm.yaml").tree
+    return tree_of(described("arm.yaml"))
 
 
 def limits() -> JointLimits:

@@ -20,10 +20,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.model.assembly import Attachment
 from veridyn.model.elements import Element, strut, tyre
 from veridyn.model.link import Joint, JointKind, Link
 from veridyn.model.load import Drive
-from veridyn.model.loop import Attachment
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker, numbers
 from veridyn.model.sensor import Sensor

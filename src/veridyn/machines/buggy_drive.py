@@ -15,6 +15,7 @@ from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.ground.road import Road
 from veridyn.mechanics.integrate import BaseState, Inputs, Method, Trajectory, integrate
 from veridyn.mechanics.loops.closure import close
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.progress import Progress, silent
@@ -97,7 +98,7 @@ def _configuration(machine: Machine, u: Array, rack: float) -> tuple[Array, Arra
     N = len(u)
     given: dict[str, Array] = {name: u[:, 3 + k] for k, name in enumerate(SUSPENSION)}
     given |= {name: np.zeros(N) for name in INDEPENDENT[4:]} | {"rack": np.full(N, rack)}
-    q = close(machine.tree, given, path=False).q
+    q = close(tree_of(machine), given, path=False).q
     return (
         q,
         np.column_stack([np.zeros((N, 2)), u[:, 0]]),
@@ -113,7 +114,7 @@ def _quaternion(roll: float, pitch: float) -> Array:
 
 def _accelerations(machine: Machine, u: Array, rack: float) -> Array:
     """(N, 7): of the chassis along z, about x and y, and of the four deflections, at rest."""
-    tree, N = machine.tree, len(u)
+    tree, N = tree_of(machine), len(u)
     q, position, e = _configuration(machine, u, rack)
     zero, still = np.zeros((N, 3)), np.zeros_like(q)
     base = BaseMotion(zero, zero, zero, zero, position=position, quaternion=e)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from veridyn.mechanics.ground.road import Profile, Road, fill_surface
 from veridyn.mechanics.instant import StateAccelerations
 from veridyn.mechanics.samples import complete_values
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 
 Array = NDArray[np.float64]
 

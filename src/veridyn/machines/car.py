@@ -19,11 +19,12 @@ from scipy.linalg import null_space
 from veridyn.machines.described import described
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.virtual_base import on_six_joints
 from veridyn.model.elements import Element
-from veridyn.model.joint import Body
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
-from veridyn.model.virtual_base import on_six_joints
 from veridyn.spatial.inertia import INERTIAL
 from veridyn.spatial.transforms import MDH
 
@@ -147,14 +148,14 @@ def car_2002(shared_steering: bool = False, form: Form = "lagrange") -> Tree:
 
     The paper counts its steering angle twice. With `shared_steering` it is one coordinate, beta, and one row less.
     """
-    tree = described("car_2002.yaml").tree
+    tree = tree_of(described("car_2002.yaml"))
     if shared_steering:
         tree = _rebuilt(tree, [replace(b, coordinate="beta") if b.name in ("14", "18") else b for b in tree.bodies])
     return tree if form == "lagrange" else _freed(tree, CHASSIS_2002)
 
 
 def _of_2006(name: str, form: Form, wheels: bool) -> Tree:
-    tree = described(name).tree
+    tree = tree_of(described(name))
     if not wheels:
         tree = _rebuilt(tree, [replace(b, real=b.real and not b.name.startswith("wheel")) for b in tree.bodies])
     return tree if form == "mixed" else on_six_joints(tree)

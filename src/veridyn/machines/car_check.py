@@ -25,10 +25,10 @@ from veridyn.machines.car_record import CarKinematics, needed
 from veridyn.machines.car_sensors import UNITS, CarSensors, kind_of, sensors_2006
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.findings import Finding, Findings
 from veridyn.signals.motion import Signals

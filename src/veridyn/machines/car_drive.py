@@ -21,9 +21,9 @@ from veridyn.machines.car_record import CarKinematics
 from veridyn.machines.car_sensors import CarSensors, kind_of, sensed, sensors_2002, sensors_2006
 from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.mechanics.integrate import Trajectory
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals

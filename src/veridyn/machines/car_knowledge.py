@@ -19,8 +19,8 @@ from veridyn.errors import DataError, Fault, did_you_mean
 from veridyn.machines.car_paths import air
 from veridyn.machines.car_record import CarKinematics
 from veridyn.machines.car_sensors import CarSensors
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.simulate.vehicle.aerodynamics import Aerodynamics
 from veridyn.simulate.vehicle.description import Vehicle, WheelCarrier
 from veridyn.simulate.vehicle.tables import QUANTITIES, AxleTables

@@ -26,10 +26,10 @@ from veridyn.machines.car_log import rack_angle
 from veridyn.machines.car_log_2002 import CLEARANCE, FRAME_6, channels_2002
 from veridyn.machines.car_paths import air, slopes
 from veridyn.machines.car_record import CarRecord, chassis_motion, record, wrench_channels
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import WRENCH_ROWS, drive_gain
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.derivative import derivative
 from veridyn.signals.motion import Signals, motion

@@ -29,9 +29,9 @@ from veridyn.machines.car_record import (
     wrench_channels,
 )
 from veridyn.machines.car_sensors import WHEELS, CarSensors, sensors_2006
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals, prepare
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from veridyn.machines.car_record import CarKinematics, CarRecord, attitude_over_road, chassis_motion, wrench_channels
 from veridyn.machines.car_sensors import WHEELS, CarSensors
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.signals.derivative import derivative
 from veridyn.signals.integral import trapezoid
 

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.machines.car_record import CarKinematics
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.simulate.vehicle.aerodynamics import Aerodynamics
 
 Array = NDArray[np.float64]

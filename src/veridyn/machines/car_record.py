@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Faults, did_you_mean
 from veridyn.machines.car_sensors import UNITS, WHEELS, CarSensors, kind_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Experiment
-from veridyn.model.tree import Tree
 from veridyn.signals.band import equalised
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.derivative import derivative

@@ -15,11 +15,12 @@ from veridyn.machines.described import described
 from veridyn.mechanics.measurement import exact_readings
 from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, integrate_natural
+from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.experiment import Experiment
 from veridyn.model.load import Drive
-from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import uniform_bar
+from veridyn.model.point_parts import uniform_bar
 from veridyn.observe.methods import FILTERS
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
@@ -44,7 +45,7 @@ LABELS = {"x1": "1.x", "y1": "1.y", "x2": "2.x", "y2": "2.y", "phi": "phi"}
 
 def fourbar() -> Mechanism:
     """The linkage as its file describes it: bars of 2, 8 and 5 m between fixed points 10 m apart, one degree of freedom `phi`."""
-    return described("fourbar.yaml").mechanism
+    return mechanism_of(described("fourbar.yaml"))
 
 
 def wrong_fourbar() -> Mechanism:

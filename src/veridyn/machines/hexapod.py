@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.machines.described import described
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.parameters import ParameterSet
-from veridyn.model.tree import Tree
 from veridyn.signals.trajectory import JointLimits
 
 Array = NDArray[np.float64]
@@ -67,7 +68,7 @@ TABLE_II: dict[str, tuple[float, float, float]] = {
 def hexapod(ties: Ties = "table") -> Tree:
     """The hexapod with all parameters of Table I estimated ("table"), with legs that are alike in all ten parameters of each
     body ("legs"), or with legs that have nothing in common ("none")."""
-    tree = described("hexapod.yaml").tree
+    tree = tree_of(described("hexapod.yaml"))
     if ties == "table":
         return tree
     free = tree.parameters.estimated(tree.parameters.names)

@@ -18,8 +18,8 @@ from veridyn.errors import DataError, Fault
 from veridyn.machines.hexapod import LEGS, POSE, TRUTH, hexapod
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.closure import closed_motion
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.simulate.platform import CONTROL, Control, Platform, PlatformRun, run
 
 Array = NDArray[np.float64]

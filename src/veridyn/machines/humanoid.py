@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.machines.described import described
-from veridyn.model.tree import Tree
-from veridyn.model.weld import welded
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.weld import welded
 from veridyn.spatial.inertia import from_centre
 
 Array = NDArray[np.float64]
@@ -56,7 +57,7 @@ TYPICAL = {"J": 1e-3, "MS": 0.03, "M": 0.3}
 
 def cad(arms: bool = False) -> Tree:
     """The robot as drawn: 13 links with the arms locked hanging, or all 21."""
-    drawn = described("humanoid.yaml").tree
+    drawn = tree_of(described("humanoid.yaml"))
     sizes = np.array([TYPICAL["J"]] * 6 + [TYPICAL["MS"]] * 3 + [TYPICAL["M"]])
     sized = replace(drawn.parameters, typical=np.tile(sizes, len(drawn.bodies)))
     whole = drawn.with_parameters(sized)

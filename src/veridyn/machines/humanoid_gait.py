@@ -17,9 +17,9 @@ from veridyn.errors import DataError, Fault
 from veridyn.machines.humanoid import BASE, HIP, LEG, SHANK, SIDES, SOLE, THIGH
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.pose import Pose
-from veridyn.model.tree import Tree
 from veridyn.signals.derivative import derivative
 
 Array = NDArray[np.float64]

@@ -16,10 +16,10 @@ from veridyn.identify.sampling import Sampling
 from veridyn.machines.humanoid import BASE
 from veridyn.machines.humanoid_walk import Performed
 from veridyn.mechanics.contact import plate_wrench, with_contacts
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.signals.base_motion import pose_at, smoothed_pose
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.markers import MarkerFit, fit_markers

@@ -30,7 +30,7 @@ from veridyn.machines.humanoid_gait import (
     standing,
 )
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]

@@ -18,9 +18,9 @@ from veridyn.errors import Fault, SimulationError
 from veridyn.machines.humanoid import FEET, FOOT, SIDES, SOLE
 from veridyn.machines.humanoid_gait import STEP, GaitPlan
 from veridyn.machines.mujoco_engine import PrescribedJoints, engine_motion, mjcf, mujoco
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
 from veridyn.model.pose import Pose
-from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.spatial.quaternions import quaternion
 from veridyn.spatial.rotations import matrix_of, rotation_of

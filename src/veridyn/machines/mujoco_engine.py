@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import Fault, ModelError
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.pose import Pose
-from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import inertia_matrix
 from veridyn.spatial.quaternions import quaternion
 

@@ -11,10 +11,11 @@ from veridyn.machines.described import described
 from veridyn.mechanics.measurement import exact_readings
 from veridyn.mechanics.natural.dynamics import NaturalState, solve_accelerations
 from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, integrate_natural
+from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.minimal import minimal, start_of
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.experiment import Experiment
-from veridyn.model.natural import Mechanism
 from veridyn.observe.filter import Filter
 from veridyn.observe.methods import filter_of
 from veridyn.observe.observer_setup import ObserverSetup
@@ -26,12 +27,12 @@ Array = NDArray[np.float64]
 
 def spatial() -> Mechanism:
     """Two arms that hold a rod between them, as its file describes it: independent coordinates `shoulder`, `elbow` and `base_b`."""
-    return described("spatial.yaml").mechanism
+    return mechanism_of(described("spatial.yaml"))
 
 
 def crane() -> Mechanism:
     """A trolley and a swinging load: independent coordinates `x` and `swing`."""
-    return described("crane.yaml").mechanism
+    return mechanism_of(described("crane.yaml"))
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from veridyn.errors import DataError, Fault, ModelError
 from veridyn.mechanics.engine import Engine, compiled, sample_arrays, uniform_values, wants_compiled
 from veridyn.mechanics.formula import formula
 from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Rows, Tree
 from veridyn.symbolic.evaluate import evaluate
 from veridyn.symbolic.kernel import padded
 

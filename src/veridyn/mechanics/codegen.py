@@ -9,8 +9,8 @@ from typing import Literal
 from veridyn.errors import DataError, Fault
 from veridyn.mechanics.formula import Formula, formula
 from veridyn.mechanics.symbols import Request
-from veridyn.model.accept import accepts_machine
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.symbolic.emit_c import Argument, CSource, emit_c
 from veridyn.symbolic.expression import Number
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from veridyn.mechanics.forces import element_rows
 from veridyn.mechanics.newton_euler import Outward, State, body_wrench, carry
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.spatial.algebra import Algebra, Scalar, is_zero
 
 UNITS = tuple(tuple(float(k == i) for i in range(10)) for k in range(10))

@@ -25,8 +25,8 @@ from veridyn.mechanics.loops.projection import loop_jacobian
 from veridyn.mechanics.newton_euler import outward
 from veridyn.mechanics.samples import complete_values, state_of
 from veridyn.mechanics.spline import spline_at
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import ARRAYS, ArrayAlgebra, rounded_sign
 
 Array = NDArray[np.float64]

@@ -21,9 +21,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element
 from veridyn.model.own_law import LOG_OFFSET
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 KINDS = ("coulomb", "coulomb_forward", "coulomb_backward", "stribeck")

@@ -19,8 +19,8 @@ from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.instant import StateAccelerations
 from veridyn.mechanics.integration_check import inner_start
 from veridyn.mechanics.spline import spline_at
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 

@@ -14,9 +14,9 @@ from veridyn.mechanics.laws import potential
 from veridyn.mechanics.newton_euler import outward
 from veridyn.mechanics.samples import complete_values, split, state_of
 from veridyn.mechanics.struts import strut_of
-from veridyn.model.accept import accepts_machine
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import ARRAYS, Scalar, add, mul
 from veridyn.spatial.inertia import inertia_matrix
 from veridyn.spatial.linalg import cross, dot, plus, rotate, scaled

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault
 from veridyn.mechanics.symbols import Label, Request
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.element_kinds import KINDS
 from veridyn.model.elements import Element
-from veridyn.model.joint import GROUND
 from veridyn.model.load import Drive, Force
 from veridyn.model.motion import Motion
+from veridyn.model.names import GROUND
 from veridyn.model.place import Marker
-from veridyn.model.tree import Tree
 from veridyn.symbolic.cache import Stored, is_remembered, key_of, load_or_make, remembered
 from veridyn.symbolic.count import Count, count
 from veridyn.symbolic.emit_llvm import BLOCK, emit

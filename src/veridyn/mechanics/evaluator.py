@@ -21,10 +21,10 @@ from veridyn.mechanics.engine import LARGEST_ANGLE_RAD, compiled, uniform_values
 from veridyn.mechanics.forward import NEAR_SINGULAR, check_mass
 from veridyn.mechanics.samples import complete_values
 from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.record import call_addresses, call_kernel
-from veridyn.model.accept import as_tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -116,7 +116,7 @@ class Evaluator:
     def __init__(
         self, machine: Machine | Tree, parameters: ArrayLike | None = None, *, friction_speed: float = 0.0
     ) -> None:
-        self.tree = tree = as_tree(machine)
+        self.tree = tree = tree_of(machine)
         tree.check_open("an evaluator of one state")
         for what, named in (("tyres", tree.wheels), ("prescribed coordinates", tree.prescribed)):
             if named:

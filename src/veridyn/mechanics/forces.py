@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from veridyn.mechanics.laws import Acting, constant_of, law, rates
 from veridyn.mechanics.newton_euler import Outward, State, Wrench, carry, rigid_rows, squared_speed
 from veridyn.mechanics.struts import Strut, strut_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tyres import tyre_of
 from veridyn.model.element_kinds import KINDS
 from veridyn.model.elements import Element
-from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import Algebra, Scalar, add, mul
 from veridyn.spatial.linalg import ZERO, Vec, minus
 

@@ -18,8 +18,8 @@ from veridyn.mechanics.newton_euler import State, jacobian_entries, outward, rig
 from veridyn.mechanics.sensing_formula import reading_derivatives, reading_entries
 from veridyn.mechanics.symbols import Label, Request, Symbols
 from veridyn.mechanics.tree import quantity, statement
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tyres import tyre_of
-from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import add, is_zero, mul
 from veridyn.symbolic.derivative import along, reverse
 from veridyn.symbolic.derivative import forward as derivatives

@@ -20,9 +20,9 @@ from veridyn.mechanics.formula import formula
 from veridyn.mechanics.forward import NEAR_SINGULAR
 from veridyn.mechanics.samples import complete_values, loaded_bodies
 from veridyn.mechanics.symbols import Label, Request
-from veridyn.model.accept import accepts_machine
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.symbolic.cache import key_of, remembered
 from veridyn.symbolic.gpu import Processor, open_gpu, require_memory
 

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from veridyn.errors import DataError, Fault
 from veridyn.mechanics.gpu import batch_program, check_pivots, on_device, parameter_sets, uniform_sets
 from veridyn.mechanics.symbols import Request
-from veridyn.model.accept import accepts_machine
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.symbolic.gpu import Processor, open_gpu, require_memory
 
 Forces = Callable[[float, Any, Any], Any]  # time, q and q̇ (runs, n) on the device → forces (runs, n)

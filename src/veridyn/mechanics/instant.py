@@ -19,8 +19,8 @@ from veridyn.mechanics.mass import equations_of_motion
 from veridyn.mechanics.newton_euler import State, Wrench, outward
 from veridyn.mechanics.samples import loaded_bodies, minus_gravity, split
 from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tyres import tyre_of
-from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import FLOATS, Algebra, FloatAlgebra, rounded_sign
 from veridyn.spatial.linalg import rotation_matrix
 from veridyn.symbolic.kernel import Single

@@ -31,9 +31,9 @@ from veridyn.mechanics.simulation import BaseState, Forces, Inputs, Method, Traj
 from veridyn.mechanics.state_rates import StateRates
 from veridyn.mechanics.stepper import march
 from veridyn.mechanics.tableau import tableau
-from veridyn.model.accept import accepts_machine
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.spatial.rotations import matrix_of
 

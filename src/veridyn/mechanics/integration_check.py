@@ -13,8 +13,8 @@ from veridyn.mechanics.loops.assembly import loop_values
 from veridyn.mechanics.loops.dynamics import check_closed_state, first_crossing
 from veridyn.mechanics.simulation import BaseState, Method
 from veridyn.mechanics.state_rates import StateRates
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import components
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 START_TOLERANCE = 1e-9  # relative: by how much the start of a prescribed coordinate may differ from what is prescribed

@@ -13,9 +13,9 @@ from veridyn.mechanics.engine import Engine, compiled, filled, wants_compiled
 from veridyn.mechanics.newton_euler import Outward, State, jacobian_entries, outward
 from veridyn.mechanics.samples import state_of
 from veridyn.mechanics.symbols import Request
-from veridyn.model.accept import accepts_machine
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import ARRAYS, Scalar
 from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, plus, product, rotate
 

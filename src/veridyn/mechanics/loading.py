@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.errors import DataError, Fault, ModelError
 from veridyn.mechanics.newton_euler import Outward, Wrench, carry
 from veridyn.mechanics.sensing import moving, place_of, sizes
-from veridyn.model.joint import GROUND
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import Drive, Force, Load, check_loads, components
-from veridyn.model.tree import Tree
+from veridyn.model.names import GROUND
 from veridyn.spatial.algebra import ARRAYS, Scalar, add, mul
 from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, cross, rotate_back
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from veridyn.mechanics.forces import all_rows, needs_velocity
 from veridyn.mechanics.newton_euler import Outward, State, Wrench, body_wrench, joint_forces, outward
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.spatial.algebra import Algebra, Scalar, add, mul
 from veridyn.spatial.inertia import inertia_matrix
 from veridyn.spatial.linalg import ZERO, Mat, Vec, dot, plus, product, rotate, scaled, skew, transposed

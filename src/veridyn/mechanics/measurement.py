@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 from veridyn.errors import ModelError
 from veridyn.mechanics.natural.geometry import Geometry
 from veridyn.mechanics.natural.integrate import NaturalMotion
+from veridyn.mechanics.natural.mechanism_check import mechanism_sensor_faults
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.model.natural_check import mechanism_sensor_faults
-from veridyn.model.natural_parts import Angle
 from veridyn.model.place import QUARTER_TURN, Marker, frame
+from veridyn.model.point_parts import Angle
 from veridyn.model.sensor import HEADINGS, Sensor
 
 Array = NDArray[np.float64]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.spatial.algebra import Algebra, Scalar, add, mul, sub
 from veridyn.spatial.inertia import inertia_matrix
 from veridyn.spatial.linalg import (

@@ -15,9 +15,9 @@ from veridyn.mechanics.loops.projection import open_rows, projected, projection
 from veridyn.mechanics.newton_euler import outward
 from veridyn.mechanics.samples import blocks, state_of
 from veridyn.mechanics.symbols import Request
-from veridyn.model.accept import accepts_machine
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Rows, Tree
 from veridyn.spatial.algebra import ARRAYS
 
 Array = NDArray[np.float64]

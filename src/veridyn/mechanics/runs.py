@@ -23,7 +23,7 @@ from veridyn.mechanics.samples import complete_values
 from veridyn.mechanics.stepper import explicit_step
 from veridyn.mechanics.symbols import Request
 from veridyn.mechanics.tableau import tableau
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.symbolic.kernel import padded
 
 Array = NDArray[np.float64]

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, ModelError
 from veridyn.mechanics.newton_euler import State, Wrench
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.linalg import IDENTITY, ZERO, Vec, rotation_matrix
 
 Array = NDArray[np.float64]

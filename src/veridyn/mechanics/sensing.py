@@ -20,10 +20,10 @@ import numpy as np
 
 from veridyn.mechanics.newton_euler import Outward, State, frames_in_root, outward
 from veridyn.mechanics.samples import minus_gravity
-from veridyn.model.joint import GROUND
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.names import GROUND
 from veridyn.model.place import Marker, PointRef, frame
 from veridyn.model.sensor import ON_COORDINATE, Sensor
-from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import Algebra, Scalar, add, mul, sub
 from veridyn.spatial.linalg import (
     IDENTITY,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from veridyn.mechanics.sensing import Moving, Output, moving, reading, sizes
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.spatial.linalg import IDENTITY, product, skew
 from veridyn.symbolic.derivative import forward, seeded
 from veridyn.symbolic.expression import Expression, Graph, Number

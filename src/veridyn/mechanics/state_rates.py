@@ -18,8 +18,8 @@ from veridyn.mechanics.instant import ORIGIN, StateAccelerations
 from veridyn.mechanics.loading import load_matrix
 from veridyn.mechanics.loops.dynamics import onto_closure
 from veridyn.mechanics.simulation import BaseState, Inputs
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import Drive, Load
-from veridyn.model.tree import Tree
 from veridyn.spatial.rotations import quaternion_rate, rotation_of
 
 Array = NDArray[np.float64]

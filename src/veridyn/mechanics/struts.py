@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from veridyn.mechanics.newton_euler import Outward
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Marker
-from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import Algebra, Scalar, add, mul
 from veridyn.spatial.linalg import IDENTITY, ZERO, Vec, cross, dot, minus, plus, product, rotate, scaled
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from veridyn.mechanics.forces import needs_velocity
 from veridyn.mechanics.newton_euler import Outward, State, Wrench, outward
 from veridyn.mechanics.samples import minus_gravity
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, rotation_matrix
 from veridyn.symbolic.expression import Graph, Number
 

@@ -20,8 +20,8 @@ from veridyn.mechanics.formula import Formula, formula
 from veridyn.mechanics.samples import blocks
 from veridyn.mechanics.sensing import Output, moving, outputs_of, reading, sizes
 from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.sensor import Sensor, check_sensors
-from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import ARRAYS
 from veridyn.symbolic.evaluate import evaluate
 from veridyn.symbolic.kernel import Single, padded

@@ -21,8 +21,8 @@ import numpy as np
 
 from veridyn.mechanics.laws import constant_of
 from veridyn.mechanics.newton_euler import Outward, State, Wrench
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element
-from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import Algebra, Scalar, add, hyperbolic_tangent, mul, sub
 from veridyn.spatial.linalg import (
     IDENTITY,

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from veridyn.mechanics.newton_euler import outward
 from veridyn.mechanics.samples import state_of
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tyres import tyre_of
-from veridyn.model.accept import accepts_machine
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import ARRAYS, Scalar
 
 Array = NDArray[np.float64]

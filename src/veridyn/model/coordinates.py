@@ -11,8 +11,8 @@ from typing import Literal
 from veridyn.errors import Fault, ModelError, did_you_mean
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.graph import MachineGraph
-from veridyn.model.joint import GROUND
 from veridyn.model.link import COURSES, Joint
+from veridyn.model.names import GROUND
 from veridyn.model.spanning import PLANAR_BASE, Carrier, Spanning, free_root, spanning_of
 
 Rows = str | Sequence[str]

@@ -12,7 +12,7 @@ from veridyn.errors import ModelError
 from veridyn.model.graph import Acting, PointDescription
 from veridyn.model.link import Link
 from veridyn.model.machine import Machine
-from veridyn.model.tree_parts import tree_element
+from veridyn.model.placed import tree_element
 
 PARTS = (
     *("name", "formulation", "dimension", "gravity", "joints", "loads", "sensors", "prescribed"),

@@ -34,7 +34,7 @@ Laws of one's own are those of :mod:`veridyn.model.own_law` and :mod:`veridyn.mo
 parameter.
 
 A law is linear in its parameter and not in its constants (`speed`, `exponent`, `rest`, `gap`), which belong to the element and are listed
-by :attr:`veridyn.model.tree.Tree.constants`. Friction that differs forwards and backwards is linear in its parameters, one column for
+by :attr:`veridyn.model.machine.Machine.constants`. Friction that differs forwards and backwards is linear in its parameters, one column for
 each direction; what both directions of dry friction have in common with an offset cannot be separated from it, so one of the three is
 left out. Stribeck's curve with exponent 2 is that of Hess and Soom (1990, J. Tribology 112(1)), a rational function. A stop on the other
 side is a `bump_stop` on −c.

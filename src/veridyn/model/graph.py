@@ -1,7 +1,6 @@
 """A machine as a graph: bodies, joints between frames on them, and everything that acts and measures. Data only.
 
-:class:`~veridyn.model.machine.Machine` is the graph with its checks; :mod:`~veridyn.model.spanning` makes the tree with cut joints
-from it, :mod:`~veridyn.model.points` the points and vectors of natural coordinates.
+:class:`~veridyn.model.machine.Machine` is the graph with its checks, names and parameters.
 """
 
 from __future__ import annotations
@@ -16,19 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault
+from veridyn.model.assembly import Assembly, Attachment
 from veridyn.model.elements import Element
-from veridyn.model.joint import GROUND
 from veridyn.model.link import End, Joint, Link
 from veridyn.model.load import Drive, Load
-from veridyn.model.loop import Assembly, Attachment
-from veridyn.model.natural_parts import Added, Combination, Damper, Point, Rack, RigidBody, Spring, UnitVector
-from veridyn.model.natural_parts import MechanismJoint as PointJoint
+from veridyn.model.names import GROUND
 from veridyn.model.parameters import ParameterSet
+from veridyn.model.point_parts import Added, Combination, Damper, Point, Rack, RigidBody, Spring, UnitVector
+from veridyn.model.point_parts import MechanismJoint as PointJoint
 from veridyn.model.sensor import Sensor
 from veridyn.model.transmission import Transmission
 from veridyn.model.uncertainty import Uncertainty
 
 Array = NDArray[np.float64]
+GRAVITY = (0.0, 0.0, -9.81)  # m/s^2, in the ground's axes
 Formulation = Literal["tree", "natural"]
 FORMULATIONS: tuple[str, ...] = ("tree", "natural")
 Acting = Element | Spring | Damper

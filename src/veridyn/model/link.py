@@ -28,9 +28,9 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.model.assembly import Attachment
 from veridyn.model.capsule import LinkCapsule
-from veridyn.model.joint import parameter_name
-from veridyn.model.loop import Attachment
+from veridyn.model.names import parameter_name
 from veridyn.spatial.rotations import rot_x, rot_z
 from veridyn.spatial.transforms import MDH, Placement, rotation_to_axis
 
@@ -146,7 +146,7 @@ class Joint:
 
     Parameters
     ----------
-    a, b : "body", "body.frame" or an :class:`~veridyn.model.loop.Attachment`; "ground" is a body.
+    a, b : "body", "body.frame" or an :class:`~veridyn.model.assembly.Attachment`; "ground" is a body.
     coordinates : names of its coordinates in the order of the table. By default the joint's name, with the coordinate's word behind it
         where there are several. Joints that name the same coordinate share it: each moves by `ratio` times the coordinate.
     actuated : whether its coordinates have motors, or the names of those that have.

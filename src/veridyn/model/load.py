@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from veridyn.errors import Fault, Faults, did_you_mean, part_at, within
-from veridyn.model.joint import GROUND
+from veridyn.model.names import GROUND
 from veridyn.model.place import Home, Marker, PointRef, check_marker, check_place, moved_place, numbers
 
 

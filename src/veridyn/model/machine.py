@@ -10,26 +10,23 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from veridyn.errors import ModelError
+from veridyn.errors import Fault, ModelError, did_you_mean
 from veridyn.lazy import above
-from veridyn.model.constants import Constant, ElementState, constants_of, states_of
+from veridyn.model.assembly import Assembly
+from veridyn.model.constants import Constant, ElementState, constants_of, replaced, states_of
 from veridyn.model.coordinates import Coordinates, Rows, coordinates_of
 from veridyn.model.element_kinds import KINDS
 from veridyn.model.elements import Element
-from veridyn.model.graph import Acting, Formulation, MachineGraph, PointDescription
+from veridyn.model.graph import GRAVITY, Acting, Formulation, MachineGraph, PointDescription
 from veridyn.model.link import Joint, Link
 from veridyn.model.load import Load
-from veridyn.model.loop import Assembly
-from veridyn.model.machine_check import check_graph
-from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Damper
+from veridyn.model.machine_check import check_graph, check_prescribed
 from veridyn.model.parameter_set import acts_on_angles, described_parameters
 from veridyn.model.parameters import ParameterSet
+from veridyn.model.placed import tree_element
+from veridyn.model.point_parts import Damper
 from veridyn.model.sensor import Sensor
-from veridyn.model.spanned_tree import tree_of
 from veridyn.model.transmission import Transmission
-from veridyn.model.tree import GRAVITY, Tree
-from veridyn.model.tree_parts import tree_element
 from veridyn.model.uncertainty import Uncertainty
 from veridyn.spatial.inertia import INERTIAL
 
@@ -40,9 +37,8 @@ __all__ = ["Joint", "Link", "Machine"]
 class Machine(MachineGraph):
     """A machine as a user describes it; made by :meth:`build`, which checks it whole.
 
-    `tree` and `mechanism` are the same machine as the kernels take it: a tree with cut joints, and points and unit vectors. Both are made
-    when first used. What one of them cannot carry is refused there by name, except in the machine's own `formulation`, which
-    :meth:`build` makes at once.
+    It does not know how it is computed: :mod:`veridyn.mechanics.formulation` makes the form that its `formulation` asks for, a tree with
+    cut joints or points and unit vectors, and keeps it. What that cannot carry is refused by name when the machine is made.
     """
 
     @classmethod
@@ -111,20 +107,7 @@ class Machine(MachineGraph):
         faults = check_graph(machine)
         if faults:
             raise ModelError(faults, name)
-        _ = machine.tree if formulation == "tree" else machine.mechanism
-        return machine
-
-    @cached_property
-    def tree(self) -> Tree:
-        """The machine as a tree with cut joints."""
-        return tree_of(self)
-
-    @cached_property
-    def mechanism(self) -> Mechanism:
-        """The machine in natural coordinates."""
-        from veridyn.model.points import mechanism_of  # here: most machines are used as trees only
-
-        return mechanism_of(self)
+        return _checked(machine)
 
     @cached_property
     def described(self) -> Coordinates:
@@ -203,6 +186,11 @@ class Machine(MachineGraph):
         return self.described.base
 
     @property
+    def root(self) -> str:
+        """The body of a free base, or ""."""
+        return self.described.root
+
+    @property
     def actuated(self) -> tuple[bool, ...]:
         """Whether each coordinate has a motor."""
         return tuple(c.actuated for c in self.described.all)
@@ -237,39 +225,45 @@ class Machine(MachineGraph):
 
     def with_elements(self, elements: Iterable[Element]) -> Machine:
         """The same machine with these elements besides its own; values, states and typical sizes of the others stay."""
-        more = tuple(elements)
-        return replace(self, elements=(*self.elements, *more), stated=self.tree.with_elements(more).parameters)
+        made = replace(self, elements=(*self.elements, *elements))
+        if self.stated is None:
+            return _checked(made)
+        own, new = self.stated, described_parameters(made.described, made._elements)
+        return _checked(replace(made, stated=own.extended(new)))
 
     def without_elements(self, names: Iterable[str]) -> Machine:
         """The same machine without these elements, by the names of their parameters."""
         gone = {names} if isinstance(names, str) else set(names)
-        new = self.tree.without_elements(gone).parameters
+        for name in gone - set(self.element_names):
+            hint = did_you_mean(name, self.element_names)
+            raise ModelError(Fault(f"there is no element '{name}'.", where=self.name, hint=hint))
         kept = [e for e, name in zip(self.elements, self.element_names, strict=True) if name not in gone]
         known = None if self.uncertainty is None else self.uncertainty.without(tuple(gone))
-        return replace(self, elements=tuple(kept), stated=new, uncertainty=known)
+        return replace(self, elements=tuple(kept), stated=self.parameters.without(gone), uncertainty=known)
 
     def with_constants(self, values: Mapping[str, float]) -> Machine:
         """The same machine with other constants of its elements, by name ("fst_q1.speed")."""
-        new = dict(zip(self.element_names, self.tree.with_constants(values).elements, strict=True))
+        changed = replaced(self._elements, self.constants, values, self.name)
+        new = dict(zip(self.element_names, changed, strict=True))
         touched = {name.rpartition(".")[0] for name in values}
         elements = (new[n] if n in touched else e for n, e in zip(self.element_names, self.elements, strict=True))
         return replace(self, elements=tuple(elements))
 
     def with_prescribed(self, names: Iterable[str]) -> Machine:
         """The same machine with these coordinates prescribed, and no others."""
-        return replace(self, prescribed=self.tree.with_prescribed(names).prescribed)
+        chosen = (names,) if isinstance(names, str) else tuple(names)
+        faults = check_prescribed(chosen, self.coordinates, self.actuated_coordinates)
+        if faults:
+            raise ModelError(faults, self.name)
+        return replace(self, prescribed=chosen)
 
     def with_sensors(self, sensors: Iterable[Sensor]) -> Machine:
         """The same machine with these sensors, and no others."""
-        made = replace(self, sensors=tuple(sensors))
-        _ = made.tree if made.formulation == "tree" else made.mechanism
-        return made
+        return _checked(replace(self, sensors=tuple(sensors)))
 
     def with_formulation(self, formulation: Formulation) -> Machine:
         """The same machine in another formulation, refused by name where that cannot carry it."""
-        made = replace(self, formulation=formulation)
-        _ = made.tree if formulation == "tree" else made.mechanism
-        return made
+        return _checked(replace(self, formulation=formulation))
 
     def evaluator(self, parameters: ArrayLike | None = None, *, friction_speed: float = 0.0) -> Any:
         """Inverse and forward dynamics, regressor and mass matrix of one state a call: a :class:`veridyn.dynamics.Evaluator`."""
@@ -281,6 +275,12 @@ class Machine(MachineGraph):
 
     def _repr_html_(self) -> str:
         return above("veridyn.report.notebook", "show_machine")(self)._repr_html_()
+
+
+def _checked(machine: Machine) -> Machine:
+    """The machine, refused by name where its formulation cannot carry it."""
+    above("veridyn.mechanics.formulation", "check_formulation")(machine)
+    return machine
 
 
 def _with_ten(link: Link, ten: list[float]) -> Link:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from veridyn.errors import Fault, Faults, did_you_mean, part_at, within
+from veridyn.model.assembly import Attachment
 from veridyn.model.capsule import check_capsule
 from veridyn.model.graph import FORMULATIONS, MachineGraph
-from veridyn.model.joint import GROUND
 from veridyn.model.link import CUT_CHOICES, KINDS, End, Joint
-from veridyn.model.loop import Attachment
+from veridyn.model.names import GROUND
 from veridyn.spatial.inertia import broken_law
 from veridyn.spatial.rotations import is_rotation
 
@@ -186,6 +186,24 @@ def _planar(graph: MachineGraph, faults: Faults) -> None:
         faults.add(
             "gravity leaves the plane of a planar machine.", where=part_at("gravity"), found=f"{graph.gravity[2]:g}"
         )
+
+
+def check_prescribed(names: Sequence[str], coordinates: Sequence[str], actuated: Sequence[str]) -> list[Fault]:
+    """Every fault of a list of prescribed coordinates: each exists, has a motor, and stands there once."""
+    faults = Faults()
+    for name in names:
+        where = part_at("prescribed", name)
+        if name not in coordinates:
+            faults.add("there is no such coordinate.", where=where, hint=did_you_mean(name, coordinates))
+        elif name not in actuated:
+            faults.add(
+                "a force is needed to move it as prescribed, and its joint is passive.",
+                where=where,
+                hint="Mark the joint actuated.",
+            )
+    if len(set(names)) < len(names):
+        faults.add("a coordinate is prescribed twice.", where=part_at("prescribed"), found=", ".join(names))
+    return faults.found
 
 
 def _prescribed(graph: MachineGraph, faults: Faults) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, Literal
@@ -131,6 +131,29 @@ class ParameterSet:
                     )
                 )
         return replace(self._with_states("tied", {self.index(n) for n in new}), ties=every)
+
+    def extended(self, made: ParameterSet) -> ParameterSet:
+        """This set with what `made` has behind it: values, sizes, states and ties of those that both have stay."""
+        n = len(self)
+        return replace(
+            made,
+            values=np.concatenate([self.values, made.values[n:]]),
+            typical=np.concatenate([self.typical, made.typical[n:]]),
+            states=(*self.states, *made.states[n:]),
+            ties=self.ties,
+        )
+
+    def without(self, names: Collection[str]) -> ParameterSet:
+        """A copy without these parameters and what is tied to them."""
+        kept = [k for k, name in enumerate(self.names) if name not in names]
+        return ParameterSet(
+            names=tuple(self.names[k] for k in kept),
+            units=tuple(self.units[k] for k in kept),
+            values=self.values[kept],
+            typical=self.typical[kept],
+            states=tuple(self.states[k] for k in kept),
+            ties={name: tie for name, tie in self.ties.items() if name not in names and tie.to not in names},
+        )
 
     def _with_states(self, state: State, chosen: set[int]) -> ParameterSet:
         ties = {n: t for n, t in self.ties.items() if state == "tied" or self.names.index(n) not in chosen}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import Faults, did_you_mean, within
-from veridyn.model.joint import GROUND
+from veridyn.model.names import GROUND
 
 Array = NDArray[np.float64]
 Numbers = tuple[float, ...]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from veridyn.errors import Faults, ModelError, part_at
 from veridyn.model.graph import MachineGraph
-from veridyn.model.joint import GROUND
 from veridyn.model.link import Joint
+from veridyn.model.names import GROUND
 
 # What is rather kept in the tree, first; those behind are rather cut.
 KEPT_FIRST = ("floating", "fixed", "sliding", "turning", "planar", "cylindrical", "universal", "spherical")

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, ModelError, part_at
-from veridyn.model.natural_parts import RigidBody
 from veridyn.model.place import numbers
+from veridyn.model.point_parts import RigidBody
 from veridyn.spatial.inertia import cross_matrix, from_centre, inertia_matrix
 
 Array = NDArray[np.float64]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, did_you_mean
 from veridyn.mechanics.measurement import Readout
+from veridyn.mechanics.natural.mechanism import AXES
 from veridyn.mechanics.natural.minimal import Instant
-from veridyn.model.natural import AXES
 from veridyn.model.place import Marker
 from veridyn.model.sensor import KINDS, Sensor, SensorKind
 from veridyn.observe.free import FreeSystem

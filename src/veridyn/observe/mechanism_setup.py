@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, Fault, ModelError, did_you_mean
 from veridyn.mechanics.measurement import Readout, readout
 from veridyn.mechanics.natural.charts import Charts
+from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.minimal import minimal, start_of
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
-from veridyn.model.natural import Mechanism
 from veridyn.observe.machine import ErrorModel
 from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.process_noise import ProcessNoise

@@ -13,14 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, ModelError
+from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.mechanics.tree.model import FRICTION_SPEED
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.method import verb_with_method
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
-from veridyn.model.natural import Mechanism
 from veridyn.model.sensor import Choice
-from veridyn.model.tree import Tree
 from veridyn.observe.bounds import Parameters
 from veridyn.observe.filter import Filter
 from veridyn.observe.measurements import Measurements, Status, frozen
@@ -169,7 +170,7 @@ def observe_with(
     tuning: Tuning | None = None
     process_noise = setup.process_noise
     if setup.inputs is None and isinstance(machine, Tree | Machine) and isinstance(log, Experiment):
-        tree = machine.tree if isinstance(machine, Machine) else machine
+        tree = tree_of(machine)
         acting = inputs_in(tree, log.names)
         if isinstance(machine, Machine):  # in natural coordinates loads and prescribed motions are all that acts
             acting = tuple(name for name in acting if not name.startswith(("force.", "wrench.", "signal.")))

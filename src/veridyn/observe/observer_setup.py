@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, ModelError
 from veridyn.mechanics.measurement import readout
+from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.slopes import with_parameter_slopes
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.mechanics.tree.model import FRICTION_SPEED
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
-from veridyn.model.natural import Mechanism
 from veridyn.model.sensor import Choice, chosen_sensors
-from veridyn.model.tree import Tree
 from veridyn.observe.bounds import Parameters
 from veridyn.observe.ekf import EKF
 from veridyn.observe.filter import Filter
@@ -85,7 +87,7 @@ class ObserverSetup:
         }
         if is_free(machine):
             assert isinstance(machine, Machine)
-            sensors = chosen_sensors(machine.mechanism.sensors, self.sensors, "observe")
+            sensors = chosen_sensors(mechanism_of(machine).sensors, self.sensors, "observe")
             return free_system(
                 machine,
                 process_noise,
@@ -144,11 +146,11 @@ def formulated(machine: Observable) -> Observable:
     if not isinstance(machine, Machine) or is_free(machine):
         return machine
     if machine.formulation == "tree":
-        return machine.tree
+        return tree_of(machine)
     return (
-        machine.mechanism
+        mechanism_of(machine)
         if machine.uncertainty is None
-        else with_parameter_slopes(system_of(machine.mechanism), machine)
+        else with_parameter_slopes(system_of(mechanism_of(machine)), machine)
     )
 
 

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
 from veridyn.mechanics.tree.model import FRICTION_SPEED, TreeModel, tree_model
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree_readout import tree_readout
 from veridyn.model.load import Drive, channels
 from veridyn.model.sensor import Sensor
-from veridyn.model.tree import Tree
 from veridyn.observe.bounds import Estimated, ParameterBounds, Parameters, read_parameters
 from veridyn.observe.machine import ErrorModel
 from veridyn.observe.process_noise import ProcessNoise, Size

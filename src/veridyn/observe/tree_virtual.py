@@ -15,10 +15,10 @@ from veridyn.mechanics.sensing import place_of
 from veridyn.mechanics.tree.model import TreeInstant
 from veridyn.mechanics.tree.quantities import TreeQuantities
 from veridyn.mechanics.tree.quantity import Quantity
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree_readout import TreeReadout, tree_readout
 from veridyn.model.place import Marker
 from veridyn.model.sensor import KINDS, Sensor
-from veridyn.model.tree import Tree
 from veridyn.observe.tree import TreeSystem
 
 Array = NDArray[np.float64]

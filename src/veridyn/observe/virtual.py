@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, ModelWarning, did_you_mean, warn
 from veridyn.mechanics.measurement import Readout, readout
+from veridyn.mechanics.natural.mechanism import AXES
 from veridyn.mechanics.natural.minimal import Instant
 from veridyn.mechanics.natural.reaction import Along, Wrench, reaction_of
 from veridyn.mechanics.natural.redundant import Reduced
 from veridyn.mechanics.natural.room import Slopes
 from veridyn.mechanics.natural.slopes import slopes_of
 from veridyn.mechanics.natural.system import NaturalSystem
-from veridyn.model.joint import GROUND
-from veridyn.model.natural import AXES
-from veridyn.model.natural_parts import Angle, Combination, Elevation
+from veridyn.model.names import GROUND
 from veridyn.model.place import Marker, PointRef
+from veridyn.model.point_parts import Angle, Combination, Elevation
 from veridyn.model.sensor import HEADINGS, KINDS, Sensor, SensorKind
 from veridyn.observe.free import FreeSystem
 from veridyn.observe.free_virtual import FreeQuantity

@@ -9,7 +9,7 @@ import numpy as np
 from veridyn.identify.diagnosis.attempt import attempt
 from veridyn.identify.recording import what_next
 from veridyn.identify.result import Fit
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.report.blocks import Block, Figure, Heat, Listing, Section, Table, Text
 from veridyn.report.budgets import budget_blocks
 from veridyn.report.drawing import Plot

@@ -25,10 +25,10 @@ from veridyn.identify.error_measures import RowReport
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import Validation
-from veridyn.model.accept import as_tree
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.observe.observation import Observation
 from veridyn.report.blocks import Block, Figure, Heat, Listing, Table, Text
 from veridyn.report.drawing import Plot
@@ -68,7 +68,7 @@ class Display:
 
 def show_machine(machine: Machine | Tree) -> Display:
     """Bodies with their joints, what acts, what is measured, and how many parameters there are."""
-    tree = as_tree(machine)
+    tree = tree_of(machine)
     kinds = dict(zip(tree.coordinates, tree.coordinate_kinds, strict=True))
     masses = {b.name: tree.parameters.values[10 * k + 9] for k, b in enumerate(b for b in tree.bodies if b.real)}
     rows = [

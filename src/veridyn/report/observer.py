@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.system import NaturalSystem
-from veridyn.model.natural import Mechanism
 from veridyn.observe.result import Estimates
 from veridyn.observe.virtual import Virtual
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict

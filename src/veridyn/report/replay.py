@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import VeridynError
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.report.blocks import Animation, Section, Text
 from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.trace import Trace

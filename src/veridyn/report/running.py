@@ -21,8 +21,8 @@ from veridyn.mechanics.formula import Formula, formula
 from veridyn.mechanics.forward import check_mass, mass_matrix
 from veridyn.mechanics.sensing import Output
 from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.report.blocks import Section, Text
 from veridyn.report.words import number
 from veridyn.symbolic.emit_wasm import WasmModule, emit_wasm

@@ -33,11 +33,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
+from veridyn.model.described import Described
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import BaseMotion, Motion, NoiseBands
 from veridyn.model.pose import Pose
-from veridyn.model.tree import Tree
 from veridyn.signals.base_motion import NAMES, base_from_pose, nearest_rotations, pose_channels
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.derivative import Method, derivative, warn_if_biased
@@ -114,7 +114,7 @@ class Signals:
 
 
 def motion(
-    tree: Tree,
+    tree: Described,
     log: Experiment,
     signals: Signals | None = None,
     *,
@@ -135,7 +135,7 @@ def motion(
 
 
 def prepare(
-    tree: Tree,
+    tree: Described,
     log: Experiment,
     signals: Signals | None = None,
     *,
@@ -211,7 +211,7 @@ def _repaired(
 class PreparedLog:
     """A log that is checked, repaired and on one uniform clock, and the motion that its channels are of."""
 
-    tree: Tree
+    tree: Described
     how: Signals
     naming: Naming
     log: Experiment

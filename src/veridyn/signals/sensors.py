@@ -20,17 +20,17 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.model.described import Described
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import Drive
 from veridyn.model.place import Marker, frame
 from veridyn.model.sensor import Sensor
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 OF_BASE = {"gyroscope": "omega", "accelerometer": "acceleration", "velocity": "velocity"}
 
 
-def with_sensor_channels(tree: Tree, log: Experiment) -> Experiment:
+def with_sensor_channels(tree: Described, log: Experiment) -> Experiment:
     """The same log with what the sensors and drives of the machine recorded under the names that a motion is made from."""
     found: dict[str, Channel] = {}
     for sensor in sorted(tree.sensors, key=lambda s: s.variance):
@@ -47,7 +47,7 @@ def with_sensor_channels(tree: Tree, log: Experiment) -> Experiment:
     return log.replacing(*(channel for name, channel in found.items() if name not in log))
 
 
-def _readings(tree: Tree, sensor: Sensor, log: Experiment) -> Iterator[Channel]:
+def _readings(tree: Described, sensor: Sensor, log: Experiment) -> Iterator[Channel]:
     """What a sensor measures of the motion itself; nothing where it measures something else."""
     names = sensor.channels(3)
     t = log[names[0]].t - sensor.delay
@@ -64,12 +64,12 @@ def _readings(tree: Tree, sensor: Sensor, log: Experiment) -> Iterator[Channel]:
         yield Channel(f"base.{OF_BASE[sensor.kind]}.{axis}", t, values[:, k], log[names[k]].unit)
 
 
-def _axes_on_base(tree: Tree, sensor: Sensor) -> Array | None:
+def _axes_on_base(tree: Described, sensor: Sensor) -> Array | None:
     """The sensor's axes as rows, in the frame of a free base whose own motion it measures; None where it does not."""
     if tree.base != "free" or sensor.kind not in OF_BASE:
         return None
     place = sensor.on if isinstance(sensor.on, Marker) else Marker(sensor.on, (0.0, 0.0, 0.0))
     away = sensor.kind != "gyroscope" and any(place.at)
-    if place.body != tree.bodies[0].name or away or not sensor.has_own_axes:
+    if place.body != tree.root or away or not sensor.has_own_axes:
         return None
     return np.array(frame(place)) if place.axis else np.eye(3)

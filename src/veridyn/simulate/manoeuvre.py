@@ -20,10 +20,10 @@ from veridyn.mechanics.control import Reference, Tracker, feedforward
 from veridyn.mechanics.integrate import BaseState, Inputs, Method, Trajectory, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.closure import closed_motion
-from veridyn.model.accept import as_tree
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]
@@ -57,7 +57,7 @@ class Tracking:
     inputs: Inputs | None = None
 
     def run(self, machine: Tree | Machine, progress: Progress = silent, /) -> Trajectory:
-        machine = as_tree(machine)
+        machine = tree_of(machine)
         q, qd, qdd = self.reference.at(0.0)
         check_led(machine, len(q), "Use Driven with forces of your own.")
         own = list(machine.independent)
@@ -65,7 +65,7 @@ class Tracking:
         ahead = None
         if self.feedforward is not None:
             soft = self.method.friction_speed
-            ahead = feedforward(as_tree(self.feedforward), self.reference, 0.0, self.duration, friction_speed=soft)
+            ahead = feedforward(tree_of(self.feedforward), self.reference, 0.0, self.duration, friction_speed=soft)
         law = Tracker(self.reference, np.asarray(self.kp), np.asarray(self.kd), ahead)
 
         def forces(time: float, q: Array, qd: Array) -> Array:
@@ -94,7 +94,7 @@ class Prescribed:
     inputs: Inputs | None = None
 
     def run(self, machine: Tree | Machine, progress: Progress = silent, /) -> Trajectory:
-        machine = as_tree(machine)
+        machine = tree_of(machine)
         t = clock(self.duration, self.rate)
         q, qd, qdd = self.reference.at(t)
         check_led(machine, q.shape[1], "Drive the others, and let it move as it will.")
@@ -127,7 +127,7 @@ class Driven:
     method: Method = SMOOTH
 
     def run(self, machine: Tree | Machine, progress: Progress = silent, /) -> Trajectory:
-        machine = as_tree(machine)
+        machine = tree_of(machine)
         return integrate(
             machine,
             clock(self.duration, self.rate),

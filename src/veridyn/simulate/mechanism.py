@@ -17,12 +17,12 @@ from veridyn.mechanics.control import Reference
 from veridyn.mechanics.measurement import exact_readings
 from veridyn.mechanics.natural.dynamics import NaturalState, solve_accelerations
 from veridyn.mechanics.natural.integrate import Loads, NaturalMethod, NaturalMotion, integrate_natural
+from veridyn.mechanics.natural.mechanism import AXES, Mechanism
 from veridyn.mechanics.natural.minimal import start_of
 from veridyn.mechanics.natural.position import acceleration, position, r_matrix, velocity
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import Drive
-from veridyn.model.natural import AXES, Mechanism
 from veridyn.progress import Progress, silent
 from veridyn.simulate.imperfection import Imperfection
 from veridyn.simulate.manoeuvre import clock

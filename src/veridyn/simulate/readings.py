@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from veridyn.mechanics.integrate import Trajectory
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree_readout import tree_readout
-from veridyn.model.accept import accepts_machine
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.sensor import Sensor
-from veridyn.model.tree import Tree
 from veridyn.simulate.imperfection import Imperfection
 
 Array = NDArray[np.float64]

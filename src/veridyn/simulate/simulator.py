@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.integrate import Trajectory
-from veridyn.model.accept import accepts_machine
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import Drive, Force, channels
 from veridyn.model.sensor import Choice, chosen_sensors
-from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.signals.plausible_speed import warn_of_speeds
 from veridyn.simulate.imperfection import Imperfection, Imperfections

@@ -22,8 +22,8 @@ from veridyn.files.machine.urdf_write import save_urdf
 from veridyn.files.machine.write import save_model
 from veridyn.files.shipped import resolved
 from veridyn.identify.result import Fit
+from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.model.machine import Machine
-from veridyn.model.of_tree import machine_of_tree
 from veridyn.studies.run.fitted import FIT
 
 Format = Literal["mjcf", "urdf", "yaml"]

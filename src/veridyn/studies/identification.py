@@ -27,9 +27,9 @@ from veridyn.identify.observation import Device, stream
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import Validation, validation_of
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion, joined
-from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
 from veridyn.signals.motion import Signals
 from veridyn.signals.whiteness import Whiteness

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.machines.buggy import CONTACT, CORNERS
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.spatial.rotations import matrix_of
 from veridyn.view.machine import body_poses, tree_layer
 from veridyn.view.scene import Layer, Meaning

@@ -24,7 +24,7 @@ from veridyn.errors import DataError, Fault, VeridynError
 from veridyn.mechanics.loops.closure import close, closed_home
 from veridyn.mechanics.natural.position import independent, position
 from veridyn.mechanics.natural.system import NaturalSystem
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.view.dress import Dress
 from veridyn.view.machine import body_poses, tree_layer
 from veridyn.view.mechanism import mechanism_layer

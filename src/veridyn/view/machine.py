@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.kinematics import posed
-from veridyn.model.joint import GROUND
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.names import GROUND
 from veridyn.spatial.algebra import Scalar
 from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, plus, product, rotate
 from veridyn.view.scene import CarriedSolid, Layer, Meaning

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault
 from veridyn.files.machine.urdf_visuals import UrdfVisual
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 
 Array = NDArray[np.float64]
 MOST_FACES = 200_000  # of one mesh

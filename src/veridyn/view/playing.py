@@ -16,7 +16,7 @@ from veridyn.errors import Fault, FileError
 from veridyn.files.log.survey import Survey, survey
 from veridyn.files.units import convert
 from veridyn.mechanics.natural.system import NaturalSystem
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.studies.config.clock_guess import time_column, time_unit
 from veridyn.studies.config.guessing import Guess, position_guesses
 from veridyn.view.live import LiveRecording, Posable

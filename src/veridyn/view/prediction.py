@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from veridyn.errors import VeridynError
 from veridyn.mechanics.forward import forward_dynamics
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 HORIZON_S = 0.5

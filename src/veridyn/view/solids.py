@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault
 from veridyn.files.machine.urdf_visuals import urdf_visuals
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.view.meshes import BodyMesh, inertia_shapes, shapes_of
 
 Array = NDArray[np.float64]

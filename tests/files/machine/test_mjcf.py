@@ -14,10 +14,11 @@ from veridyn.files.machine.load import load_model
 from veridyn.files.machine.mjcf import load_mjcf, mjcf_limits
 from veridyn.files.machine.mjcf_write import save_mjcf
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element, coulomb, damper, motor_inertia, offset
 from veridyn.model.motion import Motion
 from veridyn.model.transmission import Transmission
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 
@@ -121,7 +122,7 @@ def test_a_round_trip_keeps_parameters_and_placements(tmp_path: Path, seed: int,
     rng = np.random.default_rng(seed)
     tree = full(random_tree(rng, base=base, virtual=0.2), rng)  # type: ignore[arg-type]
     save_mjcf(tree, tmp_path / "again.xml")
-    again = load_model(tmp_path / "again.xml").tree
+    again = tree_of(load_model(tmp_path / "again.xml"))
     assert [b.name for b in again.bodies] == [b.name for b in _preorder(tree)] and again.base == tree.base
     assert np.allclose(again.gravity, tree.gravity, rtol=1e-15)
     assert sorted(again.parameters.names) == sorted(tree.parameters.names)
@@ -282,7 +283,7 @@ def test_an_inertia_that_no_body_has_is_unknown_or_refused(tmp_path: Path) -> No
 def test_the_base_is_free_where_a_free_joint_says_so(tmp_path: Path) -> None:
     text = model('<body name="b"><joint name="k"/></body>').replace('<joint name="j"/>', '<freejoint name="f"/>')
     file = write(tmp_path, text)
-    assert load_model(file).tree.base == "free"
-    assert load_model(file, base="fixed").tree.base == "fixed"
+    assert tree_of(load_model(file)).base == "free"
+    assert tree_of(load_model(file, base="fixed")).base == "fixed"
     with pytest.raises(ModelError, match="cannot move freely"):
         load_model(write(tmp_path, model(), "fixed.xml"), base="free")

@@ -16,11 +16,12 @@ from veridyn.files.machine.mjcf_elements import Carried
 from veridyn.files.machine.mjcf_write import mjcf_text, save_mjcf
 from veridyn.files.machine.urdf_reader import UrdfLimits
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element, coulomb, damper, motor_inertia, offset, spring
-from veridyn.model.joint import Body
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.transmission import Transmission
-from veridyn.model.tree import Tree
 from veridyn.spatial.quaternions import quaternion
 
 mujoco = pytest.importorskip("mujoco")
@@ -157,7 +158,7 @@ def test_a_body_called_world_is_renamed() -> None:
 def test_what_would_move_otherwise_is_refused() -> None:
     rng = np.random.default_rng(8)
     with pytest.raises(ModelError, match="closed loops"):
-        mjcf_text(load_model("veridyn:linkage.yaml").tree)
+        mjcf_text(tree_of(load_model("veridyn:linkage.yaml")))
     with pytest.raises(ModelError, match="share a coordinate"):
         mjcf_text(random_tree(rng, 12, kinds=("turning",), shared=True))
     with pytest.raises(ModelError, match="have no value"):

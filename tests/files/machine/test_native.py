@@ -17,12 +17,13 @@ from veridyn.errors import FileError, ModelError, VeridynError
 from veridyn.files.machine.load import load_model, parse_machine
 from veridyn.files.machine.native import parse_model
 from veridyn.files.machine.write import model_text, save_model
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.virtual_base import on_six_joints
 from veridyn.model.elements import Element, Marker, coulomb, damper, drag, drive_gain, motor_inertia, offset, spring
-from veridyn.model.joint import Body
 from veridyn.model.parameters import Tie
 from veridyn.model.transmission import Transmission
-from veridyn.model.tree import Tree
-from veridyn.model.virtual_base import on_six_joints
 from veridyn.spatial.inertia import broken_law, from_centre
 from veridyn.spatial.rotations import rpy
 from veridyn.spatial.transforms import MDH, Placement
@@ -189,7 +190,7 @@ def test_a_body_called_0_is_written_in_quotes() -> None:
     )
     tree = parse_model(text)
     assert [b.antecedent for b in tree.bodies] == ["ground", "0"]
-    assert_same(tree, parse_machine(model_text(tree)).tree)
+    assert_same(tree, tree_of(parse_machine(model_text(tree))))
 
 
 def test_free_base_and_six_joints() -> None:
@@ -201,7 +202,7 @@ def test_free_base_and_six_joints() -> None:
     six = parse_model(HEAD + "name: car\nbase: six_joints\n" + bodies)
     assert free.rows[:6] == ("fx", "fy", "fz", "mx", "my", "mz")
     assert_same(six, on_six_joints(free))
-    assert_same(six, parse_machine(model_text(six)).tree)
+    assert_same(six, tree_of(parse_machine(model_text(six))))
 
 
 def test_aliases_and_json_are_yaml_too() -> None:
@@ -217,25 +218,25 @@ def test_aliases_and_json_are_yaml_too() -> None:
 def test_crlf_and_byte_order_mark(tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_bytes(b"\xef\xbb\xbf" + ONE.replace("\n", "\r\n").encode())
-    assert load_model(file).tree.coordinates == ("a",)
+    assert tree_of(load_model(file)).coordinates == ("a",)
 
 
 def test_the_example_of_the_documentation() -> None:
     page = (Path(__file__).parents[3] / "docs" / "model-file.md").read_text(encoding="utf-8")
-    tree = parse_machine(page.split("```yaml\n")[1].split("```")[0]).tree
+    tree = tree_of(parse_machine(page.split("```yaml\n")[1].split("```")[0]))
     assert tree.coordinates == ("q1", "q2", "z")
     p = tree.parameters
     assert {p.names[i] for i in p.select("known")} == {"kz", "M1"}
     assert set(p.ties) == {"YY2", "ZZ1"}
     assert p["MX1"] == pytest.approx(0.8 * 0.06, rel=1e-15)
-    assert_same(tree, parse_machine(model_text(tree)).tree)
+    assert_same(tree, tree_of(parse_machine(model_text(tree))))
 
 
 # The arm
 
 
 def test_arm() -> None:
-    tree = load_model(Path(str(resources.files("veridyn.machines") / "arm.yaml"))).tree
+    tree = tree_of(load_model(Path(str(resources.files("veridyn.machines") / "arm.yaml"))))
     assert tree.coordinates == ("q1", "q2", "q3", "q4", "q5", "q6")
     assert [b.name for b in tree.bodies] == list("123456")
     assert not tree.parameters.missing()
@@ -252,7 +253,7 @@ def test_arm() -> None:
     assert tree.transmission is not None
     motors = tree.transmission.motors_from_joints([[0.2, 0.3]])
     np.testing.assert_allclose(motors, [[0.2, 0.5]], rtol=1e-15)  # motor 6 turns with both joints
-    assert_same(tree, parse_machine(model_text(tree)).tree)
+    assert_same(tree, tree_of(parse_machine(model_text(tree))))
 
 
 # Out and back
@@ -300,7 +301,7 @@ def rich_tree(rng: np.random.Generator, k: int) -> Tree:
 @pytest.mark.parametrize("k", [pytest.param(k, marks=pytest.mark.slow if k >= 4 else ()) for k in range(12)])
 def test_round_trip_of_random_trees(k: int) -> None:
     tree = rich_tree(np.random.default_rng(k), k)
-    assert_same(tree, parse_machine(model_text(tree), source="x").tree)
+    assert_same(tree, tree_of(parse_machine(model_text(tree), source="x")))
 
 
 def test_round_trip_of_friction_of_each_direction_and_stribeck() -> None:
@@ -318,7 +319,7 @@ elements:
     tree = parse_model(text, source="x")
     assert tree.parameters.names[-5:] == ("fsp_q1", "fsn_q1", "hp_q1", "hn_q1", "fst_q1")
     assert tree.elements[-1].constants["speed"] == 0.05
-    assert_same(tree, parse_machine(model_text(tree), source="x").tree)
+    assert_same(tree, tree_of(parse_machine(model_text(tree), source="x")))
     with pytest.raises(ModelError, match=r"\(line 10\): its law needs the constant 'speed'"):
         parse_model(text.replace("speed: 0.05, ", ""), source="x")
 
@@ -331,7 +332,7 @@ def test_round_trip_of_estimates_no_body_can_have() -> None:
     tree = tree.with_parameters({"ZZ1": -0.5, "M1": -1e-17})
     text = model_text(tree)
     assert "values:" in text
-    assert_same(tree, parse_machine(text, source=tree.name).tree)
+    assert_same(tree, tree_of(parse_machine(text, source=tree.name)))
 
 
 def test_text_is_readable_and_stable() -> None:
@@ -353,8 +354,8 @@ def test_save_and_load(tmp_path: Path) -> None:
     tree = rich_tree(np.random.default_rng(5), 1)
     file = tmp_path / "machine.yaml"
     save_model(tree, file)
-    assert_same(tree, load_model(file).tree)
-    assert_same(tree, load_model(str(file)).tree)
+    assert_same(tree, tree_of(load_model(file)))
+    assert_same(tree, tree_of(load_model(str(file))))
     assert [p.name for p in tmp_path.iterdir()] == ["machine.yaml"]
 
 
@@ -367,7 +368,7 @@ def test_nothing_is_written_over(tmp_path: Path) -> None:
     assert "overwrite=True" in str(caught.value)
     assert file.read_text() == "mine"
     save_model(tree, file, overwrite=True)
-    assert load_model(file).tree.coordinates == ("a",)
+    assert tree_of(load_model(file)).coordinates == ("a",)
     with pytest.raises(FileError, match="exists already"):
         save_model(tree, tmp_path, overwrite=True)
 
@@ -866,7 +867,7 @@ def test_round_trip_of_an_element_between_two_places() -> None:
     (e,) = tree.elements
     assert e.between == (Marker("ground", (0.1, 0.0, 0.5)), Marker("arm", (0.3, 0.0, 0.0)))
     assert (e.constants["rest"], e.parameter_name, tree.parameters.units[-1]) == (0.25, "k_ground_arm", "N/m")
-    again = parse_machine(model_text(tree), source="x").tree
+    again = tree_of(parse_machine(model_text(tree), source="x"))
     assert repr(again.elements) == repr(tree.elements) and again.constants == tree.constants
 
 

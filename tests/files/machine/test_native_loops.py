@@ -12,7 +12,8 @@ from veridyn.files.machine.write import model_text
 from veridyn.machines.hexapod import hexapod
 from veridyn.machines.parallel import delta, linkage, palletizer
 from veridyn.mechanics.loops.closure import closed_home
-from veridyn.model.loop import Loop
+from veridyn.mechanics.tree.loop import Loop
+from veridyn.mechanics.tree.of_machine import tree_of
 
 HEAD = """veridyn: 1
 bodies:
@@ -35,7 +36,7 @@ def test_read() -> None:
 @pytest.mark.parametrize("tree", [hexapod(), linkage(), delta(), palletizer()], ids=lambda tree: tree.name)
 def test_out_and_back(tree: object) -> None:
     text = model_text(tree)  # pyright: ignore[reportArgumentType]
-    again = parse_machine(text).tree
+    again = tree_of(parse_machine(text))
     assert again.loops == tree.loops  # pyright: ignore[reportAttributeAccessIssue]
     assert model_text(again) == text
     assert dict(again.assembly.hold) == dict(tree.assembly.hold)  # pyright: ignore[reportAttributeAccessIssue]
@@ -44,7 +45,7 @@ def test_out_and_back(tree: object) -> None:
 def test_a_rod_out_and_back() -> None:
     rod = "{name: rod, joint: distance, length: 0.5, first: {body: b, axis: [0, 1, 0]}, second: {body: ground, position: [2, 0, 0]}}"
     tree = parse_model(HEAD + f"loops:\n  - {rod}\n")
-    assert parse_machine(model_text(tree)).tree.loops == tree.loops
+    assert tree_of(parse_machine(model_text(tree))).loops == tree.loops
 
 
 CASES = {

@@ -9,6 +9,7 @@ import pytest
 from veridyn.errors import FileError, ModelError
 from veridyn.files.machine.load import load_model
 from veridyn.files.machine.natural import parse_mechanism
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.rank import mobility
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.place import Marker
@@ -67,7 +68,7 @@ torques: {t: {body: arm, value: [0, 0, 1], against: ground}}
 def test_a_crane(tmp_path: Path) -> None:
     file = tmp_path / "crane.yaml"
     file.write_text(CRANE, encoding="utf-8")
-    crane = load_model(file).mechanism
+    crane = mechanism_of(load_model(file))
     assert crane.name == "crane"
     assert crane.coordinates == ("T.x", "T.y", "P.x", "P.y", "swing", "x")
     assert [load.name for load in crane.loads] == ["motor", "wind", "twist"]

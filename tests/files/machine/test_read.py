@@ -11,13 +11,15 @@ from veridyn.errors import ModelError
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.schema import model_schema
 from veridyn.files.machine.write import model_text
+from veridyn.mechanics.natural.of_machine import mechanism_of
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.model.assembly import Attachment
 from veridyn.model.capsule import LinkCapsule
 from veridyn.model.differences import differences
 from veridyn.model.elements import Element
 from veridyn.model.load import Drive, Force, Torque
-from veridyn.model.loop import Attachment
-from veridyn.model.natural_parts import Angle, Damper, Distance, Spring
 from veridyn.model.place import Marker
+from veridyn.model.point_parts import Angle, Damper, Distance, Spring
 from veridyn.spatial.transforms import MDH, Placement
 
 EVERYTHING = """
@@ -71,7 +73,7 @@ def test_every_key_means_what_it_says() -> None:
     assert (ball.kind, ball.cut, ball.b) == ("spherical", "yes", Attachment("rocker", Placement(None, [0.4, 0, 0])))
     assert foot.ratio == 2.0 and np.array_equal(machine.attachment(foot.a).placement.rotation[:, 2], [0, -1, 0])
     assert (rod.kind, rod.length) == ("distance", 0.2)
-    assert [loop.name for loop in machine.tree.loops] == ["ball", "rod"]
+    assert [loop.name for loop in tree_of(machine).loops] == ["ball", "rod"]
     assert machine.loads == (
         Drive("torque", "q1", 2.0),
         Force("wind", Marker("coupler", (0.1, 0, 0)), (1, 0, 0)),
@@ -87,7 +89,7 @@ def test_every_key_means_what_it_says() -> None:
     assert (p["M2"], p["fs1"], p.states[p.index("fs1")], p.ties["YY2"].to) == (1.5, 0.1, "known", "XX2")
     assert machine.uncertainty is not None and machine.uncertainty.names == ("fs1", "M2")
     np.testing.assert_allclose(machine.uncertainty.sigma, [0.01, 0.2])
-    assert machine.tree.uncertainty is machine.uncertainty
+    assert tree_of(machine).uncertainty is machine.uncertainty
     assert (dict(machine.assembly.hold), machine.prescribed) == ({"q1": 1.0}, ("q1",))
     assert machine.gravity.tolist() == [0, 0, -9.8]
 
@@ -103,8 +105,8 @@ bodies:
 joints:
   pin: {a: {body: 2, position: [1, 0, 0]}, b: {body: 3, position: [1, 0, 0]}, cut: yes}
 """)
-    assert machine.coordinates == ("q1", "q2", "q3") and machine.tree.actuated == (True, False, False)
-    assert [(loop.name, loop.joint) for loop in machine.tree.loops] == [("pin", "turning")]
+    assert machine.coordinates == ("q1", "q2", "q3") and tree_of(machine).actuated == (True, False, False)
+    assert [(loop.name, loop.joint) for loop in tree_of(machine).loops] == [("pin", "turning")]
 
 
 def test_a_free_base_and_one_on_six_joints() -> None:
@@ -139,7 +141,7 @@ def test_points_and_bars() -> None:
     text = PLANAR.replace("  - {kind: coulomb, on: x, value: 3, name: fs}\n", "")
     machine = parse_machine(text)
     assert (machine.formulation, machine.dimension, machine.coordinates) == ("natural", 2, ("x", "swing"))
-    m = machine.mechanism
+    m = mechanism_of(machine)
     assert [type(a) for a in m.added] == [Distance, Angle]
     assert m.dampers == (Damper("rail_friction", "x", 40.0),) and m.springs == (Spring("k", ("O", "T"), 2.0, 0.1),)
     assert m.gravity == (0.0, -9.81)
@@ -262,7 +264,7 @@ elements:
 
 def test_a_tyre_has_a_wheel() -> None:
     machine = parse_machine(TYRE.replace("WHEEL", "{body: wheel, at: [0, 0.1, 0], axis: [0, 1, 0]}"))
-    (element,) = machine.tree.wheels
+    (element,) = tree_of(machine).wheels
     assert element.wheel == Marker("wheel", (0.0, 0.1, 0.0), (0.0, 1.0, 0.0))
     assert element.constants["C_ALPHA"] == 55.5e3 and element.parameter_name == "tyre_wheel"
     with pytest.raises(ModelError, match=r"element number 1 \(line 7\): it needs a wheel"):
@@ -294,10 +296,12 @@ elements:
 def test_laws_of_ones_own_are_read_written_and_read_again() -> None:
     """Constants of the file become numbers, but c is what the element acts on."""
     machine = parse_machine(OWN_LAWS, "wrist.yaml")
-    k3, warm, cable = machine.tree.elements
+    k3, warm, cable = tree_of(machine).elements
     assert k3.formula == "(c - 0.2) ** 3 * cos(q2) + 0.1 * rate(q2)" and warm.formula == "v*signal(heat)"
     assert cable.table is not None and cable.table.values == (0.4, 0.0, 1.0) and cable.table.of == "c + q1"
-    assert machine.tree.parameters.units[-3:] == ("N*m/rad^3", "N*m", "N*m") and machine.tree.signals == ("heat",)
+    assert tree_of(machine).parameters.units[-3:] == ("N*m/rad^3", "N*m", "N*m") and tree_of(machine).signals == (
+        "heat",
+    )
     text = model_text(machine)
     assert differences(machine, parse_machine(text, "again.yaml")) == ()
     schema = jsonschema.Draft202012Validator(model_schema())

@@ -21,8 +21,9 @@ from veridyn.files.machine.urdf_reader import UrdfLimits
 from veridyn.files.machine.write import model_text
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import INERTIAL
 
 Array = NDArray[np.float64]
@@ -353,8 +354,8 @@ def test_a_virtual_body_takes_no_name_of_a_link() -> None:
 def test_load_model_reads_urdf_and_the_native_file_keeps_it(tmp_path: Path) -> None:
     file = tmp_path / "robot.URDF"
     file.write_bytes(b"\xef\xbb\xbf" + ROBOT.replace("\n", "\r\n").encode())
-    tree = load_model(file).tree
-    again = parse_machine(model_text(tree)).tree
+    tree = tree_of(load_model(file))
+    again = tree_of(parse_machine(model_text(tree)))
     assert again.coordinates == tree.coordinates
     np.testing.assert_array_equal(again.parameters.values, tree.parameters.values)
 
@@ -416,7 +417,7 @@ def test_the_base_of_a_model_file_is_its_own(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="a model file says itself what its base is"):
         load_model(file, base="free")
     (tmp_path / "robot.urdf").write_text(ROBOT)
-    assert load_model(tmp_path / "robot.urdf", base="free").tree.base == "free"
+    assert tree_of(load_model(tmp_path / "robot.urdf", base="free")).base == "free"
 
 
 @pytest.mark.parametrize(

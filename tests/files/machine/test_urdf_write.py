@@ -17,10 +17,10 @@ from veridyn.files.machine.urdf import load_urdf
 from veridyn.files.machine.urdf_write import save_urdf
 from veridyn.identify.estimate import identify
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.virtual_base import on_six_joints
 from veridyn.model.elements import Element, coulomb, damper, motor_inertia, spring
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
-from veridyn.model.virtual_base import on_six_joints
 from veridyn.spatial.inertia import INERTIAL
 
 Array = NDArray[np.float64]

@@ -19,17 +19,19 @@ from strangers.twins import crane_twin, linkage_twin, spatial_twin
 from veridyn.errors import FileError, ModelError
 from veridyn.files.machine.load import load_model, parse_machine
 from veridyn.files.machine.write import as_machine, model_text, save_model
+from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.natural.of_machine import mechanism_of
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.assembly import Assembly, Attachment
 from veridyn.model.capsule import LinkCapsule
 from veridyn.model.differences import differences
 from veridyn.model.elements import coulomb, spring, tyre
 from veridyn.model.link import Joint, Link
 from veridyn.model.load import Drive, Force, Torque
-from veridyn.model.loop import Assembly, Attachment
 from veridyn.model.machine import Machine
-from veridyn.model.natural import Mechanism
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.model.tree import Tree
 from veridyn.model.uncertainty import Uncertainty
 from veridyn.spatial.rotations import rpy
 from veridyn.spatial.transforms import MDH, Placement
@@ -69,7 +71,7 @@ def test_shipped_machines(file: Path) -> None:
 def test_mechanisms_of_the_tests(name: str) -> None:
     machine = parse_machine(FILES[name], name)
     again = back(machine)
-    assert again.mechanism.coordinates == machine.mechanism.coordinates
+    assert mechanism_of(again).coordinates == mechanism_of(machine).coordinates
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -199,7 +201,7 @@ def test_parameters_states_and_formulation_of_described_machines() -> None:
     again = back(sized)
     assert again.formulation == "tree" and again.parameters["M_load"] == 300.0
     assert "sigma: {fs: 0.5, M_load: 2.0}" in model_text(sized)
-    assert [b.mass for b in back(crane.with_parameters({"M_load": 300.0})).mechanism.bodies] == [80.0, 3.0, 300.0]
+    assert [b.mass for b in mechanism_of(back(crane.with_parameters({"M_load": 300.0}))).bodies] == [80.0, 3.0, 300.0]
 
 
 def test_a_pose_that_is_not_that_of_the_points_is_kept() -> None:
@@ -223,8 +225,8 @@ def test_a_file_is_never_written_over_in_silence(tmp_path: Path) -> None:
     assert differences(load_model(file), machine) == ()
     with pytest.raises(FileError, match="nothing is written over"):
         save_model(machine, file)
-    save_model(machine.tree, file, overwrite=True)
-    save_model(machine.mechanism, file, overwrite=True)
+    save_model(tree_of(machine), file, overwrite=True)
+    save_model(mechanism_of(machine), file, overwrite=True)
     assert load_model(file).formulation == "natural"
     assert [f.name for f in tmp_path.iterdir()] == ["arm.yaml"]
 

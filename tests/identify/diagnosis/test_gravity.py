@@ -6,7 +6,7 @@ import pytest
 from studies.bench_evidence import bench_evidence
 from studies.bench_robot import robot
 from veridyn.identify.diagnosis.gravity import best_gravity
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 
 
 @pytest.mark.parametrize(

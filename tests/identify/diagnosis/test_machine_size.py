@@ -15,8 +15,8 @@ from veridyn.identify.diagnosis.machine_size import size_slopes
 from veridyn.identify.diagnosis.signatures import find_damages
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.transforms import Placement
 
 HOW = Sampling(dead_zone={f"q{k}": 0.05 for k in range(1, 5)})

@@ -18,10 +18,10 @@ from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.prior import Prior, split
 from veridyn.identify.observation import observation
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import coulomb
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import Tie
-from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import broken_law, pseudo_inertia
 
 pytest.importorskip("cvxpy")

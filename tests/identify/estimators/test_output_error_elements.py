@@ -14,10 +14,11 @@ from veridyn.errors import DataError, IdentificationError
 from veridyn.files.shipped import shipped
 from veridyn.identify.estimators.output_error import OutputError
 from veridyn.mechanics.integrate import Inputs, Method, integrate
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element, coulomb
-from veridyn.model.joint import Body
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH
 
@@ -119,7 +120,7 @@ def test_a_spring_and_damper_in_series_on_a_pendulum() -> None:
 def test_a_poor_least_squares_start_gives_way_to_the_machines_own_values() -> None:
     """The crane with its own coarse sensors: least squares finds a small part of its mass, and a simulation from there runs away."""
     machine = vd.load_model(shipped("veridyn:crane.yaml"))
-    tree, rng = machine.tree, np.random.default_rng(3)
+    tree, rng = tree_of(machine), np.random.default_rng(3)
     t = 0.02 * np.arange(1000)
     push = 120.0 * np.sin(0.9 * t) + 80.0 * np.sin(2.3 * t + 1.0)
     inputs = Inputs(lambda time, q, qd: [float(np.interp(time, t, push)), 0.0])

@@ -23,9 +23,10 @@ from veridyn.identify.replay import replay
 from veridyn.mechanics.integrate import integrate
 from veridyn.mechanics.loops.closure import close, closed_motion
 from veridyn.mechanics.simulation import BaseState, Inputs, Method
-from veridyn.model.joint import Body
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH
 
@@ -41,7 +42,7 @@ def estimating(tree: Tree, names: tuple[str, ...], wrong: float) -> Tree:
 
 def linkage(wrong: float = 1.0) -> Tree:
     """An inertia, a first moment and the damping of the crank are estimated."""
-    return estimating(vd.load_model(shipped("veridyn:linkage.yaml")).tree, ("ZZ3", "MX2", "h1"), wrong)
+    return estimating(tree_of(vd.load_model(shipped("veridyn:linkage.yaml"))), ("ZZ3", "MX2", "h1"), wrong)
 
 
 @cache

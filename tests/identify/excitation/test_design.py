@@ -19,9 +19,9 @@ from veridyn.identify.interior import Barrier
 from veridyn.machines.hexapod import POSE, hexapod, limits
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
-from veridyn.model.joint import Body
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.signals.trajectory import JointLimits
 
 ARM = JointLimits(np.full(4, -2.0), np.full(4, 2.0), np.full(4, 2.0), np.full(4, 8.0))

@@ -13,8 +13,8 @@ from veridyn.machines.parallel import delta, linkage, palletizer
 from veridyn.mechanics.loops.closure import close, closed_home, closed_motion, closed_positions
 from veridyn.mechanics.loops.projection import loop_jacobian
 from veridyn.mechanics.regressor import regressor
-from veridyn.model.loop import Assembly
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.assembly import Assembly
 
 CRANK, COUPLER, ROCKER, FRAME = 0.20, 0.50, 0.40, 0.45
 

@@ -12,8 +12,9 @@ from veridyn.errors import ModelError
 from veridyn.files.machine.load import load_model
 from veridyn.mechanics.loops.closure import closed_home
 from veridyn.mechanics.loops.pose import assembled_pose
-from veridyn.model.joint import Body
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 
 
 def test_both_ends_of_every_pin_lie_where_pinocchio_has_them() -> None:
@@ -30,7 +31,7 @@ def test_both_ends_of_every_pin_lie_where_pinocchio_has_them() -> None:
 
 def test_what_stays_open_is_the_distance_of_the_ends() -> None:
     """The stick's cylinder is held a metre too long."""
-    tree = load_model(MODEL).tree
+    tree = tree_of(load_model(MODEL))
     far = replace(tree, assembly=replace(tree.assembly, hold={**tree.assembly.hold, "s2": 2.31}))
     pose = assembled_pose(far)
     assert not pose.closed and pose.openings["stick pin"] > 0.1

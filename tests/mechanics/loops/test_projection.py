@@ -18,8 +18,8 @@ from veridyn.mechanics.kinematics import jacobian
 from veridyn.mechanics.loops.closure import closed_home, closed_motion
 from veridyn.mechanics.loops.projection import loop_jacobian
 from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 MACHINES = {"hexapod": lambda: hexapod("none"), "linkage": linkage, "delta": delta, "palletizer": palletizer}
 # Base parameters without friction. Hexapod: legs with nothing in common, derived twice elsewhere. The others: rank of Pinocchio's

@@ -7,10 +7,10 @@ import pytest
 
 from strangers.natural_mechanisms import fourbar
 from veridyn.mechanics.natural.charts import Charts
+from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.minimal import Instant, Minimal, minimal, start_of
 from veridyn.mechanics.natural.system import system_of
-from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Point, uniform_bar
+from veridyn.model.point_parts import Point, uniform_bar
 
 NONE = np.zeros(0)
 

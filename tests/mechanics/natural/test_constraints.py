@@ -9,11 +9,11 @@ from strangers.natural_mechanisms import fourbar, rack_and_pinion, random_mechan
 from veridyn.errors import ModelError
 from veridyn.mechanics.natural.constraints import constraints_of
 from veridyn.mechanics.natural.geometry import Geometry
+from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.position import position
 from veridyn.mechanics.natural.rank import mobility
 from veridyn.mechanics.natural.system import system_of
-from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Angle, MechanismJoint, Point, RigidBody, UnitVector, uniform_bar
+from veridyn.model.point_parts import Angle, MechanismJoint, Point, RigidBody, UnitVector, uniform_bar
 
 SEEDS = range(16)
 

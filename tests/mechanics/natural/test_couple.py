@@ -9,11 +9,11 @@ import pytest
 
 from strangers.natural_mechanisms import unit
 from veridyn.mechanics.natural.couple import across_of, owner_of
+from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.system import system_of
-from veridyn.model.joint import GROUND
-from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Angle, Point, RigidBody, UnitVector
+from veridyn.model.names import GROUND
 from veridyn.model.place import Marker
+from veridyn.model.point_parts import Angle, Point, RigidBody, UnitVector
 
 
 def arm(of) -> Mechanism:

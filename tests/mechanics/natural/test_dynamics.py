@@ -16,10 +16,10 @@ from veridyn.mechanics.natural.dynamics import (
     solve_accelerations,
     with_accelerations,
 )
+from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.position import independent, position, velocity
 from veridyn.mechanics.natural.system import system_of
-from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import MechanismJoint, Point, RigidBody, uniform_bar
+from veridyn.model.point_parts import MechanismJoint, Point, RigidBody, uniform_bar
 
 
 def test_initial_accelerations_of_the_four_bar() -> None:

@@ -14,15 +14,17 @@ from veridyn.mechanics.natural.compact import compact
 from veridyn.mechanics.natural.dynamics import NaturalState, solve_accelerations
 from veridyn.mechanics.natural.freedoms import freedoms_of, pose_of_tree
 from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.position import position, velocity
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.assembly import Attachment
 from veridyn.model.elements import Element
 from veridyn.model.link import Joint, Link
-from veridyn.model.loop import Attachment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.sensor import Sensor
-from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import rot_x, rot_y, rot_z, rotation_of
 from veridyn.spatial.transforms import Placement, rotation_to_axis
@@ -69,7 +71,7 @@ def swung(angle: float, rate: float, a: float) -> tuple[float, float]:
 
 
 def test_a_prescribed_cart_needs_the_force_of_the_closed_form() -> None:
-    system = system_of(crane().mechanism)
+    system = system_of(mechanism_of(crane()))
     for t, angle, rate in ((0.0, 0.3, 0.5), (0.1, -1.2, 2.0), (0.27, 1.4, -3.0)):
         at = system.holding({"way": led(t)})
         q = position(at, {"swing": angle})
@@ -85,7 +87,7 @@ def test_a_prescribed_cart_needs_the_force_of_the_closed_form() -> None:
 @pytest.mark.parametrize("engine", ["numpy", "compiled"])
 def test_index_3_steps_follow_a_prescribed_cart(engine: str) -> None:
     """Against the closed form integrated by RK4 at a fortieth of the step: the error falls as its square."""
-    system = system_of(crane().mechanism)
+    system = system_of(mechanism_of(crane()))
     swing = system.mechanism.index("swing")
     x = np.array([0.3, 0.0])
     for k in range(4000):
@@ -136,8 +138,8 @@ def flier() -> Machine:
 
 def test_springs_on_combinations_and_pitch_are_those_of_the_tree() -> None:
     m = flier()
-    tree, rng = m.tree, np.random.default_rng(4)
-    mechanism = m.with_formulation("natural").mechanism
+    tree, rng = tree_of(m), np.random.default_rng(4)
+    mechanism = mechanism_of(m.with_formulation("natural"))
     for _ in range(3):
         q, qd = rng.uniform(-0.7, 0.7, (1, 3)), rng.normal(size=(1, 3))
         e = rng.normal(size=4)
@@ -181,7 +183,7 @@ def _rates(system: NaturalSystem, tree: Tree, q: Array, qd: Array, place: Array,
 
 
 def test_refusals_say_what_and_where() -> None:
-    system = system_of(crane().mechanism)
+    system = system_of(mechanism_of(crane()))
     with pytest.raises(DataError, match="'swing' is not prescribed"):
         system.holding({"swing": 0.0})
     with pytest.raises(DataError, match="no motion of it"):
@@ -192,8 +194,8 @@ def test_refusals_say_what_and_where() -> None:
     with pytest.raises(ModelError, match="explicit carries no tyres and no prescribed coordinates"):
         integrate_natural(system, [0.0, 0.1], start, method=NaturalMethod(formulation="explicit"))
     with pytest.raises(ModelError, match="no coordinate 'arm_yaw'"):
-        freedoms_of(system_of(flier().with_formulation("natural").mechanism), flier().tree, ("arm_yaw",))
-    tree = flier().tree
-    broken = system_of(flier().with_formulation("natural").mechanism)
+        freedoms_of(system_of(mechanism_of(flier().with_formulation("natural"))), tree_of(flier()), ("arm_yaw",))
+    tree = tree_of(flier())
+    broken = system_of(mechanism_of(flier().with_formulation("natural")))
     with pytest.raises(DataError, match="not closed"):
         pose_of_tree(broken, tree, np.array([0.1, 0.2, 0.3]), np.zeros(3), 1.1 * np.eye(3))

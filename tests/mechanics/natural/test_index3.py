@@ -9,10 +9,10 @@ from strangers.natural_mechanisms import fourbar, random_mechanism
 from veridyn.errors import SimulationError
 from veridyn.mechanics.natural.dynamics import NaturalState, Stabilisation, initial_state, solve_accelerations
 from veridyn.mechanics.natural.index3 import index3_step
+from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.position import independent, position, velocity
 from veridyn.mechanics.natural.system import system_of
-from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import MechanismJoint, Point, uniform_bar
+from veridyn.model.point_parts import MechanismJoint, Point, uniform_bar
 
 HOW = Stabilisation()
 

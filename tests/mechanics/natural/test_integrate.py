@@ -19,12 +19,12 @@ from veridyn.mechanics.natural.integrate import (
     integrate_natural,
     natural_step,
 )
+from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.position import independent, velocity
 from veridyn.mechanics.natural.system import system_of
-from veridyn.model.joint import Body
-from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Angle, Point, uniform_bar
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.point_parts import Angle, Point, uniform_bar
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH
 

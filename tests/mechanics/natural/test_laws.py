@@ -17,8 +17,10 @@ from veridyn.mechanics.natural.dynamics import Stabilisation, initial_state, nat
 from veridyn.mechanics.natural.index3 import index3_step
 from veridyn.mechanics.natural.integrate import NaturalMethod, natural_step
 from veridyn.mechanics.natural.minimal import minimal, start_of
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.slopes import with_parameter_slopes
 from veridyn.mechanics.natural.system import system_of
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.differences import differences
 from veridyn.model.element_laws import bump_stop, cubic, dead_zone, law, table, tanh_friction
 from veridyn.model.elements import Element, coulomb
@@ -58,7 +60,7 @@ def arm() -> Machine:
 def test_accelerations_and_energy_are_those_of_the_tree(made, held: tuple[str, ...]) -> None:
     """To 1e-9 of the largest, at poses about where the machine is put together, which is where its points are guessed."""
     machine = made()
-    tree, system = machine.tree, system_of(machine.mechanism)
+    tree, system = tree_of(machine), system_of(mechanism_of(machine))
     home = [machine.assembly.hold[c] for c in held]
     at = [system.mechanism.index(c) for c in tree.coordinates]
     rng = np.random.default_rng(4)
@@ -76,7 +78,7 @@ def test_accelerations_and_energy_are_those_of_the_tree(made, held: tuple[str, .
 
 
 def test_tangents_are_differences_of_forces() -> None:
-    system = system_of(linkage().mechanism)
+    system = system_of(mechanism_of(linkage()))
     rng, h = np.random.default_rng(2), 1e-6
     for _ in range(4):
         q, qd = system.guess + 0.3 * rng.normal(size=system.n), rng.normal(size=system.n)
@@ -90,7 +92,7 @@ def test_tangents_are_differences_of_forces() -> None:
 
 def test_compiled_steps_are_those_of_numpy() -> None:
     """Steps of index 3 with the programs of laws as machine code, and with the same programs in NumPy."""
-    system = system_of(linkage().mechanism)
+    system = system_of(mechanism_of(linkage()))
     how = Stabilisation()
     by_numpy = by_machine = initial_state(system, {"q1": 0.6}, {"q1": 1.3})
     for _ in range(5):
@@ -104,7 +106,7 @@ def test_steps_over_independent_coordinates_have_exact_derivatives() -> None:
     """What observers compute: accelerations as above, ∂(z, ż)₁/∂(z, ż)₀ and by parameters of laws against central differences."""
     machine, names = linkage(), ("bend", "hose", "rope", "play")
     known = machine.with_uncertainty(Uncertainty(names, np.eye(4)))
-    system = with_parameter_slopes(system_of(machine.mechanism), known)
+    system = with_parameter_slopes(system_of(mechanism_of(machine)), known)
     q, qd = start_of(system, {"q1": 0.6}, {"q1": 1.3})
     model = minimal(system, q, ("q1",), (), names)
     z, zd, values = q[model.z], qd[model.z], np.array([machine.parameters[n] for n in names])
@@ -113,7 +115,7 @@ def test_steps_over_independent_coordinates_have_exact_derivatives() -> None:
     after = model.step(q, z, zd, values, 0.005, model.loads())
 
     def moved(z: np.ndarray, zd: np.ndarray, changed: Machine = machine) -> np.ndarray:
-        other = minimal(system_of(changed.mechanism), q, ("q1",), ())
+        other = minimal(system_of(mechanism_of(changed)), q, ("q1",), ())
         end = other.step(q, z, zd, np.zeros(0), 0.005, other.loads())
         return np.concatenate([end.q[other.z], end.qd[other.z]])
 
@@ -145,7 +147,7 @@ elements:
 
 def test_a_model_file_in_natural_coordinates_has_laws_and_names_what_it_cannot_carry() -> None:
     machine = parse_machine(NATURAL, "arm.yaml")
-    assert [e.name for e in machine.mechanism.laws] == ["k3"]
+    assert [e.name for e in mechanism_of(machine).laws] == ["k3"]
     assert differences(machine, parse_machine(model_text(machine), "again.yaml")) == ()
     for formula, words in (
         ("sign(v)", "element 'k3'.*its force jumps.*tanh.*formulation: tree"),
@@ -156,4 +158,4 @@ def test_a_model_file_in_natural_coordinates_has_laws_and_names_what_it_cannot_c
     with pytest.raises(ModelError, match=r"(?s)element 'k3'.*its value is unknown"):
         parse_machine(NATURAL.replace("value: 2, ", ""), "arm.yaml")
     with pytest.raises(ModelError, match=r"(?s)'fs'.*no element of kind coulomb.*formulation: tree"):
-        _ = seven_joint_arm().with_elements([coulomb("q1", 1.0, "fs")]).mechanism
+        _ = mechanism_of(seven_joint_arm().with_elements([coulomb("q1", 1.0, "fs")]))

@@ -9,8 +9,8 @@ from strangers.natural_mechanisms import PLANE_BASES, SPACE_BASES, random_body, 
 from veridyn.errors import ModelError
 from veridyn.mechanics.natural.geometry import Geometry
 from veridyn.mechanics.natural.mass import mass_matrix_of, weight_of
-from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Point, RigidBody, UnitVector, uniform_bar
+from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.model.point_parts import Point, RigidBody, UnitVector, uniform_bar
 from veridyn.spatial.inertia import cross_matrix
 
 BASES = [(2, b) for b in PLANE_BASES] + [(3, b) for b in SPACE_BASES]

@@ -8,11 +8,11 @@ import pytest
 from strangers.natural_mechanisms import fourbar, random_mechanism
 from veridyn.errors import DataError, ModelError, SimulationError
 from veridyn.mechanics.natural.dynamics import solve_accelerations
+from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.minimal import minimal, start_of
 from veridyn.mechanics.natural.position import position
 from veridyn.mechanics.natural.system import system_of
-from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Angle, Point, uniform_bar
+from veridyn.model.point_parts import Angle, Point, uniform_bar
 from veridyn.observe.jacobian import check_jacobian
 
 NONE = np.zeros(0)

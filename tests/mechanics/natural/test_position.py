@@ -10,11 +10,13 @@ from strangers.natural_mechanisms import fourbar, random_mechanism
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.natural.dynamics import solve_accelerations
+from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.position import acceleration, independent, position, r_matrix, r_rate, velocity
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.motion import Motion
-from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import MechanismJoint, Point, RigidBody, uniform_bar
+from veridyn.model.point_parts import MechanismJoint, Point, RigidBody, uniform_bar
 
 
 def upper(phi: float) -> np.ndarray:
@@ -44,7 +46,7 @@ def test_four_bar_in_closed_form(phi: float) -> None:
 def test_an_arm_far_from_home_has_its_own_angles(seed: int) -> None:
     """Up to 3 rad from where it is drawn each body is where the tree has it, and not half a turn about its joint from there."""
     machine = seven_joint_arm()
-    tree, system = machine.tree, system_of(machine.mechanism)
+    tree, system = tree_of(machine), system_of(mechanism_of(machine))
     angles = np.random.default_rng(seed).uniform(-3.0, 3.0, tree.n)
     q = position(system, dict(zip(tree.coordinates, angles.tolist(), strict=True)))
     at = [system.mechanism.index(c) for c in tree.coordinates]

@@ -7,12 +7,12 @@ import pytest
 
 from strangers.natural_mechanisms import fourbar, parallelogram
 from veridyn.errors import ModelError
+from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.position import position
 from veridyn.mechanics.natural.rank import mobility, refuse_redundant
 from veridyn.mechanics.natural.system import system_of
-from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import MechanismJoint, Point, RigidBody, UnitVector
 from veridyn.model.place import Marker
+from veridyn.model.point_parts import MechanismJoint, Point, RigidBody, UnitVector
 
 
 def test_the_four_bar_has_one_degree_of_freedom() -> None:

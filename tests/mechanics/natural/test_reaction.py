@@ -12,14 +12,15 @@ from strangers.natural_mechanisms import fourbar, rack_and_pinion, random_mechan
 from strangers.pinocchio_natural import BODIES, PLACES, Stranger, direction, natural
 from veridyn.errors import DataError
 from veridyn.mechanics.natural.dynamics import solve_accelerations
+from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.minimal import start_of
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.position import independent, position, r_matrix
 from veridyn.mechanics.natural.reaction import Along, Wrench, reaction_of
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.model.load import Drive, Force, Torque
-from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Angle, MechanismJoint, Point, RigidBody, Spring, UnitVector
 from veridyn.model.place import Marker
+from veridyn.model.point_parts import Angle, MechanismJoint, Point, RigidBody, Spring, UnitVector
 from veridyn.spatial.inertia import inertia_matrix
 
 NO = np.zeros(0)
@@ -139,7 +140,7 @@ def test_a_joint_by_its_equations_and_one_by_what_is_shared() -> None:
     state = (*there, *solve_accelerations(other, *there))
     shared = value(one, ("upper_a", "PA"), (q, qd, *rest))
     assert value(other, "elbow_joint", state) == pytest.approx(shared, abs=1e-8)
-    turned = replace(other.mechanism, joints=tuple(replace(j, a=j.b, b=j.a) for j in other.mechanism.joints))
+    turned = replace(mechanism_of(other), joints=tuple(replace(j, a=j.b, b=j.a) for j in mechanism_of(other).joints))
     back = system_of(turned)
     state = (*there, *solve_accelerations(back, *there))
     assert value(back, "elbow_joint", state) == pytest.approx(-shared, abs=1e-8)

@@ -9,12 +9,12 @@ import pytest
 
 from strangers.natural_mechanisms import parallelogram, random_mechanism, rotation, turning_fourbar
 from veridyn.errors import ModelError, ModelWarning, SimulationError
+from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.minimal import minimal, start_of
 from veridyn.mechanics.natural.position import position
 from veridyn.mechanics.natural.redundant import Reduced, independent_rows, subset
 from veridyn.mechanics.natural.system import system_of
-from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import MechanismJoint, Point, uniform_bar
+from veridyn.model.point_parts import MechanismJoint, Point, uniform_bar
 
 NONE = np.zeros(0)
 

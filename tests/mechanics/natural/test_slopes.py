@@ -11,6 +11,7 @@ import veridyn as vd
 from veridyn.errors import ModelError
 from veridyn.files.shipped import shipped
 from veridyn.mechanics.natural.minimal import Minimal, minimal, start_of
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.slopes import slopes_of, with_parameter_slopes
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.elements import motor_inertia, offset, spring, strut
@@ -63,7 +64,7 @@ def test_accelerations_multipliers_and_steps_against_other_values(case) -> None:
     """Central differences over a thousandth: off by the square of that, with which M⁻¹ depends on a parameter."""
     made, names, rates = case
     machine = made()
-    system = with_parameter_slopes(system_of(machine.mechanism), known(machine, names))
+    system = with_parameter_slopes(system_of(mechanism_of(machine)), known(machine, names))
     q, qd = start_of(system, None, rates)
     model = minimal(system, q, tuple(rates), None, names)
     z, zd, u = q[model.z], qd[model.z], np.zeros(len(model.unknown))
@@ -77,7 +78,7 @@ def test_accelerations_multipliers_and_steps_against_other_values(case) -> None:
         h = 1e-3 * max(abs(machine.parameters[name]), 0.05)
         ends, steps = [], []
         for way in (h, -h):
-            other = minimal(system_of(changed(machine, name, way).mechanism), q, model.names, model.unknown)
+            other = minimal(system_of(mechanism_of(changed(machine, name, way))), q, model.names, model.unknown)
             ends.append(other.instant(q, z, zd, u, other.loads()))
             steps.append(other.step(q, z, zd, u, 0.01, other.loads()))
         size = float(np.abs(at.qdd_x[:, first + k]).max())
@@ -128,7 +129,7 @@ def test_a_spatial_body_is_carried_whole() -> None:
     """M is the sum of its parameters' shares, and the weight too, for every body of a machine in space."""
     machine = vd.load_model(shipped("veridyn:arm.yaml"))
     plain = machine.without_elements(machine.element_names).with_formulation("natural")
-    system = system_of(plain.mechanism)
+    system = system_of(mechanism_of(plain))
     p = plain.parameters
     slopes = slopes_of(system, plain, p.names)
     assert np.einsum("i,ijk->jk", p.values, slopes.mass) == pytest.approx(system.mass, abs=1e-9)
@@ -139,10 +140,10 @@ def test_what_cannot_be_carried_is_refused_by_name() -> None:
     crane = vd.load_model(shipped("veridyn:crane.yaml"))
     for name in ("ZZ_load", "MX_trolley"):
         with pytest.raises(ModelError, match=f"cannot carry '{name}'"):
-            with_parameter_slopes(system_of(crane.mechanism), known(crane, [name]))
+            with_parameter_slopes(system_of(mechanism_of(crane)), known(crane, [name]))
     linkage = sprung()
     rest = replace(next(e for e in linkage.elements if e.parameter_name == "k13"), constants={"rest": 0.3})
     resting = replace(linkage, elements=(*linkage.elements[:-1], rest))
     loose = resting.with_uncertainty(Uncertainty(("k13.rest",), np.eye(1)))
     with pytest.raises(ModelError, match=r"constant 'k13.rest' cannot be considered in natural coordinates"):
-        with_parameter_slopes(system_of(resting.mechanism), loose)
+        with_parameter_slopes(system_of(mechanism_of(resting)), loose)

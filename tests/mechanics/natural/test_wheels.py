@@ -16,8 +16,10 @@ from veridyn.mechanics.natural.compact import compact
 from veridyn.mechanics.natural.dynamics import NaturalState, Stabilisation, solve_accelerations
 from veridyn.mechanics.natural.freedoms import freedoms_of, pose_of_tree
 from veridyn.mechanics.natural.index3 import index3_step, index3_steps
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.spatial.rotations import rot_z
 
 Array = NDArray[np.float64]
@@ -30,16 +32,16 @@ def rolling(tyres: Tyres) -> tuple[NaturalSystem, Array, Array, Array, dict[str,
     m = buggy(tyres=tyres)
     rng = np.random.default_rng(2)
     given = {c: 0.01 * rng.normal(size=1) for c in INDEPENDENT} | {"rack": np.array([-0.004])}
-    q = close(m.tree, given, path=False, engine="numpy").q[0]
+    q = close(tree_of(m), given, path=False, engine="numpy").q[0]
     position, R = np.array([0.4, -0.3, 0.70]), rot_z(0.7)
-    system = system_of(compact(m.with_formulation("natural").mechanism)).holding({"rack": -0.004})
-    x = pose_of_tree(system, m.tree, q, position, R)
+    system = system_of(compact(mechanism_of(m.with_formulation("natural")))).holding({"rack": -0.004})
+    x = pose_of_tree(system, tree_of(m), q, position, R)
     zd = np.concatenate([R @ [6.0, 0.3, 0.02], [0.02, -0.03, 0.3], 0.1 * rng.normal(size=8)])
     for c in CORNERS:
         zd[6 + INDEPENDENT.index(f"spin_{c}")] = 18.0 + rng.normal()
-    xd = freedoms_of(system, m.tree, INDEPENDENT).rates(system, x, zd)
+    xd = freedoms_of(system, tree_of(m), INDEPENDENT).rates(system, x, zd)
     slips = 0.03 * rng.normal(size=8)
-    signals = dict(zip((s.name for s in m.tree.states), slips.tolist(), strict=True))
+    signals = dict(zip((s.name for s in tree_of(m).states), slips.tolist(), strict=True))
     return system, x, xd, slips, signals, q, zd
 
 
@@ -65,16 +67,16 @@ def test_a_sloping_road_is_that_of_the_tree(tyres: Tyres) -> None:
     system, q, qd, slips, signals, joints, zd = rolling(tyres)
     m = buggy(tyres=tyres)
     named = {f"tyre_{c}.{key}": x for c in CORNERS for key, x in zip(("road", "road_x", "road_y"), SLOPE, strict=True)}
-    instant = StateAccelerations(m.tree, m.parameters.values, engine="numpy")
+    instant = StateAccelerations(tree_of(m), m.parameters.values, engine="numpy")
     R, place = rot_z(0.7), np.array([0.4, -0.3, 0.70])
     half = 0.35
     pose = np.concatenate([place, [np.cos(half), 0.0, 0.0, np.sin(half)]])
     order = [m.coordinates.index(c) for c in INDEPENDENT]
     rates = np.array([qd[system.mechanism.index(c)] if c in system.coordinates else np.nan for c in m.coordinates])
-    rates = _all_rates(m.tree, joints, rates)
+    rates = _all_rates(tree_of(m), joints, rates)
     found = instant(joints, rates, np.zeros(m.n), zd[3:6], R.T @ zd[:3], {}, {**signals, **named}, None, pose)
     qdd, _ = solve_accelerations(system, q, qd, None, slips, plane)
-    freedoms = freedoms_of(system, m.tree, INDEPENDENT)
+    freedoms = freedoms_of(system, tree_of(m), INDEPENDENT)
     zdd = freedoms.rows(q) @ qdd
     expected = np.concatenate([R @ found[:3] + m.gravity, found[3:6], found[6:][order]])
     assert np.abs(zdd - expected).max() <= 1e-8 * np.abs(expected).max()

@@ -4,6 +4,7 @@ import numpy as np
 
 from veridyn.machines.buggy import buggy
 from veridyn.mechanics.tree.model import tree_model
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.ties import ties_of
 
 
@@ -27,7 +28,7 @@ def test_an_open_tree_has_no_blocks():
 
 
 def test_each_suspension_of_the_buggy_is_a_block_and_r_has_no_entry_elsewhere():
-    model = tree_model(buggy().tree, unknown=())
+    model = tree_model(tree_of(buggy()), unknown=())
     I = model.kernels.record.I
     from veridyn.mechanics.tree import layout as k
 

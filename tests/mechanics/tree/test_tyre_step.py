@@ -13,11 +13,12 @@ from veridyn.machines.buggy_drive import settle
 from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.instant import StateAccelerations
 from veridyn.mechanics.integrate import BaseState, Method, integrate
+from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.model import TreeModel, tree_model
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Marker, tyre
-from veridyn.model.joint import Body
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.rotations import matrix_of
 
 Array = NDArray[np.float64]
@@ -54,13 +55,13 @@ def test_accelerations_and_rates_are_those_of_forward_dynamics() -> None:
     signals |= dict(zip(m.inner, u.tolist(), strict=True))
     heard = {name: np.array([value]) for name, value in signals.items()}
     expected = forward_dynamics(
-        m.tree, Motion(np.zeros(1), none, none, none, base, none, signals=heard), engine="numpy"
+        tree_of(m), Motion(np.zeros(1), none, none, none, base, none, signals=heard), engine="numpy"
     )
     assert expected.base is not None
-    linear = R @ expected.base.acceleration[0] + m.tree.gravity
+    linear = R @ expected.base.acceleration[0] + tree_of(m).gravity
     assert found.qdd == pytest.approx(np.concatenate([linear, expected.base.omega_dot[0]]), rel=1e-10)
     small = m.step(x, v, u, 1e-6, m.loads(ROAD), False)
-    rates = StateAccelerations(m.tree, m.values, engine="numpy").state_rates(
+    rates = StateAccelerations(tree_of(m), m.values, engine="numpy").state_rates(
         none[0], none[0], signals, v[3:], R.T @ v[:3], x
     )
     assert (small.u - u) / 1e-6 == pytest.approx(rates, abs=1e-3)  # its first order
@@ -96,7 +97,7 @@ def test_steps_follow_the_motion_of_the_integrator() -> None:
     base = BaseState(x[:3], x[3:], v[:3], v[3:])
     start = dict(zip(m.inner, u.tolist(), strict=True))
     run = integrate(
-        m.tree, [0.0, duration], [], [], base=base, states=start, method=Method("RK4", step=5e-4), engine="numpy"
+        tree_of(m), [0.0, duration], [], [], base=base, states=start, method=Method("RK4", step=5e-4), engine="numpy"
     )
     assert run.base_position is not None
     off = []
@@ -114,7 +115,7 @@ def test_a_vehicle_at_rest_can_be_stepped():
     """Slips of exactly zero have no size of their own; a step from rest settled only where one had been given."""
     machine = buggy(rolling_resistance=0.015)
     at = settle(machine)
-    model = tree_model(machine.tree, unknown=())
+    model = tree_model(tree_of(machine), unknown=())
     x = np.concatenate([at.base.position, at.base.quaternion, at.q])
     found = model.step(x, np.zeros(model.nv), model.start_unknown, 2e-3, model.loads(), derivative=False)
     assert np.abs(found.qd).max() < 1e-9

@@ -8,6 +8,7 @@ import pytest
 from veridyn.files.machine.load import load_model
 from veridyn.files.machine.urdf import load_urdf
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.motion import Motion
 from veridyn.studies.config.guessed_limits import force_sizes, guessed_efforts, guessed_limits, guessed_noise
 
@@ -49,10 +50,10 @@ def test_what_the_file_says_is_kept_where_it_can_be_meant(tmp_path: Path) -> Non
 
 def test_machines_with_loops_move_about_the_pose_they_are_assembled_in() -> None:
     machine = load_model("veridyn:palletizer.yaml")
-    limits = guessed_limits(machine.tree, Path("palletizer.yaml"))
-    assert [x.name for x in limits] == [machine.tree.coordinates[k] for k in machine.tree.independent]
+    limits = guessed_limits(tree_of(machine), Path("palletizer.yaml"))
+    assert [x.name for x in limits] == [tree_of(machine).coordinates[k] for k in tree_of(machine).independent]
     assert all(x.high - x.low == pytest.approx(2.0) for x in limits)
-    assert force_sizes(machine.tree, limits) == {}
+    assert force_sizes(tree_of(machine), limits) == {}
 
 
 def test_noise_is_two_percent_of_what_the_model_predicts(tmp_path: Path) -> None:

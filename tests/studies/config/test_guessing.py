@@ -5,9 +5,9 @@ import pytest
 
 from real_logs import folder
 from veridyn.files.log.survey import survey
-from veridyn.model.joint import Body
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.transmission import Transmission
-from veridyn.model.tree import Tree
 from veridyn.studies.config.guessing import Guess, LogTable, guesses, wrench_columns
 
 

@@ -13,6 +13,7 @@ from veridyn.files.shipped import shipped
 from veridyn.files.yaml_plain import plain_yaml
 from veridyn.machines.fourbar import fourbar_run
 from veridyn.machines.spatial import SPATIAL, spatial, walked
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.system import system_of
 from veridyn.studies.config.observe_template import observe_template
 from veridyn.studies.config.study import load_study, parse_study
@@ -27,7 +28,7 @@ def written(folder: Path, mechanism: Path, header: str, rows: np.ndarray):
     log.write_text(
         header + "\n" + "\n".join(",".join(f"{x:.6g}" for x in row) for row in rows) + "\n", encoding="utf-8"
     )
-    text = observe_template(mechanism, load_model(mechanism).mechanism, log, folder / "new.yaml")
+    text = observe_template(mechanism, mechanism_of(load_model(mechanism)), log, folder / "new.yaml")
     (folder / "new.yaml").write_text(text, encoding="utf-8")
     return parse_study(plain_yaml(text, "new.yaml")), text
 

@@ -8,8 +8,8 @@ from studies.closed_bench import ClosedBench
 from veridyn.errors import FileError
 from veridyn.files.yaml_plain import plain_yaml
 from veridyn.machines.parallel import palletizer
-from veridyn.model.joint import Body
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.studies.config.guessing import pick
 from veridyn.studies.config.study import load_study, parse_study
 from veridyn.studies.config.template import template

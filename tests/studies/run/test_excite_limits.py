@@ -16,8 +16,8 @@ from identify.smooth_arm import truth
 from strangers.pinocchio_oracle import PinModel
 from veridyn.errors import FileError, IdentificationError, IdentificationWarning
 from veridyn.files.machine.write import save_model
+from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.model.capsule import LinkCapsule
-from veridyn.model.of_tree import machine_of_tree
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.excite import ExcitationStudy, excitation
 

@@ -10,6 +10,7 @@ from veridyn.files.machine.load import load_model
 from veridyn.files.machine.urdf import load_urdf
 from veridyn.identify.estimate import identify
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.studies.run.export import export, impossible
 from veridyn.studies.run.folder import Run
 
@@ -27,7 +28,7 @@ def physical():
 def test_a_consistent_model_is_written_and_reads_back(tmp_path: Path, physical) -> None:
     made = export(runs(tmp_path / "run"), physical, Path("model.yaml"), infeasible=False)
     assert [f.name for f in made.files] == ["identified.yaml"] and not made.refused
-    again = load_model(made.files[0]).tree
+    again = tree_of(load_model(made.files[0]))
     np.testing.assert_array_equal(again.parameters.values, physical.standard)
     assert impossible(physical) == []
 

@@ -7,14 +7,14 @@ from studies.bench_robot import Bench
 from studies.closed_bench import ClosedBench
 from veridyn.errors import FileError
 from veridyn.studies.config.study import load_study
-from veridyn.studies.run.machine import tree_of
+from veridyn.studies.run.machine import study_tree
 
 
 def tree(folder: Path, model: str, file: str = "model.yaml"):
     bench = Bench(folder)
     bench.study = bench.study.replace("{file: model.yaml}", "{file: " + file + (", " + model if model else "") + "}")
     loaded = load_study(bench.write())
-    return tree_of(loaded, ("model",), loaded.study.model)
+    return study_tree(loaded, ("model",), loaded.study.model)
 
 
 def test_elements_are_added_for_each_coordinate_or_for_one(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_elements_for_each_motor(tmp_path: Path) -> None:
         "{file: model.yaml}", "{file: model.yaml, elements: [{kind: offset, on: actuated}]}"
     )
     loaded = load_study(bench.write())
-    made = tree_of(loaded, ("model",), loaded.study.model)
+    made = study_tree(loaded, ("model",), loaded.study.model)
     assert made.parameters.names[-3:] == ("off_q1", "off_q2", "off_q4")
 
 

@@ -14,6 +14,7 @@ from veridyn.errors import FileError, ModelWarning
 from veridyn.files.log.load import load_log
 from veridyn.files.log.save import save_log
 from veridyn.files.machine.load import parse_machine
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.studies.config.study import load_study
@@ -138,7 +139,7 @@ def test_a_left_out_constraint_that_opens_is_told(tmp_path: Path) -> None:
         run = short(tmp_path, TEXT.replace("veridyn:crane.yaml", "twice.yaml"))
     assert run.nis.mean == pytest.approx(short(tmp_path).nis.mean, rel=1e-9)
     assert not any("left out" in w for w in run.warnings)
-    other = system_of(parse_machine(twice.replace("b: L, length: 6", "b: L, length: 5.9")).mechanism)
+    other = system_of(mechanism_of(parse_machine(twice.replace("b: L, length: 6", "b: L, length: 5.9"))))
     object.__setattr__(run.observation.system.model.system, "whole", other)
     opened = replace(run)  # looks again
     assert any("left out as redundant ('tie') open by up to 1.19" in w for w in opened.warnings)

@@ -9,11 +9,11 @@ import pytest
 
 from veridyn.errors import FileError
 from veridyn.files.machine.write import save_model
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.model.joint import Body
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.model.tree import Tree
 from veridyn.observe.measurements import Status
 from veridyn.spatial.inertia import from_centre
 from veridyn.studies.config.study import Loaded, load_study

@@ -7,7 +7,7 @@ from studies.bench_robot import Bench
 from veridyn.errors import DataError
 from veridyn.progress import silent
 from veridyn.studies.config.study import load_study
-from veridyn.studies.run.machine import tree_of
+from veridyn.studies.run.machine import study_tree
 from veridyn.studies.run.masks import plain
 from veridyn.studies.run.preparing import Preparing
 from veridyn.studies.run.recordings import Recordings
@@ -19,7 +19,7 @@ def prepared(folder: Path, *changes: tuple[str, str], bench: Bench | None = None
         assert old in made.study
         made.study = made.study.replace(old, new)
     loaded = load_study(made.write())
-    return Preparing(loaded, tree_of(loaded, ("model",), loaded.study.model), Recordings(loaded), silent)
+    return Preparing(loaded, study_tree(loaded, ("model",), loaded.study.model), Recordings(loaded), silent)
 
 
 def test_ends_in_motion_lose_two_periods_of_the_cut_off_and_ends_at_rest_nothing(tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 from veridyn.files.machine.keys import BODY, CAPSULE, END, FRAME, JOINT, SHORT
 from veridyn.files.machine.native_bodies import ANGLES_AND_LENGTHS, carried_body, only_one, placed, read_inertia
 from veridyn.files.yaml_reader import Reader
+from veridyn.mechanics.tree.body import Body
+from veridyn.model.assembly import Attachment
 from veridyn.model.capsule import LinkCapsule
-from veridyn.model.joint import Body
 from veridyn.model.link import CUT_CHOICES, KINDS, Cut, End, Joint, JointKind, Link
-from veridyn.model.loop import Attachment
 from veridyn.spatial.transforms import MDH, Placement
 
 

@@ -11,8 +11,8 @@ from veridyn.errors import Fault, FileError, ModelError
 from veridyn.files.machine.keys import FORMAT, FORMATS
 from veridyn.files.shipped import resolved
 from veridyn.files.yaml_nodes import compose, line_of, text_of
+from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.model.machine import Machine
-from veridyn.model.of_tree import machine_of_tree
 
 MJCF_ENDINGS = (".xml", ".mjcf")
 
@@ -75,7 +75,7 @@ def parse_machine(text: str, source: str = "model") -> Machine:
         return parse_root(root, source)
     if any(isinstance(key, ScalarNode) and key.value == "mechanism" for key, _ in root.value):
         from veridyn.files.machine.natural import parse_mechanism
-        from veridyn.model.of_mechanism import machine_of_mechanism
+        from veridyn.mechanics.natural.to_machine import machine_of_mechanism
 
         return machine_of_mechanism(parse_mechanism(text, source))
     from veridyn.files.machine.native import parse_model

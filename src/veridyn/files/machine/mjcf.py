@@ -1,4 +1,4 @@
-"""MJCF read: bodies and joints of a MuJoCo model become a :class:`~veridyn.model.tree.Tree`; MuJoCo itself is not needed.
+"""MJCF read: bodies and joints of a MuJoCo model become a :class:`~veridyn.mechanics.tree.tree.Tree`; MuJoCo itself is not needed.
 
 A body keeps its frame, and its inertial parameters stand in it. A joint along z of that frame, at its origin, carries the body itself; any
 other joint, and each of several on one body, is carried by a virtual body with z along its axis.
@@ -20,10 +20,11 @@ from veridyn.files.machine.urdf_joints import ROW_NAMES, free_name
 from veridyn.files.machine.urdf_notes import broken_inertias, check_word, warnings_of
 from veridyn.files.machine.urdf_reader import UrdfLimits, UrdfLink
 from veridyn.files.machine.urdf_xml import XmlNode
-from veridyn.model.check import check_tree
+from veridyn.mechanics.tree.body import Body, JointKind
+from veridyn.mechanics.tree.check import check_tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element
-from veridyn.model.joint import GROUND, Body, JointKind
-from veridyn.model.tree import Tree
+from veridyn.model.names import GROUND
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import rot_z, snapped
 from veridyn.spatial.transforms import Placement, rotation_to_axis

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element
-from veridyn.model.tree import Tree
 
 CARRIED = ("spring", "damper", "inertia", "coulomb", "offset")
 

@@ -18,10 +18,10 @@ from veridyn.errors import DataWarning, Fault, Faults, ModelError, part_at, warn
 from veridyn.files.atomic import refuse_to_replace, write_atomic
 from veridyn.files.machine.mjcf_elements import Carried, JointLaw
 from veridyn.identify.result import Fit
-from veridyn.model.accept import as_tree
-from veridyn.model.joint import Body
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
-from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import INERTIAL, broken_law, cross_matrix, inertia_matrix
 from veridyn.spatial.quaternions import quaternion
 
@@ -82,7 +82,7 @@ def save_mjcf(
     True
     """
     refuse_to_replace(Path(path), overwrite)
-    tree = machine.tree.with_parameters(machine.standard) if isinstance(machine, Fit) else as_tree(machine)
+    tree = machine.tree.with_parameters(machine.standard) if isinstance(machine, Fit) else tree_of(machine)
     text = mjcf_text(tree, limits)
     write_atomic(path, text.encode("utf-8"), overwrite)
     for fault in _left_out(tree):

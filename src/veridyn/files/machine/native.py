@@ -21,14 +21,15 @@ from veridyn.files.machine.native_loops import read_assembly, read_loop
 from veridyn.files.machine.native_parameters import ParameterSection, priors_of, read_parameters
 from veridyn.files.yaml_nodes import compose, line_of, name_in
 from veridyn.files.yaml_reader import Reader
-from veridyn.model.check import check_tree
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.check import check_tree
+from veridyn.mechanics.tree.loop import Loop, check_loops
+from veridyn.mechanics.tree.tree import GRAVITY, Tree
+from veridyn.mechanics.tree.virtual_base import SIX, on_six_joints
+from veridyn.model.assembly import Assembly
 from veridyn.model.element_kinds import CONSTANT_KEYS, NAN
 from veridyn.model.elements import OWN_KINDS, Element, Marker
-from veridyn.model.joint import Body
-from veridyn.model.loop import Assembly, Loop, check_loops
 from veridyn.model.transmission import Transmission
-from veridyn.model.tree import GRAVITY, Tree
-from veridyn.model.virtual_base import SIX, on_six_joints
 
 Array = NDArray[np.float64]
 

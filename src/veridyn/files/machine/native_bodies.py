@@ -12,7 +12,8 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
 from veridyn.errors import part_at, within
 from veridyn.files.yaml_nodes import name_in
 from veridyn.files.yaml_reader import Reader
-from veridyn.model.joint import GROUND, SIGMA, Body, JointKind
+from veridyn.mechanics.tree.body import SIGMA, Body, JointKind
+from veridyn.model.names import GROUND
 from veridyn.spatial.inertia import INERTIAL, from_centre
 from veridyn.spatial.rotations import rpy
 from veridyn.spatial.transforms import MDH, Placement, rotation_to_axis

@@ -1,6 +1,6 @@
 """A mechanism in natural coordinates from a model file of version 1: every fault is reported at once, by name and line.
 
-The file names its parts and is otherwise the arguments of :meth:`veridyn.model.natural.Mechanism.build`::
+The file names its parts and is otherwise the arguments of :meth:`veridyn.mechanics.natural.mechanism.Mechanism.build`::
 
     veridyn: 1
     mechanism: crane                # its name
@@ -26,11 +26,11 @@ from veridyn.errors import Fault, FileError, ModelError, with_line
 from veridyn.files.machine.points import ANGLE, DISTANCE, POINT_SECTIONS, PointSections, Sections
 from veridyn.files.yaml_nodes import compose
 from veridyn.files.yaml_reader import Reader
-from veridyn.model.joint import GROUND
+from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.model.load import Drive, Force, Torque
-from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Added, Damper, Rotor, Spring
+from veridyn.model.names import GROUND
 from veridyn.model.place import PointRef
+from veridyn.model.point_parts import Added, Damper, Rotor, Spring
 from veridyn.model.sensor import KINDS as SENSORS
 from veridyn.model.sensor import Sensor, SensorKind
 

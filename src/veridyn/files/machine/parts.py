@@ -17,11 +17,11 @@ from veridyn.files.yaml_nodes import line_of, name_in
 from veridyn.model.element_kinds import CONSTANT_KEYS, NAN
 from veridyn.model.elements import Element, own_law_faults
 from veridyn.model.graph import Acting
-from veridyn.model.joint import GROUND
 from veridyn.model.load import Drive, Force, Load, Torque
-from veridyn.model.natural_parts import Damper, Spring
+from veridyn.model.names import GROUND
 from veridyn.model.own_law import OWN, with_numbers
 from veridyn.model.place import Marker, PointRef
+from veridyn.model.point_parts import Damper, Spring
 from veridyn.model.sensor import KINDS as SENSORS
 from veridyn.model.sensor import Sensor, SensorKind
 from veridyn.model.table_law import LawTable

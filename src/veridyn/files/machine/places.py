@@ -9,8 +9,8 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from veridyn.errors import within
 from veridyn.files.yaml_reader import Reader
-from veridyn.model.natural_parts import DirectionRef
 from veridyn.model.place import Marker, PointRef
+from veridyn.model.point_parts import DirectionRef
 
 MARKER = ("body", "at", "axis", "side")
 

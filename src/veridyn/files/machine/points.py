@@ -11,7 +11,7 @@ from veridyn.errors import At, part_at
 from veridyn.files.machine.places import Places
 from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
-from veridyn.model.natural_parts import (
+from veridyn.model.point_parts import (
     Added,
     Angle,
     Distance,

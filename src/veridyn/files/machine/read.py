@@ -26,24 +26,25 @@ from veridyn.files.machine.places import Places
 from veridyn.files.machine.points import POINT_SECTIONS, PointSections
 from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
-from veridyn.model.check import check_tree
-from veridyn.model.element_check import check_elements
+from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.check import check_tree
+from veridyn.mechanics.tree.element_check import check_elements
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.to_machine import joints_of_bodies, machine_of_tree
+from veridyn.mechanics.tree.tree import GRAVITY
+from veridyn.mechanics.tree.virtual_base import SIX, on_six_joints
+from veridyn.model.assembly import Assembly
 from veridyn.model.elements import Element
 from veridyn.model.graph import FORMULATIONS, Acting, Formulation, MachineGraph
-from veridyn.model.joint import Body
 from veridyn.model.link import Joint, Link
 from veridyn.model.load import Load, check_loads
-from veridyn.model.loop import Assembly
 from veridyn.model.machine import Machine
 from veridyn.model.machine_check import check_graph
-from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Damper, Spring
-from veridyn.model.of_tree import joints_of_bodies, machine_of_tree
+from veridyn.model.point_parts import Damper, Spring
 from veridyn.model.sensor import Sensor, check_sensors
 from veridyn.model.ten import ten_of
 from veridyn.model.transmission import Transmission
-from veridyn.model.tree import GRAVITY
-from veridyn.model.virtual_base import SIX, on_six_joints
 
 Array = NDArray[np.float64]
 
@@ -275,7 +276,7 @@ class _Draft:
         )
         if self.base != "six_joints":
             return machine
-        moved = machine_of_tree(on_six_joints(machine.tree, SIX_PREFIX))
+        moved = machine_of_tree(on_six_joints(tree_of(machine), SIX_PREFIX))
         own = {link.name: link.capsules for link in machine.links}
         return replace(moved, links=tuple(replace(k, capsules=own.get(k.name, ())) for k in moved.links))
 
@@ -289,7 +290,9 @@ class _Draft:
             gravity=self.gravity[: self.dimension].tolist(),
             **described,
         )
-        from veridyn.model.of_mechanism import machine_of_mechanism  # here: few machines are described by points
+        from veridyn.mechanics.natural.to_machine import (
+            machine_of_mechanism,  # here: few machines are described by points
+        )
 
         return machine_of_mechanism(
             mechanism,

@@ -1,4 +1,4 @@
-"""URDF read: links and joints become a :class:`~veridyn.model.tree.Tree`; every fault is reported at once, by name and line.
+"""URDF read: links and joints become a :class:`~veridyn.mechanics.tree.tree.Tree`; every fault is reported at once, by name and line.
 
 A joint of veridyn acts along the z axis of the frame it carries. A link whose joint axis is z of its own frame is one body;
 any other joint is carried by a virtual body with z along the axis, and the link is fixed to it. So the inertial parameters
@@ -27,10 +27,11 @@ from veridyn.files.machine.urdf_joints import (
 from veridyn.files.machine.urdf_notes import Impossible, broken_inertias, check_word, warnings_of
 from veridyn.files.machine.urdf_reader import KINDS, UrdfJoint, UrdfLimits, UrdfLink, UrdfReader
 from veridyn.files.machine.urdf_xml import bytes_of, parse_xml, refuse_xacro
-from veridyn.model.check import check_tree
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.check import check_tree
+from veridyn.mechanics.tree.tree import GRAVITY, Tree
 from veridyn.model.elements import Element
-from veridyn.model.joint import GROUND, Body
-from veridyn.model.tree import GRAVITY, Tree
+from veridyn.model.names import GROUND
 from veridyn.spatial.inertia import INERTIAL
 from veridyn.spatial.rotations import rot_z
 from veridyn.spatial.transforms import Placement, rotation_to_axis

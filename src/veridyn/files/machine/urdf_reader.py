@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from veridyn.errors import Faults, did_you_mean, part_at
 from veridyn.files.expressions import MAX_NUMBER
 from veridyn.files.machine.urdf_xml import XmlNode
-from veridyn.model.joint import JointKind
+from veridyn.mechanics.tree.body import JointKind
 from veridyn.spatial.inertia import from_centre, inertia_matrix
 from veridyn.spatial.rotations import rpy, snapped
 

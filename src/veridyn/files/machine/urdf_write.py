@@ -20,12 +20,12 @@ from veridyn.files.machine.urdf_reader import SIX, UrdfJoint, UrdfLink
 from veridyn.files.machine.urdf_xml import XmlNode, bytes_of
 from veridyn.identify.result import Fit
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.model.accept import as_tree
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element
-from veridyn.model.joint import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import INERTIAL, broken_law, cross_matrix, inertia_matrix, six
 
 Array = NDArray[np.float64]
@@ -65,7 +65,7 @@ def save_urdf(
     A joint whose element the tree does not have gets zero. Elements that a URDF has no place for (springs, offsets, motor
     inertias, friction of combined joints, …) are left out with a :class:`~veridyn.errors.DataWarning` that names them.
     """
-    tree = machine.tree.with_parameters(machine.standard) if isinstance(machine, Fit) else as_tree(machine)
+    tree = machine.tree.with_parameters(machine.standard) if isinstance(machine, Fit) else tree_of(machine)
     refuse_to_replace(Path(path), overwrite)
     name = Path(path).name
     data = _bare(tree) if like is None else bytes_of(Path(like))

@@ -27,17 +27,18 @@ from veridyn.files.machine.write_parts import (
 from veridyn.files.machine.write_points import point_lines
 from veridyn.files.yaml_nodes import compose
 from veridyn.files.yaml_write import flow, name_text, names_text, number_text, numbers_text
+from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.natural.to_machine import machine_of_mechanism
+from veridyn.mechanics.tree.body import SIGMA, Body
+from veridyn.mechanics.tree.to_machine import joints_of_bodies, machine_of_tree
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.assembly import Assembly, Attachment
 from veridyn.model.differences import differences, equal_parts
-from veridyn.model.joint import GROUND, SIGMA, Body
 from veridyn.model.link import Joint, Link
-from veridyn.model.loop import Assembly, Attachment
 from veridyn.model.machine import Machine
-from veridyn.model.natural import Mechanism
-from veridyn.model.of_mechanism import machine_of_mechanism
-from veridyn.model.of_tree import joints_of_bodies, machine_of_tree
+from veridyn.model.names import GROUND
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.ten import ten_of
-from veridyn.model.tree import Tree
 from veridyn.spatial.inertia import broken_law
 
 Array = NDArray[np.float64]

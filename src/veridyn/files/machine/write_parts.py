@@ -21,16 +21,17 @@ from veridyn.files.yaml_write import (
     truth_text,
     wrapped,
 )
+from veridyn.mechanics.tree.body import Body
+from veridyn.model.assembly import Attachment
 from veridyn.model.capsule import LinkCapsule
 from veridyn.model.elements import Element
 from veridyn.model.graph import Acting
-from veridyn.model.joint import GROUND, Body
 from veridyn.model.link import End, Joint, Link
 from veridyn.model.load import Drive, Force, Load
-from veridyn.model.loop import Attachment
-from veridyn.model.natural_parts import Combination, Damper
+from veridyn.model.names import GROUND
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.place import Marker, PointRef, numbers
+from veridyn.model.point_parts import Combination, Damper
 from veridyn.model.sensor import Sensor
 from veridyn.model.table_law import LawTable
 from veridyn.model.transmission import Transmission

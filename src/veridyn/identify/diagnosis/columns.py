@@ -22,8 +22,8 @@ from veridyn.identify.tables import equations
 from veridyn.mechanics.engine import wants_compiled
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]

@@ -16,8 +16,8 @@ from veridyn.errors import Fault
 from veridyn.identify.diagnosis.alternatives import Mistake
 from veridyn.identify.diagnosis.evidence import Evidence, evidence, share
 from veridyn.identify.sampling import Sampling
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 SIGNIFICANT_ERROR_SHARE = 0.6  # of the error left without delays: lagging friction looks like a small one (chosen)

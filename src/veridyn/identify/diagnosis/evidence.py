@@ -19,8 +19,8 @@ from veridyn.identify.diagnosis.columns import Columns, columns_of
 from veridyn.identify.diagnosis.moments import SecondMoments
 from veridyn.identify.reach import closed_or_none
 from veridyn.identify.sampling import Sampling
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion, joined
-from veridyn.model.tree import Tree
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.outliers import white_deviation
 from veridyn.signals.resample import uniform_rate

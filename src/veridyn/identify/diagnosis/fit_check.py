@@ -32,9 +32,9 @@ from veridyn.identify.diagnosis.signature_words import signature_mistakes
 from veridyn.identify.position_noise import noise_behind
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.signals.outliers import runs
 from veridyn.signals.quality import inspect

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 
 Array = NDArray[np.float64]
 COUPLED = 2  # joints farther along the arm that a shaft still reaches: those of a wrist

@@ -20,9 +20,9 @@ from veridyn.identify.diagnosis.evidence import SMALLEST_SINGULAR_VALUE, Evidenc
 from veridyn.identify.grouping import ZERO_COLUMN
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.closure import closed_home, closed_motion
-from veridyn.model.loop import Assembly
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.assembly import Assembly
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.spatial.transforms import Placement
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.transforms import MDH, Placement
 
 Array = NDArray[np.float64]

@@ -35,9 +35,9 @@ from veridyn.mechanics.engine import wants_compiled
 from veridyn.mechanics.forces import acting
 from veridyn.mechanics.laws import law
 from veridyn.mechanics.samples import state_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.signals.butterworth import zero_phase
 from veridyn.signals.resample import uniform_rate
 from veridyn.spatial.algebra import ARRAYS

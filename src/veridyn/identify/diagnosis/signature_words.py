@@ -9,8 +9,8 @@ from veridyn.identify.diagnosis.alternatives import Mistake
 from veridyn.identify.diagnosis.signatures import Damage, find_damages
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 
 def signature_mistakes(

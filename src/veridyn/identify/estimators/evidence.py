@@ -29,9 +29,9 @@ from veridyn.identify.fitting import base_of
 from veridyn.identify.observation import stream
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.engine import Engine
-from veridyn.model.accept import accepts_machine
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Rows, Tree
 
 Array = NDArray[np.float64]
 SCALES = tuple(

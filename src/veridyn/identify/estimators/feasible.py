@@ -35,7 +35,7 @@ from veridyn.identify.estimators.prior import (
 )
 from veridyn.identify.fitting import at, base_of, fit_of
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Feasibility, Fit
-from veridyn.model.tree import Rows, Tree
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.settings import above
 from veridyn.spatial.inertia import INERTIAL, broken_law
 

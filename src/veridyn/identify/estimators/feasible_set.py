@@ -21,7 +21,7 @@ from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.estimators.prior import Prior, prior_moments, sizes, split
 from veridyn.identify.positive import POSITIVE
 from veridyn.identify.result import Feasibility
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.spatial.inertia import broken_law, pseudo_inertia
 
 Array = NDArray[np.float64]

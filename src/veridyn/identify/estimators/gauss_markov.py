@@ -26,7 +26,7 @@ from veridyn.identify.observation import EquationStream
 from veridyn.identify.result import Fit
 from veridyn.identify.threads import one_blas_thread
 from veridyn.identify.upper import triangle_of
-from veridyn.model.tree import Rows, Tree
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.settings import Rule, at_least
 
 Array = NDArray[np.float64]

@@ -42,9 +42,9 @@ from veridyn.identify.observation import EquationStream
 from veridyn.identify.result import Fit
 from veridyn.mechanics.control import Reference
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.elements import Element
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Rows, Tree
 from veridyn.settings import Rule, above, at_least
 
 Array = NDArray[np.float64]

@@ -20,8 +20,8 @@ from veridyn.identify.estimators.harmonics import Criterion, PeriodicData, perio
 from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.excitation.closed import closed_samples, plant_of
 from veridyn.identify.result import Fit
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Rows, Tree
 from veridyn.settings import above, at_least
 from veridyn.signals.frequency import Periods, averaged
 from veridyn.signals.resample import uniform_rate

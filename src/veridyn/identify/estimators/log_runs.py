@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Faults
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.signals.resample import uniform_rate
 from veridyn.spatial.rotations import matrix_of

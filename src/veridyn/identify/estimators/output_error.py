@@ -34,8 +34,8 @@ from veridyn.identify.estimators.shooting import LAW, Hold, Law
 from veridyn.identify.fitting import fit_of
 from veridyn.identify.law_constants import LawConstants
 from veridyn.identify.result import Fit
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Rows, Tree
 from veridyn.settings import above, at_least
 
 Array = NDArray[np.float64]

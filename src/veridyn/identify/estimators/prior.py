@@ -31,8 +31,8 @@ from veridyn.identify.fitting import at, base_of, coloured, fit_of
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.identify.threads import one_blas_thread
 from veridyn.identify.upper import triangle_of
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.parameters import ParameterSet
-from veridyn.model.tree import Rows, Tree
 from veridyn.settings import above
 
 Array = NDArray[np.float64]

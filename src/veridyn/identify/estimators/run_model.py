@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, Faults, did_you_mean
 from veridyn.identify.estimators.log_runs import Runs
 from veridyn.identify.estimators.shooting import Hold, Law, Shooting
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 

@@ -28,8 +28,8 @@ from veridyn.mechanics.engine import compiled, filled
 from veridyn.mechanics.forward import mass_matrix
 from veridyn.mechanics.runs import Simulated, simulate_runs
 from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.settings import Rule
 
 Array = NDArray[np.float64]

@@ -22,8 +22,8 @@ from veridyn.errors import DataError, SimulationError
 from veridyn.identify.estimators.log_runs import Runs
 from veridyn.identify.estimators.shooting import Hold
 from veridyn.mechanics.tree.model import BASE_NAMES, TreeInstant, TreeModel, tree_model
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import WRENCH_ROWS
-from veridyn.model.tree import Tree
 from veridyn.spatial.rotations import matrix_of, right_jacobian, rotation_vector
 
 Array = NDArray[np.float64]

@@ -32,9 +32,9 @@ from veridyn.identify.observation import stream
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import validation_of
 from veridyn.mechanics.engine import Engine
-from veridyn.model.accept import accepts_machine
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.kinematics import posed
-from veridyn.model.joint import GROUND
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.names import GROUND
 
 Array = NDArray[np.float64]
 Three = tuple[float, float, float]

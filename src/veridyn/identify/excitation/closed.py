@@ -27,8 +27,8 @@ from veridyn.mechanics.loops.closure import close
 from veridyn.mechanics.loops.equations import COUNTS
 from veridyn.mechanics.loops.solver import check_regular, inverse, newton, refuse_unreachable, slopes
 from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Rows, Tree
 
 Array = NDArray[np.float64]
 

@@ -26,9 +26,9 @@ from veridyn.identify.excitation.shape import SHAPES, Shape
 from veridyn.identify.excitation.start import drawn, excess, inside, shares
 from veridyn.identify.interior import Barrier, InteriorSolution, minimise
 from veridyn.identify.threads import one_blas_thread
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.method import method_of, verb_with_method
 from veridyn.model.machine import Machine
-from veridyn.model.tree import Rows, Tree
 from veridyn.progress import Progress, silent
 from veridyn.signals.trajectory import JointLimits
 

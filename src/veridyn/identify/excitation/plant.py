@@ -21,8 +21,8 @@ from veridyn.mechanics.engine import Buffer, compiled, filled
 from veridyn.mechanics.forward import mass_matrix
 from veridyn.mechanics.kinematics import body_pose, jacobian
 from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Rows, Tree
 
 Array = NDArray[np.float64]
 

@@ -16,7 +16,7 @@ from veridyn.identify.excitation.plant import Plant
 from veridyn.identify.excitation.problem import ExcitationProblem
 from veridyn.identify.excitation.shape import Shape
 from veridyn.identify.excitation.start import reach_of, standing
-from veridyn.model.tree import Rows, Tree
+from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.signals.trajectory import JointLimits
 
 Array = NDArray[np.float64]

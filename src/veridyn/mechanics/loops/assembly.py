@@ -19,8 +19,8 @@ from veridyn.mechanics.kinematics import at_rest
 from veridyn.mechanics.loops.equations import COUNTS, equations, names_of
 from veridyn.mechanics.samples import blocks
 from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import ARRAYS
 
 Array = NDArray[np.float64]

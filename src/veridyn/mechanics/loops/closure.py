@@ -26,9 +26,9 @@ from veridyn.mechanics.loops.solver import (
     slopes,
     times,
 )
-from veridyn.model.accept import accepts_machine
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 Given = Mapping[str, ArrayLike] | ArrayLike

@@ -24,7 +24,7 @@ from veridyn.errors import DataError, Fault, ModelError
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.loops.assembly import CLOSED_TOLERANCE_M, Assembled, assembled, loop_values, widest
 from veridyn.mechanics.loops.solver import times
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 
 Array = NDArray[np.float64]
 _LAPACK = cast(Any, lapack)  # its functions have no types

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.loops.assembly import CLOSED_TOLERANCE_M, nearest_pose
 from veridyn.mechanics.loops.equations import names_of
-from veridyn.model.accept import accepts_machine
-from veridyn.model.joint import GROUND
-from veridyn.model.loop import Attachment
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.assembly import Attachment
+from veridyn.model.names import GROUND
 
 Array = NDArray[np.float64]
 

@@ -16,9 +16,9 @@ from veridyn.mechanics.columns import structure
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.loops.assembly import Split, loop_values, splitting, widest
 from veridyn.mechanics.loops.solver import check_regular, inverse, slopes
-from veridyn.model.accept import accepts_machine
+from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 LOOP_TOLERANCE_M = 1e-6  # m, and relative for rates: what a motion may open a loop by

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from veridyn.mechanics.natural.geometry import Geometry
-from veridyn.model.natural import Mechanism
+from veridyn.mechanics.natural.mechanism import Mechanism
 
 
 def compact(mechanism: Mechanism) -> Mechanism:

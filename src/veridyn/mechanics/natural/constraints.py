@@ -21,8 +21,8 @@ from scipy.sparse import csr_array
 
 from veridyn.errors import Faults, ModelError
 from veridyn.mechanics.natural.geometry import IN_SPAN, Geometry
-from veridyn.model.natural_parts import Angle, Elevation, MechanismJoint, RigidBody
 from veridyn.model.place import QUARTER_TURN, Marker, frame
+from veridyn.model.point_parts import Angle, Elevation, MechanismJoint, RigidBody
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]

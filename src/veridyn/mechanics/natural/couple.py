@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.system import NaturalSystem
-from veridyn.model.joint import GROUND
-from veridyn.model.natural import Mechanism
-from veridyn.model.natural_parts import Angle, DirectionRef
+from veridyn.model.names import GROUND
 from veridyn.model.place import Marker, PointRef
+from veridyn.model.point_parts import Angle, DirectionRef
 
 Array = NDArray[np.float64]
 PERPENDICULAR_TOLERANCE = 1e-6  # of sines and lengths: what still counts as a unit vector, perpendicular or parallel

@@ -15,9 +15,9 @@ from veridyn.errors import DataError, Fault, ModelError, did_you_mean
 from veridyn.mechanics.natural.geometry import Geometry
 from veridyn.mechanics.natural.laws import NaturalLaws, laws_of
 from veridyn.mechanics.natural.mass import weight_of
-from veridyn.model.joint import GROUND
 from veridyn.model.load import Drive, Force, Torque
-from veridyn.model.natural_parts import Combination
+from veridyn.model.names import GROUND
+from veridyn.model.point_parts import Combination
 from veridyn.spatial.inertia import cross_matrix
 
 Array = NDArray[np.float64]

@@ -26,9 +26,11 @@ from veridyn.mechanics.natural.dynamics import NaturalState, Stabilisation
 from veridyn.mechanics.natural.freedoms import Freedoms, freedoms_of, pose_of_tree
 from veridyn.mechanics.natural.index3 import index3_step
 from veridyn.mechanics.natural.minimal import Instant
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.mechanics.natural.wheels import WheelForces
 from veridyn.mechanics.tree.model import BASE_RATES, reported_attitude
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
 from veridyn.spatial.rotations import angles_of, rotation_vector, rpy
 
@@ -297,7 +299,7 @@ class FreeModel:
         self, given: Mapping[str, float] | None = None, rates: Mapping[str, float] | None = None
     ) -> tuple[Array, Array]:
         """Pose and rates from freedoms by name; what is not given is at home, and at rest. Loops are closed as on the tree."""
-        tree, places, speeds = self.machine.tree, dict(given or {}), dict(rates or {})
+        tree, places, speeds = tree_of(self.machine), dict(given or {}), dict(rates or {})
         known = {*self.names, *tree.prescribed}
         for what, names in (("start", places), ("rates", speeds)):
             for name, value in names.items():
@@ -353,13 +355,13 @@ def free_model(
 
     `independents`: joint coordinates that determine it, by default the actuated ones.
     """
-    tree = machine.tree
+    tree = tree_of(machine)
     if tree.loops:
         split = splitting(tree, independents or "actuated")
         joints = tuple(tree.coordinates[k] for k in split.given if k not in tree.held)
     else:
         joints = tuple(c for k, c in enumerate(tree.coordinates) if k not in tree.held)
-    system = system_of(compact(machine.mechanism))
+    system = system_of(compact(mechanism_of(machine)))
     freedoms = freedoms_of(system, tree, joints)
     forces = freedoms.names if unknown is None else tuple(unknown)
     for name in forces:

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, Fault, ModelError
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.natural.system import NaturalSystem
-from veridyn.model.joint import GROUND
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.names import GROUND
 
 Array = NDArray[np.float64]
 BASE_PLACES, BASE_TURNS = ("base.x", "base.y", "base.z"), ("base.roll", "base.pitch", "base.yaw")

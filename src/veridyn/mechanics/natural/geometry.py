@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, ModelError
-from veridyn.model.joint import GROUND
-from veridyn.model.natural import Mechanism
-from veridyn.model.natural_held import length_of
-from veridyn.model.natural_parts import Angle, DirectionRef, Elevation, RigidBody
+from veridyn.mechanics.natural.held import length_of
+from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.model.names import GROUND
 from veridyn.model.place import QUARTER_TURN, Marker, PointRef, frame
+from veridyn.model.point_parts import Angle, DirectionRef, Elevation, RigidBody
 
 Array = NDArray[np.float64]
 INDEPENDENT = 1e-6  # sine of the smallest angle at which a direction still counts as a new one

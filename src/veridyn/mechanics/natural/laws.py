@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.laws import Acting, potential
+from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.model.elements import Element
-from veridyn.model.natural import Mechanism
 from veridyn.spatial.algebra import ARRAYS
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, ModelError
 from veridyn.mechanics.natural.geometry import Basis, Geometry
-from veridyn.model.natural_parts import RigidBody
+from veridyn.model.point_parts import RigidBody
 from veridyn.spatial.inertia import inertia_matrix
 
 Array = NDArray[np.float64]

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, Fault, did_you_mean
 from veridyn.mechanics.natural.couple import Across, across_of, owner_of
 from veridyn.mechanics.natural.dynamics import refuse_vehicle
+from veridyn.mechanics.natural.mechanism import AXES, Mechanism
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
-from veridyn.model.joint import GROUND
 from veridyn.model.load import Force
-from veridyn.model.natural import AXES, Mechanism
-from veridyn.model.natural_parts import Added, Angle, Combination, Elevation, MechanismJoint, Point, RigidBody
+from veridyn.model.names import GROUND
 from veridyn.model.place import Marker
+from veridyn.model.point_parts import Added, Angle, Combination, Elevation, MechanismJoint, Point, RigidBody
 
 if TYPE_CHECKING:
     from veridyn.mechanics.natural.room import Slopes

@@ -21,9 +21,10 @@ from veridyn.mechanics.natural.mass import IN_SPAN
 from veridyn.mechanics.natural.parameter_slopes import ParameterSlopes
 from veridyn.mechanics.natural.room import Slopes, no_slopes
 from veridyn.mechanics.natural.system import NaturalSystem
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.elements import Element
 from veridyn.model.machine import Machine
-from veridyn.model.natural_parts import Damper, Spring
+from veridyn.model.point_parts import Damper, Spring
 from veridyn.spatial.inertia import INERTIAL, inertia_matrix
 
 Array = NDArray[np.float64]
@@ -51,7 +52,7 @@ def with_parameter_slopes(system: NaturalSystem, machine: Machine) -> NaturalSys
 
 def slopes_of(system: NaturalSystem, machine: Machine, names: Sequence[str]) -> Slopes:
     """M_i, constant forces and laws of each parameter by name."""
-    bodies = {b.parameter(s): (b.name, k) for b in machine.tree.bodies if b.real for k, s in enumerate(INERTIAL)}
+    bodies = {b.parameter(s): (b.name, k) for b in tree_of(machine).bodies if b.real for k, s in enumerate(INERTIAL)}
     elements = dict(zip(machine.element_names, machine.elements, strict=True))
     found, faults = [], Faults()
     for name in names:

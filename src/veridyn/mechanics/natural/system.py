@@ -15,7 +15,7 @@ from veridyn.mechanics.natural.constraints import Constraints, constraints_of
 from veridyn.mechanics.natural.forces import ForceTable, forces_of
 from veridyn.mechanics.natural.geometry import Geometry
 from veridyn.mechanics.natural.mass import mass_matrix_of
-from veridyn.model.natural import Mechanism
+from veridyn.mechanics.natural.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from veridyn.mechanics.natural.elimination import Elimination

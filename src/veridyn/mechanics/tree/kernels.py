@@ -16,9 +16,9 @@ from veridyn.mechanics.tree.record import TreeRecord, connect, record_of
 from veridyn.mechanics.tree.statement import SLOPES, Column, column_of, input_of
 from veridyn.mechanics.tree.step_kernel import advance_address
 from veridyn.mechanics.tree.ties import ties_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.load import channels
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 FIRST_LABELS = {"motion": "M", "tangent": "BY_X", "closing": "J_CLOSING"}

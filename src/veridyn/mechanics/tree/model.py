@@ -24,8 +24,8 @@ from veridyn.mechanics.tree.layout import DONE, UNSETTLED
 from veridyn.mechanics.tree.statement import column_of
 from veridyn.mechanics.tree.step_kernel import MAX_ITERATIONS
 from veridyn.mechanics.tree.trapezoid import tree_trapezoid
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import Drive, Torque, channels, values_of
-from veridyn.model.tree import Tree
 from veridyn.spatial.rotations import angles_of, matrix_of, rotation_vector
 
 Array = NDArray[np.float64]

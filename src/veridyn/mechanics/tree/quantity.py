@@ -31,10 +31,10 @@ from veridyn.mechanics.struts import strut_of
 from veridyn.mechanics.symbols import Label, Request, Symbols
 from veridyn.mechanics.tree.cut_joint import WITHOUT_MOMENT, cut_wrench
 from veridyn.mechanics.tree.statement import Base, Column, input_of, load_columns, residual_rows
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element
-from veridyn.model.joint import GROUND
 from veridyn.model.load import Drive, Force, components
-from veridyn.model.tree import Tree
+from veridyn.model.names import GROUND
 from veridyn.spatial.algebra import add, mul
 from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, cross, minus, plus, rotate, rotate_back, scaled
 from veridyn.symbolic.derivative import reverse

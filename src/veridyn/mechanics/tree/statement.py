@@ -25,8 +25,8 @@ from veridyn.mechanics.mass import equations_of_motion
 from veridyn.mechanics.newton_euler import Outward, State, frames_in_root, outward
 from veridyn.mechanics.samples import minus_gravity
 from veridyn.mechanics.symbols import Label, Request, Symbols
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import channels, components
-from veridyn.model.tree import Tree
 from veridyn.spatial.algebra import add, is_zero, mul, sub
 from veridyn.spatial.linalg import IDENTITY, ZERO, Vec, rotate, rotate_back, rotation_matrix
 from veridyn.symbolic.derivative import along

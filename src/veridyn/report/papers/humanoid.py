@@ -11,7 +11,7 @@ from veridyn.identify.result import Fit
 from veridyn.machines.humanoid import BASE, CAD_MASS, FOOT, MASS, SIDES, SOLE
 from veridyn.machines.humanoid_walk import SOLE_AXES, Performed
 from veridyn.mechanics.kinematics import body_pose
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.budgets import budget_blocks
 from veridyn.report.drawing import Plot

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, ModelError
 from veridyn.mechanics.ground.road import Flat, Road
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.model.tree import Tree
 from veridyn.simulate.vehicle import state as eq
 from veridyn.simulate.vehicle.description import Vehicle
 from veridyn.simulate.vehicle.manoeuvre import VehicleManoeuvre

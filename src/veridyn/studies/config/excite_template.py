@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from veridyn.errors import Fault, ModelError
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.studies.config.guessed_limits import (
     JointGuess,
     force_sizes,

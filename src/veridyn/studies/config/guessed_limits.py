@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from veridyn.files.machine.urdf import UrdfLimits, urdf_limits
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.assembly import assembled
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 HALF_RANGE = {"turning": 1.0, "sliding": 0.1}  # rad, m: of a coordinate without a range, about where it is assembled

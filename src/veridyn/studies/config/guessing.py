@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.files.log.survey import Survey
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.signals.naming import AXES, BASE_UNITS, motor_channels
 from veridyn.studies.config.clock_guess import time_column
 

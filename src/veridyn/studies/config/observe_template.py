@@ -18,10 +18,10 @@ from veridyn.errors import DataError, VeridynError
 from veridyn.files.log.survey import survey
 from veridyn.files.units import to_si
 from veridyn.mechanics.measurement import Readout, readout
+from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.position import independent, position
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.model.load import Drive
-from veridyn.model.natural import Mechanism
 from veridyn.model.sensor import Sensor
 from veridyn.studies.config.clock_guess import time_column, time_lines, time_unit
 from veridyn.studies.config.guessing import Guess

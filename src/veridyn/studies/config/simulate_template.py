@@ -9,9 +9,9 @@ import numpy as np
 
 from veridyn.errors import Fault, FileError
 from veridyn.files.log.survey import survey
+from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import Drive
-from veridyn.model.natural import Mechanism
-from veridyn.model.tree import Tree
 from veridyn.studies.config.clock_guess import time_column
 from veridyn.studies.config.excite_template import study_name
 from veridyn.studies.config.guessed_limits import JointGuess, force_sizes, guessed_limits, guessed_noise

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, FileError
 from veridyn.files.log.survey import Survey, survey
 from veridyn.files.shipped import shipped_name
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.signals.naming import AXES, motor_channels
 from veridyn.studies.config.clock_guess import time_column, time_lines, time_unit
 from veridyn.studies.config.guessing import Guess, LogTable, guesses, kind_of, wrench_columns

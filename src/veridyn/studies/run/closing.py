@@ -13,7 +13,7 @@ from veridyn.identify.logged import Logged
 from veridyn.mechanics.loops.assembly import loop_values, splitting
 from veridyn.mechanics.loops.closure import closed_home
 from veridyn.mechanics.loops.solver import inverse
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 
 DISAGREE = 0.01  # of the span of a coordinate: more between measured and followed positions is told (chosen)
 SPOTS = 2000  # samples of each piece at which the condition is looked at

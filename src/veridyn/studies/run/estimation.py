@@ -9,7 +9,7 @@ from veridyn.files.yaml_plain import Place
 from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.methods import ESTIMATORS
 from veridyn.identify.observation import Device
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.settings import names
 from veridyn.studies.config.identify import EstimatorSettings
 from veridyn.studies.config.study import Loaded, dotted

@@ -18,15 +18,15 @@ from veridyn.identify.excitation.plan import ExcitationPlan, Noise
 from veridyn.identify.excitation.plant import Plant
 from veridyn.identify.excitation.shape import SHAPES
 from veridyn.identify.interior import Barrier
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.studies.config.excite import ExciteFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, Result, fingerprint
 from veridyn.studies.run.excite_limits import check_name, limits_of
 from veridyn.studies.run.executors import executor_of
-from veridyn.studies.run.machine import model_path, tree_of
+from veridyn.studies.run.machine import model_path, study_tree
 
 Array = NDArray[np.float64]
 
@@ -115,7 +115,7 @@ class ExcitationStudy:
 def excitation(loaded: Loaded[ExciteFile], progress: Progress = silent) -> ExcitationStudy:
     """Design what a study file of kind excite asks for."""
     s = loaded.study
-    tree = tree_of(loaded, ("model",), s.model)
+    tree = study_tree(loaded, ("model",), s.model)
     plant = plant_of(tree, s.rows if isinstance(s.rows, str) else list(s.rows), s.motion.at or None)
     limits = limits_of(loaded, plant)
     size = "harmonics" if s.motion.kind == "fourier" else "points"

@@ -15,7 +15,7 @@ from veridyn.files.yaml_plain import Place
 from veridyn.identify.excitation.capsules import FLOOR, Capsule, Collision, always_touching, moving, separable, without
 from veridyn.identify.excitation.limits import Clearance, Limits
 from veridyn.identify.excitation.plant import Plant
-from veridyn.model.joint import GROUND
+from veridyn.model.names import GROUND
 from veridyn.signals.trajectory import JointLimits
 from veridyn.studies.config.excite import CollisionSettings, ExciteFile, RangeSettings
 from veridyn.studies.config.study import Loaded

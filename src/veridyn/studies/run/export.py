@@ -17,7 +17,7 @@ from veridyn.files.machine.urdf_write import save_urdf
 from veridyn.files.machine.write import model_text
 from veridyn.identify.positive import POSITIVE
 from veridyn.identify.result import Fit
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.spatial.inertia import INERTIAL, broken_law
 from veridyn.studies.run.folder import Run
 

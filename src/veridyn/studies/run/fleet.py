@@ -21,7 +21,7 @@ from veridyn.studies.run.estimation import check_estimation, estimation_of
 from veridyn.studies.run.executors import executor_of, on_cluster
 from veridyn.studies.run.fleet_logs import logs_of
 from veridyn.studies.run.fleet_machine import MachineRun, jobs_of, run_machine, shipped_study
-from veridyn.studies.run.machine import model_path, tree_of
+from veridyn.studies.run.machine import model_path, study_tree
 
 TASK = "identifying machines"
 SHOWN_NAMES = 5  # machines that a warning names which many share
@@ -110,7 +110,7 @@ class FleetRun:
 def run_fleet(loaded: Loaded[FleetFile], progress: Progress = silent) -> FleetRun:
     """Identify every machine of the study file and compare them; a machine or log that cannot be used does not stop the others."""
     study = loaded.study
-    tree = tree_of(loaded, ("model",), study.model, "unknown")
+    tree = study_tree(loaded, ("model",), study.model, "unknown")
     here = (
         loaded if not on_cluster(study.executor) else replace(loaded, study=study.model_copy(update={"device": "cpu"}))
     )

@@ -10,7 +10,7 @@ from typing import Any
 from veridyn.errors import VeridynError, noted
 from veridyn.files.yaml_plain import Place, PlainYaml
 from veridyn.identify.result import Fit
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.progress import silent
 from veridyn.studies.config.fleet import FleetFile
 from veridyn.studies.config.identify import RecordingSettings

@@ -29,7 +29,7 @@ from veridyn.identify.estimators.weighted import OLS, WLS
 from veridyn.identify.friction_evidence import FrictionLadder
 from veridyn.identify.friction_ladder import friction_ladder
 from veridyn.identify.sampling import Sampling
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.studies.config.identify import IdentifyFile
 from veridyn.studies.config.study import Loaded
@@ -39,7 +39,7 @@ from veridyn.studies.run.closing import Closing, closing
 from veridyn.studies.run.estimation import check_estimation, estimation_of
 from veridyn.studies.run.executors import executor_of
 from veridyn.studies.run.limits import missed
-from veridyn.studies.run.machine import tree_of
+from veridyn.studies.run.machine import study_tree
 from veridyn.studies.run.masks import RecordedMotion, plain, warn_of_rest, wrong_speed
 from veridyn.studies.run.preparing import Preparing
 from veridyn.studies.run.recordings import Recordings
@@ -93,7 +93,7 @@ def run_identify(
     estimation: Estimation | None = None,
 ) -> IdentifyRun:
     """Read, mend, filter, estimate, judge and suspect, as the study file says; `tree` and `estimation` in place of its own."""
-    tree = tree or tree_of(loaded, ("model",), loaded.study.model, "unknown")
+    tree = tree or study_tree(loaded, ("model",), loaded.study.model, "unknown")
     estimation = estimation or estimation_of(loaded, ("estimator",), loaded.study.estimator)
     with executor_of(loaded) as executor:
         return _identified(loaded, tree, replace(estimation, executor=executor), progress)

@@ -12,12 +12,13 @@ from veridyn.errors import DataError, Faults, FileError, ModelError, did_you_mea
 from veridyn.files.machine.load import MJCF_ENDINGS, load_model
 from veridyn.files.machine.urdf import load_urdf
 from veridyn.files.yaml_plain import Place
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import GRAVITY, Tree
 from veridyn.model.element_kinds import NAN
 from veridyn.model.elements import Element
 from veridyn.model.link import Link
 from veridyn.model.table_law import LawTable
 from veridyn.model.transmission import Transmission
-from veridyn.model.tree import GRAVITY, Tree
 from veridyn.studies.config.identify import ElementSettings, ModelSettings, TransmissionSettings
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.run.fitted import fit_file, fitted_machine
@@ -40,14 +41,16 @@ def model_path(loaded: Loaded, at: Place, model: ModelSettings) -> Path:
     return file
 
 
-def tree_of(loaded: Loaded, at: Place, model: ModelSettings, impossible: Literal["unknown", "keep"] = "keep") -> Tree:
+def study_tree(
+    loaded: Loaded, at: Place, model: ModelSettings, impossible: Literal["unknown", "keep"] = "keep"
+) -> Tree:
     """The tree that a section ``model`` of a study file describes; what is wrong with it is told with the study's lines.
 
     `impossible`: what becomes of a URDF's inertias that no body can have where the study leaves it open.
     """
     file = model_path(loaded, at, model)
     if model.fit:
-        tree = fitted_machine(loaded, (*at, "fit"), model.fit, model.unexcited).tree
+        tree = tree_of(fitted_machine(loaded, (*at, "fit"), model.fit, model.unexcited))
         if model.gravity is not None:
             tree = replace(tree, gravity=np.array(model.gravity))
     elif file.suffix.lower() == ".urdf":
@@ -60,7 +63,7 @@ def tree_of(loaded: Loaded, at: Place, model: ModelSettings, impossible: Literal
     else:
         mjcf = file.suffix.lower() in MJCF_ENDINGS
         strict = mjcf and model.impossible == "refuse"
-        tree = load_model(file, base=model.base if mjcf else "auto", strict=strict).tree
+        tree = tree_of(load_model(file, base=model.base if mjcf else "auto", strict=strict))
         if model.gravity is not None:
             tree = replace(tree, gravity=np.array(model.gravity))
     if model.priors == "forget":

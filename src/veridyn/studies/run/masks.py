@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, DataWarning, Fault, warn
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.signals.outliers import runs
 from veridyn.studies.config.identify import RecordingSettings
 

@@ -9,16 +9,18 @@ from pathlib import Path
 from veridyn.errors import ModelError, did_you_mean
 from veridyn.files.machine.load import load_model
 from veridyn.mechanics.measurement import readout
+from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.slopes import with_parameter_slopes
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.mechanics.tree.model import BASE_NAMES
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree_readout import tree_readout
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.load import channels
 from veridyn.model.machine import Machine
-from veridyn.model.natural import Mechanism
 from veridyn.model.sensor import Sensor
-from veridyn.model.tree import Tree
 from veridyn.studies.config.observe import ObserveFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.run.fitted import fit_file, fitted_machine
@@ -59,7 +61,7 @@ def model_file(loaded: Loaded[ObserveFile]) -> Path:
 def observed_machine(loaded: Loaded[ObserveFile]) -> tuple[NaturalSystem | Tree, Described]:
     """The machine made ready for computing, and its names; what is wrong with it is reported under the name of its file."""
     machine = _machine(loaded)
-    whole = _measured(loaded, machine.tree if machine.formulation == "tree" else machine.mechanism)
+    whole = _measured(loaded, tree_of(machine) if machine.formulation == "tree" else mechanism_of(machine))
     loads, base = tuple(load.name for load in whole.loads), tuple[str, ...]()
     if isinstance(whole, Tree):
         base = BASE_NAMES if whole.base == "free" else ()

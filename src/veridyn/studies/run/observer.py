@@ -10,8 +10,8 @@ import numpy as np
 from veridyn.errors import DataError, Fault, ModelError, VeridynError, did_you_mean
 from veridyn.mechanics.natural.minimal import start_of
 from veridyn.mechanics.natural.system import NaturalSystem
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.place import Marker
-from veridyn.model.tree import Tree
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, Status, frozen
 from veridyn.observe.methods import FILTERS

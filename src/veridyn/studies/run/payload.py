@@ -17,8 +17,8 @@ from veridyn.identify.gains import estimated_gains, gain_names
 from veridyn.identify.load_estimate import LoadEstimate, load_estimate
 from veridyn.identify.payload import with_payload
 from veridyn.identify.result import Fit
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.parameters import Tie
-from veridyn.model.tree import Tree
 from veridyn.model.uncertainty import Uncertainty
 from veridyn.progress import Progress, silent
 from veridyn.spatial.inertia import INERTIAL, cross_matrix, six
@@ -32,7 +32,7 @@ from veridyn.studies.result import Result
 from veridyn.studies.run.estimation import check_estimation, estimation_of
 from veridyn.studies.run.fitted import loaded_fit
 from veridyn.studies.run.identify import IdentifyRun, run_identify
-from veridyn.studies.run.machine import tree_of
+from veridyn.studies.run.machine import study_tree
 
 NAME = "payload"
 SCALE = "scale_"  # of the name of a torque's scale, which stands for a drive gain where torques are measured
@@ -78,7 +78,7 @@ def run_payload(loaded: Loaded[PayloadFile], progress: Progress = silent) -> Pay
     own = loaded.study.payload
     if own.empty:
         loaded = _with_scales(loaded)
-        tree = tree_of(loaded, ("model",), loaded.study.model, "unknown")
+        tree = study_tree(loaded, ("model",), loaded.study.model, "unknown")
         _check_body(loaded, tree)
         tree, gains = _with_gain_sigma(loaded, tree)
         empty = _empty_run(loaded, tree, progress)

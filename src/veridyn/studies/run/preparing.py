@@ -18,9 +18,9 @@ from veridyn.identify.diagnosis.plausible import measured_rates
 from veridyn.identify.logged import Logged, logged_at, motion
 from veridyn.identify.payload import carrying
 from veridyn.identify.sampling import Sampling
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.progress import Progress
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.mend import Mended, Mending, mended

@@ -17,10 +17,10 @@ from veridyn.mechanics.energy import energy
 from veridyn.mechanics.integrate import Trajectory
 from veridyn.mechanics.loops.assembly import loop_values
 from veridyn.mechanics.natural.integrate import constraint_errors, energy_history
+from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.samples import complete_values
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.model.natural import Mechanism
-from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.signals.plausible_speed import warn_of_speeds
 from veridyn.simulate.manoeuvre import Prescribed

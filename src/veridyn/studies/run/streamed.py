@@ -17,9 +17,9 @@ from veridyn.errors import DataError, Fault
 from veridyn.files.log.blocks import LogFile, Window
 from veridyn.identify.logged import motion
 from veridyn.identify.sampling import Sampling
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.signals.butterworth import overlap
 from veridyn.signals.motion import Signals
 

@@ -10,8 +10,8 @@ from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.assembly import assembled
 from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 
 SAMPLES = 64  # one block: what counts is that the code is made

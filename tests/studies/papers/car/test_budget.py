@@ -11,8 +11,8 @@ import pytest
 from studies.car_day import day
 from veridyn.machines.car import car_38
 from veridyn.machines.car_drive import CarDrive, campaign, shifted
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.simulate.vehicle.manoeuvre import speed_variation
 from veridyn.studies.papers.car.bent import SuspensionModel, fitted, mean_clearances
 from veridyn.studies.papers.car.budget import Answers

@@ -7,10 +7,10 @@ import pytest
 
 from studies.arm_simulation import FREE, PUSHED, written
 from veridyn.files.log.load import load_log
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import coulomb
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.model.joint import Body
-from veridyn.model.tree import Tree
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.folder import new_run
 from veridyn.studies.run.recordings import Recordings

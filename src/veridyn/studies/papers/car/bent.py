@@ -26,9 +26,9 @@ from veridyn.identify.observation import stream
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.machines.car import TEN_ROWS
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 WHEELS = (1, 2, 3, 4)

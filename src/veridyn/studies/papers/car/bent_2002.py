@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.takes import TakeVariation, take_variation
 from veridyn.identify.validate import validate
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element, coulomb, drive_gain, spring
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.simulate.vehicle.run import VehicleRun
 from veridyn.studies.papers.car.bent import KINDS, SuspensionFit, fitted
 from veridyn.studies.papers.car.selection import CURVED, STRAIGHT, Selected

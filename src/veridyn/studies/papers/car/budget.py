@@ -27,8 +27,8 @@ from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import predicted
 from veridyn.machines.car_drive import ENDS, Campaign
 from veridyn.machines.car_knowledge import CarKnown
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import zero_phase
 from veridyn.signals.motion import Signals

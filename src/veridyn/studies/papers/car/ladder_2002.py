@@ -17,7 +17,7 @@ from veridyn.machines.car_drive import RAMPS, Campaign, campaign, drives_2002
 from veridyn.machines.car_known_2002 import informed_motion
 from veridyn.machines.car_log_2002 import CLEARANCE
 from veridyn.machines.car_sensors import CarSensors, sensors_2002
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.simulate.vehicle.description import Vehicle
 from veridyn.simulate.vehicle.tables import WheelTables

@@ -20,9 +20,9 @@ from veridyn.identify.sampling import Sampling
 from veridyn.machines.car import TEN_ROWS, estimated_33
 from veridyn.machines.car_drive import ENDS, Campaign
 from veridyn.machines.car_paths import paths
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import drag, offset
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.model.tree import Tree
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.derivative import derivative
 from veridyn.signals.motion import Signals

@@ -15,8 +15,8 @@ import numpy as np
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.takes import TakeVariation, take_variation
 from veridyn.identify.validate import validate
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.studies.papers.car.bent import SuspensionFit, SuspensionModel, fitted, mean_clearances
 
 STRAIGHT, CURVED = "straight", "curved"

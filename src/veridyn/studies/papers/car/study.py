@@ -28,8 +28,8 @@ from veridyn.identify.validate import Validation, validate
 from veridyn.machines.car import TABLE_II, TEN_ROWS, car_20, car_38
 from veridyn.machines.car_check import checked
 from veridyn.machines.car_drive import TRAINING, VALIDATION, Campaign
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.spatial.inertia import INERTIAL
 from veridyn.studies.identification import std_figures

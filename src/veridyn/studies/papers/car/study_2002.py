@@ -27,9 +27,9 @@ from veridyn.machines.car_knowledge import CarKnown
 from veridyn.machines.car_known_2002 import informed_2002, informed_channels, informed_motion
 from veridyn.machines.car_log import from_log
 from veridyn.machines.car_record import CarRecord, record
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals, prepare

@@ -28,8 +28,8 @@ from veridyn.machines.hexapod_experiment import (
     tracking_error,
 )
 from veridyn.mechanics.loops.closure import close, closed_motion
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
-from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.signals.frequency import Periods, averaged
 from veridyn.signals.periodic_filters import advanced, dft_filter, unfiltered

@@ -12,7 +12,7 @@ from veridyn.identify.laboratory import diagnose
 from veridyn.machines.humanoid import FEET, SOLE
 from veridyn.machines.humanoid_log import LOWPASS, SIGMA, Faulty, read, recorded
 from veridyn.machines.humanoid_walk import SOLE_AXES, Performed
-from veridyn.model.tree import Tree
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import Butterworth
 from veridyn.spatial.transforms import Placement

@@ -27,9 +27,9 @@ from veridyn.machines.humanoid_gait import bend, swing, walk
 from veridyn.machines.humanoid_log import LOWPASS, SIGMA, Read, read, recorded, signals
 from veridyn.machines.humanoid_stand import standing_motions
 from veridyn.machines.humanoid_walk import Performed, performed, prescribed
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Experiment
-from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
 from veridyn.spatial.inertia import pseudo_inertia
 from veridyn.studies.papers.humanoid.faults import FaultTrial, laboratory

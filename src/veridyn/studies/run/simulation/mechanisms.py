@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.errors import VeridynError, did_you_mean
 from veridyn.files.machine.load import load_model
 from veridyn.mechanics.natural.integrate import Loads, NaturalMethod
+from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.minimal import start_of
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.position import independent
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.model.load import Drive
-from veridyn.model.natural import Mechanism
 from veridyn.progress import Progress, silent
 from veridyn.simulate.mechanism import MechanismRun, driven, led, load_channels
 from veridyn.studies.config.simulate import SimulateFile
@@ -96,8 +97,8 @@ def _natural(loaded: Loaded[SimulateFile]) -> Mechanism:
     if faults:
         raise loaded.error(faults)
     if s.model.fit:
-        return fitted_machine(loaded, ("model", "fit"), s.model.fit, s.model.unexcited).mechanism
-    return load_model(model_path(loaded, ("model",), s.model)).mechanism
+        return mechanism_of(fitted_machine(loaded, ("model", "fit"), s.model.fit, s.model.unexcited))
+    return mechanism_of(load_model(model_path(loaded, ("model",), s.model)))
 
 
 def mechanism_setup(loaded: Loaded[SimulateFile]) -> MechanismSetup:

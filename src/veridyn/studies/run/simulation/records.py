@@ -13,9 +13,9 @@ import numpy as np
 from veridyn.files.log.save import save_log
 from veridyn.files.shipped import is_shipped
 from veridyn.files.yaml_plain import Place
+from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.model.natural import Mechanism
-from veridyn.model.tree import Tree
 from veridyn.studies.config.simulate import SimulateFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.config.text import flow

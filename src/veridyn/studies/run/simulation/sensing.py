@@ -6,8 +6,8 @@ import numpy as np
 
 from veridyn.errors import DataError, did_you_mean
 from veridyn.files.yaml_plain import Place
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Experiment
-from veridyn.model.tree import Tree
 from veridyn.simulate.imperfection import Imperfection, Imperfections
 from veridyn.studies.config.simulate import SimulateFile
 from veridyn.studies.config.study import Loaded

@@ -17,14 +17,14 @@ from veridyn.mechanics.integrate import BaseState, Inputs, Method, Trajectory
 from veridyn.mechanics.loops.closure import close, closed_home, closed_motion
 from veridyn.mechanics.loops.projection import loop_jacobian
 from veridyn.mechanics.samples import complete_values
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import WRENCH_ROWS
-from veridyn.model.tree import Tree
 from veridyn.signals.sampled import SampledTrajectory
 from veridyn.simulate.manoeuvre import Driven, Prescribed, Tracking, check_led
 from veridyn.simulate.simulator import signal_unit
 from veridyn.studies.config.simulate import ControllerSettings, SimulateFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.run.machine import tree_of
+from veridyn.studies.run.machine import study_tree
 from veridyn.studies.run.simulation.inputs import Led, OfTime, duration_of, existing, followed, given_inputs
 
 Array = NDArray[np.float64]
@@ -54,7 +54,7 @@ class TreeSetup:
 def tree_setup(loaded: Loaded[SimulateFile]) -> TreeSetup:
     """The machine and the manoeuvre that a study describes; everything it says is checked here, before anything runs."""
     s = loaded.study
-    tree = tree_of(loaded, ("model",), s.model)
+    tree = study_tree(loaded, ("model",), s.model)
     complete_values(tree)
     led = _led(loaded, tree) if s.motion is not None else None
     duration = duration_of(loaded, led)
@@ -239,7 +239,7 @@ def _controller(
     if s.feedforward and s.model:
         file: Path = existing(loaded, s.model, ("controller", "model"))
         assert loaded.study.model is not None
-        feedforward = tree_of(loaded, ("controller",), loaded.study.model.model_copy(update={"file": s.model}))
+        feedforward = study_tree(loaded, ("controller",), loaded.study.model.model_copy(update={"file": s.model}))
         if feedforward.coordinates != tree.coordinates:
             found = ", ".join(feedforward.coordinates)
             fault = loaded.fault(

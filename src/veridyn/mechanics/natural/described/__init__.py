@@ -1,0 +1,1 @@
+"""Bodies and joints found in a description by points and unit vectors."""

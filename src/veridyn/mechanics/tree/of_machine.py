@@ -1,0 +1,186 @@
+"""A machine as a tree with cut joints, which the recursion of Newton and Euler takes.
+
+Each loop of the graph is cut open at one joint. A joint of several coordinates becomes a chain of turning and sliding ones with
+bodies without mass between them. Every body keeps its own frame, so that inertial parameters, wrenches, loads and sensors mean the same in
+the graph and in the tree: where the joint that carries a body does not sit in the origin of its frame, a body without mass moves in the
+joint and the body itself is fixed to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from veridyn.errors import Fault, Faults, ModelError, part_at
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.loop import Loop
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.assembly import Attachment
+from veridyn.model.graph import MachineGraph, unique
+from veridyn.model.link import COURSES, Joint, Link, chained, inverted, is_identity
+from veridyn.model.machine import Machine
+from veridyn.model.names import GROUND
+from veridyn.model.placed import tree_element, tree_load, tree_sensor
+from veridyn.model.spanning import PLANAR_BASE, Carrier, free_root, spanning_of
+from veridyn.spatial.inertia import broken_law
+from veridyn.spatial.transforms import MDH, Placement
+
+KEPT = "mechanics.tree"  # where the form is kept among what a machine computes of itself
+
+
+def tree_of(machine: Machine | Tree) -> Tree:
+    """The tree with cut joints of a machine, made when it is first asked for and kept with the machine; a tree is its own."""
+    if isinstance(machine, Tree):
+        return machine
+    kept = vars(machine)  # a machine is frozen: what is computed from it stays true
+    if KEPT not in kept:
+        kept[KEPT] = spanned_tree(machine)
+    return kept[KEPT]
+
+
+def spanned_tree(graph: MachineGraph) -> Tree:
+    """The tree with cut joints of a graph.
+
+    Racks, and coordinates that no joint has, are refused by name: they belong to natural coordinates.
+    """
+    faults = Faults()
+    if graph.description is not None:
+        _refuse_described(graph, faults)
+    faults.raise_if_any(ModelError, graph.name)
+    spanning = spanning_of(graph)
+    base = free_root(graph, spanning)
+    taken = set(graph.by_name)
+    bodies: list[Body] = []
+    for link in graph.links:
+        made = _bodies(graph, link.name, spanning.carriers[link.name], taken, link.name == base)
+        taken |= {b.name for b in made}
+        bodies += made
+    tree = Tree.build(
+        bodies,
+        name=graph.name,
+        base="free" if base else "fixed",
+        gravity=graph.gravity,
+        inertia={link.name: link.ten for link in graph.links if _has_inertia(graph, link)},
+        elements=[tree_element(graph, acting) for acting in graph.elements],
+        transmission=graph.transmission,
+        loops=[_loop(graph, joint) for joint in spanning.cut if joint.kind != "floating"],
+        assembly=graph.assembly,
+        sensors=[tree_sensor(graph, sensor) for sensor in graph.sensors],
+        loads=[tree_load(graph, load) for load in graph.loads],
+        prescribed=graph.prescribed,
+    )
+    tree = tree if graph.stated is None else tree.with_parameters(graph.stated)
+    return tree if graph.uncertainty is None else replace(tree, uncertainty=graph.uncertainty)
+
+
+def _has_inertia(graph: MachineGraph, link: Link) -> bool:
+    """Whether a tree is built with the inertia of a link: stated parameters, as a fit gives them, may be those of no physical body."""
+    if not link.real or link.inertia is None:
+        return False
+    ten = link.ten
+    return graph.stated is None or not (np.isinf(ten).any() or (np.isfinite(ten).all() and broken_law(ten)))
+
+
+def _bodies(graph: MachineGraph, name: str, carrier: Carrier, taken: set[str], free: bool) -> list[Body]:
+    """The chain of bodies that ends in one body of the machine."""
+    link, joint = graph.by_name[name], carrier.joint
+    near, far = graph.ends(joint)
+    before = GROUND
+    if free:
+        place = near.placement if is_identity(far.placement) else MDH()
+        return [Body(name, None, "fixed", place, real=link.real, label=link.label)]
+    steps = list(_steps(graph, joint))
+    if carrier.reversed:
+        near, far = far, near
+        steps = _turned_round(steps)
+    before = near.body
+    at: MDH | Placement = near.placement
+    out: list[Body] = []
+    motors = dict(zip(joint.coordinate_names, joint.motors, strict=True))
+    for k, (turned, kind, coordinate, ratio) in enumerate(steps[:-1]):
+        last = k == len(steps) - 2 and is_identity(steps[-1][0]) and is_identity(far.placement)
+        word = name if last else unique(joint.name if len(steps) == 2 else coordinate, taken, "joint")
+        place = chained(at, turned)
+        real, label = (link.real, link.label) if last else (False, "")
+        out.append(
+            Body(
+                word,
+                before,
+                kind,
+                place,
+                actuated=motors[coordinate],
+                real=real,
+                coordinate="" if Body(word, joint=kind).coordinate_name == coordinate else coordinate,
+                ratio=ratio,
+                label=label,
+            )
+        )
+        taken = taken | {word}
+        before, at = word, Placement()
+        if last:
+            return out
+    place = chained(chained(at, steps[-1][0]), inverted(far.placement))
+    fixed = Body(
+        name,
+        before,
+        "fixed",
+        place,
+        actuated=bool(joint.actuated) or joint.kind != "fixed",
+        real=link.real,
+        label=link.label,
+    )
+    return [*out, fixed]
+
+
+Stage = tuple[Placement, Literal["turning", "sliding", "fixed"], str, float]
+
+
+def _steps(graph: MachineGraph, joint: Joint) -> list[Stage]:
+    """Rotation before, motion, coordinate and ratio of each step, and the rotation behind the last one."""
+    course, names = joint.course, joint.coordinate_names
+    if joint.kind == "floating" and graph.dimension == 2:
+        course, names = COURSES[PLANAR_BASE], (*names[:2], names[3])
+    stages: list[Stage] = [
+        (Placement(step.turned), step.motion, name, joint.ratio) for step, name in zip(course.steps, names, strict=True)
+    ]
+    return [*stages, (Placement(course.last), "fixed", "", 1.0)]
+
+
+def _turned_round(steps: list[Stage]) -> list[Stage]:
+    """The steps of the inverse motion: from the other end, each backwards."""
+    rotations = [inverted(at) for at, *_ in steps][::-1]
+    moves = steps[-2::-1]
+    turned: list[Stage] = [
+        (at, kind, coordinate, -ratio) for at, (_, kind, coordinate, ratio) in zip(rotations, moves, strict=False)
+    ]
+    return [*turned, (rotations[-1], "fixed", "", 1.0)]
+
+
+def _loop(graph: MachineGraph, joint: Joint) -> Loop:
+    first, second = (
+        Attachment(e.body, Placement(e.placement.rotation, e.placement.position)) for e in graph.ends(joint)
+    )
+    return Loop(joint.name, joint.kind, first, second, joint.length)
+
+
+def _refuse_described(graph: MachineGraph, faults: Faults) -> None:
+    """What the points of natural coordinates say and a tree cannot."""
+    description = graph.description
+    assert description is not None
+    faults.extend(description.without_tree)
+    for rack in description.racks:
+        faults.add("a tree has no racks.", where=part_at("rack", rack.name), hint="Use formulation: natural.")
+    joined = {c for joint in graph.joints for c in joint.coordinate_names}
+    places = [f"{e.name}.{axis}" for e in (*description.points, *description.vectors) for axis in "xyz"]
+    for name in (*(a.name for a in description.added), *places):
+        if name in graph.needed and name not in joined:
+            faults.found.append(
+                Fault(
+                    "it is no coordinate of a joint, and an element, load or sensor uses it.",
+                    where=part_at("coordinate", name),
+                    expected="an angle between two bodies at their turning joint, or a distance along a sliding one",
+                    hint="Use formulation: natural.",
+                )
+            )

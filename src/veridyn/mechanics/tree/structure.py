@@ -1,0 +1,271 @@
+"""What the bodies of a tree make: its coordinates, rows and columns, and which of them belong to which; data only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import Fault, ModelError, did_you_mean
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.loop import Loop, members
+from veridyn.model.assembly import Assembly
+from veridyn.model.constants import Constant, ElementState, constants_of, states_of
+from veridyn.model.coordinates import Rows, select_rows
+from veridyn.model.element_kinds import KINDS
+from veridyn.model.elements import WRENCH_ROWS, Element, Marker
+from veridyn.model.load import Load
+from veridyn.model.names import GROUND
+from veridyn.model.parameter_set import acts_on_angles
+from veridyn.model.parameters import ParameterSet
+from veridyn.model.sensor import Sensor
+from veridyn.model.transmission import Transmission
+from veridyn.model.uncertainty import Uncertainty
+from veridyn.spatial.linalg import Mat, Vec
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TreeStructure:
+    """Bodies with antecedents, in an order in which every antecedent comes before its bodies; made by
+    :meth:`~veridyn.mechanics.tree.tree.Tree.build`.
+
+    `base`: "fixed" (the ground carries the tree; gravity acts by the model) or "free" (the first body moves freely; its motion,
+    with gravity in it, comes with the :class:`~veridyn.model.motion.Motion`). A base of six virtual joints is a fixed tree,
+    see :func:`veridyn.mechanics.tree.virtual_base.on_six_joints`. Coordinates are in the order in which the bodies first name them.
+    `loops` are joints at which a closed machine was cut open: its motions keep them closed, and its equations are those of the
+    :attr:`independent` coordinates, onto which those of the tree are projected. `sensors` are what measures it, `loads` the forces that
+    act on it besides those of its joints; neither changes its equations. `prescribed` coordinates have a given motion (steer by
+    wire): their q, q̇ and q̈ are inputs of forward dynamics and simulation, and the forces they need are results.
+    `uncertainty` is that of its parameters, where a fit has given them (:meth:`veridyn.identify.result.Fit.machine`).
+    """
+
+    name: str
+    bodies: tuple[Body, ...]
+    base: Literal["fixed", "free"]
+    gravity: Array
+    elements: tuple[Element, ...]
+    parameters: ParameterSet
+    transmission: Transmission | None = None
+    loops: tuple[Loop, ...] = ()
+    assembly: Assembly = Assembly()
+    sensors: tuple[Sensor, ...] = ()
+    loads: tuple[Load, ...] = ()
+    prescribed: tuple[str, ...] = ()
+    uncertainty: Uncertainty | None = None
+
+    @cached_property
+    def constants(self) -> tuple[Constant, ...]:
+        """The constants inside the laws of its elements, in the order in which compiled kernels number them."""
+        kinds = {b.coordinate_name: b.joint for b in self.bodies}
+        return constants_of(self.elements, {e.parameter_name: acts_on_angles(e, kinds) for e in self.elements})
+
+    @cached_property
+    def states(self) -> tuple[ElementState, ...]:
+        """The states that its elements have of their own, in order."""
+        kinds = {b.coordinate_name: b.joint for b in self.bodies}
+        return states_of(self.elements, {e.parameter_name: acts_on_angles(e, kinds) for e in self.elements})
+
+    @cached_property
+    def signals(self) -> tuple[str, ...]:
+        """The signals that its elements need: measured ones, what tyres read of the road, then the states of elements' own."""
+        measured = (name for e in self.elements for name in e.signals)
+        return tuple(dict.fromkeys([*measured, *self.road_signals, *(s.name for s in self.states)]))
+
+    @cached_property
+    def road_signals(self) -> tuple[str, ...]:
+        """What tyres read of the road; zero where a motion does not give it."""
+        return tuple(f"{e.parameter_name}.{key}" for e in self.elements for key in KINDS[e.kind].inputs)
+
+    @cached_property
+    def wheels(self) -> tuple[Element, ...]:
+        """The elements that act between a wheel and the road."""
+        return tuple(e for e in self.elements if e.wheel is not None)
+
+    @cached_property
+    def constant_number(self) -> Mapping[tuple[str, str], int]:
+        """(name of the element's parameter, key) → the number of that constant among :attr:`constants`."""
+        return {(c.element, c.key): k for k, c in enumerate(self.constants)}
+
+    def ways(self, between: tuple[Marker, Marker]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The bodies from each of two places down to, and without, the last one that carries both (or the ground)."""
+        own = [() if m.body == GROUND else self.path(self.index(m.body)) for m in between]
+        both = set(own[0]) & set(own[1])
+        a, b = (tuple(j for j in path if j not in both) for path in own)
+        return a, b
+
+    def acts_on(self, e: Element) -> tuple[int, ...]:
+        """The coordinates into whose equations an element enters that acts on coordinates, between two places or on a wheel."""
+        if e.wheel is not None:
+            return tuple(sorted({self.coordinate[j] for j in self.path(self.index(e.wheel.body))} - {-1}))
+        if e.between is None:
+            return tuple(self.coordinates.index(c) for c in e.on)
+        moved = {self.coordinate[j] for way in self.ways(e.between) for j in way}
+        return tuple(sorted(moved - {-1}))
+
+    def index(self, body: str) -> int:
+        """The number of a body by name."""
+        try:
+            return self._index[body]
+        except KeyError:
+            raise ModelError(
+                Fault(
+                    f"there is no body '{body}'.",
+                    where=self.name,
+                    hint=did_you_mean(body, [b.name for b in self.bodies]),
+                )
+            ) from None
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {b.name: j for j, b in enumerate(self.bodies)}
+
+    @cached_property
+    def body_names(self) -> tuple[str, ...]:
+        """Names of the bodies, in order."""
+        return tuple(b.name for b in self.bodies)
+
+    @property
+    def root(self) -> str:
+        """The body of a free base, or ""."""
+        return self.bodies[0].name if self.base == "free" else ""
+
+    @cached_property
+    def antecedent(self) -> tuple[int, ...]:
+        """a(j): the number of each body's antecedent, −1 for the ground."""
+        return tuple(-1 if b.antecedent in (None, GROUND) else self._index[str(b.antecedent)] for b in self.bodies)
+
+    @cached_property
+    def sigma(self) -> tuple[int, ...]:
+        """σ: 0 turning, 1 sliding, 2 fixed."""
+        return tuple(b.sigma for b in self.bodies)
+
+    @cached_property
+    def coordinates(self) -> tuple[str, ...]:
+        """Names of the n coordinates, in order."""
+        return tuple(dict.fromkeys(b.coordinate_name for b in self.bodies if b.coordinate_name))
+
+    @cached_property
+    def coordinate(self) -> tuple[int, ...]:
+        """The number of each body's coordinate, −1 for a fixed joint."""
+        number = {c: k for k, c in enumerate(self.coordinates)}
+        return tuple(number.get(b.coordinate_name, -1) for b in self.bodies)
+
+    @property
+    def n(self) -> int:
+        """The number of coordinates."""
+        return len(self.coordinates)
+
+    @cached_property
+    def shares_coordinates(self) -> bool:
+        """True when one coordinate moves several joints."""
+        return sum(k >= 0 for k in self.coordinate) > self.n
+
+    @cached_property
+    def placements(self) -> tuple[tuple[Mat, Vec], ...]:
+        """(iAj, iPj) of each body at q = 0 as constants that fold."""
+
+        def constant(a: Array) -> Vec:
+            return (float(a[0]), float(a[1]), float(a[2]))
+
+        return tuple(
+            ((constant(R[0]), constant(R[1]), constant(R[2])), constant(p))
+            for R, p in ((b.placement.rotation, b.placement.position) for b in self.bodies)
+        )
+
+    @cached_property
+    def actuated(self) -> tuple[bool, ...]:
+        """μ of each coordinate."""
+        by_name = {b.coordinate_name: b.actuated for b in reversed(self.bodies)}
+        return tuple(by_name[c] for c in self.coordinates)
+
+    @cached_property
+    def coordinate_kinds(self) -> tuple[str, ...]:
+        """'turning' or 'sliding' for each coordinate."""
+        by_name = {b.coordinate_name: b.joint for b in reversed(self.bodies)}
+        return tuple(by_name[c] for c in self.coordinates)
+
+    @cached_property
+    def turns(self) -> Array:
+        """For each coordinate, the largest ratio by which it turns a joint: an angle is at most this times the coordinate."""
+        most = np.zeros(self.n)
+        for b, k in zip(self.bodies, self.coordinate, strict=True):
+            if b.joint == "turning":
+                most[k] = max(most[k], abs(b.ratio))
+        return most
+
+    @cached_property
+    def largest_turn(self) -> float:
+        """The largest of :attr:`turns`."""
+        return float(np.max(self.turns, initial=0.0))
+
+    @cached_property
+    def rows(self) -> tuple[str, ...]:
+        """All rows, in order: fx fy fz mx my mz of a free base, then one for each coordinate."""
+        return (WRENCH_ROWS if self.base == "free" else ()) + self.coordinates
+
+    @cached_property
+    def held(self) -> tuple[int, ...]:
+        """The numbers of the prescribed coordinates, in order."""
+        return tuple(k for k, c in enumerate(self.coordinates) if c in self.prescribed)
+
+    @cached_property
+    def solved_rows(self) -> tuple[int, ...]:
+        """The rows whose accelerations forward dynamics solves for: all but those of prescribed coordinates."""
+        first = len(self.rows) - self.n
+        return tuple(r for r in range(len(self.rows)) if r - first not in self.held)
+
+    @cached_property
+    def looped(self) -> frozenset[int]:
+        """The coordinates that loops tie together."""
+        number = {c: k for k, c in enumerate(self.coordinates)}
+        return frozenset(number[c] for loop in self.loops for c in members(self.bodies, loop))
+
+    @cached_property
+    def independent(self) -> tuple[int, ...]:
+        """The coordinates that have an equation of their own: all of an open tree; the actuated ones and those outside every loop."""
+        return tuple(k for k, on in enumerate(self.actuated) if on or k not in self.looped)
+
+    @property
+    def actuated_coordinates(self) -> tuple[str, ...]:
+        """Names of the coordinates with a motor, in order."""
+        return tuple(c for c, on in zip(self.coordinates, self.actuated, strict=True) if on)
+
+    def feeding(self, coordinate: int) -> tuple[int, ...]:
+        """The coordinates whose equations of the open tree enter the equation of an independent one, itself first."""
+        if coordinate not in self.looped:
+            return (coordinate,)
+        return (coordinate, *sorted(self.looped - set(self.independent)))
+
+    def acting_on(self, row: str) -> frozenset[str]:
+        """The coordinates whose equations of the open tree enter a row, by name."""
+        if row not in self.coordinates:
+            return frozenset([row])
+        return frozenset(self.coordinates[k] for k in self.feeding(self.coordinates.index(row)))
+
+    def select_rows(self, rows: Rows) -> tuple[int, ...]:
+        """The numbers of the chosen rows: "all", "joints", "base", "actuated", one name, or names in the order wished.
+
+        A passive joint within a loop has no row of its own: its equation holds the unknown force of the cut joint.
+        """
+        own = tuple(self.coordinates[k] for k in self.independent)
+        return select_rows(self.name, rows, self.coordinates, own, self.actuated_coordinates, self.base)
+
+    @cached_property
+    def columns(self) -> tuple[tuple[int, int], ...]:
+        """For each parameter, (body, 0..9) of an inertial one or (−1, e) for element e."""
+        inertial = [(j, k) for j, b in enumerate(self.bodies) if b.real for k in range(10)]
+        return tuple(inertial) + tuple((-1, e) for e in range(len(self.elements)))
+
+    def path(self, body: int) -> tuple[int, ...]:
+        """The bodies from this one down to its root, itself first."""
+        out = []
+        while body >= 0:
+            out.append(body)
+            body = self.antecedent[body]
+        return tuple(out)

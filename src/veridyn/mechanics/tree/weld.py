@@ -1,0 +1,158 @@
+"""A machine with some of its joints locked: their bodies become part of what carries them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import Fault, Faults, ModelError, did_you_mean, part_at
+from veridyn.mechanics.tree.accept import changes_machine
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.welded_elements import welded_elements
+from veridyn.model.load import Drive, moved_load
+from veridyn.model.names import GROUND
+from veridyn.model.parameters import ParameterSet
+from veridyn.model.place import Home
+from veridyn.model.sensor import ON_COORDINATE
+from veridyn.model.transmission import Transmission
+from veridyn.spatial.inertia import INERTIAL, moved
+from veridyn.spatial.rotations import rot_z
+from veridyn.spatial.transforms import Placement
+
+Array = NDArray[np.float64]
+
+
+@changes_machine
+def welded(tree: Tree, locked: Mapping[str, float]) -> Tree:
+    """The same machine with the coordinates `locked` held at these values (rad, m): fewer bodies, the same mass.
+
+    A body whose joint is locked is merged with its antecedent, its ten parameters moved there, so that every force of the remaining
+    joints and of a free base is that of the original with these coordinates at rest. Typical sizes and states of what stays are kept, and
+    so are elements (:mod:`~veridyn.mechanics.tree.welded_elements`), sensors and loads, at their places on the bodies that are left.
+    """
+    tree.check_open("welding joints")
+    _check(tree, locked)
+    values = iter(tree.parameters.values[: 10 * sum(b.real for b in tree.bodies)].reshape(-1, 10))
+    inertia = {b.name: next(values) for b in tree.bodies if b.real}
+    home: dict[str, Home] = {}  # body → the one it is now part of, and its place there
+    bodies: list[Body] = []
+    total: dict[str, Array] = {}
+    for b in tree.bodies:
+        R, p = b.placement.rotation, b.placement.position
+        carrier = b.antecedent
+        if carrier is not None and carrier in home:
+            carrier, A, P = home[carrier]
+            R, p = A @ R, P + A @ p
+        if b.coordinate_name in locked and b.joint != "fixed":
+            by = b.ratio * locked[b.coordinate_name]
+            R, p = (R @ rot_z(by), p) if b.joint == "turning" else (R, p + R[:, 2] * by)
+            carrier = carrier or GROUND
+            home[b.name] = (carrier, R, p)
+            if b.real:
+                total[carrier] = total[carrier] + moved(inertia[b.name], R, p)
+        else:
+            home[b.name] = (b.name, np.eye(3), np.zeros(3))
+            place = b.placement if carrier == b.antecedent and R is b.placement.rotation else Placement(R, p)
+            bodies.append(replace(b, antecedent=carrier, placement=place))
+            if b.real:
+                total[b.name] = inertia[b.name].copy()
+    faults = Faults()
+    elements = welded_elements(tree.elements, home, locked, faults)
+    faults.raise_if_any(ModelError, tree.name)
+    built = Tree.build(
+        bodies,
+        name=tree.name,
+        base=tree.base,
+        gravity=tree.gravity,
+        inertia=total,
+        elements=elements,
+        transmission=_transmission(tree, locked),
+        sensors=[sensor.moved(home) for sensor in tree.sensors],
+        loads=[moved_load(load, home) for load in tree.loads],
+    )
+    held = [c for c in tree.prescribed if c not in locked]
+    return built.with_parameters(_kept(tree, built, home)).with_prescribed(held)
+
+
+def _transmission(tree: Tree, locked: Mapping[str, float]) -> Transmission | None:
+    """What is left of the transmission: without locked joints, and without motors that drive none but these."""
+    whole = tree.transmission
+    if whole is None or not any(j in locked for j in whole.joints):
+        return whole
+    rows = [i for i, j in enumerate(whole.joints) if j not in locked]
+    columns = [k for k in range(len(whole.motors)) if np.any(whole.matrix[rows, k])]
+    if len(rows) != len(columns):
+        raise ModelError(
+            Fault(
+                "its transmission has more motors than joints that are left, or fewer.",
+                where=part_at("transmission"),
+                found=f"{len(columns)} motors of {len(rows)} joints",
+                hint="Leave the joint free, or weld the machine without its transmission.",
+            ),
+            tree.name,
+        )
+    if not rows:
+        return None
+    names = [whole.motors[k] for k in columns], [whole.joints[i] for i in rows]
+    return Transmission(tuple(names[0]), tuple(names[1]), whole.matrix[np.ix_(rows, columns)])
+
+
+def _kept(tree: Tree, built: Tree, home: Mapping[str, Home]) -> ParameterSet:
+    """The parameters with the typical sizes and states they had; those of a body that took up others are known where all of these are."""
+    old, new = tree.parameters, built.parameters
+    sizes = np.array([old.typical[old.index(name)] for name in new.names])
+    taken: dict[str, set[str]] = {}  # parameter of a body that is left → those that went into it
+    for b in tree.bodies:
+        if b.real:
+            into = tree.bodies[tree.index(home[b.name][0])]
+            own = [b.parameter(s) for s in INERTIAL]
+            for s in INERTIAL:
+                taken.setdefault(into.parameter(s), set()).update(own if into is not b else [b.parameter(s)])
+    known = [
+        name for name in new.names if all(old.states[old.index(part)] == "known" for part in taken.get(name, {name}))
+    ]
+    return replace(new, typical=sizes).known(known)
+
+
+def _check(tree: Tree, locked: Mapping[str, float]) -> None:
+    faults = Faults()
+    for name, value in locked.items():
+        if name not in tree.coordinates:
+            faults.add(f"'{name}' is no coordinate.", where="locked", hint=did_you_mean(name, tree.coordinates))
+        elif not np.isfinite(value):
+            faults.add("it cannot be held there.", where=f"locked['{name}']", found=f"{value}")
+    by_name = {b.name: b for b in tree.bodies}
+    for b in tree.bodies:
+        if (
+            b.coordinate_name in locked
+            and b.real
+            and (b.antecedent in (None, GROUND) or not _has_mass(by_name, b, locked))
+        ):
+            faults.add(
+                "its joint cannot be locked: what carries it has no inertia to take it up.",
+                where=part_at("body", b.name),
+            )
+    lost = [f"sensor '{s.name}'" for s in tree.sensors if s.kind in ON_COORDINATE and s.on in locked]
+    lost += [f"load '{d.name}'" for d in tree.loads if isinstance(d, Drive) and d.coordinate in locked]
+    for where in lost:
+        faults.add("its coordinate is locked.", where=where, hint="Leave it out, or leave the joint free.")
+    inertial = tree.parameters.values[: 10 * sum(b.real for b in tree.bodies)]
+    if not np.isfinite(inertial).all():
+        faults.add(
+            "the inertia of some bodies is unknown.",
+            where=tree.name,
+            hint=f"All ten of {' '.join(INERTIAL)} are needed.",
+        )
+    faults.raise_if_any(ModelError, tree.name)
+
+
+def _has_mass(by_name: Mapping[str, Body], b: Body, locked: Mapping[str, float]) -> bool:
+    """Whether the body that this one ends up with is a real one."""
+    carrier = by_name[str(b.antecedent)]
+    while carrier.coordinate_name in locked and carrier.antecedent in by_name:
+        carrier = by_name[str(carrier.antecedent)]
+    return carrier.real

@@ -1,0 +1,141 @@
+"""The tree of a machine: which joints are cut, chains of joints, frames of bodies; dynamics against Pinocchio from the graph itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from strangers.graph_machines import OPEN_KINDS, backwards, random_machine, rssr, slider_crank
+from strangers.pinocchio_machine import PinMachine
+from veridyn.errors import ModelError
+from veridyn.mechanics.energy import energy
+from veridyn.mechanics.forward import forward_dynamics
+from veridyn.mechanics.kinematics import body_pose
+from veridyn.mechanics.natural.of_machine import mechanism_of
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.model.assembly import Attachment
+from veridyn.model.link import Joint, Link
+from veridyn.model.machine import Machine
+from veridyn.model.motion import Motion
+from veridyn.model.place import Marker
+from veridyn.model.point_parts import Damper, Spring
+from veridyn.model.spanning import spanning_of
+from veridyn.spatial.transforms import Placement
+
+CHAINS = [
+    ("turning", "sliding", "cylindrical", "universal", "planar", "spherical", "fixed"),
+    ("spherical", "universal", "planar"),
+    ("turning", "floating", "fixed", "sliding"),
+    ("planar", "cylindrical", "turning"),
+]
+BOX = [0.1, 0, 0, 0.1, 0, 0.1, 0, 0, 0, 1.0]
+
+
+def _motion(machine: Machine, seed: int) -> Motion:
+    rng = np.random.default_rng(seed)
+    q, qd, forces = 0.6 * rng.standard_normal((3, 1, machine.n))
+    return Motion(np.zeros(1), q, qd, 0 * q, forces=forces)
+
+
+@pytest.mark.parametrize("frames", [True, False], ids=["frames anywhere", "frames at joints"])
+@pytest.mark.parametrize("kinds", CHAINS, ids=" ".join)
+def test_accelerations_and_energies_are_those_of_pinocchio(kinds: tuple[str, ...], frames: bool) -> None:
+    for seed in range(3):
+        machine = random_machine(seed, kinds, frames)
+        stranger, tree = PinMachine(machine), tree_of(machine)
+        there = [tree.coordinates.index(c) for c in stranger.names]
+        back = [stranger.names.index(c) for c in tree.coordinates]
+        motion = _motion(machine, seed)
+        q, qd, forces = motion.q[0, there], motion.qd[0, there], motion.forces[0, there]
+        found = forward_dynamics(tree, motion, engine="numpy")
+        expected = stranger.accelerations(q, qd, forces)[back]
+        assert np.abs(found.qdd[0] - expected).max() <= 1e-11 * max(1.0, np.abs(expected).max())
+        kinetic, potential = stranger.energies(q, qd)
+        own = energy(tree, found)
+        assert own.kinetic[0] == pytest.approx(kinetic, rel=1e-12)
+        assert own.gravity[0] == pytest.approx(potential, rel=1e-11, abs=1e-11)
+        for link in machine.links:  # every body keeps its own frame
+            R, p = body_pose(tree, motion.q, link.name)
+            assert np.abs(R[0] - stranger.pose(q, link.name)[0]).max() <= 1e-13
+            assert np.abs(p[0] - stranger.pose(q, link.name)[1]).max() <= 1e-13
+
+
+@pytest.mark.parametrize("kinds", CHAINS, ids=" ".join)
+def test_a_joint_written_from_its_other_end_moves_the_same_body_by_the_inverse(kinds: tuple[str, ...]) -> None:
+    """M(q) takes b to a; written from b to a, the body at a goes by the inverse of that. So both ends have one relative pose."""
+    machine = random_machine(5, kinds)
+    for which in range(len(kinds)):
+        turned = backwards(machine, which)
+        tree, joint = tree_of(turned), turned.joints[which]
+        q = 0.4 * np.random.default_rng(which).standard_normal((1, tree.n))
+        ends = []
+        for end in turned.ends(joint):
+            R, p = (np.eye(3)[None], np.zeros((1, 3))) if end.body == "ground" else body_pose(tree, q, end.body)
+            ends.append((R[0] @ end.placement.rotation, p[0] + R[0] @ end.placement.position))
+        own = PinMachine(Machine.build([Link(name="b", inertia=BOX)], [replace(joint, a="ground", b="b")]))
+        values = np.array([q[0, tree.coordinates.index(c)] for c in own.names])
+        R, p = own.pose(values, "b")
+        (A, a), (B, b) = ends
+        assert np.abs(A.T @ B - R).max() <= 1e-13
+        assert np.abs(A.T @ (b - a) - p).max() <= 1e-13
+
+
+def test_a_floating_joint_at_the_root_is_a_free_base_unless_its_coordinates_have_names() -> None:
+    free = random_machine(1, ("floating", "turning"))
+    assert free.base == "free"
+    assert free.coordinates == ("turning1",)
+    names = ("x", "y", "z", "yaw", "pitch", "roll")
+    joints = (replace(free.joints[0], coordinates=names), free.joints[1])
+    six = Machine.build(free.links, joints)
+    assert six.base == "fixed"
+    assert six.coordinates == (*names, "turning1")
+
+
+def test_the_loop_is_cut_where_the_best_tree_is_left() -> None:
+    assert [j.name for j in spanning_of(rssr()).cut] == ["ball"]
+    assert [j.name for j in spanning_of(slider_crank()).cut] == ["B"]
+    assert [loop.name for loop in tree_of(slider_crank()).loops] == ["B"]
+
+
+def _ring(**more: dict) -> Machine:
+    links = [Link(name=name, inertia=BOX) for name in "abc"]
+    ends = [("ground", "a"), ("a", "b"), ("b", "c"), ("c", "ground")]
+    joints = []
+    for k, (x, y) in enumerate(ends):
+        name = f"j{k}"
+        joints.append(Joint(name=name, a=Attachment(x, Placement(position=(1.0, 0, 0))), b=y, **more.get(name, {})))
+    return Machine.build(links, joints)
+
+
+def test_of_equal_joints_the_farthest_from_the_ground_and_then_the_last_is_cut() -> None:
+    assert [j.name for j in spanning_of(_ring()).cut] == ["j2"]
+    assert [j.name for j in spanning_of(_ring(j2={"actuated": True})).cut] == ["j1"]
+    assert [j.name for j in spanning_of(_ring(j0={"cut": "yes"})).cut] == ["j0"]
+    kept = {name: {"cut": "no"} for name in ("j1", "j2")}
+    assert [j.name for j in spanning_of(_ring(**kept)).cut] == ["j3"]
+
+
+def test_a_loop_of_joints_that_must_not_be_cut_is_refused_by_name() -> None:
+    with pytest.raises(ModelError, match=r"joint 'j\d': it closes a loop of joints that must not be cut"):
+        _ring(**{f"j{k}": {"cut": "no"} for k in range(4)})
+    with pytest.raises(ModelError, match=r"its coordinate 'j\d' is used by a motor, element, load, sensor or drive"):
+        _ring(**{f"j{k}": {"actuated": True} for k in range(4)})
+
+
+def test_springs_and_dampers_of_natural_coordinates_are_elements_of_the_tree() -> None:
+    link, joint = Link(name="a", inertia=BOX), Joint(name="q", a="ground", b="a")
+    far = (Marker("ground", (0, 0, 1.0)), Marker("a", (0.5, 0, 0)))
+    acting = [Spring("k", "q", 3.0, 0.5), Damper("d", "q", 0.2), Spring("s", far, 9.0, 0.4)]
+    machine = Machine.build([link], [joint], elements=acting)
+    assert machine.parameters.names[10:] == ("k", "d", "s")
+    assert machine.parameters.values[10:] == pytest.approx([3.0, 0.2, 9.0])
+    assert [e.constant("rest") for e in tree_of(machine).elements if e.kind == "spring"] == [0.5, 0.4]
+    assert tree_of(machine).elements[2].between == far
+    assert machine.with_parameters({"k": 6.0}).elements[0] == Spring("k", "q", 6.0, 0.5)
+    assert mechanism_of(machine).springs == (acting[0], acting[2])
+
+
+def test_every_kind_of_joint_but_a_distance_is_tried_above() -> None:
+    assert {kind for chain in CHAINS for kind in chain} == set(OPEN_KINDS)

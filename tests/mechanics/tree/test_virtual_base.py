@@ -1,0 +1,165 @@
+"""A free tree on six virtual joints: the base sits where the six coordinates say, and nothing else has changed."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from strangers.pinocchio_oracle import PinModel
+from strangers.random_trees import random_motion, random_tree
+from strangers.sensor_states import random_sensors
+from veridyn.errors import ModelError
+from veridyn.mechanics.tree.body import Body
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.virtual_base import SIX, on_six_joints
+from veridyn.mechanics.tree_readout import tree_readout
+from veridyn.model.elements import drag, spring
+from veridyn.model.load import Force
+from veridyn.model.motion import BaseMotion, Motion
+
+
+def turn(axis: int, angle: float) -> np.ndarray:
+    R = np.eye(3)
+    i, j = (axis + 1) % 3, (axis + 2) % 3
+    R[i, i] = R[j, j] = np.cos(angle)
+    R[j, i], R[i, j] = np.sin(angle), -np.sin(angle)
+    return R
+
+
+def pose(tree: Tree, q: np.ndarray, body: int) -> tuple[np.ndarray, np.ndarray]:
+    """By chaining: placement, then a turn about z or a slide along z, from the ground outwards."""
+    R, p = np.eye(3), np.zeros(3)
+    for j in reversed(tree.path(body)):
+        b = tree.bodies[j]
+        R, p = R @ b.placement.rotation, p + R @ b.placement.position
+        if b.joint == "turning":
+            R = R @ turn(2, b.ratio * q[tree.coordinate[j]])
+        elif b.joint == "sliding":
+            p = p + R[:, 2] * b.ratio * q[tree.coordinate[j]]
+    return R, p
+
+
+def rpy_pose(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    x, y, z, yaw, pitch, roll = q[:6]
+    return turn(2, yaw) @ turn(1, pitch) @ turn(0, roll), np.array([x, y, z])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_base_sits_where_its_six_coordinates_say(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    free = random_tree(rng, base="free")
+    tree = on_six_joints(free)
+    q = rng.standard_normal(tree.n)
+    R0, p0 = rpy_pose(q)
+    R, p = pose(tree, q, tree.index(free.bodies[0].name))
+    assert pytest.approx(R0, abs=1e-15) == R
+    assert p == pytest.approx(p0, abs=1e-15)
+    for j, b in enumerate(free.bodies):
+        Rj, pj = pose(free, q[6:], j)
+        R, p = pose(tree, q, tree.index(b.name))
+        assert pytest.approx(R0 @ Rj, abs=1e-14) == R
+        assert p == pytest.approx(R0 @ pj + p0, abs=1e-13)
+
+
+@pytest.mark.parametrize("axis", range(6))
+def test_each_coordinate_moves_one_way(axis: int) -> None:
+    tree = on_six_joints(random_tree(np.random.default_rng(1), bodies=2, base="free"))
+    q = np.zeros(tree.n)
+    q[axis] = 0.3
+    R, p = pose(tree, q, tree.index("1"))
+    if axis < 3:
+        assert np.array_equal(R, np.eye(3))
+        assert p == pytest.approx(0.3 * np.eye(3)[axis], abs=1e-16)
+    else:
+        assert pytest.approx(turn(5 - axis, 0.3), abs=1e-15) == R  # yaw about z, pitch about y, roll about x
+        assert np.array_equal(p, np.zeros(3))
+
+
+def test_placements_of_the_six_fold() -> None:
+    """The six virtual joints hold nothing but 0, 1 and −1, so they cost little more than sines and cosines."""
+    tree = on_six_joints(random_tree(np.random.default_rng(2), base="free"))
+    for b in tree.bodies[:7]:
+        assert set(np.unique(b.placement.rotation)) <= {-1.0, 0.0, 1.0}
+        assert not b.placement.position.any()
+
+
+def test_names_kinds_and_parameters_are_kept() -> None:
+    free = random_tree(np.random.default_rng(3), bodies=6, base="free")
+    tree = on_six_joints(free, prefix="b_")
+    assert tree.coordinates == tuple(f"b_{s}" for s in SIX) + free.coordinates
+    assert tree.coordinate_kinds[:6] == ("sliding",) * 3 + ("turning",) * 3
+    assert not any(tree.actuated[:6])
+    assert tree.actuated[6:] == free.actuated
+    assert tree.base == "fixed"
+    assert np.array_equal(tree.gravity, free.gravity)
+    assert tree.parameters.names == free.parameters.names
+    assert np.array_equal(tree.parameters.values, free.parameters.values)
+    assert sum(not b.real for b in tree.bodies) == 6
+
+
+def test_elements_come_along() -> None:
+    bodies = [Body("chassis", None, "fixed"), Body("wheel", "chassis", "sliding")]
+    free = Tree.build(bodies, base="free", elements=[spring("wheel", 5.0), drag("chassis.fx", 0.4)])
+    tree = on_six_joints(free)
+    assert tree.elements == free.elements
+    assert tree.parameters.names == free.parameters.names
+    assert tree.parameters["k_wheel"] == 5.0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_joint_forces_agree_and_base_rows_map_by_the_jacobian(seed: int) -> None:
+    """L₁..₆ = J_bᵀ [f; m] with J_b the base's local Jacobian, by Pinocchio on both descriptions."""
+    rng = np.random.default_rng(seed)
+    free = random_tree(rng, base="free")
+    tree = on_six_joints(free)
+    lagrange = random_motion(rng, tree, 3, wrenches=False)
+    six = PinModel(tree)
+    base = free.bodies[0].name
+    h = 1e-5
+    J = six.jacobian(lagrange.q, base, local=True)
+    Jd = (
+        six.jacobian(lagrange.q + h * lagrange.qd, base, local=True)
+        - six.jacobian(lagrange.q - h * lagrange.qd, base, local=True)
+    ) / (2 * h)
+    twist = np.einsum("kij,kj->ki", J, lagrange.qd)
+    rate = np.einsum("kij,kj->ki", J, lagrange.qdd) + np.einsum("kij,kj->ki", Jd, lagrange.qd)
+    v, omega = twist[:, :3], twist[:, 3:]
+    R, _ = six.frame_pose(lagrange.q, base)
+    specific = rate[:, :3] + np.cross(omega, v) - np.einsum("kji,j->ki", R, free.gravity)
+
+    newton = Motion(
+        lagrange.t,
+        lagrange.q[:, 6:],
+        lagrange.qd[:, 6:],
+        lagrange.qdd[:, 6:],
+        base=BaseMotion(omega, rate[:, 3:], specific),
+    )
+    L, rows = six.inverse_dynamics(lagrange), PinModel(free).inverse_dynamics(newton)
+    scale = np.abs(L).max()
+    # Jd is a central difference at h = 1e-5: its error is of order 1e-10.
+    assert L[:, 6:] == pytest.approx(rows[:, 6:], abs=1e-8 * scale)
+    assert L[:, :6] == pytest.approx(np.einsum("kij,ki->kj", J[:, :, :6], rows[:, :6]), abs=1e-8 * scale)
+
+
+def test_a_fixed_tree_is_refused() -> None:
+    with pytest.raises(ModelError, match="only a free tree can be put on six joints"):
+        on_six_joints(random_tree(np.random.default_rng(0)))
+
+
+def test_sensors_and_loads_are_the_same() -> None:
+    """With six joints at yaw, pitch and roll of zero the two descriptions of the base's motion are one."""
+    rng = np.random.default_rng(4)
+    tree = random_tree(rng, bodies=4, base="free")
+    tree = replace(tree, sensors=tuple(random_sensors(rng, tree)), loads=(Force("push", "2", (1, 2, 3)),))
+    six = on_six_joints(tree)
+    assert six.sensors == tree.sensors and six.loads == tree.loads
+    q, rates = rng.normal(size=tree.n), rng.normal(size=tree.n + 3)
+    base, still = rng.normal(size=3), np.zeros(3)
+    free = tree_readout(tree, engine="numpy")
+    found = tree_readout(six, engine="numpy").read(
+        np.concatenate([base, still, q]), np.concatenate([rates[:3], still, rates[3:]]), np.zeros(6 + tree.n)
+    )
+    wanted = free.read(
+        np.concatenate([base, [1, 0, 0, 0], q]), np.concatenate([rates[:3], still, rates[3:]]), np.zeros(6 + tree.n)
+    )
+    assert found == pytest.approx(wanted, abs=1e-11)
