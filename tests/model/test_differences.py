@@ -16,7 +16,6 @@ from veridyn.model.differences import differences, equal_parts
 from veridyn.model.elements import Element, damper
 from veridyn.model.link import Link
 from veridyn.model.load import Drive
-from veridyn.model.point_parts import Damper
 from veridyn.model.uncertainty import Uncertainty
 
 CAPSULE = LinkCapsule((0.0, 0.0, 0.0), (0.1, 0.0, 0.0), 0.02)
@@ -52,7 +51,7 @@ def test_values_are_those_of_bodies_and_parameters() -> None:
 
 def test_dampers_are_elements_and_points_count() -> None:
     one = machine_of_mechanism(turning_fourbar())
-    two = replace(one, elements=(*one.elements, Damper("h", "phi", 0.2)))
+    two = replace(one, elements=(*one.elements, damper("phi", 0.2, "h")))
     three = replace(one, elements=(*one.elements, Element(kind="damper", on={"phi": 1.0}, value=0.2, name="h")))
     assert differences(two, three) == ()
     assert one.description is not None

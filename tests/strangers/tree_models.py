@@ -11,7 +11,6 @@ from veridyn.machines.hexapod import truth
 from veridyn.machines.parallel import delta, linkage, palletizer
 from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.model import TreeModel, tree_model
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element, coulomb, damper, drive_gain, motor_inertia, spring
 from veridyn.spatial.inertia import INERTIAL, from_centre
@@ -47,7 +46,7 @@ def model(name: str, plain: bool = False) -> TreeModel:
 
 def moving(m: TreeModel, seed: int, spread: float = 0.15) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A state away from home, and unknown forces."""
-    rng, spread = np.random.default_rng(seed), 0.1 * spread if tree_of(m).name == "hexapod" else spread
+    rng, spread = np.random.default_rng(seed), 0.1 * spread if m.tree.name == "hexapod" else spread
     x, v = m.start_of()
     d = np.concatenate([spread * rng.standard_normal(m.f) * m.sizes[m.own], rng.standard_normal(m.f) * m.sizes[m.own]])
     u = rng.standard_normal(m.f)

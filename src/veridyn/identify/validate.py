@@ -20,6 +20,7 @@ from veridyn.identify.sampling import Sampling
 from veridyn.lazy import above
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
@@ -168,7 +169,7 @@ def validate(
     True
     """
     if isinstance(fit, Machine):
-        fit = fit.tree
+        fit = tree_of(fit)
     if isinstance(fit, Tree):
         missing = fit.parameters.missing()
         if missing:

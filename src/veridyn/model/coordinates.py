@@ -13,6 +13,7 @@ from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.graph import MachineGraph
 from veridyn.model.link import COURSES, Joint
 from veridyn.model.names import GROUND
+from veridyn.model.point_parts import Angle
 from veridyn.model.spanning import PLANAR_BASE, Carrier, Spanning, free_root, spanning_of
 
 Rows = str | Sequence[str]
@@ -79,8 +80,14 @@ class Coordinates:
 
     @cached_property
     def kinds(self) -> Mapping[str, Motion1D]:
-        """Coordinate → "turning" or "sliding"."""
-        return {c.name: c.kind for c in self.all}
+        """Coordinate → "turning" or "sliding"; those that a user added to points, which no joint may have, included."""
+        written = self.graph.description
+        added: dict[str, Motion1D] = {}
+        if written is not None:
+            places = (f"{e.name}.{axis}" for e in (*written.points, *written.vectors) for axis in "xyz")
+            added |= dict.fromkeys(places, "sliding")
+            added |= {a.name: "turning" if isinstance(a, Angle) else "sliding" for a in written.added}
+        return added | {c.name: c.kind for c in self.all}
 
     @property
     def base(self) -> Literal["fixed", "free"]:

@@ -9,10 +9,10 @@ from dataclasses import fields, is_dataclass, replace
 import numpy as np
 
 from veridyn.errors import ModelError
-from veridyn.model.graph import Acting, PointDescription
+from veridyn.model.elements import Element
+from veridyn.model.graph import PointDescription
 from veridyn.model.link import Link
 from veridyn.model.machine import Machine
-from veridyn.model.placed import tree_element
 
 PARTS = (
     *("name", "formulation", "dimension", "gravity", "joints", "loads", "sensors", "prescribed"),
@@ -23,12 +23,12 @@ PARTS = (
 def differences(one: Machine, other: Machine) -> tuple[str, ...]:
     """The parts in which two machines differ, by name: "joints", "elements", "parameters" and so on; nothing where they are equal.
 
-    Springs and dampers are the same as elements of these kinds. Parameters are compared as the tree has them, where there is one.
+    Parameters are compared where the joints of the machine can be spanned by a tree.
     """
     found = [part for part in PARTS if _plain(getattr(one, part)) != _plain(getattr(other, part))]
     if [_link(link) for link in one.links] != [_link(link) for link in other.links]:
         found.append("bodies")
-    if [_element(one, e) for e in one.elements] != [_element(other, e) for e in other.elements]:
+    if [_element(e) for e in one.elements] != [_element(e) for e in other.elements]:
         found.append("elements")
     if _description(one.description) != _description(other.description):
         found.append("points")
@@ -46,8 +46,7 @@ def _link(link: Link) -> object:
     return link.name, link.real, link.label, _plain(link.ten), _plain(link.frames), _plain(link.capsules)
 
 
-def _element(machine: Machine, acting: Acting) -> object:
-    element = tree_element(machine, acting)
+def _element(element: Element) -> object:
     return _plain(replace(element, name=element.parameter_name))
 
 

@@ -21,7 +21,7 @@ from veridyn.model.link import End, Joint, Link
 from veridyn.model.load import Drive, Load
 from veridyn.model.names import GROUND
 from veridyn.model.parameters import ParameterSet
-from veridyn.model.point_parts import Added, Combination, Damper, Point, Rack, RigidBody, Spring, UnitVector
+from veridyn.model.point_parts import Added, Point, Rack, RigidBody, UnitVector
 from veridyn.model.point_parts import MechanismJoint as PointJoint
 from veridyn.model.sensor import Sensor
 from veridyn.model.transmission import Transmission
@@ -31,7 +31,6 @@ Array = NDArray[np.float64]
 GRAVITY = (0.0, 0.0, -9.81)  # m/s^2, in the ground's axes
 Formulation = Literal["tree", "natural"]
 FORMULATIONS: tuple[str, ...] = ("tree", "natural")
-Acting = Element | Spring | Damper
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -70,7 +69,7 @@ class MachineGraph:
     name: str
     links: tuple[Link, ...]
     joints: tuple[Joint, ...]
-    elements: tuple[Acting, ...] = ()
+    elements: tuple[Element, ...] = ()
     loads: tuple[Load, ...] = ()
     sensors: tuple[Sensor, ...] = ()
     prescribed: tuple[str, ...] = ()
@@ -109,10 +108,7 @@ class MachineGraph:
         """Coordinates that motors, elements, loads, sensors or prescribed motions use, and those that share a name."""
         names: set[str] = set(self.prescribed)
         for e in self.elements:
-            if isinstance(e, Element):
-                names |= {*e.on, *e.named_coordinates}
-            elif isinstance(e.on, str | Combination):
-                names |= {e.on} if isinstance(e.on, str) else {name for name, _ in e.on.weights}
+            names |= {*e.on, *e.named_coordinates}
         names |= {load.coordinate for load in self.loads if isinstance(load, Drive)}
         names |= {str(s.on) for s in self.sensors if s.kind in ("coordinate", "rate")}
         names |= set(self.transmission.joints if self.transmission else ())

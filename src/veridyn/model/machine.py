@@ -17,14 +17,12 @@ from veridyn.model.constants import Constant, ElementState, constants_of, replac
 from veridyn.model.coordinates import Coordinates, Rows, coordinates_of
 from veridyn.model.element_kinds import KINDS
 from veridyn.model.elements import Element
-from veridyn.model.graph import GRAVITY, Acting, Formulation, MachineGraph, PointDescription
+from veridyn.model.graph import GRAVITY, Formulation, MachineGraph, PointDescription
 from veridyn.model.link import Joint, Link
 from veridyn.model.load import Load
 from veridyn.model.machine_check import check_graph, check_prescribed
 from veridyn.model.parameter_set import acts_on_angles, described_parameters
 from veridyn.model.parameters import ParameterSet
-from veridyn.model.placed import tree_element
-from veridyn.model.point_parts import Damper
 from veridyn.model.sensor import Sensor
 from veridyn.model.transmission import Transmission
 from veridyn.model.uncertainty import Uncertainty
@@ -48,7 +46,7 @@ class Machine(MachineGraph):
         joints: Iterable[Joint],
         *,
         name: str = "machine",
-        elements: Iterable[Acting] = (),
+        elements: Iterable[Element] = (),
         loads: Iterable[Load] = (),
         sensors: Iterable[Sensor] = (),
         prescribed: Iterable[str] = (),
@@ -66,7 +64,7 @@ class Machine(MachineGraph):
         ----------
         links : the bodies.
         joints : the joints between frames on them, or on "ground".
-        elements : springs, dampers, friction, motor inertias and so on, by coordinates.
+        elements : springs, dampers, friction, motor inertias and so on, on coordinates or between places.
         loads, sensors : what acts and what measures.
         prescribed : names of coordinates whose motion is an input.
         parameters : values, typical sizes, states and ties; by default those that links and elements give.
@@ -117,12 +115,7 @@ class Machine(MachineGraph):
     @cached_property
     def parameters(self) -> ParameterSet:
         """Its parameters in the order of the regressor's columns."""
-        return described_parameters(self.described, self._elements) if self.stated is None else self.stated
-
-    @cached_property
-    def _elements(self) -> tuple[Element, ...]:
-        """The elements, with springs and dampers between points as elements of these kinds."""
-        return tuple(tree_element(self, e) for e in self.elements)
+        return described_parameters(self.described, self.elements) if self.stated is None else self.stated
 
     @property
     def coordinates(self) -> tuple[str, ...]:
@@ -147,7 +140,7 @@ class Machine(MachineGraph):
     @property
     def element_names(self) -> tuple[str, ...]:
         """Names of the elements' parameters, in order."""
-        return tuple(e.parameter_name if isinstance(e, Element) else e.name for e in self.elements)
+        return tuple(e.parameter_name for e in self.elements)
 
     @property
     def coordinate_kinds(self) -> tuple[str, ...]:
@@ -157,22 +150,22 @@ class Machine(MachineGraph):
     @cached_property
     def constants(self) -> tuple[Constant, ...]:
         """The constants inside the laws of its elements."""
-        return constants_of(self._elements, self._acts_on_angles)
+        return constants_of(self.elements, self._acts_on_angles)
 
     @cached_property
     def states(self) -> tuple[ElementState, ...]:
         """The states that its elements have of their own, in order."""
-        return states_of(self._elements, self._acts_on_angles)
+        return states_of(self.elements, self._acts_on_angles)
 
     @cached_property
     def _acts_on_angles(self) -> dict[str, bool]:
-        return {e.parameter_name: acts_on_angles(e, self.described.kinds) for e in self._elements}
+        return {e.parameter_name: acts_on_angles(e, self.described.kinds) for e in self.elements}
 
     @cached_property
     def signals(self) -> tuple[str, ...]:
         """The signals that its elements need: measured ones, what tyres read of the road, then the states of elements' own."""
-        measured = (name for e in self._elements for name in e.signals)
-        road = (f"{e.parameter_name}.{key}" for e in self._elements for key in KINDS[e.kind].inputs)
+        measured = (name for e in self.elements for name in e.signals)
+        road = (f"{e.parameter_name}.{key}" for e in self.elements for key in KINDS[e.kind].inputs)
         return tuple(dict.fromkeys([*measured, *road, *(s.name for s in self.states)]))
 
     @property
@@ -228,7 +221,7 @@ class Machine(MachineGraph):
         made = replace(self, elements=(*self.elements, *elements))
         if self.stated is None:
             return _checked(made)
-        own, new = self.stated, described_parameters(made.described, made._elements)
+        own, new = self.stated, described_parameters(made.described, made.elements)
         return _checked(replace(made, stated=own.extended(new)))
 
     def without_elements(self, names: Iterable[str]) -> Machine:
@@ -243,7 +236,7 @@ class Machine(MachineGraph):
 
     def with_constants(self, values: Mapping[str, float]) -> Machine:
         """The same machine with other constants of its elements, by name ("fst_q1.speed")."""
-        changed = replaced(self._elements, self.constants, values, self.name)
+        changed = replaced(self.elements, self.constants, values, self.name)
         new = dict(zip(self.element_names, changed, strict=True))
         touched = {name.rpartition(".")[0] for name in values}
         elements = (new[n] if n in touched else e for n, e in zip(self.element_names, self.elements, strict=True))
@@ -290,10 +283,7 @@ def _with_ten(link: Link, ten: list[float]) -> Link:
     return replace(link, inertia=None if np.isnan(x).all() else x)
 
 
-def _with_value(acting: Acting, values: Mapping[str, float]) -> Acting:
-    if isinstance(acting, Element):
-        value = values[acting.parameter_name]
-        same = value == acting.value or (np.isnan(value) and np.isnan(acting.value))
-        return acting if same else replace(acting, value=value)
-    value = values[acting.name]
-    return replace(acting, coefficient=value) if isinstance(acting, Damper) else replace(acting, stiffness=value)
+def _with_value(element: Element, values: Mapping[str, float]) -> Element:
+    value = values[element.parameter_name]
+    same = value == element.value or (np.isnan(value) and np.isnan(element.value))
+    return element if same else replace(element, value=value)

@@ -1,4 +1,4 @@
-"""Elements, sensors and loads of a machine as a tree takes them: in space, at places on bodies."""
+"""Elements, sensors and loads of a machine in space, at places on bodies, where a user may have written points."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 
 from veridyn.model.elements import Element
-from veridyn.model.graph import Acting, MachineGraph
+from veridyn.model.graph import MachineGraph
 from veridyn.model.load import Drive, Force, Load, Torque
 from veridyn.model.place import Marker, PointRef, numbers
-from veridyn.model.point_parts import Combination, Spring
+from veridyn.model.point_parts import Combination, Damper, Spring
 from veridyn.model.sensor import ON_COORDINATE, Sensor
 
 
-def tree_element(graph: MachineGraph, acting: Acting) -> Element:
-    """An element of a tree; springs and dampers of natural coordinates keep their names."""
+def placed_element(graph: MachineGraph, acting: Element | Spring | Damper) -> Element:
+    """An element on coordinates or between places; springs and dampers between points keep their names."""
     if isinstance(acting, Element):
         return acting
     kind, value = ("spring", acting.stiffness) if isinstance(acting, Spring) else ("damper", acting.coefficient)
@@ -28,8 +28,8 @@ def tree_element(graph: MachineGraph, acting: Acting) -> Element:
     return Element(kind=kind, on={}, value=value, name=acting.name, between=(a, b), constants=constants)
 
 
-def tree_sensor(graph: MachineGraph, sensor: Sensor) -> Sensor:
-    """The sensor on the tree; one on a planar machine reads x and y, and turns about z."""
+def placed_sensor(graph: MachineGraph, sensor: Sensor) -> Sensor:
+    """The sensor on its body; one on a planar machine reads x and y, and turns about z."""
     if sensor.kind in ON_COORDINATE:
         return sensor
     on = _place(graph, sensor.on)
@@ -40,8 +40,8 @@ def tree_sensor(graph: MachineGraph, sensor: Sensor) -> Sensor:
     return replace(sensor, on=on, to=to, axes=axes)
 
 
-def tree_load(graph: MachineGraph, load: Load) -> Load:
-    """The load on the tree, in space."""
+def placed_load(graph: MachineGraph, load: Load) -> Load:
+    """The load on its body, in space."""
     if isinstance(load, Drive):
         return load
     value = np.array(numbers(load.value))
@@ -82,3 +82,16 @@ def _marker(graph: MachineGraph, ref: PointRef) -> Marker:
 def _local(graph: MachineGraph, body: str, point: str) -> np.ndarray:
     assert graph.description is not None
     return np.array(next(b for b in graph.description.bodies if b.name == body).points[point])
+
+
+def point_at(graph: MachineGraph, place: Marker) -> PointRef:
+    """The point that a user wrote at a place, by name; else the place, with as many numbers as the machine has dimensions.
+
+    The inverse of what :func:`placed_element` makes of an end of a spring or damper.
+    """
+    for point in graph.description.points if graph.description is not None else ():
+        if _marker(graph, point.name) == place:
+            return point.name
+    if graph.dimension == 3 or len(place.at) == 2:
+        return place
+    return Marker(place.body, place.at[:2], place.axis[:2])

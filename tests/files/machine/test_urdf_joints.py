@@ -12,7 +12,6 @@ from veridyn.errors import ModelError
 from veridyn.files.machine.urdf import UrdfFile, read_urdf
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
-from veridyn.mechanics.tree.of_machine import tree_of
 
 Array = NDArray[np.float64]
 
@@ -100,7 +99,7 @@ def test_it_moves_as_pinocchios_joint(
 def test_a_planar_joint_moves_across_its_axis() -> None:
     """The format calls the axis the normal of the plane; x where none is given."""
     for text in (moved("planar", "1 0 0"), moved("planar").replace('<axis xyz="0 0 1"/></joint>', "</joint>", 1)):
-        tree = tree_of(told(text))("fixed")
+        tree = told(text).tree("fixed")
         q = np.zeros((4, 4))
         q[1, 0], q[2, 1], q[3, 2] = 0.3, 0.3, 0.3
         R, p = body_pose(tree, q, "cart")
@@ -123,7 +122,7 @@ def test_what_one_coordinate_would_have_is_reported_of_a_planar_joint() -> None:
 
 
 def test_split_joints_take_no_name_twice() -> None:
-    tree = tree_of(told(moved("planar").replace('"swing"', '"drive_x"').replace('"arm"', '"drive_y"')))("fixed")
+    tree = told(moved("planar").replace('"swing"', '"drive_x"').replace('"arm"', '"drive_y"')).tree("fixed")
     assert tree.coordinates == ("drive_x_", "drive_y", "drive_yaw", "drive_x")
     assert len({b.name for b in tree.bodies}) == len(tree.bodies)
 
@@ -146,7 +145,7 @@ def test_a_mimic_that_never_moves_is_fixed_at_its_offset(leader: str, ratio: str
     assert tree.coordinates == ("drive",)
     (note,) = said.notes.found
     assert "it is read as fixed" in note.what and note.at == ("joint", "swing")
-    free = tree_of(told(moved("revolute").replace('"swing" type="revolute"', f'"swing" type="{kind}"')))("fixed")
+    free = told(moved("revolute").replace('"swing" type="revolute"', f'"swing" type="{kind}"')).tree("fixed")
     q = np.array([[0.4]])
     for found, expected in zip(body_pose(tree, q, "arm"), body_pose(free, np.array([[0.4, 0.3]]), "arm"), strict=True):
         np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-15)
@@ -168,7 +167,7 @@ def test_a_constant_passes_through_a_chain_of_mimics() -> None:
         '<joint name="nod" type="revolute"><parent link="arm"/><child link="tip"/><axis xyz="1 0 0"/>'
         '<mimic joint="swing" multiplier="-2" offset="0.1"/></joint></robot>'
     )
-    tree = tree_of(told(following("mount", "2").replace("</robot>", more)))("fixed")
+    tree = told(following("mount", "2").replace("</robot>", more)).tree("fixed")
     assert tree.coordinates == ("drive",)
     R = tree.bodies[tree.index("tip")].placement.rotation
     np.testing.assert_allclose(R, pin.utils.rotate("x", -2 * 0.3 + 0.1), rtol=0.0, atol=1e-15)
@@ -180,7 +179,7 @@ def test_a_link_called_ground_keeps_its_place_under_another_name() -> None:
         if old == "world":
             text = text.replace('<link name="ground"/>', HEAVY.format("ground", 2.0).strip())
         said = told(text)
-        tree, other = said.tree("fixed"), tree_of(told(moved("revolute")))("fixed")
+        tree, other = said.tree("fixed"), told(moved("revolute")).tree("fixed")
         assert "M_ground_link" in tree.parameters.names
         (note,) = said.notes.found
         assert str(note).endswith("'ground' is what the machine stands on, so this link is called 'ground_link'.")
@@ -190,8 +189,8 @@ def test_a_link_called_ground_keeps_its_place_under_another_name() -> None:
 
 
 def test_a_bare_root_called_ground_moves_with_a_free_base() -> None:
-    tree = tree_of(told(moved("revolute").replace('"world"', '"ground"')))("free")
-    other = tree_of(told(moved("revolute")))("free")
+    tree = told(moved("revolute").replace('"world"', '"ground"')).tree("free")
+    other = told(moved("revolute")).tree("free")
     assert (tree.base, tree.bodies[0].name, other.bodies[0].name) == ("free", "ground_link", "world")
     motion = random_motion(np.random.default_rng(6), tree, 3, wrenches=False)
     a, b = (inverse_dynamics(t, motion, engine="numpy") for t in (tree, other))

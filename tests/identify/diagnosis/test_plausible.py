@@ -20,7 +20,6 @@ from veridyn.identify.diagnosis.plausible import (
 from veridyn.identify.estimate import identify
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.forward import mass_matrix
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.experiment import Experiment
 
 
@@ -51,9 +50,9 @@ def test_a_steady_factor_beside_the_priors_is_named() -> None:
     assert prior_scales(e) == []
     small = replace(e, motion=e.with_forces(np.eye(3) / 80.0))
     assert re.search(r"q1 0\.012\d*, q2 0\.012\d*, q3 0\.012", str(prior_scales(small)[0]))
-    lost = replace(small, tree=tree_of(small).with_parameters(np.full(len(tree_of(small).parameters), np.nan)))
+    lost = replace(small, tree=small.tree.with_parameters(np.full(len(small.tree.parameters), np.nan)))
     assert prior_scales(lost) == []  # nothing is believed, so nothing contradicts
-    rubbing = tree_of(small).with_parameters({f"{s}_{c}": np.nan for s in ("h", "fs") for c in JOINTS})
+    rubbing = small.tree.with_parameters({f"{s}_{c}": np.nan for s in ("h", "fs") for c in JOINTS})
     assert len(prior_scales(replace(small, tree=rubbing))) == 1  # inertias alone suffice
 
 

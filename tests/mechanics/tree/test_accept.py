@@ -8,7 +8,7 @@ import pytest
 
 import veridyn as vd
 from veridyn.files.shipped import shipped
-from veridyn.mechanics.tree.accept import accepts_machine, as_tree
+from veridyn.mechanics.tree.accept import accepts_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 
@@ -20,7 +20,7 @@ def loaded(name: str) -> vd.Machine:
 def test_a_machine_is_taken_for_its_tree() -> None:
     machine = loaded("arm.yaml")
     tree = tree_of(vd.load_model(shipped("veridyn:arm.yaml")))
-    assert as_tree(machine).coordinates == tree.coordinates and as_tree(tree) is tree
+    assert tree_of(machine).coordinates == tree.coordinates and tree_of(tree) is tree
     rng = np.random.default_rng(0)
     motion = vd.Motion(0.01 * np.arange(5), *(rng.normal(size=(5, tree.n)) for _ in range(3)))
     np.testing.assert_allclose(vd.inverse_dynamics(machine, motion), vd.inverse_dynamics(tree, motion), rtol=1e-12)

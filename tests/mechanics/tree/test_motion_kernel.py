@@ -10,7 +10,6 @@ from strangers.pinocchio_oracle import PinModel
 from strangers.tree_models import model, moving, small_arm
 from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.model import tree_model
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.spatial.inertia import from_centre
@@ -28,17 +27,15 @@ def test_accelerations_of_open_trees_as_pinocchio_s(name: str) -> None:
         R = matrix_of(x[3:7])
         zero = np.zeros((1, 3))
         base = BaseMotion(v[None, 3:6], zero, zero, (R.T @ v[:3])[None])
-    motion = Motion(np.zeros(1), x[None, -tree_of(m).n :], v[None, first:], np.zeros((1, tree_of(m).n)), base)
+    motion = Motion(np.zeros(1), x[None, -m.tree.n :], v[None, first:], np.zeros((1, m.tree.n)), base)
     forces = u.copy()
     if m.free:
         forces[:3] = R.T @ u[:3]  # Pinocchio's rows are in the base's axes
-    expected = PinModel(tree_of(m)).forward_dynamics(motion, forces[None])
+    expected = PinModel(m.tree).forward_dynamics(motion, forces[None])
     np.testing.assert_allclose(at.qdd[first:], expected.qdd[0], rtol=1e-9, atol=1e-9)
     if m.free:
         np.testing.assert_allclose(at.qdd[3:6], expected.omega_dot[0], rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(
-            R.T @ (at.qdd[:3] - tree_of(m).gravity), expected.acceleration[0], rtol=1e-9, atol=1e-9
-        )
+        np.testing.assert_allclose(R.T @ (at.qdd[:3] - m.tree.gravity), expected.acceleration[0], rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["linkage", "palletizer", "delta", "hexapod"])
@@ -48,7 +45,7 @@ def test_accelerations_of_closed_trees_as_pinocchio_s(name: str) -> None:
     x, v, u = moving(m, 5, 0.05)
     at = m.instant(x, v, u, m.loads())
     assert m.opening(x) < 1e-12
-    expected = PinClosed(tree_of(m)).forward(x, v, m.B @ u)
+    expected = PinClosed(m.tree).forward(x, v, m.B @ u)
     np.testing.assert_allclose(at.qdd, expected, rtol=1e-7, atol=1e-7 * np.abs(expected).max())
 
 

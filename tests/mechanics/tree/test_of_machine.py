@@ -16,6 +16,7 @@ from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.assembly import Attachment
+from veridyn.model.elements import Element, damper, strut
 from veridyn.model.link import Joint, Link
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
@@ -124,17 +125,18 @@ def test_a_loop_of_joints_that_must_not_be_cut_is_refused_by_name() -> None:
         _ring(**{f"j{k}": {"actuated": True} for k in range(4)})
 
 
-def test_springs_and_dampers_of_natural_coordinates_are_elements_of_the_tree() -> None:
+def test_springs_and_dampers_are_those_of_both_formulations() -> None:
     link, joint = Link(name="a", inertia=BOX), Joint(name="q", a="ground", b="a")
     far = (Marker("ground", (0, 0, 1.0)), Marker("a", (0.5, 0, 0)))
-    acting = [Spring("k", "q", 3.0, 0.5), Damper("d", "q", 0.2), Spring("s", far, 9.0, 0.4)]
+    own = Element(kind="spring", on={"q": 1.0}, value=3.0, name="k", constants={"rest": 0.5})
+    acting = [own, damper("q", 0.2, "d"), strut("spring", *far, 9.0, "s", rest=0.4)]
     machine = Machine.build([link], [joint], elements=acting)
     assert machine.parameters.names[10:] == ("k", "d", "s")
     assert machine.parameters.values[10:] == pytest.approx([3.0, 0.2, 9.0])
-    assert [e.constant("rest") for e in tree_of(machine).elements if e.kind == "spring"] == [0.5, 0.4]
-    assert tree_of(machine).elements[2].between == far
-    assert machine.with_parameters({"k": 6.0}).elements[0] == Spring("k", "q", 6.0, 0.5)
-    assert mechanism_of(machine).springs == (acting[0], acting[2])
+    assert tree_of(machine).elements == tuple(acting)
+    assert machine.with_parameters({"k": 6.0}).elements[0].value == 6.0
+    assert mechanism_of(machine).springs == (Spring("k", "q", 3.0, 0.5), Spring("s", far, 9.0, 0.4))
+    assert mechanism_of(machine).dampers == (Damper("d", "q", 0.2),)
 
 
 def test_every_kind_of_joint_but_a_distance_is_tried_above() -> None:

@@ -13,7 +13,6 @@ from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.model import TreeModel, tree_model
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.quantities import TreeQuantities
 from veridyn.mechanics.tree.quantity import Quantity
 from veridyn.mechanics.tree.tree import Tree
@@ -99,7 +98,7 @@ def test_reactions_hold_a_loaded_machine_in_balance() -> None:
     x, v, u = np.array([0.4, -0.7]), np.array([0.9, 1.3]), np.concatenate([[0.5, -0.8], m.start_values])
     at = m.instant(x, v, u, m.loads())
     y = TreeQuantities(m, [Quantity("joint", 0), Quantity("element", 0)]).at(x, v, at, m.loads()).y
-    h, tree = 1e-5, tree_of(m)
+    h, tree = 1e-5, m.tree
 
     def momentum(t: float) -> tuple[np.ndarray, np.ndarray]:
         """Linear, and angular about the ground's origin, from poses alone, by central differences."""
@@ -139,7 +138,7 @@ def test_derivatives_are_those_of_differences(name: str) -> None:
     """Of reactions, cut joints, drives and accelerations, along every change of state and unknown quantity."""
     m = model(name)
     x, v, u = moving(m, 3, 0.05)
-    _check_derivatives(m, x, v, u, [Quantity("joint", len(tree_of(m).bodies) - 1), Quantity("drive", 0), *_cuts(m)])
+    _check_derivatives(m, x, v, u, [Quantity("joint", len(m.tree.bodies) - 1), Quantity("drive", 0), *_cuts(m)])
 
 
 def test_derivatives_of_loads_elements_and_their_states() -> None:
@@ -158,7 +157,7 @@ def test_derivatives_of_loads_elements_and_their_states() -> None:
 
 
 def _cuts(m: TreeModel) -> list[Quantity]:
-    return [Quantity("cut", 0), Quantity("acceleration", 1, (0.1, 0.2, 0.3))] if tree_of(m).loops else []
+    return [Quantity("cut", 0), Quantity("acceleration", 1, (0.1, 0.2, 0.3))] if m.tree.loops else []
 
 
 def _check_derivatives(m: TreeModel, x: np.ndarray, v: np.ndarray, u: np.ndarray, wanted: list[Quantity]) -> None:
@@ -198,16 +197,12 @@ def test_the_force_of_a_drive_is_that_of_inverse_dynamics() -> None:
 def test_an_acceleration_is_an_accelerometer_s_reading_in_the_ground_s_axes_with_gravity(name: str) -> None:
     m = model(name)
     x, v, u = moving(m, 5)
-    at, body = m.instant(x, v, u, m.loads()), tree_of(m).bodies[-1].name
-    y = (
-        TreeQuantities(m, [Quantity("acceleration", len(tree_of(m).bodies) - 1, (0.1, 0.2, 0.3))])
-        .at(x, v, at, m.loads())
-        .y
-    )
-    specific = tree_readout(tree_of(m), [Sensor("a", "accelerometer", Marker(body, (0.1, 0.2, 0.3)), 1.0)], "numpy")
-    R = body_pose(tree_of(m), x[None, -tree_of(m).n :], body)[0][0]
+    at, body = m.instant(x, v, u, m.loads()), m.tree.bodies[-1].name
+    y = TreeQuantities(m, [Quantity("acceleration", len(m.tree.bodies) - 1, (0.1, 0.2, 0.3))]).at(x, v, at, m.loads()).y
+    specific = tree_readout(m.tree, [Sensor("a", "accelerometer", Marker(body, (0.1, 0.2, 0.3)), 1.0)], "numpy")
+    R = body_pose(m.tree, x[None, -m.tree.n :], body)[0][0]
     R = matrix_of(x[3:7]) @ R if m.free else R
-    np.testing.assert_allclose(y, R @ specific.read(x, v, at.qdd) + tree_of(m).gravity, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(y, R @ specific.read(x, v, at.qdd) + m.tree.gravity, rtol=1e-9, atol=1e-9)
 
 
 def test_what_redundant_joints_share_is_not_determined() -> None:
@@ -225,9 +220,9 @@ def test_forces_of_cut_joints_are_pinocchio_s(name: str) -> None:
     """What its constraint dynamics says acts on the first end of each ball joint; ours act on the second."""
     m = model(name, plain=True)
     x, v, u = moving(m, 5, 0.05)
-    at, stranger = m.instant(x, v, u, m.loads()), PinClosed(tree_of(m))
+    at, stranger = m.instant(x, v, u, m.loads()), PinClosed(m.tree)
     stranger.forward(x, v, m.B @ u)
-    cuts = [Quantity("cut", k) for k in range(len(tree_of(m).loops))]
+    cuts = [Quantity("cut", k) for k in range(len(m.tree.loops))]
     found = TreeQuantities(m, cuts).at(at.q, at.qd, at, m.loads()).y.reshape(-1, 3)
     for y, c, held in zip(found, stranger.constraints, stranger.held, strict=True):
         R = (stranger.open.data.oMi[c.joint1_id] * c.joint1_placement).rotation

@@ -10,7 +10,6 @@ from veridyn.mechanics.integrate import BaseState, Method, integrate
 from veridyn.mechanics.tree import layout
 from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.model import TreeModel, tree_model
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import matrix_of
@@ -43,9 +42,7 @@ def test_steps_approach_the_integrator_with_order_two(name: str) -> None:
     first, T = (6 if m.free else 0), 0.1
     base = BaseState(x[:3], x[3:7], v[:3], v[3:6]) if m.free else None
     t = np.array([0.0, T])
-    exact = integrate(
-        tree_of(m), t, x[-tree_of(m).n :], v[first:], base=base, method=Method("DOP853", rtol=1e-11, atol=1e-12)
-    )
+    exact = integrate(m.tree, t, x[-m.tree.n :], v[first:], base=base, method=Method("DOP853", rtol=1e-11, atol=1e-12))
     goal = exact.motion.q[-1]
     errors = []
     for steps in (20, 40):
@@ -53,7 +50,7 @@ def test_steps_approach_the_integrator_with_order_two(name: str) -> None:
         for _ in range(steps):
             at = m.step(a, b, np.zeros(m.f), T / steps, m.loads(), derivative=False)
             a, b = at.q, at.qd
-        error = np.abs(a[-tree_of(m).n :] - goal).max()
+        error = np.abs(a[-m.tree.n :] - goal).max()
         if m.free:
             error = max(error, float(np.abs(a[:3] - exact.base_position[-1]).max()))
             error = max(error, float(np.abs(matrix_of(a[3:7]) - exact.base_rotation[-1]).max()))
@@ -120,7 +117,7 @@ def test_states_of_elements_move_as_the_integrator_moves_them() -> None:
     m, T = stateful_model(()), 0.2
     x, v, s0 = np.array([0.3, -0.5]), np.array([0.8, -0.6]), {"km.s": 0.02, "fl.z": 0.0}
     method = Method("DOP853", rtol=1e-10, atol=1e-12)
-    exact = integrate(tree_of(m), np.array([0.0, T]), x, v, states=s0, method=method)
+    exact = integrate(m.tree, np.array([0.0, T]), x, v, states=s0, method=method)
     states = np.array([exact.motion.signals[name][-1] for name in m.inner])
     errors = []
     for steps in (40, 80):

@@ -55,13 +55,13 @@ def test_accelerations_and_rates_are_those_of_forward_dynamics() -> None:
     signals |= dict(zip(m.inner, u.tolist(), strict=True))
     heard = {name: np.array([value]) for name, value in signals.items()}
     expected = forward_dynamics(
-        tree_of(m), Motion(np.zeros(1), none, none, none, base, none, signals=heard), engine="numpy"
+        m.tree, Motion(np.zeros(1), none, none, none, base, none, signals=heard), engine="numpy"
     )
     assert expected.base is not None
-    linear = R @ expected.base.acceleration[0] + tree_of(m).gravity
+    linear = R @ expected.base.acceleration[0] + m.tree.gravity
     assert found.qdd == pytest.approx(np.concatenate([linear, expected.base.omega_dot[0]]), rel=1e-10)
     small = m.step(x, v, u, 1e-6, m.loads(ROAD), False)
-    rates = StateAccelerations(tree_of(m), m.values, engine="numpy").state_rates(
+    rates = StateAccelerations(m.tree, m.values, engine="numpy").state_rates(
         none[0], none[0], signals, v[3:], R.T @ v[:3], x
     )
     assert (small.u - u) / 1e-6 == pytest.approx(rates, abs=1e-3)  # its first order
@@ -97,7 +97,7 @@ def test_steps_follow_the_motion_of_the_integrator() -> None:
     base = BaseState(x[:3], x[3:], v[:3], v[3:])
     start = dict(zip(m.inner, u.tolist(), strict=True))
     run = integrate(
-        tree_of(m), [0.0, duration], [], [], base=base, states=start, method=Method("RK4", step=5e-4), engine="numpy"
+        m.tree, [0.0, duration], [], [], base=base, states=start, method=Method("RK4", step=5e-4), engine="numpy"
     )
     assert run.base_position is not None
     off = []

@@ -16,7 +16,6 @@ from veridyn.files.machine.places import Places
 from veridyn.files.yaml_nodes import line_of, name_in
 from veridyn.model.element_kinds import CONSTANT_KEYS, NAN
 from veridyn.model.elements import Element, own_law_faults
-from veridyn.model.graph import Acting
 from veridyn.model.load import Drive, Force, Load, Torque
 from veridyn.model.names import GROUND
 from veridyn.model.own_law import OWN, with_numbers
@@ -36,7 +35,7 @@ class Parts:
     lines: dict[At, int] = field(default_factory=dict)
     odd_names: list[str] = field(default_factory=list)
 
-    def elements(self, node: Node) -> list[Acting]:
+    def elements(self, node: Node) -> list[Element | Spring | Damper]:
         made = [self._element(item, k) for k, item in enumerate(self.places.read.sequence(node, "", "elements"), 1)]
         return [e for e in made if e is not None]
 
@@ -57,7 +56,7 @@ class Parts:
     def _note(self, node: Node, *places: At) -> None:
         self.lines |= dict.fromkeys(places, line_of(node))
 
-    def _element(self, node: Node, k: int) -> Acting | None:
+    def _element(self, node: Node, k: int) -> Element | Spring | Damper | None:
         places, read, given = self.places, self.places.read, name_in(node)
         where = f"element number {k}" if given is None else part_at("element", given)
         at = read.mapping(node, where, ELEMENT, required=("kind",))

@@ -36,7 +36,7 @@ from veridyn.mechanics.tree.tree import GRAVITY
 from veridyn.mechanics.tree.virtual_base import SIX, on_six_joints
 from veridyn.model.assembly import Assembly
 from veridyn.model.elements import Element
-from veridyn.model.graph import FORMULATIONS, Acting, Formulation, MachineGraph
+from veridyn.model.graph import FORMULATIONS, Formulation, MachineGraph
 from veridyn.model.link import Joint, Link
 from veridyn.model.load import Load, check_loads
 from veridyn.model.machine import Machine
@@ -87,7 +87,7 @@ class _Draft:
     bodies: list[ReadBody] = field(default_factory=list)
     joints: list[Joint] = field(default_factory=list)
     described: dict[str, Any] | None = None
-    elements: list[Acting] = field(default_factory=list)
+    elements: list[Element | Spring | Damper] = field(default_factory=list)
     odd_names: list[str] = field(default_factory=list)
     loads: list[Load] = field(default_factory=list)
     sensors: list[Sensor] = field(default_factory=list)

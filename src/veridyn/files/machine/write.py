@@ -130,7 +130,7 @@ def _text(machine: Machine, start: bool) -> str:
         bare = replace(machine, links=tuple(_stated(link) for link in machine.links))
         lines += _graph_lines(bare)
     if machine.elements:
-        lines += ["elements:", *(flow("  - ", element_text(e)) for e in machine.elements)]
+        lines += ["elements:", *(flow("  - ", element_text(machine, e)) for e in machine.elements)]
     if machine.loads:
         lines += ["loads:", *(flow("  - ", load_text(load)) for load in machine.loads)]
     if machine.sensors:

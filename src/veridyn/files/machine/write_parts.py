@@ -25,13 +25,13 @@ from veridyn.mechanics.tree.body import Body
 from veridyn.model.assembly import Attachment
 from veridyn.model.capsule import LinkCapsule
 from veridyn.model.elements import Element
-from veridyn.model.graph import Acting
 from veridyn.model.link import End, Joint, Link
 from veridyn.model.load import Drive, Force, Load
+from veridyn.model.machine import Machine
 from veridyn.model.names import GROUND
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.place import Marker, PointRef, numbers
-from veridyn.model.point_parts import Combination, Damper
+from veridyn.model.placed import point_at
 from veridyn.model.sensor import Sensor
 from veridyn.model.table_law import LawTable
 from veridyn.model.transmission import Transmission
@@ -132,26 +132,13 @@ def place_text(ref: PointRef) -> str:
     )
 
 
-def element_text(acting: Acting) -> dict[str, str]:
-    if isinstance(acting, Element):
-        out = {"kind": name_text(acting.kind), **_acts(acting)}
-        given = {"value": acting.value, "typical": acting.typical, **acting.constants}
-        out |= {key: number_text(x) for key, x in given.items() if not math.isnan(x)}
-        out |= {} if acting.table is None else {"table": _table_text(acting.table)}
-        texts = (("name", acting.name), ("signal", acting.signal), ("unit", acting.unit), ("formula", acting.formula))
-        return out | {key: name_text(x) for key, x in texts if x}
-    damper = isinstance(acting, Damper)
-    out = {"kind": "damper" if damper else "spring"}
-    if isinstance(acting.on, str):
-        out["on"] = name_text(acting.on)
-    elif isinstance(acting.on, Combination):
-        out["on"] = mapping_text({name_text(c): number_text(a) for c, a in acting.on.weights})
-    else:
-        out["between"] = f"[{', '.join(place_text(end) for end in acting.on)}]"
-    out["value"] = number_text(acting.coefficient if damper else acting.stiffness)
-    if not damper and not is_zero(acting.rest):
-        out["rest"] = number_text(acting.rest)
-    return out | {"name": name_text(acting.name)}
+def element_text(machine: Machine, e: Element) -> dict[str, str]:
+    out = {"kind": name_text(e.kind), **_acts(machine, e)}
+    given = {"value": e.value, "typical": e.typical, **e.constants}
+    out |= {key: number_text(x) for key, x in given.items() if not math.isnan(x)}
+    out |= {} if e.table is None else {"table": _table_text(e.table)}
+    texts = (("name", e.name), ("signal", e.signal), ("unit", e.unit), ("formula", e.formula))
+    return out | {key: name_text(x) for key, x in texts if x}
 
 
 def _table_text(table: LawTable) -> str:
@@ -159,12 +146,12 @@ def _table_text(table: LawTable) -> str:
     return mapping_text({"at": numbers_text(table.at), "values": numbers_text(table.values), **words})
 
 
-def _acts(e: Element) -> dict[str, str]:
+def _acts(machine: Machine, e: Element) -> dict[str, str]:
     """What an element acts on: a coordinate, a combination, two places, or a wheel."""
     if e.wheel is not None:
         return {"wheel": place_text(e.wheel)}
     if e.between is not None:
-        return {"between": f"[{', '.join(place_text(m) for m in e.between)}]"}
+        return {"between": f"[{', '.join(place_text(point_at(machine, m)) for m in e.between)}]"}
     (first, coefficient), *others = e.on.items()
     if not others and coefficient == 1.0:
         return {"on": name_text(first)}

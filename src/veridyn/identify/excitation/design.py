@@ -26,6 +26,7 @@ from veridyn.identify.excitation.shape import SHAPES, Shape
 from veridyn.identify.excitation.start import drawn, excess, inside, shares
 from veridyn.identify.interior import Barrier, InteriorSolution, minimise
 from veridyn.identify.threads import one_blas_thread
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.method import method_of, verb_with_method
 from veridyn.model.machine import Machine
@@ -117,7 +118,7 @@ def design_excitation(
     >>> plan.frequency, plan.trajectory.period, bool(max(plan.used.values()) <= 1.0)
     (0.2, 5.0, True)
     """
-    tree = tree.tree if isinstance(tree, Machine) else tree
+    tree = tree_of(tree)
     shape = method_of(method, Shape, SHAPES, "design_excitation", ("all", "actuated", *tree.rows))
     if periods < 1 or starts < 1:
         raise DataError(Fault("at least one period and one start are needed.", where="design_excitation"))

@@ -26,6 +26,7 @@ from veridyn.model.load import Drive, Force, Load, Torque
 from veridyn.model.machine import Machine
 from veridyn.model.names import GROUND
 from veridyn.model.place import Marker, PointRef
+from veridyn.model.placed import point_at
 from veridyn.model.point_parts import ActsOn, Combination, Damper, Distance, RigidBody, Rotor, Spring
 from veridyn.model.sensor import Sensor
 from veridyn.model.spanning import spanning_of
@@ -162,20 +163,16 @@ class _Acting:
         self.laws: list[Element] = []
         self.lengths: list[Distance] = []
         for e in graph.elements:
-            if isinstance(e, Element):
-                self._element(graph, e, faults)
-            elif isinstance(e, Spring):
-                self.springs.append(e)
-            else:
-                self.dampers.append(e)
+            self._element(graph, e, faults)
 
     def _element(self, graph: MachineGraph, e: Element, faults: Faults) -> None:
         name, where = e.parameter_name, part_at("element", e.parameter_name)
         if e.kind in ("spring", "damper") and e.between is not None and np.isfinite(e.value):
+            a, b = (point_at(graph, end) for end in e.between)
             if e.kind == "spring":
-                self.springs.append(Spring(name, e.between, e.value, e.constant("rest")))
+                self.springs.append(Spring(name, (a, b), e.value, e.constant("rest")))
             else:
-                self.dampers.append(Damper(name, e.between, e.value))
+                self.dampers.append(Damper(name, (a, b), e.value))
         elif e.wheel is not None and np.isfinite(e.value) and graph.dimension == 3:
             self.tyres.append(e)
         elif e.kind in LAWS:

@@ -24,7 +24,6 @@ from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.elements import Element
 from veridyn.model.machine import Machine
-from veridyn.model.point_parts import Damper, Spring
 from veridyn.spatial.inertia import INERTIAL, inertia_matrix
 
 Array = NDArray[np.float64]
@@ -127,16 +126,14 @@ def _laws(system: NaturalSystem, changed: NaturalSystem | None, name: str = "") 
     return out[0], out[1], np.array(shares, dtype=np.float64)
 
 
-def _of_element(
-    system: NaturalSystem, element: Element | Spring | Damper, name: str
-) -> tuple[Array, Array, Array, Array, Array]:
+def _of_element(system: NaturalSystem, element: Element, name: str) -> tuple[Array, Array, Array, Array, Array]:
     n, m = system.n, system.mechanism
     mass, force = np.zeros((n, n)), np.zeros(n)
-    scale = next(iter(element.on.values())) if isinstance(element, Element) and len(element.on) == 1 else 1.0
+    scale = next(iter(element.on.values())) if len(element.on) == 1 else 1.0
     for rotor in m.rotors:
         if rotor.name == name:
             mass[m.index(rotor.coordinate), m.index(rotor.coordinate)] = scale**2
-    if isinstance(element, Element) and element.kind == "offset":
+    if element.kind == "offset":
         force[m.index(next(iter(element.on)))] = -scale
     springs = tuple(replace(s, stiffness=s.stiffness + scale**2) if s.name == name else s for s in m.springs)
     dampers = tuple(replace(d, coefficient=d.coefficient + scale**2) if d.name == name else d for d in m.dampers)

@@ -19,11 +19,12 @@ from veridyn.mechanics.natural.described.pose import Pose
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.model.assembly import Assembly
 from veridyn.model.elements import Element
-from veridyn.model.graph import Acting, Formulation, MachineGraph, PointDescription
+from veridyn.model.graph import Formulation, MachineGraph, PointDescription
 from veridyn.model.link import Link, values_of
 from veridyn.model.load import Drive
 from veridyn.model.machine import Machine
-from veridyn.model.point_parts import Angle
+from veridyn.model.placed import placed_element
+from veridyn.model.point_parts import Angle, Damper, Spring
 from veridyn.model.spanning import free_root, spanning_of
 from veridyn.model.ten import ten_of
 from veridyn.model.transmission import Transmission
@@ -34,7 +35,7 @@ Array = NDArray[np.float64]
 def machine_of_mechanism(
     mechanism: Mechanism,
     *,
-    elements: Sequence[Acting] | None = None,
+    elements: Sequence[Element | Spring | Damper] | None = None,
     prescribed: Sequence[str] = (),
     transmission: Transmission | None = None,
     assembly: Assembly | None = None,
@@ -79,7 +80,6 @@ def machine_of_mechanism(
         name=mechanism.name,
         links=tuple(links),
         joints=tuple(joints),
-        elements=tuple(elements),
         loads=mechanism.loads,
         sensors=mechanism.sensors,
         prescribed=tuple(prescribed),
@@ -87,11 +87,12 @@ def machine_of_mechanism(
         dimension=mechanism.dimension,
         description=description,
     )
+    graph = replace(graph, elements=tuple(placed_element(graph, e) for e in elements))
     return Machine.build(
         links,
         joints,
         name=mechanism.name,
-        elements=elements,
+        elements=graph.elements,
         loads=mechanism.loads,
         sensors=mechanism.sensors,
         prescribed=prescribed,

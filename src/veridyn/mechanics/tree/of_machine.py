@@ -22,7 +22,7 @@ from veridyn.model.graph import MachineGraph, unique
 from veridyn.model.link import COURSES, Joint, Link, chained, inverted, is_identity
 from veridyn.model.machine import Machine
 from veridyn.model.names import GROUND
-from veridyn.model.placed import tree_element, tree_load, tree_sensor
+from veridyn.model.placed import placed_load, placed_sensor
 from veridyn.model.spanning import PLANAR_BASE, Carrier, free_root, spanning_of
 from veridyn.spatial.inertia import broken_law
 from veridyn.spatial.transforms import MDH, Placement
@@ -63,12 +63,12 @@ def spanned_tree(graph: MachineGraph) -> Tree:
         base="free" if base else "fixed",
         gravity=graph.gravity,
         inertia={link.name: link.ten for link in graph.links if _has_inertia(graph, link)},
-        elements=[tree_element(graph, acting) for acting in graph.elements],
+        elements=graph.elements,
         transmission=graph.transmission,
         loops=[_loop(graph, joint) for joint in spanning.cut if joint.kind != "floating"],
         assembly=graph.assembly,
-        sensors=[tree_sensor(graph, sensor) for sensor in graph.sensors],
-        loads=[tree_load(graph, load) for load in graph.loads],
+        sensors=[placed_sensor(graph, sensor) for sensor in graph.sensors],
+        loads=[placed_load(graph, load) for load in graph.loads],
         prescribed=graph.prescribed,
     )
     tree = tree if graph.stated is None else tree.with_parameters(graph.stated)
