@@ -16,7 +16,6 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.result import TWO_SIGMA_BELOW_TEN, Fit
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.body import Body
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import coulomb, damper
 from veridyn.model.motion import Motion
@@ -65,14 +64,10 @@ def same(a: Fit, b: Fit) -> None:
     assert np.array_equal(a.base.gap, b.base.gap)
     assert np.array_equal(a.base.matrix, b.base.matrix)
     assert np.array_equal(a.base.singular_values, b.base.singular_values)
-    p, r = tree_of(a).parameters, tree_of(b).parameters
+    p, r = a.tree.parameters, b.tree.parameters
     assert (p.names, p.units, p.states, dict(p.ties)) == (r.names, r.units, r.states, dict(r.ties))
     assert np.array_equal(p.values, r.values, equal_nan=True) and np.array_equal(p.typical, r.typical)
-    assert (
-        tree_of(a).bodies == tree_of(b).bodies
-        and tree_of(a).elements == tree_of(b).elements
-        and tree_of(a).name == tree_of(b).name
-    )
+    assert a.tree.bodies == b.tree.bodies and a.tree.elements == b.tree.elements and a.tree.name == b.tree.name
     assert a.summary() == b.summary()
 
 
