@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import difflib
 import warnings
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 
 At = tuple[str | int, ...]
+MOST_COMPARED = 500  # names in which a nearest spelling is looked for: the time of a fault does not grow with the model
 
 
 class PartWords(str):
@@ -188,7 +190,12 @@ def with_line(fault: Fault, lines: Mapping[At, int]) -> Fault:
 def did_you_mean(name: str, names: Sequence[str]) -> str:
     """A hint that lists what exists and the nearest spelling: "Known: a, b. Did you mean 'a'?"."""
     listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
-    close = difflib.get_close_matches(name, names, n=1)
+    compared = names
+    if len(names) > MOST_COMPARED:  # those beside it in the alphabet
+        ordered = sorted(names)
+        first = max(0, bisect_left(ordered, name) - MOST_COMPARED // 2)
+        compared = ordered[first : first + MOST_COMPARED]
+    close = difflib.get_close_matches(name, compared, n=1)
     return f"Known: {listed or 'none'}." + (f" Did you mean '{close[0]}'?" if close else "")
 
 

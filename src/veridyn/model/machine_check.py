@@ -88,14 +88,14 @@ def _placement(placement: object, where: str, faults: Faults) -> None:
 
 def _end(graph: MachineGraph, end: End, where: str, faults: Faults) -> str | None:
     """The body of an end, or None where it does not exist."""
-    bodies = [*graph.by_name, GROUND]
     if isinstance(end, Attachment):
-        if end.body not in bodies:
-            faults.add(f"there is no body '{end.body}'.", where=where, hint=did_you_mean(end.body, bodies))
+        if end.body not in graph.by_name and end.body != GROUND:
+            hint = did_you_mean(end.body, [*graph.by_name, GROUND])
+            faults.add(f"there is no body '{end.body}'.", where=where, hint=hint)
             return None
         _placement(end.placement, within(where, f"frame on '{end.body}'"), faults)
         return end.body
-    if end in bodies:
+    if end in graph.by_name or end == GROUND:
         return end
     body, dot, frame = end.rpartition(".")
     if dot and body in graph.by_name:
@@ -104,7 +104,8 @@ def _end(graph: MachineGraph, end: End, where: str, faults: Faults) -> str | Non
             faults.add(f"the body '{body}' has no frame '{frame}'.", where=where, hint=hint)
             return None
         return body
-    faults.add(f"there is no body '{body or end}'.", where=where, hint=did_you_mean(body or end, bodies))
+    hint = did_you_mean(body or end, [*graph.by_name, GROUND])
+    faults.add(f"there is no body '{body or end}'.", where=where, hint=hint)
     return None
 
 

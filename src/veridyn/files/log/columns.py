@@ -48,11 +48,13 @@ def choose(
     meaning: Faults,
 ) -> tuple[list[Column], Column | None]:
     """Which columns become channels, and which is the clock; what is missing goes into the collections. `time` None: there is no clock."""
-    bare = {}
+    bare, there = {}, set(headers)
+    kept: set[str] = set()  # the headers of `bare`
     for header in headers:
-        if header and (header in bare.values() or split_header(header)[0] in bare):
+        name = split_header(header)[0]
+        if header and (header in kept or name in bare):
             structure.add("two columns have one name.", where=part_at("column", header), hint="Rename one of them.")
-        bare.setdefault(split_header(header)[0], header)
+        kept.add(bare.setdefault(name, header))
     picked = dict(columns) if isinstance(columns, Mapping) else {n: h for n, h in bare.items() if n}
     if time is not None:
         if time not in picked and split_header(time)[0] in picked:
@@ -66,7 +68,7 @@ def choose(
     if time is not None and time not in picked:
         picked[time] = time
     for channel, asked in picked.items():
-        header = asked if asked in headers else bare.get(asked)
+        header = asked if asked in there else bare.get(asked)
         if header is None:
             what = " for the time" if channel == time else ""
             hint = (
