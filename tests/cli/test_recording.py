@@ -1,5 +1,6 @@
 """From work to a run folder: what is kept, what is printed, and what a failure leaves behind."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import typer
 
 from studies.bench_robot import STUDY
 from veridyn.cli.recording import Recorded, recorded, recorded_study
+from veridyn.errors import FileError
 from veridyn.studies.config.study import load_study
 from veridyn.studies.result import Result
 
@@ -37,6 +39,31 @@ def test_a_page_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         recorded(tmp_path, "x", "veridyn x", lambda run, progress: done)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_disk_that_is_full_leaves_no_folder_that_looks_like_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    """The disk is full from the n-th file on, whichever it is: nothing is there afterwards, and the next run is the first."""
+    done = Recorded(RESULT, lambda result, command: "", lambda result: None, lambda run: run.write_text("a", "b"))
+    sync = os.fsync
+    for room in range(4):
+        written = 0
+
+        def full(file: int, room: int = room) -> None:
+            nonlocal written
+            written += 1
+            if written > room:
+                raise OSError(28, "No space left on device")
+            sync(file)
+
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(FileError, match="No space left on device"):
+            recorded(tmp_path, "x", "veridyn x", lambda run, progress: done)
+        assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(os, "fsync", sync)
+    recorded(tmp_path, "x", "veridyn x", lambda run, progress: done)
+    assert [p.name for p in tmp_path.iterdir()] == ["x-001"]
 
 
 @pytest.mark.parametrize(("out", "leaves"), [("runs", False), ("a/../runs", False), ("../elsewhere", True)])

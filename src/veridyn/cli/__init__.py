@@ -9,8 +9,10 @@ def main() -> None:
     """Run the command given to the process; the door that the package installs as ``veridyn``."""
     # Values of options and study files are checked by pydantic, which looks for plugins in the metadata of every installed package.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    from veridyn.cli.terminal import open_closed_streams, show_everything
+
+    open_closed_streams()
     from veridyn.cli.app import app
-    from veridyn.cli.terminal import show_everything
 
     show_everything()
     app(prog_name="veridyn")

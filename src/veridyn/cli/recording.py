@@ -40,7 +40,7 @@ def recorded(out: Path, name: str, command: str, work: Callable[[Run, Progress],
     from veridyn.studies.result import collected_warnings
     from veridyn.studies.run.folder import new_run
 
-    run = new_run(out, name)
+    run = new_run(out, name, whole=True)
     warned: list[str] = []
     try:
         with collected_warnings(warned), shown_progress() as progress:
@@ -50,9 +50,10 @@ def recorded(out: Path, name: str, command: str, work: Callable[[Run, Progress],
         page = done.page(result, command)
         done.keep(run)
         run.write_result(result)
-        report = run.write_text("report.html", page)
+        run.write_text("report.html", page)
+        report = run.finish() / "report.html"
     except BaseException:
-        run.discard_if_empty()
+        run.discard()
         print_warnings(warned)
         raise
     if mode() == "json":

@@ -7,6 +7,7 @@ that stand twice are still there to be reported.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -36,6 +37,8 @@ _SCALARS: Mapping[str, str] = {
     "timestamp": "a date",
     "merge": "text",
 }
+_XML = re.compile(r"\s*<[?!a-zA-Z]")
+_XML_KINDS = {"<robot": "a URDF file ends in .urdf", "<mujoco": "an MJCF file ends in .xml or .mjcf"}
 _CUT = ("end of stream", "<stream end>")  # what the parser says when the text stops in the middle
 
 
@@ -96,6 +99,8 @@ def _composed(text: str, source: str) -> MappingNode:
             Fault(f"the file has {len(text)} characters.", expected=f"at most {MAX_CHARACTERS}", hint="Is it a log?"),
             source,
         )
+    if _XML.match(text):
+        raise FileError(_xml_fault(text, source), source)
     yaml = YAML(typ="safe", pure=True)  # as the default, less the comments, which take a third of the time
     yaml.Composer, yaml.Scanner = _BoundedComposer, _BoundedScanner
     try:
@@ -194,6 +199,18 @@ def kind_of(node: Node) -> str:
     if isinstance(node, SequenceNode):
         return "a list" if tag == _CORE + "seq" else "tagged"
     return _SCALARS.get(tag.removeprefix(_CORE), "tagged") if tag.startswith(_CORE) else "tagged"
+
+
+def _xml_fault(text: str, source: str) -> Fault:
+    """What a file of XML is, and how it is read instead."""
+    name = source.rpartition("/")[2]
+    if name.lower().endswith(".xacro") or "<xacro:" in text:
+        expanded = name[:-6] if name.lower().endswith(".xacro") else name
+        expanded = expanded if expanded.lower().endswith(".urdf") else f"{expanded}.urdf"
+        hint = f"Expand it first: xacro {name} > {expanded}"
+        return Fault("this is a xacro file, not yet a URDF.", hint=hint)
+    known = next((kind for tag, kind in _XML_KINDS.items() if tag in text), "")
+    return Fault("this is XML, not YAML.", hint=f"The name of {known}." if known else "")
 
 
 def _syntax_fault(error: MarkedYAMLError, text: str) -> Fault:

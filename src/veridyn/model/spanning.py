@@ -116,7 +116,9 @@ def _beside(graph: MachineGraph, joints: Sequence[Joint]) -> dict[str, list[tupl
 
 def _depths(graph: MachineGraph) -> dict[str, int]:
     """How many joints are between each body and the ground, at the least."""
-    beside, depth, waiting = _beside(graph, graph.joints), {GROUND: 0}, deque((GROUND,))
+    depth: dict[str, int] = {GROUND: 0}
+    waiting: deque[str] = deque((GROUND,))
+    beside = _beside(graph, graph.joints)
     while waiting:
         near = waiting.popleft()
         for far, _ in beside[near]:
