@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -56,6 +57,11 @@ VehicleKeys = dict[
 
 class VehicleLogSettings(TableSettings):
     """The log of a drive: its file or files, and what its columns hold. Seconds count from its first sample."""
+
+    example: ClassVar[Mapping[str, Any]] = {
+        "file": "FILE",
+        "columns": {"speed": "speed [m/s]", "yaw_rate": "yaw [rad/s]"},
+    }
 
     file: str = ""
     """Its file: .csv (or any text), .parquet, .mat, .npz, .mf4, .bag; ${NAME} stands for a variable of the environment."""
