@@ -44,7 +44,7 @@ def test_the_pages_of_a_drive(tmp_path) -> None:
     assert "° with the stiffness of the vehicle file, which is not identified." in said
     fitted = replace(seen, figures={**seen.figures, "rms_sideslip_linear_identified": np.radians(0.5)})
     said = " ".join(observed_verdict(fitted).findings)
-    assert "a linear filter is off by 0.50° with the identified stiffness and by " in said
+    assert "a linear filter is off by 0.50° with a stiffness identified from the same drive and by " in said
     (tmp_path / "i.yaml").write_text(HEAD.format(kind="identify"), encoding="utf-8")
     found = identify_vehicle(load_study(tmp_path / "i.yaml", "identify"))
     page = vehicle_identified_page(found, found.result("car", 0), "veridyn identify i.yaml")

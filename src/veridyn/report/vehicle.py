@@ -134,7 +134,7 @@ def observed_verdict(done: VehicleObserved) -> Verdict:
         share = 100.0 * f["share_inside_two_sigma"]
         text = f"Sideslip is {np.degrees(f['rms_sideslip']):.2f}° rms off the reference, {share:.0f} % inside 2σ"
         linear = {
-            "the identified stiffness": "rms_sideslip_linear_identified",
+            "a stiffness identified from the same drive": "rms_sideslip_linear_identified",
             "the stiffness of the vehicle file, which is not identified": "rms_sideslip_linear",
         }
         compared = [f"{np.degrees(f[name]):.2f}° with {what}" for what, name in linear.items() if name in f]

@@ -195,5 +195,5 @@ class VehicleObserveFile(VehicleStudy):
     reference: VehicleReferenceSettings | None = None
     """What was measured otherwise, for the figures and pictures."""
     compare_linear: bool = False
-    """Also run a linear two-state Kalman filter with the tyre stiffness of the vehicle file and, where tyres are identified, with theirs,
-    for comparison with the reference."""
+    """Also run a linear two-state Kalman filter with the tyre stiffness of the vehicle file and, with training, with one that linear tyres
+    are identified with, for comparison with the reference."""
