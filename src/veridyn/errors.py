@@ -142,6 +142,10 @@ class IdentificationWarning(VeridynWarning):
     """Something about an estimate that limits what may be concluded from it."""
 
 
+class ReportWarning(VeridynWarning):
+    """A picture of a report, or the report itself, could not be made; the result stands."""
+
+
 class CacheWarning(VeridynWarning):
     """Compiled code is not kept on disk, or what was kept is not used; it is compiled again, which costs time."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+DEFECT = 3  # exit code of an error that was not raised on purpose; Python's own would be 1, which says that a limit is missed
+
 
 def main() -> None:
     """Run the command given to the process; the door that the package installs as ``veridyn``."""
@@ -15,4 +17,10 @@ def main() -> None:
     from veridyn.cli.app import app
 
     show_everything()
-    app(prog_name="veridyn")
+    try:
+        app(prog_name="veridyn")
+    except Exception as error:
+        import traceback
+
+        traceback.print_exception(error)
+        raise SystemExit(DEFECT) from error

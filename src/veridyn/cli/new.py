@@ -124,7 +124,10 @@ def _written(
         raise FileError(Fault("a log is needed.", f"--kind {kind.value}", hint="veridyn new MODEL LOG"), model.name)
     if kind.value not in ("auto", wanted):
         what = f"from a log of this model a study of kind {wanted} is written."
-        hint = "In joint coordinates machines are identified, in natural coordinates observed."
+        hint = (
+            "Models in joint coordinates get a study to identify them, models by points one to observe them; veridyn identify and "
+            "veridyn observe take both."
+        )
         raise FileError(Fault(what, "--kind", wanted, kind.value, hint), model.name)
     if machine.formulation == "tree":
         from veridyn.studies.config.template import template

@@ -26,6 +26,7 @@ from veridyn.files.fit_file import (
     ArraysFile,
     FeasibleFile,
     FitFile,
+    ReplayFile,
     RowFile,
     arrays_beside,
     check_fit,
@@ -36,6 +37,7 @@ from veridyn.files.machine.write import model_text
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.error_measures import RowReport
 from veridyn.identify.law_constants import LawConstants
+from veridyn.identify.replay_settings import ReplaySettings
 from veridyn.identify.result import Acceptance, Feasibility, Fit, KnownValues
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import ParameterSet
@@ -137,6 +139,7 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
         known=[] if fit.known is None else list(fit.known.names),
         arrays=ArraysFile(file=beside.name, sha256=hashlib.sha256(arrays).hexdigest()),
         described=fit.described is not None,
+        replay=_replay_file(fit.replay_settings),
         model=model_text(_described(fit)),
     )
     text = json.dumps(_plain(content.model_dump()), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
@@ -215,7 +218,27 @@ def load(path: str | os.PathLike[str]) -> Fit:
         if content.known
         else None,
         described=machine if content.described else None,
+        replay_settings=_replay_settings(content.replay),
     )
+
+
+def _replay_file(settings: ReplaySettings | None) -> ReplayFile | None:
+    """None where a control law, which is a program, closes the loop: such a fit is judged by its forces once it is loaded."""
+    if settings is None or settings.law is not None:
+        return None
+    return ReplayFile(
+        horizon=settings.horizon,
+        hold=settings.hold,
+        friction_speed=settings.friction_speed,
+        substeps=settings.substeps,
+        outputs=list(settings.outputs),
+    )
+
+
+def _replay_settings(replay: ReplayFile | None) -> ReplaySettings | None:
+    if replay is None:
+        return None
+    return ReplaySettings(replay.horizon, replay.hold, replay.friction_speed, replay.substeps, tuple(replay.outputs))
 
 
 def _described(fit: Fit) -> Machine | Tree:

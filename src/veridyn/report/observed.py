@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.tree import TreeSystem
+from veridyn.report.attempted import attempted
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.drawing import Plot
 from veridyn.report.observer import WORDS, innovation_plots, mechanism_animation, thin, whiteness_plot
@@ -36,7 +37,7 @@ def observed_page(run: ObserveRun, result: Result, command: str) -> str:
         *([Section("Limits that are missed", [Listing(run.missed)])] if run.missed else []),
         Section(
             "Estimates",
-            [_animation(run), Figure(_states(run)), _last(run)],
+            [attempted("The estimated motion", lambda: _animation(run)), Figure(_states(run)), _last(run)],
             "What the observer estimates. Shaded: its own 95 % band.",
         ),
         *(

@@ -61,7 +61,11 @@ def inertia_shapes(tree: Tree) -> list[BodyMesh]:
         if not (np.isfinite(I).all() and np.isfinite([X, Y, Z, m]).all() and m > 0.0):
             continue
         c = np.array([X, Y, Z]) / m
-        values, axes = np.linalg.eigh(I - m * (c @ c * np.eye(3) - np.outer(c, c)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            about_centre = I - m * (c @ c * np.eye(3) - np.outer(c, c))
+        if not np.isfinite(about_centre).all():
+            continue
+        values, axes = np.linalg.eigh(about_centre)
         squares = 2.5 / m * (values.sum() - 2.0 * values)
         if (squares < -FLAT * squares.max()).any():
             continue  # no body has this inertia

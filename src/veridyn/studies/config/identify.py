@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -39,6 +40,9 @@ class TableLawSettings(StudySection):
 
 class ElementSettings(StudySection):
     """One element to add to the model, or one for each coordinate, or for each with a motor."""
+
+    word: ClassVar[str] = "an element"
+    example: ClassVar[Mapping[str, Any]] = {"kind": "inertia", "on": "joint1"}
 
     kind: Annotated[str, AfterValidator(_element_kind), Field(json_schema_extra={"enum": list(KINDS)})]
     """What it is: damper, coulomb, offset, spring, inertia, drive_gain, … as in model files."""
@@ -222,6 +226,8 @@ class TableSettings(StudySection):
 
 class LogSettings(TableSettings):
     """What the files hold."""
+
+    example: ClassVar[Mapping[str, Any]] = {"columns": {"q.joint1": "angle [rad]", "force.joint1": "torque [N*m]"}}
 
     columns: dict[str, Column]
     """Channel → column. Channels: q.C, qd.C, qdd.C and force.C of a coordinate C, q_motor.M and force_motor.M of a motor,

@@ -168,6 +168,12 @@ def observe_vehicle(loaded: Loaded[Any], progress: Progress = silent) -> Vehicle
             if "sideslip" in reference:
                 use = _settled(drive, seen.warm) & np.isfinite(reference["sideslip"])
                 figures["rms_sideslip_linear"] = _rms((linear - reference["sideslip"])[use])
+                if fitted is not None and study.training is not None:
+                    own = fit_vehicle(
+                        replace(car, tyre="linear"), study.noise, whole.between(*study.training), progress
+                    )
+                    linear = _linear_sideslip(study, own.car, drive)
+                    figures["rms_sideslip_linear_identified"] = _rms((linear - reference["sideslip"])[use])
     if path is not None and study.path is not None:
         figures |= _path_figures(path, reference, drive, study.path.gaps)
     if whole.offset is not None:
@@ -263,7 +269,7 @@ def _cut(found: Estimates, kept: NDArray[np.bool_]) -> Estimates:
 
 
 def _linear_sideslip(study: VehicleObserveFile, car: RoadVehicle, drive: DriveLog) -> Array:
-    """Sideslip by the linear two-state Kalman filter of textbooks, with the stiffness that the vehicle file gives."""
+    """Sideslip by the linear two-state Kalman filter of textbooks, with the stiffness of `car`."""
     noise = replace(noise_of(study.noise), slip_error=LINEAR_NOISE, bank=LINEAR_NOISE)
     log = lateral_measurements(drive, noise)
     linear = replace(car, tyre="linear")
