@@ -334,8 +334,8 @@ class SignalSettings(StudySection):
     measured_rates: bool = False
     """Whether measured speeds and accelerations are used; otherwise they are only checked."""
     trim: Number | Literal["auto"] = "auto"
-    """Seconds left out at both ends of each piece of a log, where filters know less; auto: two periods of the cut-off at ends
-    that are in motion, nothing at ends at rest."""
+    """Seconds left out at both ends of each piece of a log, where filters know less; auto: what the low-pass takes to settle at ends
+    that are in motion, two periods of its cut-off at order 4, and nothing at ends at rest."""
     interpolation: Literal["cubic", "linear", "pchip"] = "cubic"
     """How channels are brought to the common clock."""
 

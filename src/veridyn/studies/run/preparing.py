@@ -23,8 +23,9 @@ from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress
 from veridyn.signals.butterworth import Butterworth
+from veridyn.signals.ends import trimmed_ends
 from veridyn.signals.mend import Mended, Mending, mended
-from veridyn.signals.motion import ENDS, Signals, ends_in_motion
+from veridyn.signals.motion import Signals
 from veridyn.signals.resample import uniform_rate
 from veridyn.spatial.inertia import from_centre
 from veridyn.studies.config.identify import IdentifyFile, LoadSettings
@@ -169,11 +170,9 @@ class Preparing:
             raise self.loaded.error(faults) from error
 
     def _trimmed(self, m: Motion, lowpass: float | None) -> Motion:
-        trim = self.loaded.study.signals.trim
-        if trim != "auto":
-            low = high = round(trim * self.rate)
-        else:
-            low, high = ends_in_motion(m, 0.0 if lowpass is None else ENDS / lowpass)
+        settings = self.loaded.study.signals
+        passed = None if lowpass is None else Butterworth(lowpass, settings.order)
+        low, high = trimmed_ends(m, settings.trim, passed, self.rate)
         if low + high >= len(m):
             raise DataError(Fault("nothing is left of a piece after its ends are cut off.", "signals.trim"))
         return m[low : len(m) - high]
