@@ -344,11 +344,11 @@ class SamplingSettings(StudySection):
     """From samples to equations."""
 
     filter: Number | Literal["same", "none"] = "same"
-    """Low-pass of columns and measured forces, in parallel, Hz; same: that of the positions."""
+    """Low-pass of columns and measured forces, in parallel, Hz; same: that of the positions, whatever the length of the log."""
     order: int | None = None
     """Its order; that of the positions if left out."""
     decimate: int | Literal["auto"] = "auto"
-    """One equation in so many is kept; auto: as many as the filter leaves news in."""
+    """One equation in so many is kept; auto: as many as are independent behind the filter, and four for each base parameter at least."""
     dead_zone: Number | Literal["auto"] | dict[str, Number] = 0.0
     """Speed below which a row leaves out its samples, one for all or row → speed: dry friction is not sign(speed) there; auto: chosen for
     each joint with dry friction from its speeds in the training logs."""

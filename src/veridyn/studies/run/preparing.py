@@ -36,7 +36,7 @@ from veridyn.studies.run.recordings import Recordings, Taken, taken
 from veridyn.studies.run.streamed import Chained, Streamed, margin_of, with_margin
 
 ENOUGH = 4  # equations of each row per base parameter that filter and decimation leave at least (chosen)
-WIDEST = 0.4  # of the rate: a filter of the equations that would have to be wider is left out
+WIDEST = 0.4  # of the rate: in place of a wider filter of the equations none is proposed
 
 
 @dataclass
@@ -184,16 +184,13 @@ class Preparing:
         cutoff = lowpass if s.filter == "same" else None if s.filter == "none" else s.filter
         low = None if cutoff is None else Butterworth(cutoff, s.order or study.signals.order)
         total = sum(len(part.motion) for part in training)
-        if low is not None and s.filter == "same" and s.decimate == "auto":
-            low = self._wide_enough(low, total)
         rows = [self.tree.rows[r] for r in self.tree.select_rows(study.rows)]
         if s.decimate != "auto":
             step = s.decimate
         elif low is None:
             step = 1
         else:
-            # What a low-pass leaves of white noise is white again at this rate, so that deviations count every equation once.
-            step = min(round(1.0 / low.white_gain(self.rate) ** 2), total // (ENOUGH * self.combinations))
+            step = min(self._independent(low), total // (ENOUGH * self.combinations))
         sampling = Sampling(filter=low, decimate=max(1, step), dead_zone=s.dead_zone, trim=s.trim)
         sampling = with_dead_zones(sampling, self.tree, plain(training), rows)
         still = self.loaded.study.values.standstill == "drop"
@@ -210,13 +207,27 @@ class Preparing:
         """How many combinations of parameters the rows can identify."""
         return base_parameters(self.tree, rows=self.loaded.study.rows).count
 
-    def _wide_enough(self, low: Butterworth, total: int) -> Butterworth | None:
-        """The filter of the equations, widened until what it leaves of `total` samples is news enough for all parameters; None where it
-        cannot be. Columns and forces pass the same filter, so that a wider one biases nothing."""
-        cutoff = float(np.max(low.cutoff)) * max(
-            1.0, ENOUGH * self.combinations / (total * low.white_gain(self.rate) ** 2)
+    def _independent(self, low: Butterworth) -> int:
+        """One equation in so many is independent of the others: what a low-pass leaves of white noise is white again at that rate."""
+        return round(1.0 / low.white_gain(self.rate) ** 2)
+
+    def few_equations(self, training: Sequence[RecordedMotion], how: Sampling) -> Fault | None:
+        """That the filter of the equations leaves fewer independent ones than `ENOUGH` for each parameter, so that more are kept."""
+        low, total = how.filter, sum(len(part.motion) for part in training)
+        if low is None or self.loaded.study.sampling.decimate != "auto" or how.decimate >= self._independent(low):
+            return None
+        step, enough = self._independent(low), ENOUGH * self.combinations
+        cutoff = float(np.max(low.cutoff))
+        wider = float(f"{cutoff * enough * step / total:.2g}")
+        other = f"{wider:g}" if wider < WIDEST * self.rate else "none"
+        return Fault(
+            f"the low-pass of the equations at {cutoff:g} Hz leaves few independent ones, and deviations are too small by up to a factor "
+            f"{np.sqrt(step / how.decimate):.2g}.",
+            "sampling.filter",
+            f"{enough} independent equations of each row, {ENOUGH} for each of {self.combinations} base parameters",
+            f"{total // step}: one in {step} of {total} samples is independent, and one in {how.decimate} is kept",
+            f"Set estimator: {{covariance: hac}}, record longer, or filter less: sampling: {{filter: {other}}}.",
         )
-        return replace(low, cutoff=cutoff) if cutoff < WIDEST * self.rate else None
 
     def streamed(
         self, lowpass: float | None, how: Sampling, later: Sampling
