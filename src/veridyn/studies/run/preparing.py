@@ -104,7 +104,7 @@ class Preparing:
             return None, None
         if study.signals.lowpass != "auto":
             return None, study.signals.lowpass
-        tried = candidates(self.rate, study.signals.candidates)
+        tried = self._candidates()
 
         def sampling(cutoff: float) -> Sampling:
             return self.samplings(self.motions(cutoff)[0], [], cutoff)[0]
@@ -112,7 +112,8 @@ class Preparing:
         cutoff = propose_cutoff(
             self.tree, lambda f: plain(self.motions(f)[0]), sampling, tried, study.rows, self.progress
         )
-        if cutoff.at_edge:
+        usual = candidates(self.rate, study.signals.candidates)
+        if cutoff.proposed in (usual[0], usual[-1]):
             fault = Fault(
                 "the best cut-off is the first or last of those tried, so a better one may lie beyond.",
                 "signals.lowpass",
@@ -121,6 +122,16 @@ class Preparing:
             )
             warn(IdentificationWarning, fault)
         return cutoff, cutoff.proposed
+
+    def _candidates(self) -> tuple[float, ...]:
+        """Cut-offs to try: those of the study, or the usual ones that leave enough independent equations where these pass the same filter."""
+        study = self.loaded.study
+        tried = candidates(self.rate, study.signals.candidates)
+        if study.signals.candidates or study.sampling.filter != "same" or study.sampling.decimate != "auto":
+            return tried
+        order = study.sampling.order or study.signals.order
+        independent = sum(len(part.motion) for part in self.motions(tried[-1])[0]) / ENOUGH / self.combinations
+        return tuple(f for f in tried if self._independent(Butterworth(f, order)) <= independent) or tried[-1:]
 
     def motions(self, lowpass: float | None) -> tuple[list[RecordedMotion], list[RecordedMotion]]:
         """Training and validation motions, each with the recording it was taken from."""
@@ -221,12 +232,12 @@ class Preparing:
         wider = float(f"{cutoff * enough * step / total:.2g}")
         other = f"{wider:g}" if wider < WIDEST * self.rate else "none"
         return Fault(
-            f"the low-pass of the equations at {cutoff:g} Hz leaves few independent ones, and deviations are too small by up to a factor "
-            f"{np.sqrt(step / how.decimate):.2g}.",
+            f"the low-pass of the equations at {cutoff:g} Hz leaves few independent ones, so that residuals of those kept are correlated, and "
+            "deviations allow for that (covariance: hac).",
             "sampling.filter",
             f"{enough} independent equations of each row, {ENOUGH} for each of {self.combinations} base parameters",
             f"{total // step}: one in {step} of {total} samples is independent, and one in {how.decimate} is kept",
-            f"Set estimator: {{covariance: hac}}, record longer, or filter less: sampling: {{filter: {other}}}.",
+            f"Record longer, or filter less: sampling: {{filter: {other}}}.",
         )
 
     def streamed(
