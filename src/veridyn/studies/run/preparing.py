@@ -124,7 +124,7 @@ class Preparing:
         return cutoff, cutoff.proposed
 
     def _candidates(self) -> tuple[float, ...]:
-        """Cut-offs to try: those of the study, or the usual ones that leave enough independent equations where these pass the same filter."""
+        """Cut-offs to try: those of the study, or the usual ones; of these, where equations pass the same filter, all that leave enough."""
         study = self.loaded.study
         tried = candidates(self.rate, study.signals.candidates)
         if study.signals.candidates or study.sampling.filter != "same" or study.sampling.decimate != "auto":
@@ -232,8 +232,8 @@ class Preparing:
         wider = float(f"{cutoff * enough * step / total:.2g}")
         other = f"{wider:g}" if wider < WIDEST * self.rate else "none"
         return Fault(
-            f"the low-pass of the equations at {cutoff:g} Hz leaves few independent ones, so that residuals of those kept are correlated, and "
-            "deviations allow for that (covariance: hac).",
+            f"the low-pass of the equations at {cutoff:g} Hz leaves few independent ones, so that residuals of those kept are correlated, "
+            "and deviations allow for that (covariance: hac).",
             "sampling.filter",
             f"{enough} independent equations of each row, {ENOUGH} for each of {self.combinations} base parameters",
             f"{total // step}: one in {step} of {total} samples is independent, and one in {how.decimate} is kept",
