@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.signals.coarse import UNITS, coarse_step
 from veridyn.signals.findings import Finding, Findings, Kind, Severity
+from veridyn.signals.noise_floor import HARMLESS_NOISE
 from veridyn.signals.outliers import (
     LONG_FREEZE,
     OFF_CURVE_SHARE,
@@ -266,6 +268,7 @@ def _values(channel: Channel, limits: QualityLimits, log: Experiment) -> Iterato
             "Replace those samples by their neighbours', or identify with a robust estimator.",
         )
     yield from _repeated(channel, x, numbers, log)
+    yield from _coarse(channel, x, numbers)
     if limits.standstill is not None:
         yield from _standstill(channel, x, numbers, limits.standstill)
 
@@ -364,6 +367,21 @@ def _usual_step(x: Array) -> float:
     """The median step of a signal while it moves."""
     steps = np.abs(np.diff(x))
     return float(np.median(steps[steps > 0.0]))
+
+
+def _coarse(channel: Channel, x: Array, numbers: NDArray[np.intp]) -> Iterator[Finding]:
+    q = coarse_step(x) if channel.unit in UNITS else 0.0
+    if q:
+        yield _finding(
+            channel,
+            "coarse",
+            "warning",
+            numbers,
+            f"all its values are multiples of {q:.6g} {channel.unit}, coarser than its noise: they were rounded or truncated.",
+            f"steps below twice its noise, or below {2.0 * HARMLESS_NOISE:.2g} of its standard deviation",
+            f"{len(np.unique(x))} different values in {len(x)} samples",
+            "Record or export the column with more digits; truncation towards zero looks like dry friction that is not there.",
+        )
 
 
 def _jump(x: Array, spans: Sequence[tuple[int, int]]) -> float:

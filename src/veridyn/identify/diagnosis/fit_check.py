@@ -57,6 +57,7 @@ INSPECTED = (
     "frozen",
     "clipping",
     "held",
+    "coarse",
 )  # kinds of findings that spoil a measured force
 
 
@@ -255,7 +256,7 @@ def _stuck(fit: Fit, motion: Motion) -> list[Mistake]:
 
 
 def inspect_forces(tree: Tree, motion: Motion) -> list[Mistake]:
-    """Measured forces that are constant, clipped, frozen, held, or have spikes and dropouts."""
+    """Measured forces that are constant, clipped, frozen, held or coarse, or have spikes and dropouts."""
     if motion.forces is None or len(motion) < 5 or not _in_order(motion):
         return []
     channels = {}
