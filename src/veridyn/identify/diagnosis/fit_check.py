@@ -21,7 +21,6 @@ from veridyn.identify.diagnosis.evidence import SAMPLES, Evidence, evidence
 from veridyn.identify.diagnosis.noise_bias import noisy_accelerations, with_noise_as_cause
 from veridyn.identify.diagnosis.oversampled import oversampled_rows
 from veridyn.identify.diagnosis.plausible import (
-    SLOWEST_CLOCK,
     WRONG_SIGNS,
     absurd_signs,
     odd_motion,
@@ -36,6 +35,7 @@ from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
+from veridyn.signals.clock_unit import SLOWEST_CLOCK
 from veridyn.signals.outliers import runs
 from veridyn.signals.quality import inspect
 
