@@ -21,7 +21,6 @@ from veridyn.identify.diagnosis.evidence import SAMPLES, Evidence, evidence
 from veridyn.identify.diagnosis.noise_bias import noisy_accelerations, with_noise_as_cause
 from veridyn.identify.diagnosis.oversampled import oversampled_rows
 from veridyn.identify.diagnosis.plausible import (
-    SLOWEST_CLOCK,
     WRONG_SIGNS,
     absurd_signs,
     odd_motion,
@@ -36,6 +35,7 @@ from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Tree
 from veridyn.progress import Progress, silent
+from veridyn.signals.clock_unit import SLOWEST_CLOCK
 from veridyn.signals.outliers import runs
 from veridyn.signals.quality import inspect
 
@@ -57,6 +57,7 @@ INSPECTED = (
     "frozen",
     "clipping",
     "held",
+    "coarse",
 )  # kinds of findings that spoil a measured force
 
 
@@ -255,7 +256,7 @@ def _stuck(fit: Fit, motion: Motion) -> list[Mistake]:
 
 
 def inspect_forces(tree: Tree, motion: Motion) -> list[Mistake]:
-    """Measured forces that are constant, clipped, frozen, held, or have spikes and dropouts."""
+    """Measured forces that are constant, clipped, frozen, held or coarse, or have spikes and dropouts."""
     if motion.forces is None or len(motion) < 5 or not _in_order(motion):
         return []
     channels = {}

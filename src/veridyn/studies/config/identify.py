@@ -340,8 +340,8 @@ class SignalSettings(StudySection):
     measured_rates: bool = False
     """Whether measured speeds and accelerations are used; otherwise they are only checked."""
     trim: Number | Literal["auto"] = "auto"
-    """Seconds left out at both ends of each piece of a log, where filters know less; auto: two periods of the cut-off at ends
-    that are in motion, nothing at ends at rest."""
+    """Seconds left out at both ends of each piece of a log, where filters know less; auto: what the low-pass takes to settle at ends
+    that are in motion, two periods of its cut-off at order 4, and nothing at ends at rest."""
     interpolation: Literal["cubic", "linear", "pchip"] = "cubic"
     """How channels are brought to the common clock."""
 
@@ -350,11 +350,11 @@ class SamplingSettings(StudySection):
     """From samples to equations."""
 
     filter: Number | Literal["same", "none"] = "same"
-    """Low-pass of columns and measured forces, in parallel, Hz; same: that of the positions."""
+    """Low-pass of columns and measured forces, in parallel, Hz; same: that of the positions, whatever the length of the log."""
     order: int | None = None
     """Its order; that of the positions if left out."""
     decimate: int | Literal["auto"] = "auto"
-    """One equation in so many is kept; auto: as many as the filter leaves news in."""
+    """One equation in so many is kept; auto: as many as are independent behind the filter, and four for each base parameter at least."""
     dead_zone: Number | Literal["auto"] | dict[str, Number] = 0.0
     """Speed below which a row leaves out its samples, one for all or row → speed: dry friction is not sign(speed) there; auto: chosen for
     each joint with dry friction from its speeds in the training logs."""

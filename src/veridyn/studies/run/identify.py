@@ -122,6 +122,10 @@ def _identified(loaded: Loaded[IdentifyFile], tree: Tree, estimation: Estimation
     cutoff, lowpass = work.lowpass()
     training, validation = work.motions(lowpass)
     how, later = work.samplings(training, validation, lowpass)
+    few = work.few_equations(training, how) if estimation.covariance == "white" else None
+    if few is not None and assumes_uncorrelated(estimation.method):
+        warn(IdentificationWarning, few)
+        estimation = replace(estimation, covariance="hac")
     ladder = None
     if study.friction is not None:
         ladder = _ladder(loaded, tree, training, how, bool(recorded.files), progress)
