@@ -150,8 +150,8 @@ def with_traces(
 
     Mistakes that leave more in the residual than such traces are not searched any further; wrong signs of parameters leave none, so that
     traces may say where they come from. Errors of known parameters that are stated to be uncertain leave the same,
-    and so does noise of currents where the gains of drives are estimated; such fits are not asked. `samples`: at most so many are
-    looked at, all if left out.
+    and so does noise of currents where the gains of drives are estimated; such fits are not asked. Damage that this log cannot show is
+    noted in `failed`. `samples`: at most so many are looked at, all if left out.
     """
     p = fit.tree.parameters
     gains = any(
@@ -159,7 +159,9 @@ def with_traces(
     )
     if gains or fit.known is not None or any(m.kind not in (CONTRADICTION, *WRONG_SIGNS) for m in found):
         return found
-    traces = attempt("Traces of small damage", lambda: signature_mistakes(fit, motions, sampling, samples), failed)
+    traces = attempt(
+        "Traces of small damage", lambda: signature_mistakes(fit, motions, sampling, samples, failed), failed
+    )
     if not traces:
         return found
     noise = noise_behind(motions, sampling, [r.row for r in fit.rows])
