@@ -81,15 +81,13 @@ def _relation(A: Array, B: Array, scale: Array, hidden: float) -> Array:
     _, s, Vt = singular(A)
     left = np.maximum(np.linalg.norm(B - A @ X, axis=0) + ROUNDING * float(s.max(initial=0.0)), hidden)
     rows = np.linalg.norm(Vt.T / np.maximum(s, np.finfo(np.float64).tiny), axis=1)  # of A⁺
-    unsure = np.outer(rows, left)
-    out = _cleaned(X, np.zeros_like(X), scale)
+    unsure = np.asarray(np.outer(rows, left), dtype=np.float64)
+    out = _cleaned(np.asarray(X, dtype=np.float64), np.zeros(X.shape), scale)
     for k, limit in enumerate(CLEAN_RATIO * left):
         there = np.abs(X[:, k]) >= np.maximum(unsure[:, k], ZERO_COEFFICIENT)
         others = np.zeros(len(X))
-        for again in (
-            False,
-            True,
-        ):  # the others as they are, and as they fit best without those that are taken for zero
+        # The others as they are, and as they fit best without those that are taken for zero.
+        for again in (False, True):
             others[there] = np.linalg.lstsq(A[:, there], B[:, k], rcond=None)[0] if again else X[there, k]
             clean = _cleaned(others, unsure[:, k], scale[:, k])
             if np.linalg.norm(B[:, k] - A @ (clean / scale[:, k])) <= limit:

@@ -13,7 +13,10 @@ from strangers.random_trees import random_motion
 from veridyn.errors import DataWarning, ModelError
 from veridyn.files.machine.load import load_model
 from veridyn.files.machine.urdf import load_urdf, read_urdf
+from veridyn.identify.base import base_parameters
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.model.elements import Element
+from veridyn.model.tree import Tree
 
 ROBOTS = Path(sysconfig.get_path("purelib")) / "cmeel.prefix" / "share" / "example-robot-data" / "robots"
 pytestmark = pytest.mark.skipif(not ROBOTS.is_dir(), reason="the package example-robot-data is not installed")
@@ -155,3 +158,33 @@ def test_the_dummy_root_of_go1_keeps_its_mass_and_leaves_its_moments_open() -> N
         machine = load_model(ROBOTS / "go1_description/urdf/go1.urdf", base="free")
     assert machine.parameters["M_base"] == 1e-6
     assert machine.parameters.missing() == tuple(f"{symbol}_base" for symbol in ("XX", "XY", "XZ", "YY", "YZ", "ZZ"))
+
+
+@pytest.mark.filterwarnings("ignore::veridyn.errors.DataWarning")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "xarm_description/urdf/xarm7.urdf",
+        "asr_twodof_description/urdf/TwoDofs.urdf",
+        "hextilt_description/urdf/hextilt_flying_arm_5.urdf",
+    ],
+)
+def test_rounded_angles_and_rotors_have_the_rank_of_exact_angles(name: str) -> None:
+    """By the regressor of Pinocchio with quarter turns in full, a column for each rotor, on random states: singular values above 1e-9."""
+    file = ROBOTS / name
+    tree = load_urdf(file, "fixed", impossible="keep")
+    tree = Tree.build(
+        tree.bodies, gravity=tree.gravity, elements=[Element(kind="inertia", on={c: 1.0}) for c in tree.coordinates]
+    )
+    base = base_parameters(tree)
+    model = pin.buildModelFromXML(exact_urdf(file))
+    data, rng, n = model.createData(), np.random.default_rng(3), model.nv
+    assert n == len(tree.coordinates)
+    W = []
+    for _ in range(40 + 20 * n):
+        q, v, a = pin.integrate(model, pin.neutral(model), rng.normal(size=n)), rng.normal(size=n), rng.normal(size=n)
+        rigid = pin.computeJointTorqueRegressor(model, data, q, v, a).reshape(n, -1)
+        W.append(np.column_stack([rigid, np.diag(a)]))
+    s = np.linalg.svd(np.vstack(W), compute_uv=False)
+    assert base.count == np.count_nonzero(s > 1e-9 * s[0])
+    assert not any("99999" in line for line in base.relations())
