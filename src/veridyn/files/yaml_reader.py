@@ -32,11 +32,12 @@ EXAMPLES = {  # what a part of a model file looks like, by its word in messages
 class Reader:
     """Takes values out of nodes; what is wrong goes to `faults` with its line, and a harmless value comes back.
 
-    `constants` are what formulas may use. In the methods, `where` names the item of the file that a value belongs to,
-    and `name` the value.
+    `notes`: what is odd, and read all the same. `constants` are what formulas may use. In the methods, `where` names the item of the file
+    that a value belongs to, and `name` the value.
     """
 
     faults: Faults = field(default_factory=Faults)
+    notes: Faults = field(default_factory=Faults)
     constants: dict[str, float] = field(default_factory=dict)
 
     def fault(

@@ -122,7 +122,7 @@ def identify(
         "consistent" of open machines without filters; see :mod:`veridyn.identify.gpu`.
     diagnose : {"fast", "full", "off"}
         What is checked besides: "fast", the default, looks for wrong signs, swaps, units and clocks, too few samples, and forces that are
-        constant, clipped, frozen or have spikes or dropouts, in about the time that a log takes to be prepared and fitted; "full" asks
+        constant, clipped, frozen or have spikes or dropouts, in one to two times what a log takes to be prepared and fitted; "full" asks
         all that ``veridyn identify`` asks, in seconds; "off" asks nothing. Of motions that are made when they are needed, the first is
         looked at.
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from veridyn.identify.base import NUMERICAL_SOURCE, BaseParameters
 from veridyn.identify.error_measures import RowReport
 from veridyn.identify.estimators.coloured import Sandwich
-from veridyn.identify.estimators.least_squares import Solution
+from veridyn.identify.estimators.least_squares import OPEN_TYPICAL_SIZES, Solution
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.model.tree import Tree
 
@@ -27,6 +27,11 @@ def fit_of(
     if base.gap < CLEAR_GAP:
         notes.append(
             f"note: the rank is not clear-cut: singular values drop only by {base.gap:.2g} behind the last one kept."
+        )
+    if s.open:
+        notes.append(
+            f"note: noise leaves {s.open} more combination{'s' if s.open > 1 else ''} of parameters open by over "
+            f"{OPEN_TYPICAL_SIZES:g} times typical sizes; these are grouped, and what is known of them is estimated."
         )
     if base.dead:
         named = ", ".join(base.parameters.names[k] for k in base.dead)
