@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault
 from veridyn.identify.dead_zone import with_dead_zones
 from veridyn.identify.error_measures import RowReport, relative_error, row_table, std_error, std_errors, worst_judged
+from veridyn.identify.logged import prepared_motions
 from veridyn.identify.observation import measured_rows, observation
 from veridyn.identify.result import Fit
 from veridyn.identify.row_factors import RowFactors
@@ -20,6 +22,7 @@ from veridyn.identify.sampling import Sampling
 from veridyn.lazy import above
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
+from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
@@ -111,9 +114,10 @@ class Validation:
         return "\n".join(row_table(self.rows))
 
 
+@checked
 def validate(
     fit: Fit | Machine | Tree,
-    motion: Motion | Sequence[Motion],
+    motion: Motion | Experiment | Sequence[Motion | Experiment],
     *,
     rows: Rows | None = None,
     sampling: Sampling | None = None,
@@ -129,8 +133,9 @@ def validate(
     ----------
     fit : Fit, Machine or Tree
         The identified model; a machine or tree is taken as it is, all its values known.
-    motion : Motion or sequence of Motion
-        Samples that were not used for the fit, with measured forces (N, n) in N*m or N.
+    motion : Motion, Experiment, or a sequence of them
+        Samples that were not used for the fit, with measured forces (N, n) in N*m or N. A log is prepared by :func:`veridyn.motion` with
+        default settings, as :func:`identify` does it.
     rows : "all", "joints", "base", "actuated", or names, optional
         The equations that are compared; those of the fit by default.
     sampling : Sampling, optional
@@ -177,6 +182,7 @@ def validate(
                 Fault(f"{len(missing)} parameters have no value, so it predicts nothing: {listed}.", fit.name)
             )
     tree, phi = (fit, fit.parameters.values) if isinstance(fit, Tree) else (fit.tree, fit.standard)
+    motion = prepared_motions(tree, motion)
     own = "all" if isinstance(fit, Tree) else [r.row for r in fit.rows]
     chosen = own if rows is None else rows
     if sampling is not None:

@@ -192,7 +192,7 @@ def open_mass_matrix(
     """The same of the open tree, whatever loops there are."""
     values = complete_values(tree, parameters)
     request = Request("mass")
-    if wants_compiled(engine, tree, request, len(np.asarray(q))):
+    if wants_compiled(engine, tree, request, len(np.atleast_1d(q))):
         motion = at_rest(tree, q)
         shape = (len(tree.rows), len(tree.rows))
         return filled(compiled(tree, request), tree, motion, shape, values=values, threads=threads)

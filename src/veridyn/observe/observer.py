@@ -14,6 +14,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
 from veridyn.mechanics.tree.model import FRICTION_SPEED
 from veridyn.method import without_old_keywords
@@ -98,6 +99,7 @@ class Observer:
     changes with every step and is not for two threads at once. Sensors with a delay make it go back in time by itself.
     """
 
+    @checked
     @without_old_keywords(ModelError, {"unsure": "Write process_noise=ProcessNoise(…)."}, "Observer")
     def __init__(
         self,
