@@ -141,15 +141,15 @@ def around_points(points: Array) -> tuple[Array, Array, float]:
 
 def _vertices(name: str, file: Path) -> Array:
     """The vertices (N, 3) of a mesh file that a URDF names."""
+    found = mesh_file(name, file)
+    if found is None:
+        raise _UnreadError(f"its mesh {name or 'without a filename'} is not found")
     try:
         import trimesh
     except ImportError:
         raise _UnreadError(
             "its collision is a mesh, and trimesh is not installed (pip install 'veridyn[collision]')"
         ) from None
-    found = mesh_file(name, file)
-    if found is None:
-        raise _UnreadError(f"its mesh {name} is not found")
     try:
         mesh: Any = trimesh.load(found, force="mesh")
         vertices = np.asarray(mesh.vertices, dtype=np.float64)
