@@ -185,7 +185,12 @@ def _protocol(kind: type) -> Test:
     asked = [name for base in kind.__mro__ if getattr(base, "_is_protocol", False) for name in _members(base)]
     if asked == ["__call__"]:
         return callable
-    return lambda value: not isinstance(value, type) and all(hasattr(value, name) for name in asked)
+    return lambda value: not isinstance(value, type) and all(_has(value, name) for name in asked)
+
+
+def _has(value: Any, name: str) -> bool:
+    """Whether an object has an attribute; properties are found in its class and not computed for it."""
+    return hasattr(type(value), name) or name in getattr(value, "__dict__", ()) or hasattr(value, name)
 
 
 def _members(protocol: type) -> list[str]:
