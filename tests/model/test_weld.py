@@ -119,6 +119,7 @@ def test_what_is_identified_may_be_locked_to_the_ground_and_may_be_unknown(seed:
     fewer = replace(motion, q=motion.q[:, stay], qd=motion.qd[:, stay], qdd=motion.qdd[:, stay])
     expected = PinModel(tree).inverse_dynamics(motion)[:, stay]
     assert inverse_dynamics(less, fewer) == pytest.approx(expected, rel=1e-11, abs=1e-9)
+    assert welded(tree, locked, unknown="keep").coordinates == less.coordinates
     last = next(b for b in tree.bodies if b.coordinate_name == tree.coordinates[-1])
     gone = tree.with_parameters(tree.parameters.replacing({last.parameter("M"): np.nan}))
     unknown = (

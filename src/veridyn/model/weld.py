@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +26,16 @@ Array = NDArray[np.float64]
 
 
 @changes_machine
-def welded(tree: Tree, locked: Mapping[str, float]) -> Tree:
+def welded(tree: Tree, locked: Mapping[str, float], *, unknown: Literal["refuse", "keep"] = "refuse") -> Tree:
     """The same machine with the coordinates `locked` held at these values (rad, m): fewer bodies, the same mass.
 
     A body whose joint is locked is merged with its antecedent, its ten parameters moved there, so that every force of the remaining
     joints and of a free base is that of the original with these coordinates at rest. Typical sizes and states of what stays are kept, and
     so are elements (:mod:`~veridyn.model.welded_elements`), sensors and loads, at their places on the bodies that are left.
+    `unknown`: whether inertias without a value, and bodies that are locked to the ground, are refused, or kept as :func:`locked_tree` does.
     """
+    if unknown == "keep":
+        return locked_tree(tree, locked)
     tree.check_open("welding joints")
     faults = Faults()
     _check(tree, locked, faults)
