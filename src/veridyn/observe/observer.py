@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 from math import isfinite, sqrt
 from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -107,7 +108,7 @@ class Observer:
         method: Filter | str = "ekf",
         *,
         process_noise: ProcessNoise,
-        start: Mapping[str, float] | None = None,
+        start: Mapping[str, float] | Literal["readings"] | None = None,
         rates: Mapping[str, float] | None = None,
         independents: Sequence[str] = (),
         unknown: Sequence[str] | None = None,
