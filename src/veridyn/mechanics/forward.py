@@ -41,7 +41,7 @@ def forward_dynamics(
     ----------
     tree : Machine or Tree
         The machine.
-    motion : Motion
+    motion : Motion, or a log (Experiment), which :func:`veridyn.motion` prepares with default settings
         N samples: q, qd (N, n), forces (N, n) in N*m or N on every coordinate, wrenches and signals; for a free base its ω and velocity.
         Accelerations are not used, except those of prescribed coordinates, whose forces may be NaN.
     parameters : array (p,), optional
