@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, FileError, ModelError
 from veridyn.files.atomic import refuse_to_replace, write_atomic
 from veridyn.files.fit_file import (
@@ -49,6 +50,7 @@ Array = NDArray[np.float64]
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the time of day is not part of a result: equal fits give equal files
 
 
+@checked
 def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
     """Write a fit as JSON, with its arrays beside it as .npz; files appear whole or not at all.
 
@@ -148,6 +150,7 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
     return file
 
 
+@checked
 def load(path: str | os.PathLike[str]) -> Fit:
     """The fit that :func:`save` wrote.
 

@@ -142,7 +142,7 @@ def base_parameters(
     ----------
     tree : Machine or Tree
         The machine; values of its parameters are not needed.
-    motion : Motion or sequence of Motion, optional
+    motion : Motion or sequence of Motion, optional; logs are prepared by :func:`veridyn.motion` with default settings
         Samples that decide which parameters are identifiable; by default whatever any motion can excite.
     rows : "all", "joints", "base", "actuated", or names
         The equations that are measured; all of them by default.

@@ -10,9 +10,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault
 from veridyn.identify.dead_zone import with_dead_zones
 from veridyn.identify.gains import delivering
+from veridyn.identify.logged import prepared_motions
 from veridyn.identify.observation import measured_rows, observation
 from veridyn.identify.replay import replayed
 from veridyn.identify.result import Fit
@@ -21,6 +23,7 @@ from veridyn.identify.sampling import Sampling
 from veridyn.identify.validation import Validation as Validation
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
+from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.tree import Rows, Tree
@@ -29,9 +32,10 @@ from veridyn.progress import Progress, silent
 Array = NDArray[np.float64]
 
 
+@checked
 def validate(
     fit: Fit | Machine | Tree,
-    motion: Motion | Sequence[Motion],
+    motion: Motion | Experiment | Sequence[Motion | Experiment],
     *,
     by: Literal["fit", "forces", "simulation"] = "fit",
     rows: Rows | None = None,
@@ -50,8 +54,9 @@ def validate(
     ----------
     fit : Fit, Machine or Tree
         The identified model; a machine or tree is taken as it is, all its values known.
-    motion : Motion or sequence of Motion
-        Samples that were not used for the fit, with measured forces (N, n) in N*m or N.
+    motion : Motion, Experiment, or a sequence of them
+        Samples that were not used for the fit, with measured forces (N, n) in N*m or N. A log is prepared by :func:`veridyn.motion` with
+        default settings, as :func:`identify` does it.
     by : {"fit", "forces", "simulation"}
         What is compared: what the fit was fitted to (the default; forces for a machine), forces, or a simulation, with the settings of the
         fit or the defaults of ``replay``.
@@ -103,6 +108,8 @@ def validate(
             raise DataError(
                 Fault(f"{len(missing)} parameters have no value, so it predicts nothing: {listed}.", fit.name)
             )
+    tree, phi = (fit, fit.parameters.values) if isinstance(fit, Tree) else (fit.tree, fit.standard)
+    motion = prepared_motions(tree, motion)
     if by not in ("fit", "forces", "simulation"):
         raise DataError(Fault(f"there is no comparison '{by}'.", "validate, by", "'fit', 'forces' or 'simulation'"))
     if by == "simulation" or (by == "fit" and isinstance(fit, Fit) and fit.replay_settings is not None):
@@ -110,7 +117,6 @@ def validate(
             hint = "Leave rows out, or compare forces: by='forces'."
             raise DataError(Fault("a simulation compares coordinates, not rows.", "validate, rows", hint=hint))
         return replayed(fit, motion)
-    tree, phi = (fit, fit.parameters.values) if isinstance(fit, Tree) else (fit.tree, fit.standard)
     several = [motion] if isinstance(motion, Motion) else motion
     own = "all" if isinstance(fit, Tree) else equation_rows(fit)
     chosen = own if rows is None else rows

@@ -12,13 +12,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, ModelError
-from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.mechanics.tree.model import FRICTION_SPEED
 from veridyn.method import verb_with_method
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
-from veridyn.model.natural import Mechanism
 from veridyn.model.sensor import Choice
 from veridyn.model.tree import Tree
 from veridyn.observe.bounds import Parameters
@@ -46,6 +45,7 @@ GONE["unsure"] = "Write process_noise=ProcessNoise(…)."
 GONE["filter"] = "The filter is the third argument: observe(machine, log, EKF(gate=0.999)), or a word such as 'ukf'."
 
 
+@checked
 @verb_with_method(ModelError, GONE)
 def observe(
     machine: Observable,
@@ -164,7 +164,6 @@ def observe_with(
     setup: ObserverSetup, machine: Observable, log: Experiment | Measurements, progress: Progress = silent
 ) -> Observation:
     """:func:`observe` with all that it is run with in one object."""
-    _refuse_other(machine, log)
     machine = formulated(machine)
     tuning: Tuning | None = None
     process_noise = setup.process_noise
@@ -239,15 +238,3 @@ def tuned(
     parts = [(log.first(samples), system.belief(q, qd)) for log in logs]
     found = tune(setup.method, build, {"density": 1.0}, parts, decades=5.0, progress=progress)
     return described(found.values), found
-
-
-def _refuse_other(machine: object, log: object) -> None:
-    """Refuse what is no machine, or no log, by name."""
-    if not isinstance(machine, Machine | Tree | Mechanism | NaturalSystem):
-        raise ModelError(
-            Fault("this is no machine that can be observed.", "observe", "a machine", type(machine).__name__)
-        )
-    if not isinstance(log, Experiment | Measurements):
-        raise DataError(
-            Fault("this is no log.", "observe", "an Experiment, as load_log returns it", type(log).__name__)
-        )

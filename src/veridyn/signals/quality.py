@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import Fault
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.coarse import UNITS, coarse_step
@@ -62,6 +63,7 @@ class QualityLimits:
 DEFAULT = QualityLimits()
 
 
+@checked
 def inspect(experiment: Experiment, limits: QualityLimits = DEFAULT) -> Findings:
     """Look at every channel; the data are not changed."""
     return _inspected(experiment, limits, whole=True)

@@ -143,7 +143,7 @@ def _vertices(name: str, file: Path) -> Array:
     """The vertices (N, 3) of a mesh file that a URDF names."""
     found = mesh_file(name, file)
     if found is None:
-        raise _UnreadError(f"its mesh {name} is not found")
+        raise _UnreadError(f"its mesh {name or 'without a filename'} is not found")
     try:
         return load_mesh(found).vertices
     except FileError as error:

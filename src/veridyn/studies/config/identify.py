@@ -105,8 +105,18 @@ def _named(value: Any) -> Any:
     return dict.fromkeys(value) if isinstance(value, list | tuple) else value
 
 
+def _at_zero(value: Any) -> Any:
+    return (
+        dict.fromkeys(value, 0.0)
+        if isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)
+        else value
+    )
+
+
 Values = dict[str, Number | None]
 Known = Annotated[Values, BeforeValidator(_named, json_schema_input_type=list[str] | Values)]
+Positions = dict[str, Number]
+Lock = Annotated[Positions, BeforeValidator(_at_zero, json_schema_input_type=list[str] | Positions)]
 
 
 class ModelSettings(StudySection):
@@ -131,15 +141,21 @@ class ModelSettings(StudySection):
     """Friction and the like, added to what the model has."""
     transmission: TransmissionSettings | None = None
     """Gears and couplings, where motors are measured, in place of the model's."""
+    lock: Lock = Field(default_factory=dict)
+    """Joints that do not move and need no column: a list of coordinates, locked at 0, or {coordinate: value}, rad or m; * and ? stand for
+    any letters, as in wheel_*. Their bodies become part of what carries them."""
     known: Known = Field(default_factory=dict)
-    """Parameters that are known: a list of names, or {name: value}."""
+    """Parameters that are known: a list of names, or {name: value}. * and ? stand for any letters, as in XY_*; a group stands for all its
+    parameters: inertia, mass, friction, offset, other."""
     estimated: tuple[str, ...] = ()
-    """Parameters that are estimated although the model file has them as known."""
+    """Parameters that are estimated although the model file has them as known: names, patterns and groups, as of known."""
 
     @model_validator(mode="after")
     def _one_source(self) -> ModelSettings:
         if bool(self.file) == bool(self.fit):
             raise ValueError("either file or fit")
+        if self.lock and self.fit:
+            raise ValueError("a file: a fit is of the joints that it was made with, so none of them is locked")
         if self.unexcited is not None and not self.fit:
             raise ValueError("a fit: unexcited says how uncertain it is")
         return self

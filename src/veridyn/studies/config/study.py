@@ -18,6 +18,7 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.json_schema import models_json_schema
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, FileError, ModelError, did_you_mean
 from veridyn.files.expressions import evaluate
 from veridyn.files.shipped import is_shipped, shipped
@@ -144,6 +145,7 @@ class Loaded(Generic[S]):
             raise self.error(fault) from None
 
 
+@checked
 def load_study(
     path: str | os.PathLike[str], kind: str | None = None, variables: Mapping[str, str] | None = None
 ) -> Loaded[Any]:

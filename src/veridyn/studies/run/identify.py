@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from veridyn.arguments import checked
 from veridyn.errors import DataWarning, Fault, IdentificationError, IdentificationWarning, warn
 from veridyn.files.machine.urdf import urdf_limits
 from veridyn.identify.cutoff import Cutoff
@@ -86,6 +87,7 @@ class IdentifyRun:
         return out
 
 
+@checked
 def run_identify(
     loaded: Loaded[IdentifyFile],
     progress: Progress = silent,
