@@ -118,7 +118,26 @@ def natural_machine(machine: Machine) -> NaturalMachine:
     both = tuple(k for k, c in enumerate(tree.coordinates) if c in mechanism.coordinates)
     names = [tree.coordinates[k] for k in both]
     places = tuple(mechanism.index(c) for c in names)
+    if len(both) < tree.n:
+        _refuse_undetermined(machine, tree, system, names)
     return NaturalMachine(machine, tree, system, freedoms_of(system, tree, names), both, places)
+
+
+def _refuse_undetermined(machine: Machine, tree: Tree, system: NaturalSystem, names: list[str]) -> None:
+    """Refuse points whose added coordinates do not determine the others of the tree, by closing its loops."""
+    own = independent(system, system.guess, names)
+    if tree.loops and set(own) <= set(names):
+        return
+    missing = [c for c in tree.coordinates if c not in names]
+    raise ModelError(
+        Fault(
+            f"its points do not have the coordinate '{missing[0]}', so a motion cannot be told by it.",
+            where=machine.name,
+            expected=f"an angle or distance for each of {len(own)} freedoms",
+            found=", ".join(names) or "none",
+            hint="Add them to the coordinates of the model, or simulate with_formulation('tree').",
+        )
+    )
 
 
 class _Rates:
