@@ -62,6 +62,7 @@ def swing() -> tuple[object, Experiment, object]:
     return system, Experiment({"encoder": Channel("encoder", t, values, "rad")}, "log"), motion
 
 
+@pytest.mark.filterwarnings("ignore:.*the filter is too sure of itself")  # with the long step
 def test_a_long_step_is_told_and_the_one_proposed_will_do(swing) -> None:
     system, log, motion = swing
     with pytest.warns(

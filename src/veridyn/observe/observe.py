@@ -23,6 +23,7 @@ from veridyn.model.sensor import Choice
 from veridyn.model.tree import Tree
 from veridyn.observe.bounds import Parameters
 from veridyn.observe.filter import Filter
+from veridyn.observe.findings import warn_of_findings
 from veridyn.observe.inputs import inputs_in
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, Status, frozen
@@ -123,6 +124,12 @@ def observe(
     Observation
         States with standard deviations over time, virtual sensors, and how far to trust them; ``print(states.summary())``.
 
+    Warns
+    -----
+    DataWarning
+        What limits the estimates: innovations far from as large as the filter states (NIS), sensors that read beside what the model
+        expects or are never used, steps that are too long, channels that act on nothing. A study of kind observe reports the same.
+
     Raises
     ------
     ModelError
@@ -162,7 +169,9 @@ def observe(
         sensors=sensors,
         consider=consider,
     )
-    return observe_with(setup, machine, log, progress)
+    found = observe_with(setup, machine, log, progress)
+    warn_of_findings(found, log if isinstance(log, Experiment) else None)
+    return found
 
 
 def observe_with(
