@@ -16,6 +16,9 @@ from veridyn.model.tree import Tree
 
 Array = NDArray[np.float64]
 CLEAR_GAP = 1e3
+TREE_NOTE = (
+    "identified in the joint coordinates of its tree: natural coordinates, in which it is described, have no regressor."
+)
 
 
 def fit_of(
@@ -97,3 +100,8 @@ def coloured(fit: Fit, made: Sandwich, plain: Array) -> Fit:
     if made.capped:
         notes.append("note: the residuals remember longer than this log can show; deviations may still be too small.")
     return replace(fit, covariance=made.covariance, notes=tuple(notes))
+
+
+def with_tree_note(fit: Fit) -> Fit:
+    """The fit of a machine in natural coordinates, with a note that its tree stood for it."""
+    return replace(fit, notes=(*fit.notes, TREE_NOTE))

@@ -18,7 +18,7 @@ from veridyn.model.graph import Acting, Formulation, MachineGraph, PointDescript
 from veridyn.model.link import Joint, Link
 from veridyn.model.load import Load
 from veridyn.model.loop import Assembly
-from veridyn.model.machine_check import check_graph
+from veridyn.model.machine_check import check_graph, formulation_fault
 from veridyn.model.natural import Mechanism
 from veridyn.model.natural_parts import Damper
 from veridyn.model.parameters import ParameterSet
@@ -30,6 +30,10 @@ from veridyn.model.uncertainty import Uncertainty
 from veridyn.spatial.inertia import INERTIAL
 
 __all__ = ["Joint", "Link", "Machine"]
+NO_TREE = (
+    "The machine has no tree, which parameters, regressors, inverse dynamics, identification and excitation need. It can be observed in "
+    "natural coordinates, and simulated by a study file."
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -112,8 +116,13 @@ class Machine(MachineGraph):
 
     @cached_property
     def tree(self) -> Tree:
-        """The machine as a tree with cut joints."""
-        return tree_of(self)
+        """The machine as a tree with cut joints; refused by name where joint coordinates cannot carry it."""
+        try:
+            return tree_of(self)
+        except ModelError as error:
+            if self.formulation != "natural":
+                raise
+            raise ModelError([replace(fault, hint=NO_TREE) for fault in error.faults], error.source) from error
 
     @cached_property
     def mechanism(self) -> Mechanism:
@@ -250,6 +259,9 @@ class Machine(MachineGraph):
 
     def with_formulation(self, formulation: Formulation) -> Machine:
         """The same machine in another formulation, refused by name where that cannot carry it."""
+        fault = formulation_fault(formulation)
+        if fault is not None:
+            raise ModelError(fault, self.name)
         made = replace(self, formulation=formulation)
         _ = made.tree if formulation == "tree" else made.mechanism
         return made

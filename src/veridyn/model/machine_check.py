@@ -28,9 +28,9 @@ def check_graph(graph: MachineGraph) -> list[Fault]:
     _links(graph, faults)
     for joint in graph.joints:
         _joint(graph, joint, faults)
-    if graph.formulation not in FORMULATIONS:
-        hint = did_you_mean(graph.formulation, FORMULATIONS)
-        faults.add(f"there is no formulation '{graph.formulation}'.", where=part_at("formulation"), hint=hint)
+    unknown = formulation_fault(graph.formulation)
+    if unknown is not None:
+        faults.found.append(unknown)
     if graph.dimension not in (2, 3):
         faults.add("a machine has two or three dimensions.", where=part_at("dimension"), found=f"{graph.dimension}")
     if graph.gravity.shape != (3,) or not np.isfinite(graph.gravity).all():
@@ -42,6 +42,17 @@ def check_graph(graph: MachineGraph) -> list[Fault]:
         _planar(graph, faults)
     _prescribed(graph, faults)
     return faults.found
+
+
+def formulation_fault(formulation: object) -> Fault | None:
+    """What is wrong with the name of a formulation: None for a known one."""
+    if isinstance(formulation, str) and formulation in FORMULATIONS:
+        return None
+    return Fault(
+        f"there is no formulation {formulation!r}.",
+        where=part_at("formulation"),
+        hint=did_you_mean(str(formulation), FORMULATIONS),
+    )
 
 
 def _names(graph: MachineGraph, faults: Faults) -> None:

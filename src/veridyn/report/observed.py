@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.observe.findings import USABLE_NIS
 from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.tree import TreeSystem
 from veridyn.report.attempted import attempted
@@ -24,10 +25,6 @@ from veridyn.view.solids import solids_of
 
 Array = NDArray[np.float64]
 MAX_FRAMES = 240  # of an animation, at most
-USABLE_NIS = (
-    0.75,
-    1.25,
-)  # of a NIS that is good enough to use the bands, though in a long log it may differ significantly from 1
 
 
 def observed_page(run: ObserveRun, result: Result, command: str) -> str:

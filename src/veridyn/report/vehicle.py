@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.observe.vehicle import USABLE_NIS
 from veridyn.report.blocks import Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.drawing import Plot
 from veridyn.report.observer import innovation_plots, thin
@@ -29,7 +30,6 @@ WORDS = {
     "load_rl": "load, rear left wheel",
     "load_rr": "load, rear right wheel",
 }
-USABLE_NIS = (0.5, 2.0)  # of innovations that are about as large as the filter says
 
 
 def vehicle_identified_page(done: VehicleIdentified, result: Result, command: str) -> str:

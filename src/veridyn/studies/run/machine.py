@@ -89,6 +89,14 @@ def tree_of(loaded: Loaded, at: Place, model: ModelSettings, impossible: Literal
         ) from error
 
 
+def described_by_points(loaded: Loaded, at: Place, model: ModelSettings) -> bool:
+    """Whether the file of a section ``model`` describes a machine in natural coordinates, whose tree a study of a tree takes."""
+    file = model_path(loaded, at, model)
+    if model.fit:
+        return fitted_machine(loaded, (*at, "fit"), model.fit, model.unexcited).formulation == "natural"
+    return file.suffix.lower() not in (".urdf", *MJCF_ENDINGS) and load_model(file).formulation == "natural"
+
+
 def links_of(loaded: Loaded, at: Place, model: ModelSettings) -> tuple[Link, ...]:
     """The bodies of a section ``model`` as a model file describes them; none where the machine is a URDF's or MJCF's."""
     file = model_path(loaded, at, model)
