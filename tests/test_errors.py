@@ -77,3 +77,20 @@ def test_what_a_thread_notes_is_its_own() -> None:
         assert list(pool.map(work, range(8))) == [[f"number {k}."] * 20 for k in range(8)]
     with pytest.warns(VeridynWarning, match="again"):
         warn(VeridynWarning, Fault("again."))
+
+
+def test_faults_that_say_the_same_of_many_places_are_shown_as_one():
+    """Fourteen channels of one kind of fault: one, with their count and names; `faults` keeps all of them."""
+    same = [
+        Fault("it holds NaN.", part_at("channel", f"q{k}"), found="4999 of 5000", hint="Cut it.") for k in range(14)
+    ]
+    error = ModelError([*same, Fault("it has no unit.", "column 'x'")], "run.csv")
+    text = str(error)
+    assert (
+        text.startswith("run.csv, 15 faults:\n1. 14 places (channel 'q0', channel 'q1', ") and "channel 'q13')" in text
+    )
+    assert text.count("it holds NaN") == text.count("4999 of 5000") == text.count("Cut it.") == 1
+    assert "\n2. column 'x': it has no unit." in text and len(error.faults) == 15
+    assert str(ModelError(same, "run.csv")).startswith("run.csv, 14 places (channel 'q0'")
+    lines = [Fault("the cell is not a number.", "column 'x'", line=k) for k in range(5)]
+    assert str(ModelError(lines)).count("the cell is not a number") == 5  # each is mended on its line

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import difflib
 import warnings
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 
 At = tuple[str | int, ...]
+MOST_COMPARED = 500  # names in which a nearest spelling is looked for: the time of a fault does not grow with the model
+ALIKE = 4  # faults that say the same of so many places or more are shown as one
+LISTED = 8  # places that are named where many are alike
 
 
 class PartWords(str):
@@ -78,6 +82,30 @@ class Fault:
         return head + ("\n" + " ".join(tail) if tail else "")
 
 
+def merged_faults(faults: Sequence[Fault]) -> list[Fault]:
+    """The same faults for a reader: those that say the same of at least `ALIKE` places are one, with their count and the places.
+
+    Those on lines of their own stay, because each is to be mended there.
+    """
+    alike: dict[tuple[str, str, str], list[Fault]] = {}
+    for fault in faults:
+        alike.setdefault((fault.what, fault.expected, fault.hint), []).append(fault)
+    shown = []
+    for same in alike.values():
+        lines = {fault.line for fault in same}
+        if len(same) < ALIKE or len(lines) > 1 or not all(fault.where for fault in same):
+            shown += [(faults.index(fault), fault) for fault in same]
+            continue
+        places = f"{len(same)} places ({_listed([fault.where for fault in same])})"
+        found = _listed(list(dict.fromkeys(fault.found for fault in same if fault.found)))
+        shown.append((faults.index(same[0]), replace(same[0], where=places, found=found)))
+    return [fault for _, fault in sorted(shown, key=lambda item: item[0])]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names if len(names) <= LISTED else (*names[: LISTED - 1], "…", names[-1]))
+
+
 class VeridynError(Exception):
     """Base of all errors raised on purpose by veridyn; `faults` lists everything that was found wrong."""
 
@@ -90,9 +118,10 @@ class VeridynError(Exception):
 
     def _render(self) -> str:
         head = f"{self.source}, " if self.source else ""
-        if len(self.faults) == 1:
-            return head + str(self.faults[0])
-        listed = "\n".join(f"{i}. {fault}" for i, fault in enumerate(self.faults, 1))
+        shown = merged_faults(self.faults)
+        if len(shown) == 1:
+            return head + str(shown[0])
+        listed = "\n".join(f"{i}. {fault}" for i, fault in enumerate(shown, 1))
         return f"{head}{len(self.faults)} faults:\n{listed}"
 
     def __reduce__(self) -> tuple[type[VeridynError], tuple[tuple[Fault, ...], str]]:
@@ -138,6 +167,10 @@ class DataWarning(VeridynWarning):
 
 class IdentificationWarning(VeridynWarning):
     """Something about an estimate that limits what may be concluded from it."""
+
+
+class ReportWarning(VeridynWarning):
+    """A picture of a report, or the report itself, could not be made; the result stands."""
 
 
 class CacheWarning(VeridynWarning):
@@ -188,7 +221,12 @@ def with_line(fault: Fault, lines: Mapping[At, int]) -> Fault:
 def did_you_mean(name: str, names: Sequence[str]) -> str:
     """A hint that lists what exists and the nearest spelling: "Known: a, b. Did you mean 'a'?"."""
     listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
-    close = difflib.get_close_matches(name, names, n=1)
+    compared = names
+    if len(names) > MOST_COMPARED:  # those beside it in the alphabet
+        ordered = sorted(names)
+        first = max(0, bisect_left(ordered, name) - MOST_COMPARED // 2)
+        compared = ordered[first : first + MOST_COMPARED]
+    close = difflib.get_close_matches(name, compared, n=1)
     return f"Known: {listed or 'none'}." + (f" Did you mean '{close[0]}'?" if close else "")
 
 

@@ -259,6 +259,11 @@ DAMAGES = [
         study=("time [s]", "time [ms]"),
     ),
     Damage(
+        "milliseconds read as seconds",
+        r"its clock is slower than any motion can be followed with.*a reading every 20 s.*Is the time in milliseconds",
+        log=lambda rows: rows * [1000.0, 1.0, 1.0],
+    ),
+    Damage(
         "a clock that runs backwards",
         r"log.time \(line 9\).*runs backwards.*0.18 s then 0.05 s at sample 10",
         log=put((10, 0), 0.05),

@@ -1,10 +1,11 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from studies.bench_robot import Bench
+from studies.bench_robot import Bench, recording
 from veridyn.cli.app import app
 from veridyn.files.archive import load
 from veridyn.files.machine.load import load_model
@@ -64,6 +65,30 @@ def test_show_prints_the_defaults_and_runs_nothing(tmp_path: Path) -> None:
     assert shown.exit_code == 0
     assert "# Speed below which a row leaves out its samples" in shown.stdout
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_a_log_that_rests_where_it_is_judged_is_no_error(tmp_path: Path, limited: bool) -> None:
+    """All validation samples lie below the dead zone. A limit is missed where there is one, since nobody knows that it is kept."""
+    bench, rng = Bench(tmp_path, validation=recording(2, 3.0)), np.random.default_rng(0)
+    for name, column in bench.validation.items():
+        if name != "t":
+            at_rest = 0.0 if name.startswith("qd") else column[0]
+            column[:] = at_rest + (0.1 if name.startswith("tau") else 2e-5) * rng.normal(size=len(column))
+    bench.study += "sampling: {dead_zone: 0.05}\nchecks: false\n"
+    if not limited:
+        bench.study = bench.study.replace("accept: {validation_percent: 5}\n", "")
+    done = CliRunner().invoke(app, ["identify", str(bench.write()), "--out", str(tmp_path / "runs")])
+    assert done.exit_code == int(limited), done.output
+    why = "no sample of the validation data is left: all lie in dead zones"
+    assert "The model “bench robot” cannot be judged: " + why in done.stdout
+    assert f"warning: validation: the fit cannot be judged: {why}" in done.stderr
+    said = "missed: relative error on the validation logs, %: not known (no sample of the validation data is left"
+    assert (said in done.stderr) == limited
+    run = tmp_path / "runs" / "bench-001"
+    figures = json.loads((run / "result.json").read_text(encoding="utf-8"))["figures"]
+    assert figures["worst_cross_validation_percent"] is None and figures["training_percent"] < 5.0
+    assert "cannot be judged" in (run / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_limit_that_is_missed_is_exit_code_1_and_the_folder_stays(tmp_path: Path) -> None:

@@ -108,3 +108,15 @@ def test_kinds_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         done = CliRunner().invoke(app, ["new", *args, *out])
         assert done.exit_code == 2 and words in done.stderr, done.output
         assert not (tmp_path / "n.yaml").exists()
+
+
+def test_a_machine_by_points_gets_a_study_to_identify_it_by(tmp_path: Path) -> None:
+    """Where that is asked for: its crank is measured and driven, and the other joints follow."""
+    log, study = tmp_path / "run.csv", tmp_path / "study.yaml"
+    rows = "\n".join(f"{0.01 * k},{1.0 + 0.001 * k},0.5" for k in range(100))
+    log.write_text(f"t [s],q.phi [rad],force.phi [N*m]\n{rows}\n")
+    args = ["new", "veridyn:fourbar.yaml", str(log), "--out", str(study)]
+    done = CliRunner().invoke(app, [*args, "--kind", "identify"])
+    assert done.exit_code == 0, done.output
+    read = load_study(study, "identify").study
+    assert set(read.log.columns) == {"q.phi", "force.phi"} and read.rows == "actuated"

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from veridyn.cli.terminal import plain, show_everything
+from veridyn.cli.terminal import open_closed_streams, plain, show_everything
 from veridyn.files.shipped import shipped
 
 
@@ -40,3 +40,20 @@ def test_a_command_ends_well_on_an_ascii_terminal() -> None:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, encoding="ascii", timeout=120)
     assert done.returncode == 0 and "Traceback" not in done.stderr
     assert "base parameter" in done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell closes the streams")
+def test_a_command_ends_well_without_streams() -> None:
+    arm = str(shipped("veridyn:arm.yaml"))
+    for closed in (">&-", ">&- 2>&-", "<&- >&- 2>&-"):
+        command = f'"{sys.executable}" -m veridyn model show "{arm}" {closed}'
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=120)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), closed
+
+
+def test_closed_streams_lead_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    open_closed_streams()
+    with sys.stdout as out:
+        print("±")
+        assert not out.isatty()

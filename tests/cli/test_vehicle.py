@@ -187,3 +187,20 @@ def test_a_drive_that_never_coasts_does_not_show_drag(tmp_path: Path) -> None:
     result, output = run(tmp_path, "identify", COASTING, _coasting(False))
     assert any("not shown by this drive: drag: the car hardly ever coasts" in w for w in result["warnings"])
     assert "drag" in output
+
+
+@pytest.mark.parametrize("wrong", [{"speed": 3.6}, {"ay": -1.0}, {"yaw_rate": 57.3}], ids=str)
+def test_innovations_far_larger_than_stated_are_a_suspicion(tmp_path: Path, drive: dict, wrong: dict) -> None:
+    """km/h as m/s, a sign, degrees: no check names the cause, and NIS of thousands passed in silence."""
+    spoilt = {**drive, **{name: factor * drive[name] for name, factor in wrong.items()}}
+    result, output = run(tmp_path, "observe", STUDY.replace("training: [0, 25]\n", ""), spoilt)
+    assert result["figures"]["nis"] > 1000.0 and result["figures"]["suspicions"] == 1.0
+    assert "the filter is too sure of itself" in result["warnings"][0] and "units and signs" in result["warnings"][0]
+    assert "too sure of itself" in output
+
+
+def test_a_drive_as_the_vehicle_expects_it_raises_no_suspicion(tmp_path: Path, drive: dict) -> None:
+    """With considered parameters, whose deviations make the filter cautious, and with those of a training span."""
+    for text in (STUDY, STUDY.replace("training: [0, 25]\n", "")):
+        result, _ = run(tmp_path, "observe", text, drive)
+        assert result["figures"]["suspicions"] == 0.0 and result["warnings"] == []

@@ -52,7 +52,7 @@ def test_a_full_disk_is_named_and_leaves_nothing_and_no_earlier_run_is_touched(t
     assert [p.name for p in first.folder.iterdir()] == ["result.json"]
     assert (first.folder / "result.json").read_text() == "whole"
     assert list(second.folder.iterdir()) == []
-    second.discard_if_empty()
+    second.discard()
     assert [p.name for p in tmp_path.iterdir()] == ["study-001"]
 
 

@@ -25,3 +25,20 @@ def test_aliases_count_as_often_as_they_stand(monkeypatch: pytest.MonkeyPatch) -
     assert len(compose("a: &x [1, 2, 3]\nb: [*x, *x]\n").value) == 2
     with pytest.raises(FileError, match="aliases"):
         compose("a: &x [1, 2, 3]\nb: &y [*x, *x, *x, *x]\nc: &z [*y, *y, *y]\nd: [*z, *z, *z]\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "said"),
+    [
+        ("<robot><xacro:arm/></robot>", "a.urdf.xacro", "Expand it first: xacro a.urdf.xacro > a.urdf"),
+        ('<?xml version="1.0"?>\n<robot/>', "b.xacro", "Expand it first: xacro b.xacro > b.urdf"),
+        ("\n<robot><xacro:arm/></robot>", "c.yaml", "this is a xacro file, not yet a URDF"),
+        ("<robot/>", "d.yaml", "this is XML, not YAML.\nThe name of a URDF file ends in .urdf."),
+        ("<mujoco/>", "e.yaml", "The name of an MJCF file ends in .xml or .mjcf."),
+        ("<html/>", "f.yaml", "this is XML, not YAML."),
+    ],
+)
+def test_xml_is_named(text: str, source: str, said: str) -> None:
+    with pytest.raises(FileError) as refused:
+        compose(text, source)
+    assert said in str(refused.value) and str(refused.value).startswith(f"{source}, ")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from identify.test_payload import GAINS, IV, LOAD, driven, unknown
+from identify.test_payload import GAINS, IV, LOAD, driven, truth, unknown
 from veridyn.errors import IdentificationError, IdentificationWarning
 from veridyn.identify.estimate import identify
 from veridyn.identify.gains import attenuation
 from veridyn.identify.payload import carrying
+from veridyn.identify.validate import predicted, validate
+from veridyn.mechanics.inverse import inverse_dynamics
 
 NAMES = ("K1", "K2", "K3", "K4")
 
@@ -42,6 +44,20 @@ def test_exact_currents_bias_nothing_and_nothing_is_said():
     at = [fit.names.index(name) for name in NAMES]
     assert fit.values[at] == pytest.approx(GAINS, rel=1e-7)
     assert (attenuation(fit, NAMES) < fit.sigma[at]).all()
+
+
+def test_identified_gains_that_give_the_only_force_are_what_a_prediction_is_held_against():
+    """K i against the forces of the true arm; with no torque measured, no row had a size before, and no error."""
+    tree = unknown()
+    fit = identify(tree, [driven(), carrying(tree, driven(loaded=True), "4", LOAD)])
+    other = driven(np.random.default_rng(5), size=0.05)
+    y = np.column_stack([g * other.signals[f"i{k}"] for k, g in enumerate(GAINS, 1)])
+    error = y - inverse_dynamics(truth(), other)
+    check = validate(fit, other)
+    assert [r.measured_rms for r in check.rows] == pytest.approx(np.sqrt((y**2).mean(axis=0)), rel=1e-6)
+    assert [r.rms for r in check.rows] == pytest.approx(np.sqrt((error**2).mean(axis=0)), rel=1e-5)
+    assert check.worst is not None and all(r.judged for r in check.rows) and 0.0 < check.std_error < 0.1
+    assert predicted(fit, other)[1] == pytest.approx(y, rel=1e-6, abs=1e-9)
 
 
 def test_noise_that_biases_less_than_the_deviations_is_not_told():

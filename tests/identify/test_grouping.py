@@ -104,3 +104,24 @@ def test_the_triangle_of_a_factor_says_the_same() -> None:
     a, b = group(A, np.ones(6)), group(np.linalg.qr(A, mode="r"), np.ones(6))
     assert a.kept == b.kept and a.matrix == pytest.approx(b.matrix, abs=1e-12)
     assert a.singular_values[:5] == pytest.approx(b.singular_values[:5])
+
+
+def test_coefficients_are_as_clean_as_they_are_known() -> None:
+    """Columns 3 and 4 are nearly parallel, so that rounding makes of the relation of the last a small share of both: it is none."""
+    A = matrix()
+    A[:, 4] = A[:, 3] + 1e-8 * A[:, 4]
+    A[:, 5] = A[:, 0] + 0.4 * A[:, 1]
+    A[:, 5] *= 1.0 + 1e-15 * np.random.default_rng(3).normal(size=len(A))
+    g = group(A, np.ones(6))
+    assert g.kept == (0, 1, 2, 3, 4)
+    assert g.matrix[:, 5].tolist() == [1.0, pytest.approx(0.4, abs=1e-14), 0.0, 0.0, 0.0]
+
+
+def test_what_is_hidden_need_not_be_in_a_relation() -> None:
+    """A column that is another one but for 1e-6 of a third, which nobody sees below 1e-5 of the largest."""
+    A = matrix()
+    A[:, 5] = A[:, 1] + 1e-6 * A[:, 2]
+    size = float(np.linalg.norm(A, 2))
+    assert group(A, np.ones(6)).matrix[2, 5] == pytest.approx(1e-6)
+    g = group(A, np.ones(6), tolerance=1e-5, hidden=1e-5 * size)
+    assert g.matrix[:, 5].tolist() == [0.0, 1.0, 0.0, 0.0, 0.0]

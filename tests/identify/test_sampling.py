@@ -119,3 +119,13 @@ def test_paths_and_filters_that_cannot_be_are_refused() -> None:
     assert "sampling.along: 'z9' is not one of the rows" in text
     assert "sampling.along['z1']: there is no row 'beta9'" in text
     assert "sampling.along['z1']: the motion has no signal 'slope'" in text
+
+
+def test_counts_of_samples_are_whole_numbers() -> None:
+    with pytest.raises(
+        DataError, match=r"trim: it counts samples\.\nExpected a whole number, found 0\.5\. Signals\(trim=…\)"
+    ):
+        Sampling(trim=0.5)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(DataError, match="decimate: it counts samples"):
+        Sampling(decimate=2.0)  # pyright: ignore[reportArgumentType]
+    assert Sampling(trim=np.int64(3)).trim == 3  # pyright: ignore[reportArgumentType]

@@ -92,11 +92,23 @@ def test_rows_sampling_several_motions_and_executors() -> None:
 def test_worst_and_summary() -> None:
     rows = (RowReport("fx", 10, 1.0, 10.0), RowReport("fy", 10, 1.0, 2.0), RowReport("mz", 10, 5.0, 0.0))
     check = Validation(rows)
-    assert check.worst.row == "fy"
+    assert check.worst is not None and check.worst.row == "fy"
+    assert check.worst_relative_error == 0.5
     assert check.relative_error == pytest.approx(np.sqrt(27.0 / 104.0))
     lines = check.summary().splitlines()
     assert len(lines) == 4 and lines[2].split()[5] == "50.00"
     assert np.isnan(Validation((rows[2],)).relative_error)
+
+
+def test_where_nothing_is_measured_there_is_no_worst_row() -> None:
+    """As in a log at rest, all of whose samples lie in the dead zone: it says nothing of the model, and is no error."""
+    still = log(1)
+    resting = replace(still, q=still.q[:1].repeat(500, 0), qd=np.zeros((500, 2)), qdd=np.zeros((500, 2)))
+    check = validate(fitted(), resting, sampling=Sampling(dead_zone=0.05))
+    assert [r.samples for r in check.rows] == [0, 0]
+    assert check.worst is None and check.worst_judged is None
+    assert np.isnan([check.worst_relative_error, check.relative_error, check.std_error]).all()
+    assert not any(r["judged"] for r in check.table.values()) and "nan" in check.summary()
 
 
 def test_predicted_curves_for_plots() -> None:

@@ -18,7 +18,7 @@ from veridyn.errors import DataError
 from veridyn.live.feed import Feed
 from veridyn.live.row import Layout, Row, Shown
 from veridyn.live.sample import Sample, Trouble
-from veridyn.live.server import LiveServer, is_loopback
+from veridyn.live.server import LiveServer
 from veridyn.live.session import Session
 from veridyn.live.tracker import Tracked
 
@@ -266,14 +266,48 @@ def test_without_a_token_only_this_computer_is_answered(running):
     as_form = refusal(lambda: post(running.server.address, {"do": "stop"}, "text/plain"))
     assert as_form[0] == 400  # a form of another page can send no JSON
     assert not running.session.stopped.is_set()
-    assert [is_loopback(h) for h in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "example.org", "")] == [
-        True,
-        True,
-        True,
-        False,
-        False,
-        False,
-    ]
+
+
+def answer_to(port: int, *lines: str) -> tuple[int, str]:
+    """The status and all of the answer to a request, written as it is."""
+    with socket.create_connection(("127.0.0.1", port), timeout=10.0) as out:
+        out.sendall("\r\n".join((*lines, "Connection: close", "", "")).encode("latin-1"))
+        answer = b""
+        while part := out.recv(65_536):
+            answer += part
+    text = answer.decode()
+    return int(text.split()[1]), text
+
+
+def test_a_malformed_request_is_answered_and_another_origin_is_refused(running):
+    port = running.server.port
+    for host in ("[::1", "[::1]x", "a b", "", "127.0.0.1/@evil.example", "127.0.0.1\r\nHost: evil.example"):
+        assert answer_to(port, "GET / HTTP/1.1", f"Host: {host}")[0] == 400, host
+    assert answer_to(port, "GET / HTTP/1.1")[0] == 400
+    assert answer_to(port, "GET http://[ HTTP/1.1", "Host: localhost")[0] == 400
+    own = f"127.0.0.1:{port}"
+    assert answer_to(port, "GET / HTTP/1.1", f"Host: {own}", f"Origin: http://{own}")[0] == 200
+    assert answer_to(port, "GET / HTTP/1.1", f"Host: {own}", "Origin: http://evil.example")[0] == 403
+    assert answer_to(port, "GET /events HTTP/1.1", f"Host: {own}", f"Origin: http://localhost:{port + 1}")[0] == 403
+    assert answer_to(port, "GET / HTTP/1.1", f"Host: {own}", "Origin: null")[0] == 403
+
+
+def test_no_other_page_may_frame_it_and_it_loads_nothing_else(running):
+    for path in ("/", "/nothing"):
+        head = answer_to(running.server.port, f"GET {path} HTTP/1.1", "Host: localhost")[1].partition("\r\n\r\n")[0]
+        assert "X-Frame-Options: DENY" in head
+        assert "Content-Security-Policy: default-src 'none'; " in head and "frame-ancestors 'none'" in head
+
+
+def test_in_a_browser_a_script_that_is_not_the_page_s_own_does_not_run(running, browser):
+    browser.open(running.server.address)
+    browser.until("live.layout !== null")  # its own does
+    assert browser.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") != "none"  # and its style
+    injected = (
+        "const s = document.createElement('script'); s.textContent = 'window.foreign = 1'; document.body.append(s)"
+    )
+    browser.evaluate(f"void (() => {{ {injected} }})()")
+    assert browser.evaluate("typeof window.foreign") == "undefined"
 
 
 @pytest.mark.parametrize(

@@ -79,3 +79,20 @@ def test_errors_travel_between_processes():
     again = pickle.loads(pickle.dumps(caught.value))
     assert str(again) == str(caught.value)
     assert again.faults == caught.value.faults
+
+
+def test_a_log_is_printed_in_one_line() -> None:
+    """Channels, samples, rate, duration and units; no arrays."""
+    t = 0.005 * np.arange(4001)
+    values = {f"q.q{k}": t for k in range(1, 8)} | {"force.q1": t}
+    units = {name: "rad" if name[0] == "q" else "N*m" for name in values}
+    log = Experiment.from_arrays(t, values, units, "run.csv")
+    assert repr(log) == (
+        "Experiment('run.csv', 8 channels, 4001 samples at 200 Hz, 20 s from 0 s: "
+        "q.q1, q.q2, q.q3, …, q.q7 [rad]; force.q1 [N*m])"
+    )
+    assert repr(log["force.q1"]) == "Channel('force.q1' [N*m], 4001 samples at 200 Hz, 20 s from 0 s)"
+    slow = Channel("temperature", t[::100], t[::100], "K")
+    assert "41 to 4001 samples at 2 to 200 Hz" in repr(log.replacing(slow))
+    assert repr(Experiment({}, "nothing")) == "Experiment('nothing', 0 channels)"
+    assert "0 samples" in repr(Channel("none", np.zeros(0), np.zeros(0), "1"))

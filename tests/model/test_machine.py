@@ -7,9 +7,12 @@ import pickle
 import numpy as np
 import pytest
 
+import veridyn as vd
 from strangers.graph_machines import rssr, seven_joint_arm, slider_crank
+from strangers.natural_mechanisms import rack_and_pinion
 from veridyn.errors import ModelError
 from veridyn.mechanics.natural.of_machine import mechanism_of
+from veridyn.mechanics.natural.to_machine import machine_of_mechanism
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.elements import coulomb, damper, stribeck
 from veridyn.model.link import Joint, Link
@@ -110,3 +113,20 @@ def test_parameters_that_no_physical_body_has_are_carried() -> None:
     """A fit of grouped parameters may give them; the tree has them, and only what needs a mass refuses them."""
     machine = rssr().with_parameters({"ZZ_rod": -0.5})
     assert tree_of(machine).parameters["ZZ_rod"] == -0.5
+
+
+def test_a_formulation_that_does_not_exist_is_refused_where_it_is_set() -> None:
+    machine = seven_joint_arm()
+    with pytest.raises(ModelError, match=r"(?s)there is no formulation 'foo'.*Known: tree, natural") as caught:
+        machine.with_formulation("foo")  # pyright: ignore[reportArgumentType]
+    assert caught.value.faults[0].at == ("formulation",)
+    with pytest.raises(ModelError, match="Did you mean 'natural'"):
+        machine.with_formulation("natual")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ModelError, match="there is no formulation None"):
+        machine.with_formulation(None)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_machine_without_a_tree_says_what_needs_one() -> None:
+    machine = machine_of_mechanism(rack_and_pinion())
+    with pytest.raises(ModelError, match=r"(?s)a tree has no racks.*identification.*observed in natural coordinates"):
+        vd.base_parameters(machine)

@@ -43,6 +43,11 @@ def test_options_go_by_keyword() -> None:
     [
         ({"sigma": -0.1}, "sensor 'e': its sigma is not usable"),
         ({"sigma": 0.0}, "sensor 'e': it has neither noise nor a quantum"),
+        ({"sigma": 1e300}, "its sigma is not usable.\nExpected zero, or 1e-77 to 1e+77, found 1e+300."),
+        ({"sigma": 1e-170}, "its sigma is not usable"),
+        ({"quantum": 1e200}, "its quantum is not usable"),
+        ({"bias_sigma": 1e160}, "its bias_sigma is not usable"),
+        ({"bias_walk": 1e-200}, "its bias_walk is not usable"),
         ({"delay": -1.0}, "its delay is not usable"),
         ({"bias": float("nan")}, "its bias is not usable"),
         ({"axes": "xz"}, "its axes cannot be read"),

@@ -156,6 +156,9 @@ APPROXIMATE = (
 
 @pytest.mark.parametrize("method", FILTERS)
 @pytest.mark.filterwarnings("ignore:.*the step of the integration is too long")
+@pytest.mark.filterwarnings(
+    "ignore:.*(reads beside what the model expects|the filter is)"
+)  # the bounds keep it from the truth
 def test_every_filter_honours_bounds(method: str) -> None:
     """The true value, 0.4, lies beyond the bounds: the estimate ends at the nearer one, and without bounds near the truth.
 

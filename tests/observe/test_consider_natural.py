@@ -11,6 +11,7 @@ import pytest
 import veridyn as vd
 from veridyn.errors import IdentificationError, ModelError
 from veridyn.files.shipped import shipped
+from veridyn.identify.fitting import TREE_NOTE
 from veridyn.mechanics.integrate import Inputs, Method, Trajectory, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.closure import closed_motion
@@ -58,8 +59,9 @@ def test_the_identified_machine_is_described_as_the_user_did() -> None:
     assert machine.uncertainty is not None
     assert machine.uncertainty.sigma == pytest.approx(fitted().sigma)
     assert machine.parameters.values == pytest.approx(fitted().standard)
-    as_tree = vd.identify(tree_of(linkage()), _motion(), "wls").machine()
-    assert as_tree.formulation == "tree"
+    as_tree = vd.identify(tree_of(linkage()), _motion(), "wls")
+    assert as_tree.machine().formulation == "tree"
+    assert TREE_NOTE in fitted().notes and TREE_NOTE in fitted().summary() and TREE_NOTE not in as_tree.notes
 
 
 def _motion() -> vd.Motion:

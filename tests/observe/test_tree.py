@@ -325,7 +325,7 @@ def test_settings_that_do_not_fit_are_named(settings: dict, error: type, message
 
 
 def test_what_is_no_machine_or_no_log_is_named() -> None:
-    with pytest.raises(ModelError, match="no machine that can be observed"):
+    with pytest.raises(ModelError, match="argument 'machine': it is no machine"):
         observe("arm.yaml", Experiment({}, "x"))
-    with pytest.raises(DataError, match="this is no log"):
+    with pytest.raises(DataError, match="argument 'log': it is no log"):
         observe(arm(), np.zeros((3, 2)))

@@ -1,5 +1,7 @@
 """The pages of vehicle studies: a band and a reference for what nobody measures, and what the drive cannot show."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from strangers.bicycle_drive import Bicycle, write_csv
@@ -37,7 +39,12 @@ def test_the_pages_of_a_drive(tmp_path) -> None:
     ):
         assert words in page
     assert 'class="band' in page or "band c0" in page
-    assert "inside 2σ" in " ".join(observed_verdict(seen).findings)
+    said = " ".join(observed_verdict(seen).findings)
+    assert "inside 2σ; a linear filter is off by " in said
+    assert "° with the stiffness of the vehicle file, which is not identified." in said
+    fitted = replace(seen, figures={**seen.figures, "rms_sideslip_linear_identified": np.radians(0.5)})
+    said = " ".join(observed_verdict(fitted).findings)
+    assert "a linear filter is off by 0.50° with a stiffness identified from the same drive and by " in said
     (tmp_path / "i.yaml").write_text(HEAD.format(kind="identify"), encoding="utf-8")
     found = identify_vehicle(load_study(tmp_path / "i.yaml", "identify"))
     page = vehicle_identified_page(found, found.result("car", 0), "veridyn identify i.yaml")

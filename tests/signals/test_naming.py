@@ -123,3 +123,12 @@ def test_only_some_positions_may_be_asked_for() -> None:
     geared = replace(tree, transmission=Transmission(("m",), ("q2",), np.array([[0.01]])))
     turned = Experiment({**made.channels, "q_motor.m": replace(made["q.q1"], name="q_motor.m")}, "run")
     assert measured_positions(geared, turned) == ("q1", "q2", "q4")
+
+
+def test_many_joints_without_a_channel_are_one_fault():
+    """Of a robot whose log has its arm alone; where nothing at all belongs to the machine each name is compared."""
+    bodies = [Body("1"), *(Body(f"{k}", f"{k - 1}") for k in range(2, 8))]
+    chain = Tree.build(bodies, name="chain")
+    text = refused(chain, named(q__q1="rad", force__q1="N*m", q__q2="rad"))
+    assert text.startswith("run.csv: 5 of 7 joints have no channel: q.q3, q.q4, q.q5, q.q6, ….") and "lock: [" in text
+    assert "7 faults" in refused(chain, named(a="rad"))

@@ -1,7 +1,9 @@
 """Inverse dynamics of a URDF by Pinocchio's own reader and recursion, in the rows of a tree read from the same file."""
 
 import math
+import re
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
@@ -11,6 +13,26 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
+
+
+def exact_urdf(file: Path) -> str:
+    """The text of a URDF file with every quarter turn of a joint's origin that was rounded, or cut off, written in full."""
+
+    def full(word: str) -> str:
+        x, decimals = float(word), len(repr(abs(float(word))).partition(".")[2])
+        turn = math.pi / 2 * round(x / (math.pi / 2))
+        cut = math.copysign(math.floor(abs(turn) * 10**decimals) / 10**decimals, turn)
+        single = abs(x - turn) < 1.2e-7 * abs(turn)
+        return repr(turn) if single or (turn and decimals > 1 and x in (round(turn, decimals), cut)) else word
+
+    def origin(found: re.Match[str]) -> str:
+        words = re.sub(r"(rpy\s*=\s*[\"'])([^\"']*)", lambda m: m[1] + " ".join(map(full, m[2].split())), found[0])
+        return str(words)
+
+    def joint(found: re.Match[str]) -> str:
+        return re.sub(r"<origin[^>]*>", origin, found[0])
+
+    return re.sub(r"<joint\b.*?</joint>", joint, file.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
 def pin_forces(

@@ -4,15 +4,24 @@ import numpy as np
 import pytest
 
 import veridyn.identify.gpu as on_gpu
+from identify.smooth_arm import NOISE
+from identify.test_payload import GAINS, LOAD, driven, unknown
 from numpy_processor import NumpyProcessor
 from studies.small_arm import RATE, believed, log_of, small_arm, small_study
-from veridyn.errors import IdentificationWarning, ModelError
+from veridyn.errors import Fault, IdentificationWarning, ModelError, SimulationError
 from veridyn.identify.estimate import identify
+from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.estimators.output_error import OutputError
+from veridyn.identify.payload import carrying
+from veridyn.identify.replay import replay
 from veridyn.identify.sampling import Sampling
-from veridyn.identify.validate import validate
+from veridyn.identify.validate import Validation, validate
 from veridyn.model.motion import Motion
+from veridyn.report.page import identification_page
+from veridyn.report.verdict import verdict
+from veridyn.studies.config.identify import IdentifyAccept
 from veridyn.studies.identification import Estimation, identification, judged
+from veridyn.studies.run.limits import missed
 
 
 def test_the_fit_is_that_of_identify_and_the_check_that_of_validate() -> None:
@@ -160,9 +169,52 @@ def test_output_error_reports_forces_as_forces_and_coordinates_apart() -> None:
     )
     f = found.figures
     assert [r.unit for r in found.fit.rows] == ["rad", "rad"] and [r.unit for r in found.own.rows] == ["N*m", "N*m"]
-    assert f["training_percent"] == pytest.approx(100 * validate(found.fit, m).relative_error)
+    assert f["training_percent"] == pytest.approx(100 * validate(found.fit, m, by="forces").relative_error)
+    assert f["cross_validation_percent"] == pytest.approx(
+        100 * validate(found.fit, study.validation, by="forces").relative_error
+    )
     assert f["training_output_percent"] == pytest.approx(100 * found.fit.relative_error)
     assert f["training_output_std_percent"] < f["training_std_percent"]
+    simulated = replay(found.fit.tree.with_parameters(found.fit.standard), study.validation, horizon=0.5)
+    assert f["cross_validation_output_percent"] == pytest.approx(100 * simulated.relative_error)
+    assert f["cross_validation_output_std_percent"] == pytest.approx(100 * simulated.std_error)
+    assert found.judging == simulated and [r.unit for r in found.judging_own.rows] == ["rad", "rad"]
+    limits = IdentifyAccept(validation_percent=0.99 * f["cross_validation_output_percent"])
+    assert missed(found, limits, 0)[0].startswith("relative error of simulated positions on the validation logs, %")
+    said = verdict(found)
+    assert any(s.startswith("Simulated in runs of 0.5 s from measured states") for s in said.findings)
+    assert said.may[0].startswith("Simulating motions like those recorded, in runs of 0.5 s")
+    page = identification_page(found, found.result("x", seed=1, quick=False, inputs={}), "veridyn")
+    assert "Simulation of the validation data" in page
+
+
+def test_a_simulation_that_fails_is_a_verdict_and_not_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> Validation:
+        raise SimulationError(Fault("it left the finite numbers at 1.2 s.", "small arm"))
+
+    monkeypatch.setattr("veridyn.studies.identification.replayed", fails)
+    study = small_study()
+    how = Estimation(OutputError(horizon=0.5, start="tree", initial="measured"))
+    with pytest.warns(IdentificationWarning, match="cannot be simulated with the identified parameters"):
+        found = judged(study.model, [study.training[:200]], [study.validation], Sampling(), Sampling(), estimation=how)
+    said = verdict(found)
+    assert said.grade == "poor" and "cannot be judged: the validation data cannot be simulated" in said.headline
+    assert "small arm: it left the finite numbers at 1.2 s" in said.headline
+    assert "cross_validation_output_percent" not in found.figures and found.figures["cross_validation_percent"] > 0.0
+
+
+def test_drive_gains_that_give_the_only_force_are_judged() -> None:
+    """Currents, and a load that is known: errors are of the forces that the identified gains give, and as large as their noise."""
+    tree, rng = unknown(), np.random.default_rng(2)
+    runs = [driven(rng), carrying(tree, driven(rng, loaded=True), "4", LOAD)]
+    how = Estimation(Instrumental(reference="measured"))
+    found = judged(tree, runs, [driven(np.random.default_rng(3), loaded=False)], Sampling(), Sampling(), estimation=how)
+    f = found.figures
+    y = np.column_stack([g * found.validation.signals[f"i{k}"] for k, g in enumerate(GAINS, 1)])
+    noise = np.linalg.norm(0.3 * NOISE * np.ones(4))
+    assert f["cross_validation_percent"] == pytest.approx(100 * noise / np.sqrt((y**2).mean(axis=0).sum()), rel=0.1)
+    assert f["rows_judged"] == 4 and not found.unjudged and f["training_percent"] < 2 * f["cross_validation_percent"]
+    assert verdict(found).grade != "poor"
 
 
 def test_samples_of_the_fit_are_counted_in_the_validation() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from strangers.cache_writer import key_together
 from veridyn.errors import CacheWarning
-from veridyn.symbolic import trust, user_key
+from veridyn.symbolic import cache, trust, user_key
 from veridyn.symbolic.user_key import digest, key_folder, tag
 
 needs_modes = pytest.mark.skipif(not trust.has_modes(), reason="files have no owner and mode here")
@@ -128,6 +128,19 @@ def test_a_user_without_a_home_has_no_key(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.warns(CacheWarning, match="this user has no home folder") as caught:
         assert user_key.user_key() is None and user_key.user_key() is None
     assert len(caught) == 1
+
+
+def test_a_home_that_does_not_exist_is_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trust, "_refused", set())
+    monkeypatch.setattr(user_key, "home", lambda: tmp_path / "nonexistent")
+    for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "APPDATA", "LOCALAPPDATA", cache.VARIABLE):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.warns(CacheWarning, match=r"no home folder.\nExpected .*, found no folder .*nonexistent"):
+        assert user_key.user_key() is None
+    monkeypatch.setattr(cache, "folder", lambda: tmp_path / "nonexistent" / ".cache" / "veridyn")
+    cache.keep("some-key", cache.Stored(b"code", {}))  # the one warning was given
+    assert cache.load("some-key") is None
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="homes are found otherwise")

@@ -53,7 +53,7 @@ def printed_warnings() -> Iterator[None]:
 
 
 class Doorkeeper(TyperGroup):
-    """Errors raised on purpose are answered with their text on stderr and exit code 2; anything else is a bug and shows where.
+    """Errors raised on purpose are answered with their text on stderr and exit code 2; anything else is a bug: where, and code 3.
 
     Warnings are printed on stderr as "warning: …", each text once.
     """
@@ -119,7 +119,7 @@ def veridyn(
 
     -q, -v and --json may stand anywhere in a command.
 
-    Exit codes: 0 done, 1 the study ran and misses a limit its study file sets, 2 bad input.
+    Exit codes: 0 done, 1 the study ran and misses a limit its study file sets, 2 bad input, 3 a defect of veridyn (with a traceback).
 
     \b
     Example:

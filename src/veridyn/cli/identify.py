@@ -70,7 +70,9 @@ def identify(
     def work(run: Run, progress: Progress) -> Recorded:
         done = run_identify(loaded, progress)
         if settings.output.model:
-            written = export(run, done.study.fit, done.model_file, settings.output.infeasible == "write")
+            written = export(
+                run, done.study.fit, done.model_file, settings.output.infeasible == "write", settings.model.lock
+            )
             for fault in written.refused:
                 warn(IdentificationWarning, fault)
 

@@ -58,17 +58,14 @@ def live(
 
     from veridyn.cli.bar import shown_progress
     from veridyn.live.opening import Arriving, open_session
-    from veridyn.live.server import LiveServer, is_loopback
+    from veridyn.live.server import LiveServer
+    from veridyn.view.admission import Admission
 
     if sum(x is not None for x in (udp, websocket, follow)) > 1:
         raise typer.BadParameter("choose one of --udp, --websocket and --follow.")
     if pace < 0.0:
         raise typer.BadParameter("a pace is 0 or more.")
-    secret = token or ""
-    if not secret and not is_loopback(host):
-        import secrets
-
-        secret = secrets.token_urlsafe(16)
+    secret = Admission.at(host, token).token
     arriving = Arriving(udp=udp, websocket=websocket, follow=follow, host=host, token=secret)
     variables = {} if data is None else {"VERIDYN_DATA": str(data.resolve())}
     with shown_progress() as progress:

@@ -71,6 +71,7 @@ def new(
       veridyn new robot.urdf --out motion.yaml
       veridyn new robot.urdf runs/robot-motion-001/trajectory.csv --kind simulate --out simulate.yaml
       veridyn new veridyn:crane.yaml veridyn:crane.csv --out crane-study.yaml
+      veridyn new linkage.yaml run.csv --kind identify
       veridyn observe crane-study.yaml
     """
     from veridyn.cli.bar import shown_progress
@@ -121,14 +122,18 @@ def _written(
     if kind is StudyKind.simulate:
         return _simulated(file, logs, out, base, strict)
     machine = load_model(file, base=base, strict=strict)
-    wanted = "identify" if machine.formulation == "tree" else "observe"
+    # A machine by points is observed where it has sensors, and identified where it has none or where that is asked for.
+    wanted = "observe" if machine.formulation != "tree" and machine.sensors else "identify"
     if not logs:
         raise FileError(Fault("a log is needed.", f"--kind {kind.value}", hint="veridyn new MODEL LOG"), model.name)
-    if kind.value not in ("auto", wanted):
+    if kind.value not in ("auto", "identify", wanted):
         what = f"from a log of this model a study of kind {wanted} is written."
-        hint = "In joint coordinates machines are identified, in natural coordinates observed."
+        hint = (
+            "Models in joint coordinates get a study to identify them, models by points one to observe them; veridyn identify and "
+            "veridyn observe take both."
+        )
         raise FileError(Fault(what, "--kind", wanted, kind.value, hint), model.name)
-    if machine.formulation == "tree":
+    if "identify" in (wanted, kind.value):
         from veridyn.studies.config.template import template
 
         return template(file, tree_of(machine), logs, out, strict, rate)

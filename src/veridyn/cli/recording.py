@@ -40,19 +40,28 @@ def recorded(out: Path, name: str, command: str, work: Callable[[Run, Progress],
     from veridyn.studies.result import collected_warnings
     from veridyn.studies.run.folder import new_run
 
-    run = new_run(out, name)
+    run = new_run(out, name, whole=True)
     warned: list[str] = []
     try:
         with collected_warnings(warned), shown_progress() as progress:
             stages = Stages(progress)
             done = work(run, stages)
         result = replace(done.result, warnings=(*done.result.warnings, *warned))
-        page = done.page(result, command)
-        done.keep(run)
-        run.write_result(result)
-        report = run.write_text("report.html", page)
+        undrawn: list[str] = []
+        try:
+            with collected_warnings(undrawn):
+                page = done.page(result, command)
+        except BaseException as error:  # the work is done, and is kept whatever becomes of its page
+            note = f"report.html is not written: it could not be made ({type(error).__name__}: {_first_line(error)})."
+            _keep(run, done, replace(result, warnings=(*result.warnings, *undrawn, note)))
+            typer.echo(f"{note} The results are complete, in {run.finish()}.", err=True)
+            raise
+        result = replace(result, warnings=(*result.warnings, *undrawn))
+        _keep(run, done, result)
+        run.write_text("report.html", page)
+        report = run.finish() / "report.html"
     except BaseException:
-        run.discard_if_empty()
+        run.discard()
         print_warnings(warned)
         raise
     if mode() == "json":
@@ -69,6 +78,16 @@ def recorded(out: Path, name: str, command: str, work: Callable[[Run, Progress],
         typer.echo(str(report))
     if done.missed:
         raise typer.Exit(MISSED)
+
+
+def _keep(run: Run, done: Recorded, result: Result) -> None:
+    """Write what came of the work, all but its page."""
+    done.keep(run)
+    run.write_result(result)
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).strip().splitlines()), "no reason given")
 
 
 def loaded_study(

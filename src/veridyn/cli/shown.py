@@ -8,6 +8,7 @@ import typer
 
 from veridyn.cli.plain_table import console, plain_table
 from veridyn.report.blocks import Verdict
+from veridyn.report.output_error import HEAD, simulation_lines
 from veridyn.report.verdict import verdict
 from veridyn.report.words import number, percent, unit_text
 from veridyn.studies.identification import IdentificationStudy
@@ -42,6 +43,9 @@ def print_study(study: IdentificationStudy, result: Result) -> None:
         "measured rms",
         "unit",
     )
+    if study.by_simulation and not study.not_simulated:
+        out.print()
+        out.print(plain_table(HEAD, simulation_lines(study)))
     out.print()
     out.print(plain_table(head, rows))
     if not all(r.judged for r in study.check.rows):

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import codecs
 import io
+import os
 import sys
 import unicodedata
+from pathlib import Path
 
 HANDLER = "veridyn.plain"
 PLAIN = {
@@ -41,6 +43,16 @@ PLAIN = {
 def plain(text: str) -> str:
     """The nearest ASCII text: signs in words, letters without their accents, Greek ones by name, "?" for the rest."""
     return "".join(_plain(c) for c in text).replace("^-^", "^-")
+
+
+def open_closed_streams() -> None:
+    """Give the process streams that lead nowhere where it was started with closed ones, as by ``>&-``.
+
+    They take the numbers of the closed ones too, which the next file that is opened would have otherwise.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  as long as the process
 
 
 def show_everything() -> None:

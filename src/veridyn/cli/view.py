@@ -26,7 +26,12 @@ def view(
     port: Annotated[
         int, typer.Option(min=1, max=65535, help="Where the page is served; the next free one if taken.")
     ] = 8080,
-    host: Annotated[str, typer.Option(help="Address that may ask for it; 0.0.0.0 is everybody.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="Address that the page is for; 0.0.0.0 is everybody, with a token.")
+    ] = "127.0.0.1",
+    token: Annotated[
+        str | None, typer.Option(help="Word that the page's address must carry; drawn at random for other hosts.")
+    ] = None,
     seconds: Annotated[
         float | None, typer.Option(help="Stop by itself after so long; Ctrl-C does so at any time.", show_default=False)
     ] = None,
@@ -71,7 +76,7 @@ def view(
         recording, used = recorded(machine, machine_model, shipped(str(log)) if is_shipped(str(log)) else log)
         for guess in used:
             typer.echo(f"{guess.channel}: {guess.column} [{guess.unit}]" + (f"  ({guess.why})" if guess.why else ""))
-    live = LiveView(machine, port, host, recording)
+    live = LiveView(machine, port, host, recording, token)
     try:
         typer.echo(f"{machine.name}: {live.address} (Ctrl-C stops)")
         live.run(threading.Event(), seconds)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, FileError, ModelError
 from veridyn.files.atomic import refuse_to_replace, write_atomic
 from veridyn.files.fit_file import (
@@ -26,6 +27,7 @@ from veridyn.files.fit_file import (
     ArraysFile,
     FeasibleFile,
     FitFile,
+    ReplayFile,
     RowFile,
     arrays_beside,
     check_fit,
@@ -36,6 +38,7 @@ from veridyn.files.machine.write import model_text
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.error_measures import RowReport
 from veridyn.identify.law_constants import LawConstants
+from veridyn.identify.replay_settings import ReplaySettings
 from veridyn.identify.result import Acceptance, Feasibility, Fit, KnownValues
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
@@ -48,6 +51,7 @@ Array = NDArray[np.float64]
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the time of day is not part of a result: equal fits give equal files
 
 
+@checked
 def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
     """Write a fit as JSON, with its arrays beside it as .npz; files appear whole or not at all.
 
@@ -138,6 +142,7 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
         known=[] if fit.known is None else list(fit.known.names),
         arrays=ArraysFile(file=beside.name, sha256=hashlib.sha256(arrays).hexdigest()),
         described=fit.described is not None,
+        replay=_replay_file(fit.replay_settings),
         model=model_text(_described(fit)),
     )
     text = json.dumps(_plain(content.model_dump()), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
@@ -146,6 +151,7 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
     return file
 
 
+@checked
 def load(path: str | os.PathLike[str]) -> Fit:
     """The fit that :func:`save` wrote.
 
@@ -216,7 +222,27 @@ def load(path: str | os.PathLike[str]) -> Fit:
         if content.known
         else None,
         described=machine if content.described else None,
+        replay_settings=_replay_settings(content.replay),
     )
+
+
+def _replay_file(settings: ReplaySettings | None) -> ReplayFile | None:
+    """None where a control law, which is a program, closes the loop: such a fit is judged by its forces once it is loaded."""
+    if settings is None or settings.law is not None:
+        return None
+    return ReplayFile(
+        horizon=settings.horizon,
+        hold=settings.hold,
+        friction_speed=settings.friction_speed,
+        substeps=settings.substeps,
+        outputs=list(settings.outputs),
+    )
+
+
+def _replay_settings(replay: ReplayFile | None) -> ReplaySettings | None:
+    if replay is None:
+        return None
+    return ReplaySettings(replay.horizon, replay.hold, replay.friction_speed, replay.substeps, tuple(replay.outputs))
 
 
 def _described(fit: Fit) -> Machine | Tree:

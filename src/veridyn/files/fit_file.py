@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from veridyn.errors import Fault, Faults, FileError, did_you_mean
 from veridyn.files.npz_arrays import read_arrays
@@ -70,6 +70,16 @@ class FeasibleFile(Strict):
     broken: list[str]
 
 
+class ReplayFile(Strict):
+    """A :class:`ReplaySettings` without a law, which is a program."""
+
+    horizon: float = Field(gt=0.0)
+    hold: Literal["linear", "zero"]
+    friction_speed: float = Field(ge=0.0)
+    substeps: int = Field(ge=1)
+    outputs: list[str]
+
+
 class FitFile(Strict):
     """A :class:`Fit`; numbers that are not finite are the texts "nan", "inf" and "-inf"."""
 
@@ -94,6 +104,7 @@ class FitFile(Strict):
     constants: list[str] = []
     known: list[str] = []
     described: bool = False
+    replay: ReplayFile | None = None
     arrays: ArraysFile
     model: str
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, DataWarning, Fault, Faults, part_at, warn
 from veridyn.files.fix_check import check_degrees
 from veridyn.files.units import convert
@@ -56,6 +57,7 @@ class GeoOrigin:
         return f"{degrees(self.latitude):.9f} deg, {degrees(self.longitude):.9f} deg, {self.height:.4f} m"
 
 
+@checked
 def enu_of(latitude: ArrayLike, longitude: ArrayLike, height: ArrayLike, origin: GeoOrigin) -> Array:
     """Metres east, north and up of the origin, (…, 3); NaN where a place is."""
     lat, lon, h = (np.asarray(x, dtype=np.float64) for x in (latitude, longitude, height))
@@ -64,6 +66,7 @@ def enu_of(latitude: ArrayLike, longitude: ArrayLike, height: ArrayLike, origin:
     return np.stack(np.broadcast_arrays(*found), axis=-1).astype(np.float64)
 
 
+@checked
 def geodetic_of(enu: ArrayLike, origin: GeoOrigin) -> tuple[Array, Array, Array]:
     """Latitude, longitude (rad, −π to π) and height (m) of places given in metres east, north and up, (…, 3)."""
     x = np.asarray(enu, dtype=np.float64)
@@ -76,6 +79,7 @@ def geodetic_of(enu: ArrayLike, origin: GeoOrigin) -> tuple[Array, Array, Array]
     return lat, (lon + pi) % (2.0 * pi) - pi, h
 
 
+@checked
 def local_position(
     log: Experiment, fix: str = "fix", name: str = "position", origin: GeoOrigin | None = None
 ) -> Experiment:

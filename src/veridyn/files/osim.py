@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, FileError, ModelError, did_you_mean
 from veridyn.files.osim_values import FUNCTIONS, function_of, is_identity, number, numbers
 from veridyn.mechanics.tree.body import Body
@@ -87,6 +88,7 @@ class OsimModel:
         return q, Pose(t, R, p)
 
 
+@checked
 def load_osim(path: str | os.PathLike[str]) -> OsimModel:
     """Read bodies, joints and coupled coordinates of an OpenSim 4 model."""
     file = Path(path)

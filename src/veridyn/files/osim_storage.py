@@ -9,12 +9,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import Fault, Faults, FileError
 
 Array = NDArray[np.float64]
 MOST_FAULTS = 20  # listed of one storage
 
 
+@checked
 def load_storage(path: str | os.PathLike[str]) -> dict[str, Array]:
     """Columns of an OpenSim storage (.sto, .mot) by name, as they stand: angles in degrees where its head says inDegrees=yes."""
     file = Path(path)

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from veridyn.arguments import checked
 from veridyn.errors import Fault, Faults, FileError, ModelError, did_you_mean, part_at
 from veridyn.files.expressions import evaluate
 from veridyn.files.yaml_nodes import text_of
@@ -61,6 +62,7 @@ def _number(value: Any) -> float:
     return float(evaluate(value)) if isinstance(value, str) else float(value)
 
 
+@checked
 def load_vehicle(path: str | Path) -> RoadVehicle:
     """Read a vehicle file.
 
@@ -110,6 +112,7 @@ def _with_line(fault: Fault, line: int | None) -> Fault:
     return Fault(fault.what, fault.where, fault.expected, fault.found, fault.hint, line, fault.at)
 
 
+@checked
 def vehicle_text(car: RoadVehicle) -> str:
     """The text of a vehicle file: parse(text) is the car, to the digits written; what is as by default is left out."""
     lines = [f"veridyn: {FORMAT}", "vehicle:", f"  name: {car.name}", f"  tyre: {car.tyre}"]

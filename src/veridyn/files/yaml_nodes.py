@@ -7,6 +7,7 @@ that stand twice are still there to be reported.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -16,12 +17,15 @@ from ruamel.yaml import YAML
 from ruamel.yaml.composer import Composer
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.scanner import Scanner
 
 from veridyn.errors import Fault, FileError, did_you_mean
 
 MAX_CHARACTERS = 1_000_000
 REMEMBERED_CHARACTERS = 100_000  # of a text whose nodes are kept; those of the largest machines take a few megabytes
 MAX_NODES = 100_000  # written, and after aliases are followed; a car with 38 joints has about two thousand
+
+MAX_DEPTH = 50  # of brackets inside brackets: the scanner takes a time for each token that grows with it; a description has five
 
 _CORE = "tag:yaml.org,2002:"
 _SCALARS: Mapping[str, str] = {
@@ -33,6 +37,8 @@ _SCALARS: Mapping[str, str] = {
     "timestamp": "a date",
     "merge": "text",
 }
+_XML = re.compile(r"\s*<[?!a-zA-Z]")
+_XML_KINDS = {"<robot": "a URDF file ends in .urdf", "<mujoco": "an MJCF file ends in .xml or .mjcf"}
 _CUT = ("end of stream", "<stream end>")  # what the parser says when the text stops in the middle
 
 
@@ -42,6 +48,27 @@ class _TooManyNodes(Exception):
     def __init__(self, line: int) -> None:
         super().__init__(line)
         self.line = line
+
+
+LONGEST_TAG = 200  # characters; the time to read one grows with its square
+
+
+class _TooDeep(Exception):
+    """More brackets inside each other than any description has."""
+
+
+class _BoundedScanner(Scanner):
+    """Stops at the first bracket beyond the bound, and at a tag without end."""
+
+    def fetch_flow_collection_start(self, TokenClass: Any, to_push: str) -> None:
+        if self.flow_level >= MAX_DEPTH:
+            raise _TooDeep(int(self.reader.line) + 1)
+        super().fetch_flow_collection_start(TokenClass, to_push)
+
+    def fetch_tag(self) -> None:
+        if not any(c in " \t\r\n\0" for c in self.reader.prefix(LONGEST_TAG)):
+            raise MarkedYAMLError(problem="a tag is too long", problem_mark=self.reader.get_mark())
+        super().fetch_tag()
 
 
 class _BoundedComposer(Composer):
@@ -72,8 +99,10 @@ def _composed(text: str, source: str) -> MappingNode:
             Fault(f"the file has {len(text)} characters.", expected=f"at most {MAX_CHARACTERS}", hint="Is it a log?"),
             source,
         )
+    if _XML.match(text):
+        raise FileError(_xml_fault(text, source), source)
     yaml = YAML(typ="safe", pure=True)  # as the default, less the comments, which take a third of the time
-    yaml.Composer = _BoundedComposer
+    yaml.Composer, yaml.Scanner = _BoundedComposer, _BoundedScanner
     try:
         yaml.composer.warn_double_anchors = False  # a later anchor hides an earlier one: that is legal
         root = yaml.compose(text)
@@ -89,8 +118,11 @@ def _composed(text: str, source: str) -> MappingNode:
         at = getattr(error, "position", None)
         line = text.count("\n", 0, at) + 1 if isinstance(at, int) else None
         raise FileError(Fault("a control character cannot stand in a text file.", line=line), source) from error
+    except _TooDeep as error:
+        fault = Fault("brackets are nested too deeply.", expected=f"at most {MAX_DEPTH} levels", line=error.args[0])
+        raise FileError(fault, source) from None
     except RecursionError:
-        raise FileError(Fault("brackets are nested too deeply."), source) from None
+        raise FileError(Fault("values are nested too deeply."), source) from None
     except (ValueError, TypeError, AttributeError, IndexError, KeyError, AssertionError, NotImplementedError) as error:
         # The parser stumbles over a few malformed texts without saying where.
         raise FileError(Fault(f"this is not YAML: {error}."), source) from error
@@ -167,6 +199,18 @@ def kind_of(node: Node) -> str:
     if isinstance(node, SequenceNode):
         return "a list" if tag == _CORE + "seq" else "tagged"
     return _SCALARS.get(tag.removeprefix(_CORE), "tagged") if tag.startswith(_CORE) else "tagged"
+
+
+def _xml_fault(text: str, source: str) -> Fault:
+    """What a file of XML is, and how it is read instead."""
+    name = source.rpartition("/")[2]
+    if name.lower().endswith(".xacro") or "<xacro:" in text:
+        expanded = name[:-6] if name.lower().endswith(".xacro") else name
+        expanded = expanded if expanded.lower().endswith(".urdf") else f"{expanded}.urdf"
+        hint = f"Expand it first: xacro {name} > {expanded}"
+        return Fault("this is a xacro file, not yet a URDF.", hint=hint)
+    known = next((kind for tag, kind in _XML_KINDS.items() if tag in text), "")
+    return Fault("this is XML, not YAML.", hint=f"The name of {known}." if known else "")
 
 
 def _syntax_fault(error: MarkedYAMLError, text: str) -> Fault:

@@ -13,17 +13,31 @@ from veridyn.files.expressions import MAX_NUMBER, evaluate
 from veridyn.files.yaml_nodes import kind_of, line_of, tag_of
 
 NAN = float("nan")
+LONGEST_WORD = 40  # characters of a value that a message shows
+EXAMPLES = {  # what a part of a model file looks like, by its word in messages
+    "body": "{name: arm, joint: turning}",
+    "joint": "{name: elbow, kind: turning, a: upper.tip, b: lower}",
+    "element": "{kind: inertia, on: joint1}",
+    "load": "{name: motor, kind: drive, on: joint1, value: 2.0}",
+    "sensor": "{name: encoder, kind: coordinate, on: joint1, sigma: 0.001}",
+    "point": "{name: A, at: [0, 0]}",
+    "vector": "{name: u, along: [1, 0]}",
+    "coordinate": "{name: phi, of: [A, B], from: [1, 0]}",
+    "rack": "{name: rack, distance: x, angle: phi, radius: 0.05}",
+    "loop": "{name: closing, joint: turning, first: {body: rod}, second: {body: crank}}",
+}
 
 
 @dataclass
 class Reader:
     """Takes values out of nodes; what is wrong goes to `faults` with its line, and a harmless value comes back.
 
-    `constants` are what formulas may use. In the methods, `where` names the item of the file that a value belongs to,
-    and `name` the value.
+    `notes`: what is odd, and read all the same. `constants` are what formulas may use. In the methods, `where` names the item of the file
+    that a value belongs to, and `name` the value.
     """
 
     faults: Faults = field(default_factory=Faults)
+    notes: Faults = field(default_factory=Faults)
     constants: dict[str, float] = field(default_factory=dict)
 
     def fault(
@@ -31,10 +45,14 @@ class Reader:
     ) -> None:
         self.faults.add(what, where=where, expected=expected, found=found, hint=hint, line=line_of(node))
 
-    def items(self, node: Node, where: str) -> Iterator[tuple[str, Node, Node]]:
-        """Key, node of the key and node of the value, each key once."""
+    def items(self, node: Node, where: str, example: str = "{key: value}") -> Iterator[tuple[str, Node, Node]]:
+        """Key, node of the key and node of the value, each key once; `example`: what is right, for a fault where it is no mapping."""
         if not isinstance(node, MappingNode):
-            self.fault(node, "keys and values are expected here.", where, "key: value, or {key: value}", kind_of(node))
+            word = where.partition(" ")[0]
+            whole = " number " in where and word in EXAMPLES  # a part of a list, which has no name yet
+            subject = f"{'an' if word[0] in 'aeiou' else 'a'} {word}" if whole else "it"
+            shown = EXAMPLES[word] if whole else example
+            self.fault(node, f"{subject} is a mapping, such as {shown}; found {_words_of(node)}.", where)
             return
         if not self._untagged(node, where):
             return
@@ -59,7 +77,7 @@ class Reader:
         for k, item in enumerate(self.sequence(node, "", section), 1):
             where = f"{word} number {k}"
             if not isinstance(item, MappingNode):
-                self.fault(item, "keys and values are expected here.", where, "{name: …, key: value}", kind_of(item))
+                list(self.items(item, where))
                 continue
             given = [value for key, value in item.value if isinstance(key, ScalarNode) and key.value == "name"]
             if not given or kind_of(given[0]) == "nothing":
@@ -71,7 +89,8 @@ class Reader:
         """The values of known keys by name. A key that is unknown, missing or without a value is a fault."""
         out: dict[str, Node] = {}
         unfit = not isinstance(node, MappingNode)
-        for name, key, value in self.items(node, where):
+        example = ", ".join(f"{key}: …" for key in (required or allowed[:2]))
+        for name, key, value in self.items(node, where, f"{{{example}}}"):
             if name == "<<":
                 self.fault(key, "merge keys (<<) are not part of the format.", where, hint="Write the keys out.")
             elif name not in allowed:
@@ -194,6 +213,18 @@ class Reader:
             node, f"the tag '{tag_of(node)}' is not part of the format.", where, hint="Values are plain; drop the tag."
         )
         return False
+
+
+def _words_of(node: Node) -> str:
+    """A value that is no mapping, as it stands in the file."""
+    kind = kind_of(node)
+    if not isinstance(node, ScalarNode) or kind in ("nothing", "tagged"):
+        return kind
+    text = str(node.value)
+    short = text if len(text) <= LONGEST_WORD else text[: LONGEST_WORD - 1] + "…"
+    if kind == "text":
+        return f"the {'text' if ' ' in short else 'word'} '{short}'"
+    return f"the number {short}" if kind == "a number" else short
 
 
 def _is_truth(node: Node) -> bool:

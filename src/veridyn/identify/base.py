@@ -29,7 +29,11 @@ from veridyn.model.parameters import ParameterSet
 
 Array = NDArray[np.float64]
 NUMERICAL_SOURCE = "numerically"  # how the source of base parameters begins that come from a motion
-COEFFICIENT_DIGITS = 8  # that are shown of a coefficient from a motion, of which about ten are exact
+MOTION_ACCURACY, RULE_ACCURACY = (
+    1e-8,
+    1e-10,
+)  # relative, of printed coefficients from a motion, and from the closed rules: about what
+# conditioning leaves of the first, and lengths and angles in a file of the second
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -85,8 +89,8 @@ class BaseParameters:
         for name, c, row in zip(self.names, self.columns, self.matrix, strict=True):
             if np.count_nonzero(row) > 1:
                 others = [(own[k], row[k]) for k in np.flatnonzero(row) if k != c]
-                digits = COEFFICIENT_DIGITS if self.source.startswith(NUMERICAL_SOURCE) else 12
-                lines.append(f"{name} = {own[c]}" + "".join(_term(n, a, digits) for n, a in others))
+                known = MOTION_ACCURACY if self.source.startswith(NUMERICAL_SOURCE) else RULE_ACCURACY
+                lines.append(f"{name} = {own[c]}" + "".join(_term(n, a, known) for n, a in others))
         return lines
 
     def fate(self, name: str) -> str:
@@ -138,7 +142,7 @@ def base_parameters(
     ----------
     tree : Machine or Tree
         The machine; values of its parameters are not needed.
-    motion : Motion or sequence of Motion, optional
+    motion : Motion or sequence of Motion, optional; logs are prepared by :func:`veridyn.motion` with default settings
         Samples that decide which parameters are identifiable; by default whatever any motion can excite.
     rows : "all", "joints", "base", "actuated", or names
         The equations that are measured; all of them by default.
@@ -241,7 +245,9 @@ def _absorb(R: Array, tree: Tree, motion: Motion, rows: Rows, engine: Engine = "
     return R
 
 
-def _term(name: str, a: float, digits: int) -> str:
-    sign = " + " if a > 0 else " - "
-    size = f"{abs(a):.{digits}g}"
-    return sign + (name if size == "1" else f"{size}*{name}")
+def _term(name: str, a: float, accuracy: float) -> str:
+    """A term with the fewest digits that give its coefficient to a relative accuracy."""
+    sign, size = " + " if a > 0 else " - ", abs(a)
+    texts = (f"{size:.{digits}g}" for digits in range(1, 17))
+    text = next((text for text in texts if abs(float(text) - size) <= accuracy * size), f"{size!r}")
+    return sign + (name if text == "1" else f"{text}*{name}")

@@ -177,6 +177,11 @@ def worst_judged(rows: Iterable[RowReport]) -> RowReport | None:
     return max((r for r in rows if r.judged), key=lambda r: r.std_error, default=None)
 
 
+def worst_measured(rows: Iterable[RowReport]) -> RowReport | None:
+    """The row with the largest relative error; None where no row measures anything."""
+    return max((r for r in rows if r.measured_rms > 0.0), key=lambda r: r.relative_error, default=None)
+
+
 def row_table(rows: Iterable[RowReport]) -> list[str]:
     """Lines of plain text: rms error, rms and standard deviation of the measured force with their unit, and both measures in percent.
 

@@ -20,6 +20,7 @@ from veridyn.identify.estimators.likelihood import Likelihood
 from veridyn.identify.estimators.output_error import OutputError
 from veridyn.identify.estimators.robust import Robust
 from veridyn.identify.estimators.weighted import OLS, WLS
+from veridyn.identify.fitting import with_tree_note
 from veridyn.identify.gains import check_gains
 from veridyn.identify.grouping import RANK_TOLERANCE
 from veridyn.identify.known_values import with_known_values
@@ -56,7 +57,10 @@ def _keeps_machine(
     def kept(*args: Any, **kwargs: Any) -> Fit:
         machine, rest, named = split(args, kwargs)
         fit = verb(machine, *rest, **named)
-        return replace(fit, described=machine) if isinstance(machine, Machine) else fit
+        if not isinstance(machine, Machine):
+            return fit
+        fit = replace(fit, described=machine)
+        return with_tree_note(fit) if machine.formulation == "natural" else fit
 
     return kept
 
@@ -88,9 +92,10 @@ def identify(
 
     Parameters
     ----------
-    tree : Tree
-        The machine. Its parameters of state "estimated" are estimated, known ones move to the measured side; the uncertainty that the
-        machine states of known ones (``machine.with_uncertainty``) enters the standard deviations.
+    tree : Machine or Tree
+        The machine. In natural coordinates, which have no regressor, its tree is used, and a note of the fit says so; ``fit.machine()`` is
+        in natural coordinates again. Its parameters of state "estimated" are estimated, known ones move to the measured side; the
+        uncertainty that the machine states of known ones (``machine.with_uncertainty``) enters the standard deviations.
     motion : Motion, Experiment, or a sequence of them
         Coordinates, rates and accelerations (N, n) in rad or m and s, with measured forces (N, n) in N*m or N. A log is prepared by
         :func:`veridyn.motion` with default settings.
@@ -122,7 +127,7 @@ def identify(
         "consistent" of open machines without filters; see :mod:`veridyn.identify.gpu`.
     diagnose : {"fast", "full", "off"}
         What is checked besides: "fast", the default, looks for wrong signs, swaps, units and clocks, too few samples, and forces that are
-        constant, clipped, frozen or have spikes or dropouts, in about the time that a log takes to be prepared and fitted; "full" asks
+        constant, clipped, frozen or have spikes or dropouts, in one to two times what a log takes to be prepared and fitted; "full" asks
         all that ``veridyn identify`` asks, in seconds; "off" asks nothing. Of motions that are made when they are needed, the first is
         looked at.
 

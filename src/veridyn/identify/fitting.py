@@ -10,12 +10,15 @@ from numpy.typing import NDArray
 from veridyn.identify.base import NUMERICAL_SOURCE, BaseParameters
 from veridyn.identify.error_measures import RowReport
 from veridyn.identify.estimators.coloured import Sandwich
-from veridyn.identify.estimators.least_squares import Solution
+from veridyn.identify.estimators.least_squares import OPEN_TYPICAL_SIZES, Solution
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.mechanics.tree.tree import Tree
 
 Array = NDArray[np.float64]
 CLEAR_GAP = 1e3
+TREE_NOTE = (
+    "identified in the joint coordinates of its tree: natural coordinates, in which it is described, have no regressor."
+)
 
 
 def fit_of(
@@ -27,6 +30,11 @@ def fit_of(
     if base.gap < CLEAR_GAP:
         notes.append(
             f"note: the rank is not clear-cut: singular values drop only by {base.gap:.2g} behind the last one kept."
+        )
+    if s.open:
+        notes.append(
+            f"note: noise leaves {s.open} more combination{'s' if s.open > 1 else ''} of parameters open by over "
+            f"{OPEN_TYPICAL_SIZES:g} times typical sizes; these are grouped, and what is known of them is estimated."
         )
     if base.dead:
         named = ", ".join(base.parameters.names[k] for k in base.dead)
@@ -92,3 +100,8 @@ def coloured(fit: Fit, made: Sandwich, plain: Array) -> Fit:
     if made.capped:
         notes.append("note: the residuals remember longer than this log can show; deviations may still be too small.")
     return replace(fit, covariance=made.covariance, notes=tuple(notes))
+
+
+def with_tree_note(fit: Fit) -> Fit:
+    """The fit of a machine in natural coordinates, with a note that its tree stood for it."""
+    return replace(fit, notes=(*fit.notes, TREE_NOTE))

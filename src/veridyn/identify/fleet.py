@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import Fault, IdentificationError, IdentificationWarning, VeridynError, warn
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimator import Estimator
@@ -19,6 +20,7 @@ from veridyn.identify.random_effects import FEWEST, Spread, apart, spread_of
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
@@ -128,9 +130,10 @@ class Fleet:
         return pd.DataFrame(rows, columns=["machine", "parameter", "value", "sigma", "outlier"])
 
 
+@checked
 def identify_fleet(
     machine: Machine | Tree,
-    motions: Mapping[str, Motion | Sequence[Motion]],
+    motions: Mapping[str, Motion | Experiment | Sequence[Motion | Experiment]],
     method: Estimator | str = "wls",
     *,
     rows: Rows = "all",
@@ -147,7 +150,8 @@ def identify_fleet(
     machine : Machine or Tree
         The model that all of them share.
     motions : mapping
-        Name of a machine → its motion, several, or a :class:`~veridyn.identify.made_motions.MadeMotions`, which are made by the workers.
+        Name of a machine → its motion or log, several, or a :class:`~veridyn.identify.made_motions.MadeMotions`, which are made by the
+        workers.
     method, rows, covariance, sampling
         As those of :func:`veridyn.identify`; the covariance is “hac” by default, because machines are compared by their deviations.
     significance : float
@@ -214,7 +218,7 @@ def _one(
     rows: Rows,
     covariance: Literal["white", "hac"],
     sampling: Sampling | None,
-    job: tuple[str, Motion | Sequence[Motion]],
+    job: tuple[str, Motion | Experiment | Sequence[Motion | Experiment]],
 ) -> Fit | str:
     """The fit of one machine, or what is wrong with its data."""
     try:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, Faults, IdentificationError, did_you_mean
+from veridyn.errors import DataError, Fault, Faults, IdentificationError, did_you_mean
 from veridyn.identify.estimators.least_squares import Solution, solve
 from veridyn.identify.friction_evidence import FrictionLadder, LadderStep, with_loads
 from veridyn.identify.friction_terms import TERMS, Measured, candidates, load_signal, why_not
@@ -94,6 +94,8 @@ def friction_ladder(
     names = list(tree.actuated_coordinates if on is None else on)
     heat = dict.fromkeys(names, temperature) if isinstance(temperature, str) else dict(temperature)
     _check(tree, several, terms, names, heat, blocks, standard_errors)
+    if not several:
+        raise DataError(Fault("there is no motion to choose friction from.", where="friction_ladder, motion"))
     known = {c: _measured(tree, several, c, heat.get(c, "")) for c in names}
     first = solve(observation(tree, several, rows, sampling, engine=engine))
     rigid = None

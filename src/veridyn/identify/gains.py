@@ -19,6 +19,7 @@ from veridyn.errors import Fault, Faults, IdentificationError, IdentificationWar
 from veridyn.identify.result import Fit
 from veridyn.identify.row_factors import RowFactors
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
 MIN_GAIN_SIGMAS = 3.0  # deviations from zero that a gain must have to be one
@@ -38,6 +39,24 @@ def estimated_gains(tree: Tree) -> list[str]:
     """The drive gains of a tree that are estimated."""
     p = tree.parameters
     return [name for name in gain_names(tree) if p.states[p.index(name)] == "estimated"]
+
+
+def delivering(tree: Tree, motions: Sequence[Motion], phi: Array) -> Tree:
+    """The tree with estimated gains known at their values in `phi` where they give the only force of their rows: what such a gain makes of
+    its signal is then the measured force that a prediction is held against. A gain that acts beside a measured force stays a column."""
+    gains = [e for e in tree.elements if e.kind == "drive_gain" and e.parameter_name in estimated_gains(tree)]
+    alone = [e for e in gains if not any(_measured(tree, c, motions) for c in e.on)]
+    if not alone:
+        return tree
+    p = tree.parameters
+    values = {e.parameter_name: float(phi[p.index(e.parameter_name)]) for e in alone}
+    return tree.with_parameters(p.known(values))
+
+
+def _measured(tree: Tree, coordinate: str, motions: Sequence[Motion]) -> bool:
+    """Whether some motion has a force of this coordinate."""
+    k = tree.coordinates.index(coordinate) if coordinate in tree.coordinates else -1
+    return k >= 0 and any(m.forces is not None and not np.isnan(m.forces[:, k]).all() for m in motions)
 
 
 def check_load(tree: Tree, observed: RowFactors) -> None:

@@ -12,6 +12,10 @@ Array = NDArray[np.float64]
 RANK_TOLERANCE = 1e-9  # of the largest singular value, columns scaled by typical sizes
 ZERO_COLUMN = 1e-12  # of the largest column: rounding
 ZERO_COEFFICIENT = 1e-9  # of a coefficient between columns of typical size: below it there is no telling from rounding
+ROUNDING = 10.0 * float(np.finfo(np.float64).eps)  # of the columns themselves, some operations each
+SNAPPED = 1e-11  # of a coefficient: what rounding misses a small integer or a half by
+CLEAN_RATIO = 2.0  # of what a relation leaves, with clean coefficients to that with its own
+LARGEST_SNAP = 1e-3  # however little a coefficient is known, it is not moved by more
 MIN_PIVOT_SHARE = 1e-3  # a dependent column must carry at least this share of a null vector
 
 
@@ -36,11 +40,12 @@ class Groups:
         return float(s[self.rank - 1] / s[self.rank])
 
 
-def group(A: Array, typical: Array, tolerance: float = RANK_TOLERANCE) -> Groups:
+def group(A: Array, typical: Array, tolerance: float = RANK_TOLERANCE, hidden: float = 0.0) -> Groups:
     """Group the columns of A (any matrix with the dependences of the observation matrix, such as its R factor).
 
     Columns are scaled by typical sizes; those that are zero to rounding are dead. Of dependent columns the earlier ones stay, so the
-    parameters of a body near the root take those of the bodies it carries. Rank by singular values above `tolerance`.
+    parameters of a body near the root take those of the bodies it carries. Rank by singular values above `tolerance`. `hidden`: what a
+    relation may leave of a column, in units of A times typical sizes, without anyone seeing it; rounding by default.
     """
     p = A.shape[1]
     scaled = A * typical
@@ -61,12 +66,40 @@ def group(A: Array, typical: Array, tolerance: float = RANK_TOLERANCE) -> Groups
     K = np.zeros((len(kept), p))
     K[np.arange(len(kept)), kept] = 1.0
     if dependent:
-        relation = np.linalg.lstsq(S[:, kept_local], S[:, dependent], rcond=None)[0]
         dep = alive[dependent]
-        relation[np.abs(relation) < ZERO_COEFFICIENT] = 0.0
-        K[:, dep] = _snapped(relation) * typical[kept][:, None] / typical[dep][None, :]
-        K[:, dep] = _snapped(K[:, dep])
+        K[:, dep] = _relation(S[:, kept_local], S[:, dependent], typical[kept][:, None] / typical[dep][None, :], hidden)
     return Groups(tuple(int(c) for c in kept), K, dead, s, rank)
+
+
+def _relation(A: Array, B: Array, scale: Array, hidden: float) -> Array:
+    """X · scale with A X ≈ B, zeros, small integers and halves exact where a coefficient is not known to be another number.
+
+    Rounding of the columns, and what B leaves beside A, pass through A⁺ to the coefficients. Columns that depend on others to rounding
+    leave nothing; those that only noise makes dependent leave what noise hides, up to `hidden`. Clean coefficients must leave hardly more.
+    """
+    X = np.linalg.lstsq(A, B, rcond=None)[0]
+    _, s, Vt = singular(A)
+    left = np.maximum(np.linalg.norm(B - A @ X, axis=0) + ROUNDING * float(s.max(initial=0.0)), hidden)
+    rows = np.linalg.norm(Vt.T / np.maximum(s, np.finfo(np.float64).tiny), axis=1)  # of A⁺
+    unsure = np.asarray(np.outer(rows, left), dtype=np.float64)
+    out = _cleaned(np.asarray(X, dtype=np.float64), np.zeros(X.shape), scale)
+    for k, limit in enumerate(CLEAN_RATIO * left):
+        there = np.abs(X[:, k]) >= np.maximum(unsure[:, k], ZERO_COEFFICIENT)
+        others = np.zeros(len(X))
+        # The others as they are, and as they fit best without those that are taken for zero.
+        for again in (False, True):
+            others[there] = np.linalg.lstsq(A[:, there], B[:, k], rcond=None)[0] if again else X[there, k]
+            clean = _cleaned(others, unsure[:, k], scale[:, k])
+            if np.linalg.norm(B[:, k] - A @ (clean / scale[:, k])) <= limit:
+                out[:, k] = clean
+                break
+    return out
+
+
+def _cleaned(X: Array, unsure: Array, scale: Array) -> Array:
+    """X · scale, each coefficient being known to `unsure` of X."""
+    zero = np.abs(X) < np.maximum(unsure, ZERO_COEFFICIENT)
+    return _snapped(_snapped(np.where(zero, 0.0, X), unsure) * scale, unsure * scale)
 
 
 def singular(S: Array, full: bool = False) -> tuple[Array, Array, Array]:
@@ -100,7 +133,8 @@ def _latest_dependent(null: Array) -> list[int]:
     return sorted(chosen)
 
 
-def _snapped(a: NDArray[np.floating], tolerance: float = 1e-11) -> Array:
-    """Coefficients of small integers and halves made exact where rounding missed them."""
+def _snapped(a: NDArray[np.floating], unsure: Array) -> Array:
+    """Coefficients of small integers and halves made exact where rounding, or what they are not known to, missed them."""
     nearest = np.round(2.0 * a) / 2.0
-    return np.where(np.abs(a - nearest) < tolerance * np.maximum(1.0, np.abs(a)), nearest, a)
+    near = np.abs(a - nearest) < np.minimum(np.maximum(SNAPPED * np.maximum(1.0, np.abs(a)), unsure), LARGEST_SNAP)
+    return np.where(near, nearest, a)

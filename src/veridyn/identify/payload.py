@@ -15,6 +15,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, ModelError
 from veridyn.identify.delivery import uncertainty_of
 from veridyn.identify.result import Fit
@@ -68,6 +69,7 @@ def with_payload(machine: Tree, body: str, placement: Placement | MDH | None = N
 def with_payload(
     machine: Fit, body: str, placement: Placement | MDH | None = None, name: str = "payload"
 ) -> Machine | Tree: ...
+@checked
 def with_payload(
     machine: Fit | Machine | Tree, body: str, placement: Placement | MDH | None = None, name: str = "payload"
 ) -> Machine | Tree:

@@ -14,7 +14,7 @@ three deviations to about a fifth of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -111,20 +111,39 @@ def noise_bias(fit: Fit, m: Motion, noise: Array | None = None) -> Array | None:
         return None
     m = m[:: max(1, len(m) // BIAS_SAMPLES)]
     names, columns = [r.row for r in rows], list(fit.base.columns)
-    base = None if m.base is None else replace(m.base, omega=0.0 * m.base.omega, omega_dot=0.0 * m.base.omega_dot)
-    still = replace(m, qd=np.zeros_like(m.qd), qdd=np.zeros_like(m.qdd), base=base, wrenches={}, forces=None)
-    rest = regressor(tree, still, names, columns, engine="numpy")
-    G = loop_jacobian(tree, m.q, engine="numpy") if tree.loops else None
+    still = at_rest(m)
     unit = fit.residual_sigma if np.isfinite(fit.residual_sigma) else 1.0
     weights = np.array([r.samples / (len(m) * (unit * r.sigma) ** 2) for r in rows])
     gram = np.zeros((len(columns), len(columns)))
-    for k in noisy:
-        alone = np.zeros_like(m.qdd)
-        alone[:, k] = 1.0
-        moved = alone if G is None else G[:, :, tree.independent.index(int(k))]
-        slope = regressor(tree, replace(still, qdd=moved), names, columns, engine="numpy") - rest
+    for k, slope, _ in acceleration_slopes(tree, still, names, columns, noisy):
         gram += np.einsum("nrp,r,nrq->pq", slope, weights * s[:, k] ** 2, slope, optimize=True)
     return -fit.covariance @ gram @ fit.values
+
+
+def at_rest(m: Motion) -> Motion:
+    """The positions of a motion without speeds, accelerations, wrenches and forces."""
+    base = None if m.base is None else replace(m.base, omega=0.0 * m.base.omega, omega_dot=0.0 * m.base.omega_dot)
+    return replace(m, qd=np.zeros_like(m.qd), qdd=np.zeros_like(m.qdd), base=base, wrenches={}, forces=None)
+
+
+def acceleration_slopes(
+    tree: Tree, still: Motion, rows: Sequence[str], columns: Sequence[int], coordinates: Iterable[int]
+) -> Iterator[tuple[int, Array, Array]]:
+    """For each of these coordinates k: k, ∂D/∂q̈_k (N, rows, columns) at positions of a motion `at_rest`, and ∂q̈/∂q̈_k (N, n).
+
+    Loops take the other coordinates along.
+    """
+    rest = regressor(tree, still, list(rows), list(columns), engine="numpy")
+    G = loop_jacobian(tree, still.q, engine="numpy") if tree.loops else None
+    for k in coordinates:
+        alone = np.zeros_like(still.qdd)
+        alone[:, k] = 1.0
+        moved = alone if G is None else np.asarray(G[:, :, tree.independent.index(int(k))])
+        yield (
+            int(k),
+            regressor(tree, replace(still, qdd=moved), list(rows), list(columns), engine="numpy") - rest,
+            moved,
+        )
 
 
 @accepts_machine

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +18,13 @@ from veridyn.identify.error_measures import Moments, RowReport, moments_of_runs
 from veridyn.identify.estimators.log_runs import check_motions, cut, with_element_states
 from veridyn.identify.estimators.run_model import run_model
 from veridyn.identify.estimators.shooting import Hold, Law
-from veridyn.identify.validate import Validation
+from veridyn.identify.replay_settings import ReplaySettings
+from veridyn.identify.result import Fit
+from veridyn.identify.validation import Validation
 from veridyn.mechanics.samples import complete_values
 from veridyn.mechanics.tree.accept import accepts_machine
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
@@ -44,13 +48,45 @@ def replay(
     base holds.
     A simulation that leaves the finite numbers raises :class:`~veridyn.errors.SimulationError`.
     """
+    settings = ReplaySettings(horizon=horizon, law=law, hold=hold, friction_speed=friction_speed, substeps=substeps)
+    return _replayed(tree, motion, settings, "coordinates")
+
+
+def replayed(fit: Fit | Machine | Tree, motion: Motion | Sequence[Motion]) -> Validation:
+    """A fit on other data by what its simulation was compared in, as it was simulated for the fit; a machine with the settings of `replay`.
+
+    Runs begin at the measured state, also where the fit estimated the initial states of its own runs.
+    """
+    if not isinstance(fit, Fit):
+        return replay(fit, motion)
+    settings = fit.replay_settings or ReplaySettings()
+    compared = "coordinates" if settings.law is None else "forces"
+    return _replayed(fit.tree.with_parameters(fit.standard), motion, settings, compared)
+
+
+def _replayed(
+    tree: Tree,
+    motion: Motion | Sequence[Motion],
+    settings: ReplaySettings,
+    compare: Literal["coordinates", "forces"],
+) -> Validation:
     several = [motion] if isinstance(motion, Motion) else list(motion)
-    check_motions(tree, several, law is not None, "replay")
+    check_motions(tree, several, settings.law is not None, "replay")
     several = [with_element_states(tree, m) for m in several]
     values = complete_values(tree)
-    model = run_model(tree, several, values, law=law, hold=hold, friction_speed=friction_speed, substeps=substeps)
+    model = run_model(
+        tree,
+        several,
+        values,
+        outputs=settings.outputs,
+        law=settings.law,
+        compare=compare,
+        hold=settings.hold,
+        friction_speed=settings.friction_speed,
+        substeps=settings.substeps,
+    )
     error, size = np.zeros(len(model.outputs)), [Moments()] * len(model.outputs)
-    for runs in cut(tree, several, horizon):
+    for runs in cut(tree, several, settings.horizon):
         error += (model.residuals(runs, model.initial(runs), values) ** 2).sum(axis=(0, 1))
         size = moments_of_runs(model.measured(runs), size)
     found = zip(model.outputs, model.units, error, size, strict=True)
@@ -66,5 +102,6 @@ def replay(
                 unit=unit,
             )
             for name, unit, e, m in found
-        )
+        ),
+        by="simulation",
     )

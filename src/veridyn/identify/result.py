@@ -13,6 +13,7 @@ from veridyn.identify.base import BaseParameters
 from veridyn.identify.delivery import identified_machine
 from veridyn.identify.error_measures import RowReport, relative_error, row_table, std_error
 from veridyn.identify.law_constants import LawConstants
+from veridyn.identify.replay_settings import ReplaySettings
 from veridyn.identify.sampling import Sampling
 from veridyn.lazy import above
 from veridyn.mechanics.tree.tree import Tree
@@ -99,6 +100,7 @@ class Fit:
     where one was given and not a tree. `known`: known parameters with an uncertainty, which is part of `covariance`.
     `position_bias`: what noise of measured positions does to the values (:mod:`veridyn.identify.position_noise`), part of it too.
     `cutoff_change`: by how much the values change with the cut-off of positions, where that is a part of `covariance`.
+    `replay_settings`: of a fit by output error, how it simulates: :func:`~veridyn.validate` judges it by that.
     """
 
     tree: Tree
@@ -123,6 +125,7 @@ class Fit:
     position_bias: Array | None = None
     cutoff_change: Array | None = None
     posterior_mean: Array | None = None
+    replay_settings: ReplaySettings | None = None
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError, Fault, Faults
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.signals.butterworth import Butterworth, overlap
 
@@ -43,6 +43,15 @@ class Sampling:
     method: Literal["qr", "gram"] = "qr"
     filters: Mapping[str, Butterworth | None] = field(default_factory=dict)
     along: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        faults = Faults()
+        for name in ("decimate", "trim", "block"):
+            found = getattr(self, name)
+            if isinstance(found, bool) or not isinstance(found, int | np.integer):
+                hint = "Signals(trim=…) counts seconds." if name == "trim" else ""
+                faults.add("it counts samples.", where=name, expected="a whole number", found=f"{found!r}", hint=hint)
+        faults.raise_if_any(DataError, "sampling")
 
     def filter_of(self, row: str) -> Butterworth | None:
         """The filter of a row."""

@@ -7,7 +7,6 @@ and counted.
 from __future__ import annotations
 
 import csv
-import hmac
 import socket
 import threading
 import time
@@ -17,12 +16,13 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Event
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from veridyn.errors import DataError, Fault
 from veridyn.files.log.columns import split_header
 from veridyn.live.columns import LONGEST_RECORD, TOKEN, SampleColumns
 from veridyn.live.sample import Item, Trouble
+from veridyn.view.admission import readable_url, same_token
 
 INBOX = 4096  # records
 AWAKE_S = 0.1  # between looks at whether to stop
@@ -128,8 +128,9 @@ class Messages:
     def _admit(self, connection: Any, request: Any) -> Any:
         """Refuse a sender without the token, where there is one."""
         wanted = self._columns.token
-        given = parse_qs(urlsplit(request.path).query).get(TOKEN, [""])[0]
-        if wanted and not hmac.compare_digest(given, wanted):
+        url = readable_url(request.path)
+        given = "" if url is None else parse_qs(url.query).get(TOKEN, [""])[0]
+        if wanted and not same_token(given, wanted):
             return connection.respond(403, "the token is missing or wrong\n")
         return None
 

@@ -5,7 +5,6 @@ A record is one object of names and numbers, {"time": 0.01, "trolley": 120.3, "a
 
 from __future__ import annotations
 
-import hmac
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,7 @@ from veridyn.files.units import si_unit, to_si
 from veridyn.live.sample import Sample, Trouble
 from veridyn.studies.config.identify import ColumnSettings, TableSettings
 from veridyn.studies.config.study import Loaded, quantity
+from veridyn.view.admission import same_token
 
 TOKEN = "token"
 LONGEST_RECORD = 65_536  # bytes
@@ -64,7 +64,7 @@ class SampleColumns:
 
     def sample(self, record: Mapping[str, Any], arrived: float) -> list[Sample | Trouble]:
         """A record as a sample in SI, with what is wrong in it; a value that is no number counts as a reading that failed."""
-        if self.token and not hmac.compare_digest(str(record.get(TOKEN, "")), self.token):
+        if self.token and not same_token(str(record.get(TOKEN, "")), self.token):
             return [Trouble("token", "a packet without the right token is not used.")]
         found: list[Sample | Trouble] = []
         time, scale = self.time

@@ -210,7 +210,11 @@ def _saved(loaded: Loaded[Any], tracker: FitTracker, out: Path) -> Path:
     inputs = {"study": fingerprint(loaded.text), "model": fingerprint(model_path(loaded, ("model",), study.model))}
     assert tracker.factors is not None
     figures = {"equations": float(tracker.factors.samples), "base_parameters": float(len(fit.names))}
-    run = new_run(out, f"{study.name}-live")
-    save(fit, run.folder / "fit.json")
-    run.write_result(Result(study.name, study.seed, False, inputs, figures, rows, {}, fit.notes))
-    return run.folder
+    run = new_run(out, f"{study.name}-live", whole=True)
+    try:
+        save(fit, run.folder / "fit.json")
+        run.write_result(Result(study.name, study.seed, False, inputs, figures, rows, {}, fit.notes))
+        return run.finish()
+    except BaseException:
+        run.discard()
+        raise

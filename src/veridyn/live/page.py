@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from functools import cache
 from importlib import resources
 
@@ -35,3 +37,15 @@ def live_page(layout: Layout) -> str:
             script=_own("live.js"),
         )
     )
+
+
+@cache
+def page_policy() -> str:
+    """What the page may load: its own style and script, by their digests, and the stream and commands of the server it came from."""
+    style = _digest(f"\n{own_file('style.css')}\n{_own('live.css')}\n")
+    script = _digest(f"\n{_own('live.js')}\n")
+    return f"default-src 'none'; style-src {style}; script-src {script}; connect-src 'self'"
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

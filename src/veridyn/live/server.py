@@ -6,23 +6,21 @@ has a thread and a place in the feed of its own, so that none waits for another.
 
 from __future__ import annotations
 
-import hmac
 import json
-import secrets
 import socket
 import threading
 import time
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from ipaddress import ip_address
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from veridyn.errors import VeridynError
 from veridyn.live.arrivals import taken_port
-from veridyn.live.page import live_page
+from veridyn.live.page import live_page, page_policy
 from veridyn.live.session import Session
+from veridyn.view.admission import Admission, protective_headers, readable_url
 
 HEARTBEAT_S = 5.0  # between signs of life where nothing is new
 PAUSE_S = 0.012  # between events: rows that come in meanwhile travel together
@@ -34,16 +32,16 @@ class LiveServer:
     """Serves the page of a session from construction until :meth:`stop`; `address` is where, with the token where there is one."""
 
     def __init__(self, session: Session, port: int = 8090, host: str = "127.0.0.1", token: str | None = None) -> None:
-        self.token = (token or secrets.token_urlsafe(16)) if token or not is_loopback(host) else ""
+        admission = Admission.at(host, token)
+        self.token = admission.token
         try:
             self._http = _Server((host, port), _Handler)
         except (OSError, OverflowError) as error:
             cause = error if isinstance(error, OSError) else OSError(str(error))
             raise taken_port("HTTP", host, port, cause) from error
-        self._http.session, self._http.token, self._http.local = session, self.token, is_loopback(host)
+        self._http.session, self._http.admission = session, admission
         self.port: int = self._http.server_address[1]
-        shown = f"[{host}]" if ":" in host else host
-        self.address = f"http://{shown}:{self.port}/" + (f"?token={self.token}" if self.token else "")
+        self.address = admission.address(host, self.port)
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         self._thread.start()
 
@@ -59,22 +57,13 @@ class LiveServer:
         self._http.server_close()
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this computer can reach an address."""
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 class _Server(ThreadingHTTPServer):
     """Knows its session, and the streams that are open."""
 
     daemon_threads = True
     allow_reuse_address = True
     session: Session
-    token: str
-    local: bool
+    admission: Admission
 
     def __init__(self, *args: Any) -> None:
         self.streams: set[_Handler] = set()
@@ -114,27 +103,28 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True  # an answer's body does not wait until its header is acknowledged
 
     def do_GET(self) -> None:
-        url = urlsplit(self.path)
-        query = {k: v[0] for k, v in parse_qs(url.query).items()}
-        if not self._admitted(query):
+        asked = self._admitted()
+        if asked is None:
             return
-        if url.path == "/":
+        path, query = asked
+        if path == "/":
             self._answer(live_page(self.server.session.feed.layout).encode(), "text/html; charset=utf-8")
-        elif url.path == "/events":
+        elif path == "/events":
             self._stream(query)
         else:
             self._refuse(HTTPStatus.NOT_FOUND, "there is no such page")
 
     def do_POST(self) -> None:
-        url = urlsplit(self.path)
-        if not self._admitted({k: v[0] for k, v in parse_qs(url.query).items()}):
+        asked = self._admitted()
+        if asked is None:
+            self.close_connection = True  # its body was not read
             return
         try:
             length = int(self.headers.get("Content-Length", "0"))
         except ValueError:
             length = -1
         kind = self.headers.get("Content-Type", "").partition(";")[0].strip()
-        if url.path != "/command" or kind != "application/json" or not 0 < length <= LONGEST_COMMAND:
+        if asked[0] != "/command" or kind != "application/json" or not 0 < length <= LONGEST_COMMAND:
             self.close_connection = True
             self._refuse(HTTPStatus.BAD_REQUEST, "a command is a JSON object")
             return
@@ -156,20 +146,19 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing is printed."""
 
-    def _admitted(self, query: dict[str, str]) -> bool:
-        """Whether a request may be answered: with the token, or, without one, addressed to this computer by one of its own names."""
-        if self.server.token:
-            if hmac.compare_digest(query.get("token", "").encode(), self.server.token.encode()):
-                return True
-            self._refuse(
-                HTTPStatus.FORBIDDEN, "the token is missing or wrong: open the address that the program printed"
-            )
-            return False
-        host = urlsplit(f"//{self.headers.get('Host', '')}").hostname or ""
-        if is_loopback(host):
-            return True
-        self._refuse(HTTPStatus.FORBIDDEN, "this page is for this computer alone")
-        return False
+    def _admitted(self) -> tuple[str, dict[str, str]] | None:
+        """The path and query of a request that may be answered; None of one that was refused."""
+        url = readable_url(self.path)
+        if url is None:
+            self._refuse(HTTPStatus.BAD_REQUEST, "the address cannot be read")
+            return None
+        query = {k: v[0] for k, v in parse_qs(url.query).items()}
+        hosts, origins = self.headers.get_all("Host", []), self.headers.get_all("Origin", [])
+        no = self.server.admission.refusal(hosts, origins, [query.get("token", "")])
+        if no is not None:
+            self._refuse(no.status, no.why)
+            return None
+        return url.path, query
 
     def _stream(self, query: dict[str, str]) -> None:
         """Events until the page goes away: the layout first, then all that is new."""
@@ -181,8 +170,8 @@ class _Handler(BaseHTTPRequestHandler):
             reader = feed.reader(self._after(query))
             self.send_response(HTTPStatus.OK)
             self.send_header("Content-Type", "text/event-stream; charset=utf-8")
-            self.send_header("Cache-Control", "no-store")
             self.send_header("Connection", "close")
+            self._protect()
             self.end_headers()
             self.close_connection = True
             hello = json.dumps({"run": feed.run, **feed.layout.as_dict()})
@@ -209,11 +198,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
-        self.send_header("Cache-Control", "no-store")
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.send_header("Referrer-Policy", "no-referrer")
+        self._protect()
         self.end_headers()
         self.wfile.write(content)
+
+    def _protect(self) -> None:
+        self.send_header("Cache-Control", "no-store")
+        for name, value in protective_headers(page_policy()).items():
+            self.send_header(name, value)
 
     def _refuse(self, status: HTTPStatus, why: str) -> None:
         self._answer(f"{why}\n".encode(), "text/plain; charset=utf-8", status)

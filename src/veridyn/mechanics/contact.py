@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, Faults, did_you_mean
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.tree.accept import accepts_machine
@@ -23,6 +24,7 @@ from veridyn.spatial.transforms import MDH, Placement
 Array = NDArray[np.float64]
 
 
+@checked
 def plate_wrench(force: ArrayLike, moment: ArrayLike, plate: Placement | MDH | None = None) -> Array:
     """(N, 6) about the world's origin, in the world's axes, from `force` and `moment` (N, 3) about the origin of a `plate`, in its axes.
 
@@ -35,6 +37,7 @@ def plate_wrench(force: ArrayLike, moment: ArrayLike, plate: Placement | MDH | N
     return np.concatenate([f, m + np.cross(p, f)], axis=1)
 
 
+@checked
 def pressure_wrench(force: ArrayLike, centre: ArrayLike, free_moment: ArrayLike | None = None) -> Array:
     """(N, 6) about the world's origin from a `force` (N, 3) that acts at the `centre` of pressure (N, 3), in the world's axes.
 
@@ -56,6 +59,7 @@ def pressure_wrench(force: ArrayLike, centre: ArrayLike, free_moment: ArrayLike 
     return np.concatenate([f, np.cross(np.where(idle[:, None], 0.0, c), f) + twist], axis=1)
 
 
+@checked
 def sensor_wrench(read: ArrayLike, sensor: Placement | MDH) -> Array:
     """(N, 6) at a link's origin, in its frame, from what a six-axis sensor at `sensor` in that link reads, acting on the link.
 

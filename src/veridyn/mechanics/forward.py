@@ -41,7 +41,7 @@ def forward_dynamics(
     ----------
     tree : Machine or Tree
         The machine.
-    motion : Motion
+    motion : Motion, or a log (Experiment), which :func:`veridyn.motion` prepares with default settings
         N samples: q, qd (N, n), forces (N, n) in N*m or N on every coordinate, wrenches and signals; for a free base its ω and velocity.
         Accelerations are not used, except those of prescribed coordinates, whose forces may be NaN.
     parameters : array (p,), optional
@@ -192,7 +192,7 @@ def open_mass_matrix(
     """The same of the open tree, whatever loops there are."""
     values = complete_values(tree, parameters)
     request = Request("mass")
-    if wants_compiled(engine, tree, request, len(np.asarray(q))):
+    if wants_compiled(engine, tree, request, len(np.atleast_1d(q))):
         motion = at_rest(tree, q)
         shape = (len(tree.rows), len(tree.rows))
         return filled(compiled(tree, request), tree, motion, shape, values=values, threads=threads)

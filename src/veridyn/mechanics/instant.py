@@ -52,7 +52,9 @@ class _Prepared:
     places: tuple[NDArray[np.intp], ...]
 
     def fill(self, given: Array, out: Array) -> Array:
-        np.take(given, self.take, out=self.single.inputs)
+        np.take(
+            given, self.take, out=self.single.inputs[: len(self.take)]
+        )  # a constant kernel takes none, and has room for one
         self.single.call()
         out[self.places] = self.single.outputs
         return out

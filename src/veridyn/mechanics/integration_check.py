@@ -12,7 +12,7 @@ from veridyn.errors import DataError, Fault, Faults, SimulationError, did_you_me
 from veridyn.mechanics.loops.assembly import loop_values
 from veridyn.mechanics.loops.dynamics import check_closed_state, first_crossing
 from veridyn.mechanics.simulation import BaseState, Method
-from veridyn.mechanics.state_rates import StateRates
+from veridyn.mechanics.state_rates import ActingInputs, StateRates
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import components
 
@@ -33,7 +33,7 @@ def inner_start(tree: Tree, given: Mapping[str, float]) -> Array:
     return np.array([float(given.get(name, 0.0)) for name in names])
 
 
-def check_prescribed(system: StateRates, start: float, y: Array) -> None:
+def check_prescribed(system: ActingInputs, start: float, y: Array) -> None:
     """Refuse prescribed coordinates without a motion, motions of others, and a start that is not as prescribed."""
     tree, given, faults = system.tree, system.inputs.prescribed, Faults()
     named = {} if given is None else dict(given(start))
@@ -66,7 +66,7 @@ def check_prescribed(system: StateRates, start: float, y: Array) -> None:
         )
 
 
-def check_given_loads(system: StateRates, start: float) -> None:
+def check_given_loads(system: ActingInputs, start: float) -> None:
     """Refuse values of loads that the machine does not have, or of another size."""
     if system.inputs.loads is None:
         return

@@ -39,7 +39,7 @@ def inverse_dynamics(
     ----------
     tree : Machine or Tree
         The machine.
-    motion : Motion
+    motion : Motion, or a log (Experiment), which :func:`veridyn.motion` prepares with default settings
         N samples: q, qd, qdd (N, n) in rad or m and s; the wrenches (N, 6) that act on bodies; for a free base its motion.
     rows : "all", "joints", "base", "actuated", or names
         The equations that are wanted; all of them by default.

@@ -43,7 +43,7 @@ def jacobian(
     if frame not in ("ground", "body"):
         raise DataError(Fault(f"'{frame}' is no frame for a Jacobian.", expected="'ground' or 'body'"))
     j = tree.index(body)
-    N = len(np.asarray(q))
+    N = len(np.atleast_1d(q))
     request = Request("jacobian", bodies=(j,))
     if wants_compiled(engine, tree, request, N):
         J = filled(compiled(tree, request), tree, at_rest(tree, q), (6, len(tree.rows)), threads=threads)
@@ -56,7 +56,7 @@ def jacobian(
 
 
 def _jacobian(tree: Tree, q: ArrayLike, j: int) -> Array:
-    J = np.zeros((len(np.asarray(q)), 6, len(tree.rows)))
+    J = np.zeros((len(np.atleast_1d(q)), 6, len(tree.rows)))
     for (k, r), value in jacobian_entries(tree, posed(tree, q), j).items():
         J[:, k, r] = value
     return J

@@ -42,7 +42,7 @@ def regressor(
     ----------
     tree : Machine or Tree
         The machine; values of its parameters are not needed.
-    motion : Motion
+    motion : Motion, or a log (Experiment), which :func:`veridyn.motion` prepares with default settings
         N samples: q, qd, qdd (N, n) in rad or m and s; for a free base its motion.
     rows : "all", "joints", "base", "actuated", or names
         The equations that are wanted; all of them by default.

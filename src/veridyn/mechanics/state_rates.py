@@ -27,12 +27,11 @@ NOTHING = np.zeros(0)
 
 
 @dataclass(frozen=True, eq=False)
-class StateRates:
-    """The rate of a state vector under inputs: (q, q̇), before them position and quaternion of a free base, behind them elements' own."""
+class ActingInputs:
+    """What inputs do to a machine at a time, by its description as a tree; in whichever coordinates the motion is computed."""
 
     tree: Tree
     inputs: Inputs
-    instant: StateAccelerations
 
     @property
     def free(self) -> bool:
@@ -42,6 +41,60 @@ class StateRates:
     def own(self) -> int:
         """How many states elements have of their own; they are the last of a state vector."""
         return len(self.tree.states)
+
+    def base_state(self, y: Array) -> BaseState:
+        """Where a free base is and how it moves; at rest in the origin where it is fixed."""
+        if not self.free:
+            return BaseState()
+        n = self.tree.n
+        return BaseState(y[:3], y[3:7] / np.linalg.norm(y[3:7]), y[7 + n : 10 + n], y[10 + n : 13 + n])
+
+    @cached_property
+    def placed(self) -> tuple[Load, ...]:
+        """The loads that act at places and on bodies."""
+        return tuple(load for load in self.tree.loads if not isinstance(load, Drive))
+
+    def values_of_loads(self, t: float) -> dict[str, Array]:
+        """The value of every load at a time."""
+        given = {} if self.inputs.loads is None else self.inputs.loads(t)
+        return {
+            load.name: np.atleast_1d(np.asarray(given.get(load.name, load.value), dtype=np.float64))
+            for load in self.tree.loads
+        }
+
+    def driving(self, t: float) -> Array:
+        """(n,): what the drives of the machine do at a time."""
+        forces = np.zeros(self.tree.n)
+        if self.tree.loads:
+            values = self.values_of_loads(t)
+            for load in self.tree.loads:
+                if isinstance(load, Drive):
+                    forces[self.tree.coordinates.index(load.coordinate)] += values[load.name][0]
+        return forces
+
+    def prescribed(self, t: float) -> Array:
+        """(3, n): q, q̇ and q̈ of the prescribed coordinates at a time, zero elsewhere."""
+        assert self.inputs.prescribed is not None  # the start was checked
+        given, out = self.inputs.prescribed(t), np.zeros((3, self.tree.n))
+        for k in self.tree.held:
+            out[:, k] = given[self.tree.coordinates[k]]
+        return out
+
+    def with_prescribed(self, t: float, y: Array) -> Array:
+        """A state with its prescribed coordinates and rates as they are prescribed at a time."""
+        if not self.tree.held:
+            return y
+        held, out, at = np.array(self.tree.held), y.copy(), 7 if self.free else 0
+        given = self.prescribed(t)
+        out[at + held], out[len(y) - self.own - self.tree.n + held] = given[0, held], given[1, held]
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class StateRates(ActingInputs):
+    """The rate of a state vector under inputs: (q, q̇), before them position and quaternion of a free base, behind them elements' own."""
+
+    instant: StateAccelerations
 
     def accelerations(
         self, t: float, y: Array, friction: Array | None = None
@@ -94,36 +147,6 @@ class StateRates:
         out[0] -= out[1] * x + out[2] * y
         return dict(zip(self.tree.road_signals, out.T.reshape(-1).tolist(), strict=True))
 
-    def base_state(self, y: Array) -> BaseState:
-        """Where a free base is and how it moves; at rest in the origin where it is fixed."""
-        if not self.free:
-            return BaseState()
-        n = self.tree.n
-        return BaseState(y[:3], y[3:7] / np.linalg.norm(y[3:7]), y[7 + n : 10 + n], y[10 + n : 13 + n])
-
-    @cached_property
-    def placed(self) -> tuple[Load, ...]:
-        """The loads that act at places and on bodies."""
-        return tuple(load for load in self.tree.loads if not isinstance(load, Drive))
-
-    def values_of_loads(self, t: float) -> dict[str, Array]:
-        """The value of every load at a time."""
-        given = {} if self.inputs.loads is None else self.inputs.loads(t)
-        return {
-            load.name: np.atleast_1d(np.asarray(given.get(load.name, load.value), dtype=np.float64))
-            for load in self.tree.loads
-        }
-
-    def driving(self, t: float) -> Array:
-        """(n,): what the drives of the machine do at a time."""
-        forces = np.zeros(self.tree.n)
-        if self.tree.loads:
-            values = self.values_of_loads(t)
-            for load in self.tree.loads:
-                if isinstance(load, Drive):
-                    forces[self.tree.coordinates.index(load.coordinate)] += values[load.name][0]
-        return forces
-
     def pushed(self, t: float, q: Array, forces: Array, wrenches: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
         """Forces and wrenches with what the placed loads add to them, in the configuration q: Q = B u."""
         values = self.values_of_loads(t)
@@ -134,23 +157,6 @@ class StateRates:
             return forces + Q, wrenches
         root = self.tree.bodies[0].name
         return forces + Q[6:], {**wrenches, root: wrenches.get(root, np.zeros(6)) + Q[:6]}
-
-    def prescribed(self, t: float) -> Array:
-        """(3, n): q, q̇ and q̈ of the prescribed coordinates at a time, zero elsewhere."""
-        assert self.inputs.prescribed is not None  # the start was checked
-        given, out = self.inputs.prescribed(t), np.zeros((3, self.tree.n))
-        for k in self.tree.held:
-            out[:, k] = given[self.tree.coordinates[k]]
-        return out
-
-    def with_prescribed(self, t: float, y: Array) -> Array:
-        """A state with its prescribed coordinates and rates as they are prescribed at a time."""
-        if not self.tree.held:
-            return y
-        held, out, at = np.array(self.tree.held), y.copy(), 7 if self.free else 0
-        given = self.prescribed(t)
-        out[at + held], out[len(y) - self.own - self.tree.n + held] = given[0, held], given[1, held]
-        return out
 
     def mended(self, t: Array, y: Array) -> Array:
         """States (N, …) at times (N,): as prescribed, and of a machine with loops the nearest that keeps them closed."""

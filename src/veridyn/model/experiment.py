@@ -5,18 +5,40 @@ An :class:`Experiment` from a simulator and one from a log file are the same typ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault, Faults, did_you_mean, part_at
+from veridyn.argument_words import found_in
+from veridyn.arguments import as_array
+from veridyn.errors import DataError, Fault, Faults, did_you_mean, part_at, within
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+LISTED = 4  # names of one unit that the line about a log shows
+
+
+def sampled(channels: Collection[Channel]) -> str:
+    """How channels are sampled: "4001 samples at 200 Hz, 20 s from 0 s", from the least to the most where they differ."""
+    counts, rates = sorted({len(c) for c in channels}), sorted({float(f"{c.rate:.4g}") for c in channels if len(c) > 1})
+    text = f"{' to '.join(f'{n}' for n in dict.fromkeys((counts[0], counts[-1])))} samples"
+    if rates:
+        text += f" at {' to '.join(f'{r:g}' for r in dict.fromkeys((rates[0], rates[-1])))} Hz"
+    recorded = [c.t for c in channels if len(c)]
+    if not recorded:
+        return text
+    start, end = min(float(t[0]) for t in recorded), max(float(t[-1]) for t in recorded)
+    return f"{text}, {end - start:.6g} s from {start:.6g} s"
+
+
+def _shortened(names: Sequence[str]) -> str:
+    return ", ".join(names if len(names) <= LISTED else (*names[: LISTED - 1], "…", names[-1]))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Channel:
     """One measured quantity: `values` at the times `t`, both of shape (N,), in `unit` ("1" where it has none).
 
@@ -30,10 +52,10 @@ class Channel:
     unit: str
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "t", np.asarray(self.t, dtype=np.float64))
-        object.__setattr__(self, "values", np.asarray(self.values, dtype=np.float64))
+        where = part_at("channel", f"{self.name}")
+        object.__setattr__(self, "t", as_array(self.t, within(where, "t")))
+        object.__setattr__(self, "values", as_array(self.values, within(where, "values")))
         faults = Faults()
-        where = part_at("channel", self.name)
         if self.t.ndim != 1 or self.values.shape != self.t.shape:
             faults.add(
                 "times and values do not belong together.",
@@ -41,7 +63,7 @@ class Channel:
                 expected="two arrays of one length (N,)",
                 found=f"t {self.t.shape} and values {self.values.shape}",
             )
-        if not self.unit.strip():
+        if not isinstance(self.unit, str) or not self.unit.strip():
             faults.add(
                 "it has no unit.",
                 where=where,
@@ -53,13 +75,16 @@ class Channel:
     def __len__(self) -> int:
         return len(self.t)
 
+    def __repr__(self) -> str:
+        return f"Channel('{self.name}' [{self.unit}], {sampled([self])})"
+
     @property
     def rate(self) -> float:
         """Samples per second: the inverse of the median step (NaN for fewer than two samples)."""
         return float(1.0 / np.median(np.diff(self.t))) if len(self.t) > 1 else float("nan")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Experiment:
     """Channels by name. `name` says where they come from and stands in every message about them."""
 
@@ -68,6 +93,14 @@ class Experiment:
     notes: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        given = self.channels
+        other = None if isinstance(given, Mapping) else given
+        if other is None:
+            other = next((c for c in given.values() if not isinstance(c, Channel)), None)
+        if other is not None:
+            hint = "Experiment.from_arrays(t, values, units) makes channels of arrays, and veridyn.load_log reads them."
+            fault = Fault("these are no channels.", self.name, "a mapping of names to Channel", found_in(other), hint)
+            raise DataError(fault)
         wrong = [key for key, channel in self.channels.items() if key != channel.name]
         if wrong:
             raise DataError(Fault("the key and the name of a channel differ.", where=self.name, found=", ".join(wrong)))
@@ -77,14 +110,29 @@ class Experiment:
         cls, t: ArrayLike, values: Mapping[str, ArrayLike], units: Mapping[str, str], name: str = "experiment"
     ) -> Experiment:
         """Channels that share one clock, each with its unit from `units`."""
-        clock = np.asarray(t, dtype=np.float64)
+        clock = as_array(t, f"{name}, t")
+        for given, what in ((values, "values"), (units, "units")):
+            if not isinstance(given, Mapping):
+                expected = "a mapping of names to " + (
+                    "arrays" if what == "values" else "units, such as {'q.hinge': 'rad'}"
+                )
+                raise DataError(Fault(f"`{what}` has no names.", name, expected, found_in(given)))
         return cls(
             {
-                key: Channel(key, clock, np.asarray(v, dtype=np.float64), units.get(key, ""))
+                key: Channel(key, clock, as_array(v, part_at("channel", key)), units.get(key, ""))
                 for key, v in values.items()
             },
             name,
         )
+
+    def __repr__(self) -> str:
+        """A line: where it comes from, how many channels and samples, the rate, the time it covers, and the channels by their unit."""
+        by_unit: dict[str, list[str]] = {}
+        for name, channel in self.channels.items():
+            by_unit.setdefault(channel.unit, []).append(name)
+        listed = "; ".join(f"{_shortened(names)} [{unit}]" for unit, names in by_unit.items())
+        count = f"{len(self.channels)} channel{'' if len(self.channels) == 1 else 's'}"
+        return f"Experiment('{self.name}', {count}{f', {sampled(self.channels.values())}: {listed}' if listed else ''})"
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
@@ -119,7 +119,7 @@ class MachineGraph:
 
 def unique(wanted: str, taken: Iterable[str], *words: str) -> str:
     """`wanted`, or where that is taken the first of wanted_word and wanted_2, wanted_3, … that is not."""
-    names = set(taken)
+    names = taken if isinstance(taken, Set) else set(taken)
     tries = [wanted, *(f"{wanted}_{word}" for word in words)]
     number = 2
     while True:

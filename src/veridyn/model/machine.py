@@ -20,7 +20,7 @@ from veridyn.model.elements import Element
 from veridyn.model.graph import GRAVITY, Formulation, MachineGraph, PointDescription
 from veridyn.model.link import Joint, Link
 from veridyn.model.load import Load
-from veridyn.model.machine_check import check_graph, check_prescribed
+from veridyn.model.machine_check import check_graph, check_prescribed, formulation_fault
 from veridyn.model.parameter_set import acts_on_angles, described_parameters
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.sensor import Sensor
@@ -256,6 +256,9 @@ class Machine(MachineGraph):
 
     def with_formulation(self, formulation: Formulation) -> Machine:
         """The same machine in another formulation, refused by name where that cannot carry it."""
+        fault = formulation_fault(formulation)
+        if fault is not None:
+            raise ModelError(fault, self.name)
         return _checked(replace(self, formulation=formulation))
 
     def evaluator(self, parameters: ArrayLike | None = None, *, friction_speed: float = 0.0) -> Any:

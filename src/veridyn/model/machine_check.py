@@ -28,9 +28,9 @@ def check_graph(graph: MachineGraph) -> list[Fault]:
     _links(graph, faults)
     for joint in graph.joints:
         _joint(graph, joint, faults)
-    if graph.formulation not in FORMULATIONS:
-        hint = did_you_mean(graph.formulation, FORMULATIONS)
-        faults.add(f"there is no formulation '{graph.formulation}'.", where=part_at("formulation"), hint=hint)
+    unknown = formulation_fault(graph.formulation)
+    if unknown is not None:
+        faults.found.append(unknown)
     if graph.dimension not in (2, 3):
         faults.add("a machine has two or three dimensions.", where=part_at("dimension"), found=f"{graph.dimension}")
     if graph.gravity.shape != (3,) or not np.isfinite(graph.gravity).all():
@@ -42,6 +42,17 @@ def check_graph(graph: MachineGraph) -> list[Fault]:
         _planar(graph, faults)
     _prescribed(graph, faults)
     return faults.found
+
+
+def formulation_fault(formulation: object) -> Fault | None:
+    """What is wrong with the name of a formulation: None for a known one."""
+    if isinstance(formulation, str) and formulation in FORMULATIONS:
+        return None
+    return Fault(
+        f"there is no formulation {formulation!r}.",
+        where=part_at("formulation"),
+        hint=did_you_mean(str(formulation), FORMULATIONS),
+    )
 
 
 def _names(graph: MachineGraph, faults: Faults) -> None:
@@ -88,14 +99,14 @@ def _placement(placement: object, where: str, faults: Faults) -> None:
 
 def _end(graph: MachineGraph, end: End, where: str, faults: Faults) -> str | None:
     """The body of an end, or None where it does not exist."""
-    bodies = [*graph.by_name, GROUND]
     if isinstance(end, Attachment):
-        if end.body not in bodies:
-            faults.add(f"there is no body '{end.body}'.", where=where, hint=did_you_mean(end.body, bodies))
+        if end.body not in graph.by_name and end.body != GROUND:
+            hint = did_you_mean(end.body, [*graph.by_name, GROUND])
+            faults.add(f"there is no body '{end.body}'.", where=where, hint=hint)
             return None
         _placement(end.placement, within(where, f"frame on '{end.body}'"), faults)
         return end.body
-    if end in bodies:
+    if end in graph.by_name or end == GROUND:
         return end
     body, dot, frame = end.rpartition(".")
     if dot and body in graph.by_name:
@@ -104,7 +115,8 @@ def _end(graph: MachineGraph, end: End, where: str, faults: Faults) -> str | Non
             faults.add(f"the body '{body}' has no frame '{frame}'.", where=where, hint=hint)
             return None
         return body
-    faults.add(f"there is no body '{body or end}'.", where=where, hint=did_you_mean(body or end, bodies))
+    hint = did_you_mean(body or end, [*graph.by_name, GROUND])
+    faults.add(f"there is no body '{body or end}'.", where=where, hint=hint)
     return None
 
 

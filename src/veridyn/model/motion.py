@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Faults
+from veridyn.argument_words import found_in
+from veridyn.arguments import as_array
+from veridyn.errors import DataError, Fault, Faults
 
 Array = NDArray[np.float64]
 Samples = slice | NDArray[np.intp] | NDArray[np.bool_]
@@ -35,7 +37,7 @@ class BaseMotion:
         for f in fields(self):
             value = getattr(self, f.name)
             if value is not None:
-                object.__setattr__(self, f.name, np.asarray(value, dtype=np.float64))
+                object.__setattr__(self, f.name, as_array(value, f"base.{f.name}"))
 
     def __getitem__(self, samples: Samples) -> BaseMotion:
         parts = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -95,9 +97,12 @@ class Motion:
         for name in ("t", "q", "qd", "qdd", "forces", "qdd_noise"):
             value = getattr(self, name)
             if value is not None:
-                object.__setattr__(self, name, np.asarray(value, dtype=np.float64))
+                object.__setattr__(self, name, as_array(value, f"motion.{name}"))
         for name in ("wrenches", "signals"):
-            values = {k: np.asarray(v, dtype=np.float64) for k, v in getattr(self, name).items()}
+            given = getattr(self, name)
+            if not isinstance(given, Mapping):
+                raise DataError(Fault("it has no names.", f"motion.{name}", "a mapping of arrays", found_in(given)))
+            values = {k: as_array(v, f"motion.{name}['{k}']") for k, v in given.items()}
             object.__setattr__(self, name, values)
         self._check()
 

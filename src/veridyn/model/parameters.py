@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -57,10 +58,16 @@ class ParameterSet:
     def __len__(self) -> int:
         return len(self.names)
 
+    @cached_property
+    def _column(self) -> dict[str, int]:
+        """The column of each name; of a name that stands twice, the first."""
+        return {name: k for k, name in reversed([*enumerate(self.names)])}
+
     def index(self, name: str) -> int:
+        """The column of a parameter."""
         try:
-            return self.names.index(name)
-        except ValueError:
+            return self._column[name]
+        except (KeyError, TypeError):
             raise ModelError(
                 Fault(
                     f"there is no parameter '{name}'.", where=part_at("parameters"), hint=did_you_mean(name, self.names)
@@ -156,7 +163,7 @@ class ParameterSet:
         )
 
     def _with_states(self, state: State, chosen: set[int]) -> ParameterSet:
-        ties = {n: t for n, t in self.ties.items() if state == "tied" or self.names.index(n) not in chosen}
+        ties = {n: t for n, t in self.ties.items() if state == "tied" or self.index(n) not in chosen}
         states = tuple(state if i in chosen else s for i, s in enumerate(self.states))
         return replace(self, states=states, ties=ties)
 

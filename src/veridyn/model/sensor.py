@@ -26,6 +26,7 @@ nothing at standstill: a log has no reading of it there, or one that is marked a
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
@@ -42,6 +43,8 @@ KINDS: tuple[str, ...] = get_args(SensorKind)
 ON_COORDINATE = ("coordinate", "rate")
 HEADINGS = ("course", "yaw")  # angles modulo a full turn
 SINGLE = (*ON_COORDINATE, "distance", *HEADINGS)  # one number, whatever the dimension
+# Deviations whose squares, the squares of those and their inverses are numbers: filters multiply variances with each other.
+SMALLEST_DEVIATION, LARGEST_DEVIATION = sys.float_info.min**0.25, sys.float_info.max**0.25
 OWN_AXES = ("gyroscope", "accelerometer")  # always read along axes that move with the body
 
 
@@ -157,6 +160,9 @@ def sensor_faults(s: Sensor, dimension: int) -> list[Fault]:
         value = getattr(s, part)
         if not (math.isfinite(value) and value >= 0.0):
             faults.add(f"its {part} is not usable.", where=where, expected="zero or more", found=f"{value:g}")
+        elif part != "delay" and value and not SMALLEST_DEVIATION <= value <= LARGEST_DEVIATION:
+            expected = f"zero, or {SMALLEST_DEVIATION:.0e} to {LARGEST_DEVIATION:.0e}"
+            faults.add(f"its {part} is not usable.", where=where, expected=expected, found=f"{value:g}")
     if not faults and s.variance == 0.0:
         faults.add(
             "it has neither noise nor a quantum.",

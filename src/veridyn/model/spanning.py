@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 
 from veridyn.errors import Faults, ModelError, part_at
 from veridyn.model.graph import MachineGraph
@@ -52,7 +54,7 @@ def spanning_of(graph: MachineGraph) -> Spanning:
 
     def root(name: str) -> str:
         while part[name] != name:
-            name = part[name]
+            part[name] = name = part[part[name]]  # half the way for those who ask later
         return name
 
     kept: list[Joint] = []
@@ -62,7 +64,8 @@ def spanning_of(graph: MachineGraph) -> Spanning:
             part[a] = b
             kept.append(joint)
     faults = Faults()
-    cut = tuple(j for j in graph.joints if j not in kept)
+    held = {id(joint) for joint in kept}
+    cut = tuple(j for j in graph.joints if id(j) not in held)
     for joint in cut:
         _check_cut(graph, joint, faults)
     faults.raise_if_any(ModelError, graph.name)
@@ -85,33 +88,42 @@ def _check_cut(graph: MachineGraph, joint: Joint, faults: Faults) -> None:
         )
 
 
+def _beside(graph: MachineGraph, joints: Sequence[Joint]) -> dict[str, list[tuple[str, Carrier]]]:
+    """The bodies that joints lead to from each body, and each joint as what carries the body it leads to."""
+    found: dict[str, list[tuple[str, Carrier]]] = {name: [] for name in (GROUND, *graph.by_name)}
+    for joint in joints:
+        a, b = (end.body for end in graph.ends(joint))
+        found[a].append((b, Carrier(joint, False)))
+        found[b].append((a, Carrier(joint, True)))
+    return found
+
+
 def _depths(graph: MachineGraph) -> dict[str, int]:
     """How many joints are between each body and the ground, at the least."""
-    depth = {GROUND: 0}
-    while True:
-        found = {}
-        for joint in graph.joints:
-            a, b = (end.body for end in graph.ends(joint))
-            for near, far in ((a, b), (b, a)):
-                if near in depth and far not in depth:
-                    found[far] = min(depth[near] + 1, found.get(far, len(graph.links) + 1))
-        if not found:
-            return depth | {name: len(graph.links) for name in graph.by_name if name not in depth}
-        depth |= found
+    depth: dict[str, int] = {GROUND: 0}
+    waiting: deque[str] = deque((GROUND,))
+    beside = _beside(graph, graph.joints)
+    while waiting:
+        near = waiting.popleft()
+        for far, _ in beside[near]:
+            if far not in depth:
+                depth[far] = depth[near] + 1
+                waiting.append(far)
+    return depth | {name: len(graph.links) for name in graph.by_name if name not in depth}
 
 
 def _carriers(graph: MachineGraph, kept: Sequence[Joint]) -> dict[str, Carrier]:
-    found: dict[str, Carrier] = {}
-    reached, waiting = {GROUND}, list(kept)
-    while waiting:
-        for joint in waiting:
-            a, b = (end.body for end in graph.ends(joint))
-            if a in reached or b in reached:
-                body = b if a in reached else a
-                found[body] = Carrier(joint, body == a)
-                reached.add(body)
-                waiting.remove(joint)
-                break
+    """Of joints without loops, the one on the way from the ground to each body: always the first of `kept` that leads on."""
+    order = {id(joint): k for k, joint in enumerate(kept)}
+    beside, found = _beside(graph, kept), {}
+    leading = [(order[id(c.joint)], body, c) for body, c in beside[GROUND]]
+    heapify(leading)
+    while leading:
+        _, body, carrier = heappop(leading)
+        found[body] = carrier
+        for far, c in beside[body]:
+            if far != GROUND and far not in found:
+                heappush(leading, (order[id(c.joint)], far, c))
     return found
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtri  # χ² quantiles from above; scipy.stats takes a second to import
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, did_you_mean
 from veridyn.observe.measurements import Status
 from veridyn.observe.result import Estimates
@@ -75,6 +76,7 @@ class Consistency:
         )
 
 
+@checked
 def nis(estimates: Estimates, level: float = 0.95, skip: int = 0) -> Consistency:
     """The normalised innovations squared from sample `skip` on. A gate refuses large ones, so with it the mean is low."""
     values, dof = estimates.nis[skip:], estimates.dof[skip:]
@@ -83,6 +85,7 @@ def nis(estimates: Estimates, level: float = 0.95, skip: int = 0) -> Consistency
     return Consistency("NIS", values, dof, float(dof.sum()), level)
 
 
+@checked
 def nees(
     track: Estimates | Smoothed,
     truth: ArrayLike,
@@ -137,6 +140,7 @@ def pooled(runs: Sequence[Consistency]) -> Consistency:
     )
 
 
+@checked
 def innovation_whiteness(estimates: Estimates, level: float = 0.05, skip: int = 0) -> dict[str, Whiteness]:
     """The cumulative periodogram of each output's innovations, each divided by its claimed deviation.
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, Faults, VeridynError
 from veridyn.observe.filter import Filter
 from veridyn.observe.run import run
@@ -94,6 +95,7 @@ class ParameterFit:
         return "\n".join(lines)
 
 
+@checked
 def fit_parameters(
     settings: Filter,
     build: Callable[[Mapping[str, float]], System],

@@ -8,7 +8,7 @@ reported are the same, and the attitude survives full turns. The state holds all
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from veridyn.observe.machine import ErrorModel, SystemStep
 from veridyn.observe.one_set import OneSetSystem
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.setup import common_fields, refuse_unobservable
-from veridyn.observe.stepping import LONGEST_STEP_S
+from veridyn.observe.stepping import LONGEST_STEP_S, mode_step
 
 if TYPE_CHECKING:
     from veridyn.observe.filter import CompiledStep
@@ -177,7 +177,8 @@ def free_system(
         model, table, process_noise, error_model, inputs, LONGEST_STEP_S if step is None else step
     )
     q, qd = model.start_of(start, rates)
-    return FreeSystem(free_model=model, **fields), q, qd
+    made = FreeSystem(free_model=model, **fields)
+    return (made if step is not None else replace(made, longest=mode_step(made, q, qd))), q, qd
 
 
 def is_free(machine: object) -> bool:

@@ -106,12 +106,12 @@ class FreeStep:
 
     def _where(self, inputs: tuple[str, ...]) -> list[tuple[bool, int]]:
         """Where each input goes: among the values of the loads, or in the motion of prescribed coordinates, row by row."""
-        mechanism, loads = self._model.system.mechanism, self._model.system.forces.loads
+        mechanism, places = self._model.system.mechanism, self._model.system.forces.places
         found = []
         for name in inputs:
             symbol, _, rest = name.partition(".")
-            if name in loads:
-                found.append((True, loads[name].start))
+            if name in places:
+                found.append((True, places[name]))
             else:
                 row, count = ("q", "qd", "qdd").index(symbol), len(mechanism.prescribed)
                 found.append((False, row * count + mechanism.prescribed.index(rest)))

@@ -63,7 +63,7 @@ class NaturalStep:
         self._layout = PassageLayout(2 * n + k + len(system.drifting) + 1, states, m)
         forces, N = charts.first.system.forces, self._layout.N
         table = cast(Readout, system.table)  # mechanisms have no other
-        inputs = np.array([forces.loads[name].start for name in system.inputs], dtype=np.int64)
+        inputs = np.array([forces.places[name] for name in system.inputs], dtype=np.int64)
         self._defaults = forces.values[inputs]
         self._parts = NaturalFilter(
             model=charts.first.bound.record,

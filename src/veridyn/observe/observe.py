@@ -12,34 +12,33 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, ModelError
-from veridyn.mechanics.natural.mechanism import Mechanism
-from veridyn.mechanics.natural.system import NaturalSystem
+from veridyn.arguments import checked
+from veridyn.errors import DataError, Fault, ModelError, SimulationError
 from veridyn.mechanics.tree.model import FRICTION_SPEED
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.method import verb_with_method
 from veridyn.model.experiment import Experiment
-from veridyn.model.machine import Machine
 from veridyn.model.sensor import Choice
 from veridyn.observe.bounds import Parameters
 from veridyn.observe.filter import Filter
+from veridyn.observe.findings import warn_of_findings
+from veridyn.observe.inputs import inputs_in
+from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, Status, frozen
 from veridyn.observe.methods import LinearKF, Smoother, filter_of
 from veridyn.observe.observation import Observation
 from veridyn.observe.observer_setup import Observable, ObserverSetup, formulated, ready
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.readings import InputHold, first_positions, measurements_of
+from veridyn.observe.result import Estimates
 from veridyn.observe.run import in_order, run
 from veridyn.observe.smoother import smooth
 from veridyn.observe.stepping import REFINEMENTS, TOLERATED_BIAS_SIGMAS, step_bias, warn_of_long_steps
 from veridyn.observe.system import System
-from veridyn.observe.tree import TreeSystem
-from veridyn.observe.tree_setup import inputs_in
 from veridyn.observe.tuning import Tuning, tune
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]
+SHORTER = 0.25  # of a step whose iteration does not converge: its first guess is then off by a sixteenth, for that is of order h²
 TUNING_SAMPLES = 1000  # samples of a log that choose the noise where none is given
 OF_THE_FILTER = "It is a setting of the filter: observe(machine, log, EKF({}=…))."
 GONE = {name: OF_THE_FILTER.format(name) for name in ("gate", "late", "horizon", "engine")}
@@ -47,6 +46,7 @@ GONE["unsure"] = "Write process_noise=ProcessNoise(…)."
 GONE["filter"] = "The filter is the third argument: observe(machine, log, EKF(gate=0.999)), or a word such as 'ukf'."
 
 
+@checked
 @verb_with_method(ModelError, GONE)
 def observe(
     machine: Observable,
@@ -91,12 +91,15 @@ def observe(
     unknown : names, optional
         The forces that are estimated, by independent coordinate or load; by default one on each independent coordinate.
     inputs : names, optional
-        Loads whose values are channels of the log; by default, for a tree, all that the log has.
+        What acts and is a channel of the log: force.C of the motor on a coordinate C, loads by name, motions of prescribed coordinates, and
+        on trees signals and wrenches; by default all that the log has, in every formulation. What natural coordinates cannot take is
+        refused by name.
     frozen_after : int, optional
         So many repeats of one number mean that a sensor hangs; never by default.
     step : float, optional
-        The longest step of the integration (s). Without it 0.01 s; for a tree shorter where its fastest oscillation needs that, and where
-        the bias of the steps along the log is too large for the estimated deviations, the log is run again with a shorter one.
+        The longest step of the integration (s). Without it 0.01 s, or shorter where the fastest oscillation at the start needs that; where
+        steps do not converge, or their bias along the log is too large for the estimated deviations, the log is run again with a
+        shorter one. The rule is the same in every formulation.
     input_hold : {"zero", "linear"}
         "zero", the default: an input acts from its sample to the next, as what a controller puts out. "linear": it runs straight from
         sample to sample, as a measured force does, and acts by its mean between readings.
@@ -118,6 +121,12 @@ def observe(
     -------
     Observation
         States with standard deviations over time, virtual sensors, and how far to trust them; ``print(states.summary())``.
+
+    Warns
+    -----
+    DataWarning
+        What limits the estimates: innovations far from as large as the filter states (NIS), sensors that read beside what the model
+        expects or are never used, steps that are too long, channels that act on nothing. A study of kind observe reports the same.
 
     Raises
     ------
@@ -158,23 +167,20 @@ def observe(
         sensors=sensors,
         consider=consider,
     )
-    return observe_with(setup, machine, log, progress)
+    found = observe_with(setup, machine, log, progress)
+    warn_of_findings(found, log if isinstance(log, Experiment) else None)
+    return found
 
 
 def observe_with(
     setup: ObserverSetup, machine: Observable, log: Experiment | Measurements, progress: Progress = silent
 ) -> Observation:
     """:func:`observe` with all that it is run with in one object."""
-    _refuse_other(machine, log)
-    machine = formulated(machine)
     tuning: Tuning | None = None
     process_noise = setup.process_noise
-    if setup.inputs is None and isinstance(machine, Tree | Machine) and isinstance(log, Experiment):
-        tree = tree_of(machine)
-        acting = inputs_in(tree, log.names)
-        if isinstance(machine, Machine):  # in natural coordinates loads and prescribed motions are all that acts
-            acting = tuple(name for name in acting if not name.startswith(("force.", "wrench.", "signal.")))
-        setup = replace(setup, inputs=acting)
+    if setup.inputs is None and isinstance(log, Experiment):
+        setup = replace(setup, inputs=inputs_in(machine, log.names, log.name))
+    machine = formulated(machine, setup.inputs or ())
     system, q, qd = setup.system(machine, process_noise or ProcessNoise())
     readings = log if isinstance(log, Measurements) else measurements_of(system, log, setup.input_hold)
     if setup.start == "readings":
@@ -191,8 +197,8 @@ def observe_with(
     method, smooths = setup.method, isinstance(setup.method, Smoother)
     if smooths:  # it goes back along one chain of steps
         readings = in_order(method, readings.select(system.outputs))
-    estimates = run(method, setup.seen(system, q), readings, system.belief(q, qd), progress)
-    refinements = REFINEMENTS if setup.step is None and isinstance(system, TreeSystem) else 0
+    refinements = 0 if setup.step is not None else REFINEMENTS
+    system, estimates = _converging(setup, system, readings, q, qd, progress, refinements)
     while not isinstance(method, LinearKF) and not estimates.replayed and len(estimates) > 1:
         bias = step_bias(system, estimates, readings.inputs)
         if bias.deviations <= TOLERATED_BIAS_SIGMAS or not refinements:
@@ -203,6 +209,27 @@ def observe_with(
         estimates = run(method, setup.seen(system, q), readings, system.belief(q, qd), progress)
     found = Observation(method.word, system, estimates, estimates, readings.inputs, process_noise, tuning)
     return smoothed(found) if smooths else found
+
+
+def _converging(
+    setup: ObserverSetup,
+    system: MachineSystem,
+    readings: Measurements,
+    q: Array,
+    qd: Array,
+    progress: Progress,
+    tries: int,
+) -> tuple[MachineSystem, Estimates]:
+    """A run along the readings, and the system it was made with: one of shorter steps, up to `tries` times, where steps do not converge."""
+    while True:
+        try:
+            return system, run(setup.method, setup.seen(system, q), readings, system.belief(q, qd), progress)
+        except SimulationError:
+            if not tries:
+                raise
+        tries -= 1
+        taken = min(system.longest, float(np.diff(readings.t).max(initial=0.0)) or system.longest)
+        system = replace(system, longest=SHORTER * taken)
 
 
 def smoothed(found: Observation) -> Observation:
@@ -240,15 +267,3 @@ def tuned(
     parts = [(log.first(samples), system.belief(q, qd)) for log in logs]
     found = tune(setup.method, build, {"density": 1.0}, parts, decades=5.0, progress=progress)
     return described(found.values), found
-
-
-def _refuse_other(machine: object, log: object) -> None:
-    """Refuse what is no machine, or no log, by name."""
-    if not isinstance(machine, Machine | Tree | Mechanism | NaturalSystem):
-        raise ModelError(
-            Fault("this is no machine that can be observed.", "observe", "a machine", type(machine).__name__)
-        )
-    if not isinstance(log, Experiment | Measurements):
-        raise DataError(
-            Fault("this is no log.", "observe", "an Experiment, as load_log returns it", type(log).__name__)
-        )

@@ -10,10 +10,12 @@ from dataclasses import replace
 from functools import cached_property
 from math import isfinite, sqrt
 from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
 from veridyn.mechanics.tree.model import FRICTION_SPEED
 from veridyn.method import without_old_keywords
@@ -98,6 +100,7 @@ class Observer:
     changes with every step and is not for two threads at once. Sensors with a delay make it go back in time by itself.
     """
 
+    @checked
     @without_old_keywords(ModelError, {"unsure": "Write process_noise=ProcessNoise(…)."}, "Observer")
     def __init__(
         self,
@@ -105,7 +108,7 @@ class Observer:
         method: Filter | str = "ekf",
         *,
         process_noise: ProcessNoise,
-        start: Mapping[str, float] | None = None,
+        start: Mapping[str, float] | Literal["readings"] | None = None,
         rates: Mapping[str, float] | None = None,
         independents: Sequence[str] = (),
         unknown: Sequence[str] | None = None,

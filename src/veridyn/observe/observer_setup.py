@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
@@ -24,6 +24,7 @@ from veridyn.observe.bounds import Parameters
 from veridyn.observe.ekf import EKF
 from veridyn.observe.filter import Filter
 from veridyn.observe.free import FreeSystem, free_system, is_free
+from veridyn.observe.inputs import with_motor_inputs
 from veridyn.observe.linearised import Linearised
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.mechanism import MechanismSystem
@@ -31,7 +32,6 @@ from veridyn.observe.mechanism_setup import mechanism_system
 from veridyn.observe.methods import ErrorEKF, LinearKF, filter_of
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.readings import InputHold
-from veridyn.observe.stepping import LONGEST_STEP_S
 from veridyn.observe.system import System
 from veridyn.observe.tree_setup import tree_system
 from veridyn.observe.ukf import UKF
@@ -85,6 +85,7 @@ class ObserverSetup:
             "start": None if isinstance(self.start, str) else self.start,  # a log tells it once the sensors are known
             "rates": self.rates,
         }
+        machine = formulated(machine, self.inputs or ())
         if is_free(machine):
             assert isinstance(machine, Machine)
             sensors = chosen_sensors(mechanism_of(machine).sensors, self.sensors, "observe")
@@ -96,7 +97,6 @@ class ObserverSetup:
                 parameters=tuple(self.parameters),
                 **common,
             )
-        machine = formulated(machine)
         assert not isinstance(machine, Machine)
         if isinstance(machine, Tree):
             sensors = chosen_sensors(machine.sensors, self.sensors, "observe")
@@ -114,7 +114,6 @@ class ObserverSetup:
             )
         natural = machine if isinstance(machine, NaturalSystem) else system_of(machine)
         table = readout(natural, chosen_sensors(natural.mechanism.sensors, self.sensors, "observe"))
-        step = LONGEST_STEP_S if self.step is None else self.step
         if self.consider and natural.parameters is not None and isinstance(self.method, UKF):
             raise ModelError(
                 Fault(
@@ -124,7 +123,7 @@ class ObserverSetup:
                     hint="Use 'ekf', observe the machine in formulation tree, or consider=False.",
                 )
             )
-        return mechanism_system(natural, process_noise, sensors=table, step=step, consider=self.consider, **common)
+        return mechanism_system(natural, process_noise, sensors=table, step=self.step, consider=self.consider, **common)
 
     def seen(self, system: MachineSystem, q: Array) -> System:
         """The machine as the filter takes it: itself, with rows of H for the attitude alone, or its tangent at rest where it starts."""
@@ -141,12 +140,16 @@ class ObserverSetup:
         return Linearised(alone, system.belief(q, np.zeros(system.nv)).x)
 
 
-def formulated(machine: Observable) -> Observable:
-    """A machine in the formulation it is described in; what is one already stays, and one over the freedoms of its base as well."""
-    if not isinstance(machine, Machine) or is_free(machine):
+def formulated(machine: Observable, inputs: Sequence[str] = ()) -> Observable:
+    """A machine in the formulation it is described in, able to take these inputs; what is one already stays, and one over the freedoms
+    of its base as well."""
+    if not isinstance(machine, Machine):
         return machine
     if machine.formulation == "tree":
         return tree_of(machine)
+    machine = with_motor_inputs(machine, inputs)
+    if is_free(machine):
+        return machine
     return (
         mechanism_of(machine)
         if machine.uncertainty is None

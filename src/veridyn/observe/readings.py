@@ -8,16 +8,18 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, Faults
+from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.observe.availability import muted
 from veridyn.observe.free import FreeSystem
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import OWN_DEVIATION, SAME_STAMP_S, Measurements, Status
 from veridyn.observe.tree import TreeSystem
+from veridyn.signals.clock_unit import MILLISECONDS, SLOWEST_CLOCK, slow_clock
 
 Array = NDArray[np.float64]
 InputHold = Literal["zero", "linear"]
+MOST_STEPS = 100  # of the integration from one reading to the next, which are a second where no step is given (chosen)
 
 
 def measurements_of(system: MachineSystem, log: Experiment, hold: InputHold = "zero") -> Measurements:
@@ -27,7 +29,8 @@ def measurements_of(system: MachineSystem, log: Experiment, hold: InputHold = "z
     there is a row without any. With "linear" it runs straight from sample to sample, as a measured force does, and acts on each interval
     between readings by its mean there. A channel "name.sigma" has the deviations of a sensor's readings, "name.available" is 0 where there
     are none to use (:mod:`veridyn.observe.availability`). Prescribed coordinates are where they are at the time of a reading: with "zero"
-    they go on from their last sample with its q̈.
+    they go on from their last sample with its q̈. Readings too slow to follow a motion are a DataWarning, and a DataError where each would
+    take more than `MOST_STEPS` steps of the integration: milliseconds are read as seconds, as a rule.
     """
     table, faults = system.table, Faults()
     delays = np.array([table.sensors[k].delay for k in table.owner])
@@ -49,6 +52,7 @@ def measurements_of(system: MachineSystem, log: Experiment, hold: InputHold = "z
     known = [log[name] for name in system.inputs]
     changes = [c.t[1:][c.values[1:] != c.values[:-1]] for c in known] if hold == "zero" else []
     readings = Measurements.from_experiment(Experiment(moved, log.name), table.names, np.concatenate([*changes, []]))
+    _check_clock(system, readings.t, log.name)
     first = min(float(log[name].t[0]) for name in table.names if len(log[name]))
     held, ages = np.zeros((len(readings), len(known))), np.zeros(len(readings))
     for j, channel in enumerate(known):
@@ -104,3 +108,22 @@ def first_positions(system: MachineSystem, log: Experiment) -> dict[str, float]:
             if len(usable):
                 found[str(sensor.on)] = float(usable[0]) - sensor.bias
     return found
+
+
+def _check_clock(system: MachineSystem, t: Array, name: str) -> None:
+    """Say that readings are too slow before anything is integrated between them."""
+    pause = float(np.median(np.diff(t))) if len(t) > 2 else 0.0
+    if pause * SLOWEST_CLOCK <= 1.0:
+        return
+    fault = slow_clock(name, 1.0 / pause)
+    steps = pause / system.longest
+    if steps < MOST_STEPS:
+        warn(DataWarning, fault)
+        return
+    raise DataError(
+        replace(
+            fault,
+            found=f"{fault.found}: a reading every {pause:.3g} s, {steps:.3g} steps of {system.longest:.3g} s of the integration",
+            hint=f"{MILLISECONDS} If it is not, give a longer step of the integration (step), above {pause / MOST_STEPS:.3g} s.",
+        )
+    )

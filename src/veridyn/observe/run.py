@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arguments import checked
 from veridyn.observe.filter import Filter, Passing, starting_belief
 from veridyn.observe.measurements import Codes, Measurements, Status
 from veridyn.observe.passage import Passage
@@ -25,6 +26,7 @@ from veridyn.progress import Progress, silent
 Array = NDArray[np.float64]
 
 
+@checked
 def run(
     settings: Filter, system: System, measurements: Measurements, start: Belief, progress: Progress = silent
 ) -> Estimates:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from veridyn.arguments import checked
 from veridyn.observe.noise import symmetric
 from veridyn.observe.result import Estimates, Track
 from veridyn.observe.system import System
@@ -31,6 +32,7 @@ class Smoothed(Track):
     gains: Array
 
 
+@checked
 def smooth(estimates: Estimates, system: System | None = None) -> Smoothed:
     """The smoothed track. `system` is needed only where the state is not a plain vector: for its `add` and `subtract`."""
     estimates.chained("a smoother")

@@ -148,16 +148,3 @@ def _check_wrenches(tree: Tree, bodies: Sequence[str]) -> None:
             raise DataError(
                 Fault(f"a wrench acts on '{body}', which is no body.", tree.name, hint=did_you_mean(body, names))
             )
-
-
-def inputs_in(tree: Tree, channels_there: Sequence[str]) -> tuple[str, ...]:
-    """The channels of a log that act on a tree: forces of actuated coordinates, motions of prescribed ones, signals, wrenches, loads."""
-    found = [f"force.{c}" for c in tree.actuated_coordinates if c not in tree.prescribed]
-    own = {state.name for state in tree.states}
-    found += [f"signal.{name}" for name in tree.signals if name not in own]
-    found += [f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in tree.prescribed]
-    found += [name for load in tree.loads for name in channels(load)]
-    for body in tree.bodies:
-        six = [f"wrench.{body.name}.{row}" for row in ("fx", "fy", "fz", "mx", "my", "mz")]
-        found += six if all(name in channels_there for name in six) else []
-    return tuple(name for name in dict.fromkeys(found) if name in channels_there)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, Faults, VeridynError
 from veridyn.observe.filter import Filter
 from veridyn.observe.measurements import Measurements
@@ -67,6 +68,7 @@ def log_likelihood(settings: Filter, system: System, runs: Runs) -> float:
     return float(sum(run(settings, system, log, start).log_likelihood.sum() for log, start in runs))
 
 
+@checked
 def tune(
     settings: Filter,
     build: Callable[[Mapping[str, float]], System],

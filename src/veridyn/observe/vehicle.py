@@ -27,6 +27,10 @@ LONGEST_STEP_S = 0.05
 INFLATION_S = 20.0  # memory of the innovations' size
 MOST_NIS = 25.0  # of a reading: one outlier does not widen the bands of the next twenty seconds
 LEAST_READINGS = 40.0  # before the innovations' size means anything
+USABLE_NIS = (
+    0.5,
+    2.0,
+)  # bands are widened by the innovations' own size, so they hold further from 1 than those of other machines
 FROZEN_SHARE = (
     0.71  # of a deviation at the start: with more left, and so half of the variance, the drive showed too little
 )

@@ -11,6 +11,7 @@ from veridyn.identify.correlation import Growth
 from veridyn.identify.estimators.harmonics import Scan
 from veridyn.identify.excitation.plan import ExcitationPlan
 from veridyn.identify.excitation.shape import Trajectory
+from veridyn.report.attempted import attempted
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.drawing import Plot
 from veridyn.report.page import page
@@ -113,7 +114,7 @@ def motion_blocks(study: ExcitationStudy) -> list[Block]:
     plan = study.plan
     t = np.linspace(0.0, plan.trajectory.period, 240)
     return [
-        moving_machine(study),
+        attempted("The machine on the designed motion", lambda: moving_machine(study)),
         trajectory_figure(plan.trajectory, plan.coordinates, _kinds(study), t),
         *_run_up(study),
     ]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.observe.findings import USABLE_NIS
 from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.tree import TreeSystem
+from veridyn.report.attempted import attempted
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.drawing import Plot
 from veridyn.report.observer import WORDS, innovation_plots, mechanism_animation, thin, whiteness_plot
@@ -23,10 +25,6 @@ from veridyn.view.solids import solids_of
 
 Array = NDArray[np.float64]
 MAX_FRAMES = 240  # of an animation, at most
-USABLE_NIS = (
-    0.75,
-    1.25,
-)  # of a NIS that is good enough to use the bands, though in a long log it may differ significantly from 1
 
 
 def observed_page(run: ObserveRun, result: Result, command: str) -> str:
@@ -36,7 +34,7 @@ def observed_page(run: ObserveRun, result: Result, command: str) -> str:
         *([Section("Limits that are missed", [Listing(run.missed)])] if run.missed else []),
         Section(
             "Estimates",
-            [_animation(run), Figure(_states(run)), _last(run)],
+            [attempted("The estimated motion", lambda: _animation(run)), Figure(_states(run)), _last(run)],
             "What the observer estimates. Shaded: its own 95 % band.",
         ),
         *(

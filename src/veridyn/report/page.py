@@ -11,6 +11,7 @@ import numpy as np
 from veridyn.report.blocks import Key, Section, Verdict
 from veridyn.report.figures import row_figures, singular_values
 from veridyn.report.insight import insight
+from veridyn.report.output_error import simulation_section
 from veridyn.report.reduced import reduced_section
 from veridyn.report.replay import replay_section
 from veridyn.report.running import running_section
@@ -60,6 +61,7 @@ def identification_page(
     names, never = base.parameters.names, set(study.structure.dead)
     relations = base.relations()
     reduced = reduced_section(study)
+    first = [*first, *simulation_section(study)]
     own = [(f"first-{k}", s.title) for k, s in enumerate(first, 1)]
     own += [("forces", "Forces, row by row"), ("parameters", "Parameters")]
     own += [("sums", "What comes only as a sum")] if relations or base.dead else []

@@ -95,5 +95,5 @@ def reduced_line(study: IdentificationStudy) -> str:
 
 def _errors(name: str, parameters: int, own: Validation | None, check: Validation) -> tuple[str, ...]:
     training = "–" if own is None else percent(100.0 * own.relative_error)
-    held_out, worst = percent(100.0 * check.relative_error), percent(100.0 * check.worst.relative_error)
+    held_out, worst = percent(100.0 * check.relative_error), percent(100.0 * check.worst_relative_error)
     return name, f"{parameters}", training, held_out, worst

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import VeridynError
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
+from veridyn.report.attempted import attempted
 from veridyn.report.blocks import Animation, Section, Text
 from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.trace import Trace
@@ -25,15 +25,17 @@ MOST_POINTS = 120  # of a machine that fits into a page frame by frame
 
 def replay_section(study: IdentificationStudy, model: Path | None = None) -> Section:
     """The motion that the fit is judged on, with the forces of every joint that was measured; `model`: the file of the machine."""
-    title, tree, motion = "The machine on the validation log", study.fit.tree, study.validation
+    title, tree = "The machine on the validation log", study.fit.tree
     if len(tree.bodies) > MOST_POINTS:
         return Section(title, [Text(f"“{tree.name}” has {len(tree.bodies)} bodies, too many to be drawn in a page.")])
+    return Section(title, [attempted(title, lambda: _animation(study, model))])
+
+
+def _animation(study: IdentificationStudy, model: Path | None) -> Animation:
+    tree, motion = study.fit.tree, study.validation
     kept = frames_of(motion)
-    try:
-        solids, unread = solids_of(tree, model)
-        layer = tree_layer(tree, motion.q[kept], tree.name, meaning="estimate", solids=solids)
-    except VeridynError as error:
-        return Section(title, [Text(f"It cannot be drawn. {error}")])
+    solids, unread = solids_of(tree, model)
+    layer = tree_layer(tree, motion.q[kept], tree.name, meaning="estimate", solids=solids)
     gauges = joint_gauges(tree, study.traces["validation"], kept, {r.row: r.rms for r in study.fit.rows})
     seen = scene(motion.t[kept], [layer], tree.name, FRAMES, gauges)
     caption = (
@@ -41,7 +43,7 @@ def replay_section(study: IdentificationStudy, model: Path | None = None) -> Sec
         "to red as both differ by up to four times the rms of the residual of the fit."
     )
     from_base = " It is drawn as seen from its base." if tree.base == "free" else ""
-    return Section(title, [Animation(seen, caption + from_base + _of_solids(model, len(solids), len(unread)))])
+    return Animation(seen, caption + from_base + _of_solids(model, len(solids), len(unread)))
 
 
 def _of_solids(model: Path | None, solids: int, unread: int) -> str:

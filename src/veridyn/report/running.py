@@ -23,6 +23,7 @@ from veridyn.mechanics.sensing import Output
 from veridyn.mechanics.symbols import Request
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
+from veridyn.report.attempted import DRAWING_ERRORS, undrawn
 from veridyn.report.blocks import Section, Text
 from veridyn.report.words import number
 from veridyn.symbolic.emit_wasm import WasmModule, emit_wasm
@@ -80,6 +81,8 @@ def running_section(fit: Fit, motion: Motion) -> Section:
         made = running_machine(fit, motion)
     except VeridynError as error:
         return Section("The identified machine", [Text(f"“{tree.name}” does not run in this page. {error}")])
+    except DRAWING_ERRORS as error:
+        return Section("The identified machine", [undrawn("The identified machine", error)])
     if made is None:
         what = f"its equations are longer than a page should carry ({number(MOST_BYTES / 1000, 3)} kB of WebAssembly)"
         return Section("The identified machine", [Text(f"“{tree.name}” does not run in this page: {what}.")])

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.report.attempted import attempted
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.drawing import Plot
 from veridyn.report.observer import mechanism_animation
@@ -34,7 +35,11 @@ def simulated_page(run: SimulateRun, result: Result, command: str) -> str:
     f = run.figures
     sections = [
         *([Section("Limits that are missed", [Listing(run.missed)])] if run.missed else []),
-        Section("Motion", [_animation(run), *_motion(run)], "The truth: what the machine did."),
+        Section(
+            "Motion",
+            [attempted("The simulated motion", lambda: _animation(run)), *_motion(run)],
+            "The truth: what the machine did.",
+        ),
         *_acting(run),
         Section("Sensors", _sensors(run), "What is in the log, over the truth behind it."),
         Section("Energy", _energy(run), _energy_lead(run)),

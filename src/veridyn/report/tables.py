@@ -110,8 +110,12 @@ def key_figures(study: IdentificationStudy) -> tuple[Key, ...]:
     out = [
         Key(f"{int(f['well_identified'])} / {study.fit.base.count}", "base parameters with σ below 10 %"),
         Key(
-            f"{percent(f.get('cross_validation_std_percent', math.nan))} %",
-            "of the force's standard deviation is not predicted"
+            f"{percent(100.0 * study.judging.std_error)} %",
+            (
+                "of the positions' standard deviation is not reproduced by simulation"
+                if study.by_simulation
+                else "of the force's standard deviation is not predicted"
+            )
             + (", on held-out data" if study.held_out == 1.0 else ""),
         ),
         Key(number(f["condition_scaled"], 3), "condition, columns scaled by typical sizes"),

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.observe.vehicle import USABLE_NIS
 from veridyn.report.blocks import Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.drawing import Plot
 from veridyn.report.observer import innovation_plots, thin
@@ -29,7 +30,6 @@ WORDS = {
     "load_rl": "load, rear left wheel",
     "load_rr": "load, rear right wheel",
 }
-USABLE_NIS = (0.5, 2.0)  # of innovations that are about as large as the filter says
 
 
 def vehicle_identified_page(done: VehicleIdentified, result: Result, command: str) -> str:
@@ -133,8 +133,13 @@ def observed_verdict(done: VehicleObserved) -> Verdict:
     if "rms_sideslip" in f:
         share = 100.0 * f["share_inside_two_sigma"]
         text = f"Sideslip is {np.degrees(f['rms_sideslip']):.2f}° rms off the reference, {share:.0f} % inside 2σ"
-        if "rms_sideslip_linear" in f:
-            text += f"; a linear filter is {np.degrees(f['rms_sideslip_linear']):.2f}° off"
+        linear = {
+            "a stiffness identified from the same drive": "rms_sideslip_linear_identified",
+            "the stiffness of the vehicle file, which is not identified": "rms_sideslip_linear",
+        }
+        compared = [f"{np.degrees(f[name]):.2f}° with {what}" for what, name in linear.items() if name in f]
+        if compared:
+            text += f"; a linear filter is off by {' and by '.join(compared)}"
         findings.append(text + ".")
     findings += [f"'{n}' is frozen: the drive excites it too little." for n in done.frozen]
     findings += [x.what for x in done.faults]
@@ -171,7 +176,9 @@ def _errors(done: VehicleObserved) -> Plot:
     if done.linear is not None:
         shown.append(
             Series(
-                "linear filter",
+                "linear filter, identified stiffness"
+                if done.fitted is not None
+                else "linear filter, stiffness of the file",
                 thin(v.t),
                 thin(scale * (done.linear - done.reference["sideslip"])),
                 style="dashed",

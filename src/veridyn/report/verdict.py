@@ -24,7 +24,10 @@ CONTRADICTION_SIGMA = 1.1  # σ of (26) above which the rows contradict each oth
 
 
 def verdict(study: IdentificationStudy) -> Verdict:
-    """Judge a study by its own figures: what noise of the measured forces does not explain, on samples that the fit did not use."""
+    """Judge a study by its own figures: what noise of the measurement does not explain, on samples that the fit did not use.
+
+    Forces of inverse dynamics or, where the fit was made by simulation, simulated coordinates.
+    """
     error = 100.0 * max((r.error_beyond_noise for r in carrying(study)), default=math.nan)
     grade = "good" if error < CLOSE else "fair" if error < USEFUL else "poor"
     name = study.model.name
@@ -40,17 +43,17 @@ def verdict(study: IdentificationStudy) -> Verdict:
             "fair": f"The model “{name}” is identified; on motion not used for the fit it is roughly right.",
             "poor": f"The model “{name}” does not yet predict motion not used for the fit.",
         }[grade]
-    if not carrying(study):
-        headline = f"The model “{name}” cannot be judged: no force varies by more than {MIN_SIGNAL_TO_NOISE:g} times its noise."
+    if study.unjudged:
+        headline = f"The model “{name}” cannot be judged: {study.unjudged}."
     return Verdict(grade, headline, tuple(_findings(study)), tuple(_may(study, grade)), tuple(_may_not(study)))
 
 
 def carrying(study: IdentificationStudy) -> tuple[RowReport, ...]:
-    """Judged rows of the validation data whose force varies by at least MIN_ROW_SHARE of what the largest row of the same unit does."""
+    """Judged rows of the validation data that vary by at least MIN_ROW_SHARE of what the largest row of the same unit does."""
     most: dict[str, float] = {}
-    for r in study.check.rows:
+    for r in study.judging.rows:
         most[r.unit] = max(most.get(r.unit, 0.0), r.measured_std)
-    return tuple(r for r in study.check.rows if r.judged and r.measured_std > MIN_ROW_SHARE * most[r.unit])
+    return tuple(r for r in study.judging.rows if r.judged and r.measured_std > MIN_ROW_SHARE * most[r.unit])
 
 
 def _findings(study: IdentificationStudy) -> list[str]:
@@ -74,13 +77,14 @@ def _findings(study: IdentificationStudy) -> list[str]:
             f"Only {100 * study.held_out:.0f} % of the validation samples were not used for the fit, so the errors say little of "
             "other motion."
         )
-    noisy = [r for r in study.check.rows if not r.judged]
-    if noisy:
+    noisy = [r for r in study.judging.rows if not r.judged]
+    if noisy and not study.unjudged:
         rows = listed([f"{r.row} (rms error {number(r.rms, 2)} {unit_text(r.unit)})" for r in noisy])
+        what = "position" if study.by_simulation else "force"
         out.append(
-            f"Not judged, because the measured force varies by less than {MIN_SIGNAL_TO_NOISE:g} times its noise: {rows}."
+            f"Not judged, because the measured {what} varies by less than {MIN_SIGNAL_TO_NOISE:g} times its noise: {rows}."
         )
-    idle = [r for r in study.check.rows if r.judged and r not in carrying(study) and 100.0 * r.std_error > CLOSE]
+    idle = [r for r in study.judging.rows if r.judged and r not in carrying(study) and 100.0 * r.std_error > CLOSE]
     if idle:
         idle_rows = listed(
             [
@@ -88,7 +92,12 @@ def _findings(study: IdentificationStudy) -> list[str]:
                 for r in idle
             ]
         )
-        out.append(f"Rows that carry little force are off by more, which is little in force: {idle_rows}.")
+        what = (
+            ("Coordinates that move little", "way")
+            if study.by_simulation
+            else ("Rows that carry little force", "force")
+        )
+        out.append(f"{what[0]} are off by more, which is little in {what[1]}: {idle_rows}.")
     if "share_inside_two_sigma" in f:
         out.append(
             f"The log is simulated, so the truth is known: {100 * f['share_inside_two_sigma']:.0f} % of the parameters lie within two "
@@ -99,7 +108,9 @@ def _findings(study: IdentificationStudy) -> list[str]:
 
 
 def _errors(study: IdentificationStudy, worst: RowReport) -> str:
-    """How far predicted forces are off: in all and at worst, in force too, and how much of it noise explains."""
+    """How far predicted forces, or simulated positions, are off: in all and at worst, in their unit too, and what noise explains of it."""
+    if study.by_simulation:
+        return _simulation_errors(study, worst)
     f = study.figures
     sentence = (
         f"On the validation data the rms error of the forces is {percent(f['cross_validation_std_percent'])} % of their standard "
@@ -112,10 +123,28 @@ def _errors(study: IdentificationStudy, worst: RowReport) -> str:
     return sentence + "."
 
 
+def _simulation_errors(study: IdentificationStudy, worst: RowReport) -> str:
+    """How far a simulation strays, and what inverse dynamics, which this fit does not use, would say of the same data."""
+    settings = study.fit.replay_settings
+    assert settings is not None  # the caller looked
+    force = study.check.std_error
+    beside = (
+        f" Forces by inverse dynamics, which this fit does not use, are off by {percent(100 * force)} %: they take positions "
+        "differentiated twice."
+        if math.isfinite(force)
+        else ""
+    )
+    return (
+        f"Simulated {settings.words} from measured states, the validation data are reproduced with an rms error of "
+        f"{percent(100 * study.judging.std_error)} % of their standard deviation in all, at worst {percent(100 * worst.std_error)} % "
+        f"({number(worst.rms, 2)} {unit_text(worst.unit)}) in {worst.row}.{beside}"
+    )
+
+
 def _cautions(study: IdentificationStudy) -> list[str]:
     out = []
-    own = {r.row: r.rms for r in study.own.rows}
-    worse = [r.row for r in study.check.rows if r.rms > NOISE_RATIO * own[r.row]]
+    own = {r.row: r.rms for r in study.judging_own.rows}
+    worse = [r.row for r in study.judging.rows if r.rms > NOISE_RATIO * own[r.row]]
     if worse:
         out.append(
             f"In {listed(worse)} the rms error on the other motion is more than {NOISE_RATIO:g} times that on its own: the model may "
@@ -127,7 +156,7 @@ def _cautions(study: IdentificationStudy) -> list[str]:
             "something in the model, or in the scale of a sensor, is missing or wrong."
         )
     coloured = [row for row, w in study.whiteness.items() if not w.is_white]
-    if coloured:
+    if coloured and not study.by_simulation:  # of forces
         out.append(
             f"What is left over in {listed(coloured)} is not white, so the standard deviations of parameters seen there are "
             "approximate, and more likely too small than too large."
@@ -136,23 +165,28 @@ def _cautions(study: IdentificationStudy) -> list[str]:
 
 
 def _may(study: IdentificationStudy, grade: str) -> list[str]:
+    if study.unjudged:
+        return ["Planning a validation: record a motion that is not used for the fit, and in which every joint moves."]
     if grade == "poor":
         return ["Finding out what the model lacks: see where the difference between measured and predicted is largest."]
     tree, speed = study.model, np.abs(study.training.qd).max(axis=0)
     units = {"turning": "rad/s", "sliding": "m/s"}
     own = [f"{tree.coordinates[k]} {number(speed[k], 2)} {units[tree.coordinate_kinds[k]]}" for k in tree.independent]
     reach = listed(own, 8)
-    out = [
-        "Computing the forces of motions like those recorded (feed-forward control, sizing of drives, noticing contact), "
-        f"up to the speeds seen: {reach}."
-    ]
+    if study.fit.replay_settings is not None:
+        use = f"Simulating motions like those recorded, {study.fit.replay_settings.words}"
+    else:
+        use = "Computing the forces of motions like those recorded (feed-forward control, sizing of drives, noticing contact)"
+    out = [f"{use}, up to the speeds seen: {reach}."]
     well = study.fit.well_identified()
     if well:
         trust = (
             ", with their deviations." if not _too_small(study) else "; their true deviations are larger than stated."
         )
         out.append(f"Quoting the {count(len(well), 'parameter')} with σ below 10 %{trust}")
-    if study.inessential and not study.reduced_is_worse:
+    if (
+        study.inessential and not study.reduced_is_worse and not study.by_simulation
+    ):  # decided by least squares on forces
         out.append(
             f"Leaving out {listed(study.inessential)}, if a smaller model is wanted: zero explains the data as well, and the worst "
             f"row is then off by {percent(study.figures['worst_cross_validation_essential_percent'])} %."

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault
 from veridyn.model.experiment import Channel
 from veridyn.model.motion import BaseMotion
@@ -37,6 +38,7 @@ def pose_channels(pose: Pose) -> tuple[Channel, ...]:
     return tuple(Channel(name, pose.t, table[:, k], "1" if k < 9 else "m") for k, name in enumerate(NAMES))
 
 
+@checked
 def smoothed_pose(pose: Pose, low: Butterworth | None) -> Pose:
     """A pose on a uniform clock through a zero-phase low-pass: entries of R and p, then the nearest rotation."""
     if low is None:
@@ -46,6 +48,7 @@ def smoothed_pose(pose: Pose, low: Butterworth | None) -> Pose:
     return Pose(pose.t, nearest_rotations(R), zero_phase(pose.position, rate, low, "pose.position"))
 
 
+@checked
 def pose_at(pose: Pose, t: ArrayLike) -> Pose:
     """A pose at other times within its own, by cubic interpolation."""
     times = np.asarray(t, dtype=np.float64)
@@ -79,6 +82,7 @@ def base_from_pose(pose: Pose, gravity: ArrayLike, method: Method = "compensated
     )
 
 
+@checked
 def moved_to_base(read: BaseMotion, unit: Placement | MDH) -> BaseMotion:
     """The base's motion from what an inertial unit reads that sits at `unit` in the base's frame, in the unit's own axes."""
     R, r = unit.rotation, unit.position

@@ -26,6 +26,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, Faults
 from veridyn.signals.cascade import both_ways, one_way
 from veridyn.signals.samples import as_rate, as_samples
@@ -142,6 +143,7 @@ def _power_gain(filtering: Butterworth, rate: float) -> Array:
     return filtering.gain((np.arange(steps) + 0.5) * rate / (2.0 * steps), rate) ** 2
 
 
+@checked
 def zero_phase(x: ArrayLike, rate: float, butterworth: Butterworth, where: str = "signal") -> Array:
     """`x` of shape (N, ...) filtered forwards and backwards along axis 0; same shape.
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault
 from veridyn.model.experiment import Channel
 from veridyn.signals.outliers import runs
@@ -47,6 +48,7 @@ class ClockOffset:
         return self.determined and abs(self.seconds) > max(limit, deviations * self.sigma)
 
 
+@checked
 def estimate_clock_offset(
     rate: Channel,
     integral: Channel,

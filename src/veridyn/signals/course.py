@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, Faults
 from veridyn.model.experiment import Channel
 
 
+@checked
 def course_over_ground(
     x: Channel, y: Channel, name: str = "course", *, above: float, sigma: float | None = None
 ) -> tuple[Channel, ...]:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, did_you_mean
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.findings import Finding, Findings
@@ -30,6 +31,7 @@ class FalseCounts:
     findings: Findings
 
 
+@checked
 def find_false_counts(
     log: Experiment,
     counts: tuple[str, ...],

@@ -26,6 +26,7 @@ Kind = Literal[
     "dropout",
     "frozen",
     "held",
+    "coarse",
     "standstill",
     "missing",
     "unit",

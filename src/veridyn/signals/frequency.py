@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
 
 Array = NDArray[np.float64]
@@ -103,6 +104,7 @@ def samples_of_period(rate: float, frequency: float) -> int:
     return round(count)
 
 
+@checked
 def averaged(
     channels: Mapping[str, ArrayLike] | ArrayLike,
     rate: float,

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
 from veridyn.model.pose import Pose
 from veridyn.signals.base_motion import nearest_rotations
@@ -53,6 +54,7 @@ class MarkerFit:
         return "\n".join(lines)
 
 
+@checked
 def fit_markers(
     t: ArrayLike,
     measured: ArrayLike,
@@ -106,6 +108,7 @@ def fit_markers(
     return MarkerFit(pose, valid, residual, here.sum(axis=1), tuple(lost))
 
 
+@checked
 def marker_cluster(measured: ArrayLike) -> Array:
     """Places (M, 3) of markers in a frame of their own, from positions (N, M, 3): the mean shape about its centroid.
 

@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.findings import Finding, Findings
@@ -56,6 +57,7 @@ class Mended:
     findings: Findings
 
 
+@checked
 def mended(log: Experiment, how: Mending | None = None) -> Mended:
     """The pieces of a log that can be filtered and differentiated."""
     rule = how or Mending()

@@ -41,6 +41,7 @@ from veridyn.model.pose import Pose
 from veridyn.signals.base_motion import NAMES, base_from_pose, nearest_rotations, pose_channels
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.derivative import Method, derivative, warn_if_biased
+from veridyn.signals.ends import Trim, trim_note, trimmed_ends
 from veridyn.signals.findings import Findings
 from veridyn.signals.naming import AXES, Naming
 from veridyn.signals.noise_floor import BANDS, HARMLESS_NOISE, NoiseFloor, chosen_cutoff, noise_floor
@@ -51,9 +52,7 @@ from veridyn.signals.samples import as_rate
 from veridyn.signals.sensors import with_sensor_channels
 
 Array = NDArray[np.float64]
-ENDS = 2.0  # periods of the cut-off that are cut off ends in motion
 SHOCKS = ("base.acceleration.", "wrench.", "signal.")  # quantities that impacts make spikes of
-AT_REST = 0.02  # of its largest speed: a joint that stays below it for that long is at rest at an end of a log
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,13 +61,13 @@ class Signals:
 
     `rate` (Hz) of the common clock, by default that of the fastest uniform channel. `lowpass` (Hz) and `order` are those of
     one pass of the zero-phase Butterworth filter; "auto", the default, takes the cut-off from the spectrum of what is differentiated
-    (:mod:`veridyn.signals.noise_floor`), filters only where noise would matter, and cuts two periods of it off ends in motion; None
-    filters nothing. `derivative`: "compensated" or "central". `measured_rates` False
-    differentiates even where q̇, q̈ or ω̇ are measured. `trim` seconds are cut at both ends, after filtering, where filters and
-    derivatives know less. `interpolation` brings channels to the common clock. `max_gap` (s) is the longest span without a
-    sample that it may bridge, by default five steps of the channel. `inspection` "repair" reports what is found
-    in the log and bridges spikes and short dropouts to zero from their neighbours, "report" bridges nothing, "off" is for logs that have
-    been mended before. What is found and repaired is listed in the notes of the motion.
+    (:mod:`veridyn.signals.noise_floor`) and filters only where noise would matter; None filters nothing. `derivative`: "compensated" or
+    "central". `measured_rates` False differentiates even where q̇, q̈ or ω̇ are measured. `trim` seconds are cut at both ends, after
+    filtering; "auto", the default, cuts what the low-pass takes to settle off ends in motion, two periods of its cut-off at order 4, and
+    nothing off ends at rest or without a low-pass (:mod:`veridyn.signals.ends`); 0 keeps every sample. `interpolation` brings channels
+    to the common clock. `max_gap` (s) is the longest span without a sample that it may bridge, by default five steps of the channel.
+    `inspection` "repair" reports what is found in the log and bridges spikes and short dropouts to zero from their neighbours, "report"
+    bridges nothing, "off" is for logs that have been mended before. What is found and repaired is listed in the notes of the motion.
     """
 
     rate: float | None = None
@@ -76,15 +75,15 @@ class Signals:
     order: int = 4
     derivative: Method = "compensated"
     measured_rates: bool = True
-    trim: float = 0.0
+    trim: Trim = "auto"
     interpolation: Literal["linear", "cubic", "pchip"] = "cubic"
     max_gap: float | None = None
     inspection: Literal["repair", "report", "off"] = "repair"
 
     def __post_init__(self) -> None:
         faults = Faults()
-        if not 0.0 <= self.trim < np.inf:
-            faults.add("it is no time.", where="trim", expected="seconds, 0 or more", found=f"{self.trim}")
+        if self.trim != "auto" and not (isinstance(self.trim, float | int | np.number) and 0.0 <= self.trim < np.inf):
+            faults.add("it is no time.", where="trim", expected="seconds, 0 or more, or 'auto'", found=f"{self.trim!r}")
         if self.max_gap is not None and not self.max_gap > 0.0:
             faults.add("it is no time.", where="max_gap", expected="seconds above 0", found=f"{self.max_gap}")
         if self.inspection not in ("repair", "report", "off"):
@@ -163,15 +162,6 @@ def prepare(
     return PreparedLog(tree=tree, how=how, naming=naming, log=on_clock, rate=rate, notes=notes)
 
 
-def ends_in_motion(m: Motion, seconds: float) -> tuple[int, int]:
-    """Samples of so many seconds at both ends, none where the machine rests there: a filter knows less of an end in motion."""
-    if not seconds or not m.n:
-        return 0, 0
-    count = min(round(seconds * (len(m) - 1) / (m.t[-1] - m.t[0])), len(m) // 4)
-    moving = (np.abs(m.qd) > AT_REST * np.abs(m.qd).max(axis=0)).any(axis=1)
-    return count if moving[:count].any() else 0, count if moving[len(m) - count :].any() else 0
-
-
 def _repaired(
     log: Experiment, found: Findings, how: Signals, drives: AbstractSet[str]
 ) -> tuple[Experiment, tuple[str, ...]]:
@@ -230,21 +220,23 @@ class PreparedLog:
         made = self._with_lowpass() if self.how.lowpass == "auto" else self
         made._warn()
         whole = made._whole(noise)
-        cut = round(self.how.trim * self.rate)
-        ends = made.how.filter if self.how.lowpass == "auto" else None
-        low, high = (max(cut, end) for end in ends_in_motion(whole, 0.0 if ends is None else ENDS / made.cutoff))
+        low, high = trimmed_ends(whole, self.how.trim, made.how.filter, self.rate)
         if low + high >= len(whole):
             raise DataError(
                 Fault(
                     "nothing is left of it after trimming.",
                     self.log.name,
-                    f"more than {2.0 * self.how.trim:g} s",
+                    f"more than {(low + high) / self.rate:g} s",
                     f"{len(whole) / self.rate:g} s",
                 )
             )
         notes = self.notes
-        if notes is not None and ends is not None:
-            notes = (*notes, f"low-pass at {made.cutoff:g} Hz, chosen from the spectra of {', '.join(self.floors)}")
+        if notes is not None and made.how.filter is not None:
+            if self.how.lowpass == "auto":
+                chosen = f"low-pass at {made.cutoff:g} Hz, chosen from the spectra of {', '.join(self.floors)}"
+                notes = (*notes, chosen)
+            if self.how.trim == "auto" and low + high:
+                notes = (*notes, trim_note((low, high), made.how.filter, self.rate))
         return replace(whole[low : len(whole) - high], notes=notes)
 
     def _with_lowpass(self) -> PreparedLog:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, DataWarning, Fault, Faults, did_you_mean, warn
+from veridyn.errors import ALIKE, DataError, DataWarning, Fault, Faults, did_you_mean, warn
 from veridyn.model.described import Described
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
@@ -74,7 +74,8 @@ class Naming:
 
         `whole`: whether values are looked at beyond what makes them unusable.
         """
-        for name in dict.fromkeys(self.missing):
+        standing = self._standing()
+        for name in dict.fromkeys(name for name in self.missing if name not in standing):
             hint = did_you_mean(name.split(" ")[0], self.log.names)
             self.faults.add(f"there is no channel '{name}'.", where=self.log.name, hint=hint)
         for name, units in self.used.items():
@@ -85,6 +86,21 @@ class Naming:
                 self.faults.extend([finding.fault])
         self.faults.raise_if_any(DataError)
         self._warn_of_strangers()
+        return found
+
+    def _standing(self) -> list[str]:
+        """Positions of joints of which the log tells nothing, where they are many and others move: one fault for all of them."""
+        found = [name for name in self.missing if name.startswith("q.") and f"force.{name[2:]}" not in self.log]
+        if len(found) < ALIKE or len(found) == self.tree.n or self.tree.loops:
+            return []
+        listed = ", ".join(found[:ALIKE]) + (", …" if len(found) > ALIKE else "")
+        self.faults.add(
+            f"{len(found)} of {self.tree.n} joints have no channel: {listed}.",
+            where=self.log.name,
+            expected="a position of every joint that moves",
+            hint="Lock those that stand still: lock: [names or patterns] under model of a study, or "
+            "veridyn.model.welded(machine, {name: 0.0}, unknown='keep') in Python.",
+        )
         return found
 
     def _starting(self, prefix: str) -> list[str]:

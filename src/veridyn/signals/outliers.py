@@ -15,6 +15,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.signals.rest import comes_to_rest, stuck
+
 Array = NDArray[np.float64]
 FALL = 6.0  # quanta below an extreme, from where its top is seen whole (chosen)
 LONGEST_STEP = 10  # samples over which the speed of a signal in coarse steps is taken (chosen)
@@ -47,6 +49,7 @@ LONG_STOP, STOP_RATIO = (
     50,
     20.0,
 )  # samples of a run, and times the next longest: a signal that else never stands still (chosen)
+LONG_FREEZE = 10  # samples: a shorter frozen stretch biases little (chosen)
 FROZEN_JUMP = 3.0  # times the steps beside a frozen stretch that a signal must jump at its end (chosen)
 
 
@@ -297,7 +300,8 @@ def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
     """First and last index of runs of at least `least` equal samples in the middle of a signal that moves.
 
     Of a noisy signal that is any run that does not come by chance; of a smooth one, a run between noise, where the signal repeats no value
-    elsewhere (in more than `REPEATS_SHARE` of its samples, or in more than `FEW_FREEZES` runs), or a run that it enters at speed (the last
+    elsewhere (in more than `REPEATS_SHARE` of its samples, or in more than `FEW_FREEZES` runs) and does not come to rest, or a run of
+    `LONG_FREEZE` samples when the signal had a way to go (:mod:`veridyn.signals.rest`), or a run that it enters at speed (the last
     two steps before it are above 0.3 of the median step while moving and above two quanta) and leaves by a jump (above the median step and
     three quanta), or not at all where it is no long rest or is entered without braking, or a run that ends in a jump `FROZEN_JUMP` times as
     large as the steps on both sides, or a run that begins and ends in jumps which are that large beside the steps around them and the
@@ -330,7 +334,13 @@ def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
         )
         or (b + 1 < len(steps) and steps[b + 1] > max(FROZEN_JUMP * _pace(steps, a, b), FROZEN_JUMP * grain))
         or (b + 1 < len(steps) and min(steps[a - 1], steps[b + 1]) > FROZEN_JUMP * max(usual, _pace(steps, a - 1, b)))
-        or (never and hissing(x, a, b + 1) and by_chance(x, a, b + 1) < RARE_RUNS)
+        or (
+            never
+            and hissing(x, a, b + 1)
+            and by_chance(x, a, b + 1) < RARE_RUNS
+            and not comes_to_rest(x, a, b + 1, grain, speed)
+        )
+        or (b - a + 2 >= LONG_FREEZE and stuck(x, a, b + 1, grain))
     ]
 
 

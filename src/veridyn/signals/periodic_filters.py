@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault
 from veridyn.signals.butterworth import Butterworth, overlap, zero_phase
 from veridyn.signals.derivative import HALF, derivative
@@ -24,6 +25,7 @@ Array = NDArray[np.float64]
 Three = tuple[Array, Array, Array]
 
 
+@checked
 def dft_filter(x: ArrayLike, rate: float, harmonics: int) -> Three:
     """The mean and the first `harmonics` bins of the DFT of one period, and their exact derivatives (paper 002, 3.3)."""
     samples, rate = as_samples(x, least=3, where="one period"), as_rate(rate, "one period")
@@ -36,6 +38,7 @@ def dft_filter(x: ArrayLike, rate: float, harmonics: int) -> Three:
     return back[0], back[1], back[2]
 
 
+@checked
 def fourier_fit(x: ArrayLike, t: ArrayLike, frequency: float, harmonics: int) -> FourierTrajectory:
     """Ξ̂ = (BᵀB)⁻¹Bᵀx (18) at the given frequency, over any number of samples (N, k) at the times t (N,)."""
     samples = as_samples(x, least=3, where="periodic data")

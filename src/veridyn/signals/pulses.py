@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, Faults
 from veridyn.model.experiment import Channel
 
@@ -144,6 +145,7 @@ def edge_ages(dt: float, edges: int, pitch: float, speed: float) -> tuple[float,
     return (low, high) if high > low else (0.0, min(apart, dt))  # a speed that does not go with the count
 
 
+@checked
 def readings_of_counts(
     count: Channel,
     wheel: PulseWheel,
@@ -186,6 +188,7 @@ def readings_of_counts(
     return _channels(found, name, available if false is not None else None)
 
 
+@checked
 def count_of_rounded(angle: Channel, wheel: PulseWheel) -> tuple[Channel, PulseWheel]:
     """The count behind a wheel's angle that was rounded to the nearest hole, and the wheel whose edges lie half a pitch earlier.
 
@@ -208,6 +211,7 @@ def count_of_rounded(angle: Channel, wheel: PulseWheel) -> tuple[Channel, PulseW
     return Channel(angle.name, angle.t, whole, "1"), replace(wheel, phase=wheel.phase - 0.5 * wheel.pitch)
 
 
+@checked
 def readings_of_edges(edges: ArrayLike, wheel: PulseWheel, name: str, *, first: int = 1) -> tuple[Channel, ...]:
     """Readings of a wheel's angle at measured times (s) of its edges, forward: the channels `name` and `name.sigma`.
 
@@ -225,6 +229,7 @@ def readings_of_edges(edges: ArrayLike, wheel: PulseWheel, name: str, *, first: 
     return Channel(name, t, angle, "rad"), Channel(f"{name}.sigma", t, sigma, "rad")
 
 
+@checked
 def edges_of_intervals(start: float, intervals: ArrayLike) -> Array:
     """Times of edges (N + 1,) from that of the first one and the intervals (N,) between them, s: none may be left out."""
     steps = np.asarray(intervals, dtype=np.float64)

@@ -16,16 +16,31 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import Fault
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.signals.coarse import UNITS, coarse_step
 from veridyn.signals.findings import Finding, Findings, Kind, Severity
-from veridyn.signals.outliers import OFF_CURVE_SHARE, dropouts, frozen, held, plateaus, runs, smooth, spikes, stopped
+from veridyn.signals.noise_floor import HARMLESS_NOISE
+from veridyn.signals.outliers import (
+    LONG_FREEZE,
+    OFF_CURVE_SHARE,
+    dropouts,
+    frozen,
+    held,
+    plateaus,
+    quantum,
+    runs,
+    smooth,
+    spikes,
+    stopped,
+)
 from veridyn.signals.resample import GAP_STEPS
+from veridyn.signals.rest import moves_on, rests
 
 Array = NDArray[np.float64]
 BOTH_LIMITS = 0.5  # of the samples are at one of two limits, neither of them zero: what lay between is lost (chosen)
 RESTING_SHARE = 0.3  # of the samples are zero: a quantity that rests there, such as the force of a contact (chosen)
-LONG_FREEZE = 10  # samples: a shorter frozen stretch is only noted, unless a position jumps behind it (chosen)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +63,7 @@ class QualityLimits:
 DEFAULT = QualityLimits()
 
 
+@checked
 def inspect(experiment: Experiment, limits: QualityLimits = DEFAULT) -> Findings:
     """Look at every channel; the data are not changed."""
     return _inspected(experiment, limits, whole=True)
@@ -65,7 +81,7 @@ def _inspected(experiment: Experiment, limits: QualityLimits, *, whole: bool) ->
         for channel in group:
             found.extend(_not_finite(channel))
             if whole:
-                found.extend(_values(channel, limits))
+                found.extend(_values(channel, limits, experiment))
     return Findings(experiment.name, tuple(found))
 
 
@@ -220,7 +236,7 @@ def _not_finite(channel: Channel) -> Iterator[Finding]:
         )
 
 
-def _values(channel: Channel, limits: QualityLimits) -> Iterator[Finding]:
+def _values(channel: Channel, limits: QualityLimits, log: Experiment) -> Iterator[Finding]:
     t, x, unit = channel.t, channel.values, channel.unit
     good = np.flatnonzero(np.isfinite(x) & np.isfinite(t))
     if len(good) < 5:
@@ -253,7 +269,8 @@ def _values(channel: Channel, limits: QualityLimits) -> Iterator[Finding]:
             f"{x[k]:.4g} {unit}",
             "Replace those samples by their neighbours', or identify with a robust estimator.",
         )
-    yield from _repeated(channel, x, numbers)
+    yield from _repeated(channel, x, numbers, log)
+    yield from _coarse(channel, x, numbers)
     if limits.standstill is not None:
         yield from _standstill(channel, x, numbers, limits.standstill)
 
@@ -278,7 +295,7 @@ def _clipping(channel: Channel, x: Array, numbers: NDArray[np.intp], limits: Qua
             )
 
 
-def _repeated(channel: Channel, x: Array, numbers: NDArray[np.intp]) -> Iterator[Finding]:
+def _repeated(channel: Channel, x: Array, numbers: NDArray[np.intp], log: Experiment) -> Iterator[Finding]:
     """Runs of one value that no moving machine gives: dropouts to zero, frozen stretches, and values held on a faster clock."""
     t, unit = channel.t[numbers], channel.unit
     lost = dropouts(x)
@@ -297,6 +314,20 @@ def _repeated(channel: Channel, x: Array, numbers: NDArray[np.intp]) -> Iterator
     longer = [span for span in frozen(x) if span not in lost]
     if unit not in ("rad", "m"):
         longer += [span for span in stopped(x) if span not in longer + lost]
+    resting = [span for span in longer if _at_rest(channel, x, t, span, log)]
+    longer = [span for span in longer if span not in resting]
+    if resting:
+        a, b = max(resting, key=lambda span: span[1] - span[0])
+        yield _finding(
+            channel,
+            "standstill",
+            "note",
+            numbers[np.concatenate([np.arange(a, b + 1) for a, b in resting])],
+            f"it stands still in {len(resting)} span(s) in which the machine rests, the longest from t = {t[a]:.6f} s to t = {t[b]:.6f} s.",
+            "a rest, or values that change",
+            f"{x[a]:.6g} {unit} in {b - a + 1} samples",
+            "Friction cannot be separated from offsets there; leave those samples out of the rows that hold friction.",
+        )
     if longer:
         a, b = max(longer, key=lambda span: span[1] - span[0])
         jumps = unit in ("rad", "m") and smooth(x) and _jump(x, longer) > OFF_CURVE_SHARE * float(np.ptp(x))
@@ -323,6 +354,35 @@ def _repeated(channel: Channel, x: Array, numbers: NDArray[np.intp]) -> Iterator
             "a new value at every stamp of its clock",
             f"{len(x)} samples of a sensor {step} times slower",
             "Load it with the clock of its own, or keep every sample that is new: held values are late by half of that time.",
+        )
+
+
+def _at_rest(channel: Channel, x: Array, t: Array, span: tuple[int, int], log: Experiment) -> bool:
+    """Whether a channel repeats one value because the machine rests. The other channels say so, all of them where a position had a way to
+    go or jumps."""
+    a, b = span
+    moved = channel.unit in ("rad", "m") and (moves_on(x, a, b, quantum(x)) or _jump(x, [span]) > _usual_step(x))
+    return rests(log, channel.name, float(t[a]), float(t[b]), whole=moved)
+
+
+def _usual_step(x: Array) -> float:
+    """The median step of a signal while it moves."""
+    steps = np.abs(np.diff(x))
+    return float(np.median(steps[steps > 0.0]))
+
+
+def _coarse(channel: Channel, x: Array, numbers: NDArray[np.intp]) -> Iterator[Finding]:
+    q = coarse_step(x) if channel.unit in UNITS else 0.0
+    if q:
+        yield _finding(
+            channel,
+            "coarse",
+            "warning",
+            numbers,
+            f"all its values are multiples of {q:.6g} {channel.unit}, coarser than its noise: they were rounded or truncated.",
+            f"steps below twice its noise, or below {2.0 * HARMLESS_NOISE:.2g} of its standard deviation",
+            f"{len(np.unique(x))} different values in {len(x)} samples",
+            "Record or export the column with more digits; truncation towards zero looks like dry friction that is not there.",
         )
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline, PchipInterpolator
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.butterworth import Butterworth, zero_phase
@@ -138,6 +139,7 @@ def resample(
     on_gap: Literal["refuse", "report"] = ...,
     antialias: bool = ...,
 ) -> Experiment: ...
+@checked
 def resample(
     data: Channel | Experiment,
     clock: float | ArrayLike,

@@ -20,6 +20,7 @@ from veridyn.mechanics.control import Reference, Tracker, feedforward
 from veridyn.mechanics.integrate import BaseState, Inputs, Method, Trajectory, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.closure import closed_motion
+from veridyn.mechanics.natural.machine_motion import integrate_natural_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
@@ -57,7 +58,7 @@ class Tracking:
     inputs: Inputs | None = None
 
     def run(self, machine: Tree | Machine, progress: Progress = silent, /) -> Trajectory:
-        machine = tree_of(machine)
+        whole, machine = machine, tree_of(machine)
         q, qd, qdd = self.reference.at(0.0)
         check_led(machine, len(q), "Use Driven with forces of your own.")
         own = list(machine.independent)
@@ -77,7 +78,7 @@ class Tracking:
             first = closed_motion(machine, [0.0], q[None], qd[None], qdd[None])
             q, qd = first.q[0], first.qd[0]
         acting = replace(self.inputs or Inputs(), forces=forces)
-        return integrate(machine, t, q, qd, acting, method=self.method, progress=progress)
+        return _integrated(whole, t, q, qd, acting, None, self.method, progress)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,17 +128,24 @@ class Driven:
     method: Method = SMOOTH
 
     def run(self, machine: Tree | Machine, progress: Progress = silent, /) -> Trajectory:
-        machine = tree_of(machine)
-        return integrate(
-            machine,
-            clock(self.duration, self.rate),
-            self.q,
-            self.qd,
-            self.inputs,
-            base=self.base,
-            method=self.method,
-            progress=progress,
-        )
+        t = clock(self.duration, self.rate)
+        return _integrated(machine, t, self.q, self.qd, self.inputs, self.base, self.method, progress)
+
+
+def _integrated(
+    machine: Tree | Machine,
+    t: Array,
+    q: ArrayLike,
+    qd: ArrayLike,
+    inputs: Inputs | None,
+    base: BaseState | None,
+    method: Method,
+    progress: Progress,
+) -> Trajectory:
+    """The motion in the coordinates of the machine's own formulation."""
+    if isinstance(machine, Machine) and machine.formulation == "natural":
+        return integrate_natural_machine(machine, t, q, qd, inputs, base=base, method=method, progress=progress)
+    return integrate(machine, t, q, qd, inputs, base=base, method=method, progress=progress)
 
 
 def check_led(machine: Tree, given: int, hint: str) -> None:

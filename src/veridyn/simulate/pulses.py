@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault
 from veridyn.model.experiment import Channel
 from veridyn.signals.pulses import PulseWheel
@@ -19,6 +20,7 @@ Array = NDArray[np.float64]
 BISECTIONS = 60  # halvings of a sample interval: below the rounding of a time
 
 
+@checked
 def wheel_count(angle: Channel, wheel: PulseWheel, name: str, rate: float | None = None) -> Channel:
     """The count of a wheel at `rate` (Hz), or on the clock of its exact angle (rad).
 
@@ -41,6 +43,7 @@ def wheel_count(angle: Channel, wheel: PulseWheel, name: str, rate: float | None
     return Channel(name, t, n, "1")
 
 
+@checked
 def edge_times(angle: Channel, wheel: PulseWheel) -> Array:
     """The times (s) at which edges pass, by a cubic spline through the exact angle; it turns one way from sample to sample."""
     _check(angle)
@@ -61,6 +64,7 @@ def edge_times(angle: Channel, wheel: PulseWheel) -> Array:
     return 0.5 * (low + high)
 
 
+@checked
 def edge_intervals(angle: Channel, wheel: PulseWheel, clock: float = 0.0) -> tuple[float, Array]:
     """The time of the first edge and the intervals (s) to the next ones, as a timer that ticks every `clock` seconds counts them."""
     t = edge_times(angle, wheel)

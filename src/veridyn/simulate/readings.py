@@ -13,20 +13,30 @@ from veridyn.mechanics.tree.accept import accepts_machine
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree_readout import tree_readout
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.simulate.imperfection import Imperfection
 
 Array = NDArray[np.float64]
 
 
-def exact_readings(tree: Tree, trajectory: Trajectory, sensors: Sequence[Sensor]) -> dict[str, Channel]:
-    """The outputs of `sensors` by name, their known bias included."""
+def sensor_dimension(machine: Machine | Tree) -> int:
+    """2 where sensors have the outputs of a machine in the plane, which natural coordinates describe as such; on trees 3."""
+    return machine.dimension if isinstance(machine, Machine) and machine.formulation == "natural" else 3
+
+
+def exact_readings(
+    tree: Tree, trajectory: Trajectory, sensors: Sequence[Sensor], dimension: int = 3
+) -> dict[str, Channel]:
+    """The outputs of `sensors` by name, their known bias included; in the plane those that a sensor has there."""
     if not sensors:
         return {}
     table = tree_readout(tree, sensors)
     values = table.read(*configurations(tree, trajectory))
     t = trajectory.motion.t
-    return {name: Channel(name, t, values[:, k], unit) for k, (name, unit) in enumerate(zip(table.names, table.units))}
+    read = {name: (values[:, k], unit) for k, (name, unit) in enumerate(zip(table.names, table.units))}
+    named = [name for sensor in sensors for name in sensor.channels(dimension)]
+    return {name: Channel(name, t, *(read[name] if name in read else read[f"{name}.z"])) for name in named}
 
 
 @accepts_machine
@@ -54,11 +64,13 @@ def _continued(e: Array) -> Array:
     return np.concatenate([[1.0], np.cumprod(np.where(turned, -1.0, 1.0))])[:, None]
 
 
-def imperfections_of(sensors: Sequence[Sensor], rng: np.random.Generator | None) -> dict[str, Imperfection]:
+def imperfections_of(
+    sensors: Sequence[Sensor], rng: np.random.Generator | None, dimension: int = 3
+) -> dict[str, Imperfection]:
     """The sensors of a machine, output by output, each with a bias drawn as the sensor has it."""
     found = {}
     for sensor in sensors:
-        for channel in sensor.channels(3):
+        for channel in sensor.channels(dimension):
             drawn = 0.0 if rng is None or sensor.bias_sigma == 0.0 else float(rng.standard_normal())
             found[channel] = imperfection_of(sensor, sensor.bias_sigma * drawn)
     return found

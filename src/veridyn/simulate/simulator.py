@@ -20,16 +20,18 @@ from numpy.typing import NDArray
 
 from veridyn.mechanics.integrate import Trajectory
 from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import Drive, Force, channels
+from veridyn.model.machine import Machine
 from veridyn.model.sensor import Choice, chosen_sensors
 from veridyn.progress import Progress, silent
 from veridyn.signals.plausible_speed import warn_of_speeds
 from veridyn.simulate.imperfection import Imperfection, Imperfections
 from veridyn.simulate.manoeuvre import Manoeuvre
-from veridyn.simulate.readings import exact_readings, imperfections_of, wrapped
+from veridyn.simulate.readings import exact_readings, imperfections_of, sensor_dimension, wrapped
 
 Array = NDArray[np.float64]
 
@@ -37,9 +39,8 @@ MOTION = ("q.*", "base.omega.*", "base.acceleration.*", "base.velocity.*")
 INPUTS = ("force.*", "wrench.*", "signal.*")
 
 
-@accepts_machine
 def simulate(
-    machine: Tree,
+    machine: Machine | Tree,
     manoeuvre: Manoeuvre,
     *,
     rng: np.random.Generator | None = None,
@@ -52,7 +53,8 @@ def simulate(
     Parameters
     ----------
     machine : Machine or Tree
-        The machine; its sensors record, each with its own noise, clock, delay and bias.
+        The machine, in either formulation, in whose coordinates the motion is integrated; a :class:`Prescribed` motion is closed and its
+        forces found as on the tree. Its sensors record, each with its own noise, clock, delay and bias.
     manoeuvre : Tracking, Driven or Prescribed
         What it does, for how long (s), sampled at which rate (Hz).
     rng : numpy.random.Generator, optional
@@ -96,24 +98,25 @@ def simulate(
     >>> log.names, len(log["encoder"])
     (('encoder', 'force.q1'), 101)
     """
-    trajectory = manoeuvre.run(machine, progress)
+    natural = isinstance(machine, Machine) and machine.formulation == "natural"
+    trajectory = manoeuvre.run(machine if natural else tree_of(machine), progress)
     units = ["rad" if kind == "turning" else "m" for kind in machine.coordinate_kinds]
     warn_of_speeds(machine.coordinates, units, trajectory.motion.qd)
     return record(machine, trajectory, imperfections, rng, sensors)
 
 
-@accepts_machine
 def record(
-    machine: Tree,
+    machine: Machine | Tree,
     trajectory: Trajectory,
     imperfections: Imperfections | Mapping[str, Imperfection] | None = None,
     rng: np.random.Generator | None = None,
     sensors: Choice | None = None,
 ) -> Experiment:
     """The log that sensors make of a motion that is known already: many logs of one truth, without simulating again."""
+    dimension, machine = sensor_dimension(machine), tree_of(machine)
     truth = exact(machine, trajectory)
     chosen = chosen_sensors(machine.sensors, sensors, "simulate")
-    readings = exact_readings(machine, trajectory, chosen)
+    readings = exact_readings(machine, trajectory, chosen, dimension)
     if imperfections is None:
         recorded = INPUTS if chosen else (*MOTION, *INPUTS)
         kept = {p: Imperfection() for p in recorded if any(fnmatchcase(n, p) for n in truth)}
@@ -122,7 +125,7 @@ def record(
         others = Imperfections({**kept, **{n: Imperfection() for n in (*acting, *held) if n in truth}})
     else:
         others = imperfections if isinstance(imperfections, Imperfections) else Imperfections(imperfections)
-    own = Imperfections(imperfections_of(chosen, rng)).read(Experiment(readings, truth.name), rng)
+    own = Imperfections(imperfections_of(chosen, rng, dimension)).read(Experiment(readings, truth.name), rng)
     log = others.read(truth, rng) if others.by_pattern or not chosen else Experiment({}, truth.name)
     log = Experiment({**own.channels, **log.channels}, truth.name, truth.notes)
     return wrapped(chosen, log)

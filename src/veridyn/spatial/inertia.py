@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arguments import checked
 from veridyn.spatial.algebra import Scalar
 from veridyn.spatial.linalg import Mat
 
@@ -37,6 +38,7 @@ def cross_matrix(p: ArrayLike) -> Array:
     return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
 
+@checked
 def from_centre(mass: float, centre: ArrayLike, about_centre: ArrayLike) -> Array:
     """Ten parameters about the frame's origin, from mass, centre of mass and the inertia (3, 3) or six about that centre."""
     c = np.asarray(centre, dtype=np.float64)

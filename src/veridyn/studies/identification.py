@@ -11,22 +11,25 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, IdentificationWarning, ModelError, warn
+from veridyn.errors import Fault, IdentificationWarning, ModelError, VeridynError, warn
 from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.identify.dead_zone import with_dead_zones
+from veridyn.identify.error_measures import MIN_SIGNAL_TO_NOISE
 from veridyn.identify.essential import Essential, EssentialRule
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimator import Estimator
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.fitting import fit_of
+from veridyn.identify.gains import delivering
 from veridyn.identify.gpu import observed
 from veridyn.identify.known_values import uncertain
 from veridyn.identify.logged import motion
 from veridyn.identify.observation import Device, stream
+from veridyn.identify.replay import replayed
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.identify.sampling import Sampling
-from veridyn.identify.validate import Validation, validation_of
+from veridyn.identify.validate import Validation, equation_rows, validation_of
 from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion, joined
@@ -39,7 +42,7 @@ from veridyn.studies.trace import Trace, joined_traces, residual_whiteness, trac
 
 Array = NDArray[np.float64]
 SHOWN = 1_000_000  # samples that are kept for pictures; estimates and errors are of all
-UNIT_WORDS = {"N": "force", "N*m": "moment"}
+UNIT_WORDS = {"N": "force", "N*m": "moment", "rad": "angle", "m": "distance"}
 POSITION_UNITS = ("rad", "m")
 WORSE_RATIO = 1.1  # of held-out errors, from which a reduced model is reported as worse than the full one
 WELL = Acceptance(10.0, 1.0)  # what the figure `well_identified` counts: σ % < 10
@@ -55,6 +58,8 @@ class IdentificationStudy:
     no truth. `contradiction`: σ of the weighted residual of all rows together (26), 1 where the rows agree. `own`: errors of the forces on
     the training motion, whatever the estimator compares (``fit.rows`` of output error are coordinates). `held_out`: the share of the
     validation samples that were not used for the fit. `essential_own` and `essential_check`: errors of the reduced model on both.
+    `simulated` and `simulated_own`: of a fit by output error, its simulation of the validation and of the training motion;
+    `not_simulated`: why there is none.
     """
 
     model: Tree
@@ -74,6 +79,42 @@ class IdentificationStudy:
     contradiction: float = 1.0
     held_out: float = 1.0
     essential_own: Validation | None = None
+    simulated: Validation | None = None
+    simulated_own: Validation | None = None
+    not_simulated: str = ""
+
+    @property
+    def by_simulation(self) -> bool:
+        """Whether the fit was made by simulation, and is judged by one."""
+        return self.fit.replay_settings is not None
+
+    @property
+    def judging(self) -> Validation:
+        """What the fit is judged by: what it was fitted to, on the validation motion. Coordinates of a simulation, or forces."""
+        if not self.by_simulation:
+            return self.check
+        return self.simulated or Validation((), by="simulation")
+
+    @property
+    def judging_own(self) -> Validation:
+        """The same on the training motion."""
+        if not self.by_simulation:
+            return self.own
+        return self.simulated_own or Validation((), by="simulation")
+
+    @property
+    def unjudged(self) -> str:
+        """Why no row of the validation data can be judged, in words; empty where one is."""
+        rows = self.judging.rows
+        if any(r.judged for r in rows):
+            return ""
+        if self.not_simulated:
+            return f"the validation data cannot be simulated with the identified parameters ({self.not_simulated})"
+        if not any(r.samples for r in rows):
+            return "no sample of the validation data is left: all lie in dead zones, at the ends of logs or in spans that are left out"
+        if not any(r.measured_rms > 0.0 for r in rows):
+            return "no force is measured in the validation data"
+        return f"no force varies by more than {MIN_SIGNAL_TO_NOISE:g} times its noise"
 
     @property
     def parameters(self) -> tuple[ParameterRow, ...]:
@@ -125,9 +166,9 @@ class IdentificationStudy:
             "rows_judged": float(sum(r.judged for r in self.check.rows)),
             "training_percent": 100.0 * self.own.relative_error,
             "worst_training_percent": max((100.0 * r.relative_error for r in own), default=math.nan),
-            "worst_cross_validation_percent": 100.0 * self.check.worst.relative_error,
+            "worst_cross_validation_percent": 100.0 * self.check.worst_relative_error,
             "cross_validation_percent": 100.0 * self.check.relative_error,
-            "worst_cross_validation_essential_percent": 100.0 * self.essential_check.worst.relative_error,
+            "worst_cross_validation_essential_percent": 100.0 * self.essential_check.worst_relative_error,
         }
         out |= std_figures("training", self.own) | std_figures("cross_validation", self.check)
         out["cross_validation_essential_percent"] = 100.0 * self.essential_check.relative_error
@@ -135,14 +176,17 @@ class IdentificationStudy:
             out["training_essential_percent"] = 100.0 * self.essential_own.relative_error
         if (
             f.rows and f.rows[0].unit in POSITION_UNITS
-        ):  # output error compares coordinates, so the forces are not its own measure
+        ):  # output error compares coordinates: forces are not its own measure
             out |= {f"training_output_{k}": v for k, v in _output_figures(f).items()}
+        if self.simulated is not None:
+            out["cross_validation_output_percent"] = 100.0 * self.simulated.relative_error
+            out |= std_figures("cross_validation_output", self.simulated)
         if f.feasibility is not None:
             out["physically_consistent"] = float(f.feasibility.feasible)
             out["consistency_cost_percent"] = f.feasibility.cost_percent
         if self.before is not None:
             out["cross_validation_before_percent"] = 100.0 * self.before.relative_error
-            out["worst_cross_validation_before_percent"] = 100.0 * self.before.worst.relative_error
+            out["worst_cross_validation_before_percent"] = 100.0 * self.before.worst_relative_error
             out |= std_figures("cross_validation_before", self.before)
         if np.isfinite(self.truth).any():
             off = np.abs(f.values - self.truth) / f.sigma
@@ -169,7 +213,9 @@ class IdentificationStudy:
             if self.held_out == 1.0
             else f"on validation samples, of which {self.held_out:.0%} were not used for the fit"
         )
-        return f"{self.fit.summary()}\n\n{where}\n{self.check.summary()}"
+        simulated = "" if self.simulated is None else f"\n\nsimulated {where}\n{self.simulated.summary()}"
+        forces = f"forces {where}" if simulated else where
+        return f"{self.fit.summary()}{simulated}\n\n{forces}\n{self.check.summary()}"
 
 
 def std_figures(name: str, found: Validation) -> dict[str, float]:
@@ -291,12 +337,24 @@ def judged(
     lean = (reduction or EssentialRule()).of(model, solution, acceptance)
 
     told = _told(progress, "validating")
-    unseen = observed(stream(model, validation, [r.row for r in fit.rows], later, progress=told, **where))
-    own = validation_of(solution.observation, fit.standard)
-    check, lean_check = validation_of(unseen, fit.standard), validation_of(unseen, lean.fit.standard)
+    chosen_rows = equation_rows(fit)
+
+    def errors_of(phi: Array, motions: Sequence[Motion], sampling: Sampling) -> Validation:
+        """Of parameters whose drive gains give the only force of a row, which is then measured by those gains."""
+        tree = delivering(model, motions, phi)
+        return validation_of(observed(stream(tree, motions, chosen_rows, sampling, progress=told, **where)), phi)
+
     prior = replace(fit, values=fit.priors, standard_values=None)
     known = bool(np.isfinite(prior.values).all())
-    before = validation_of(unseen, prior.standard) if known else None
+    own, lean_own = (validation_of(solution.observation, f.standard) for f in (fit, lean.fit))
+    if delivering(model, training, fit.standard) is model:
+        unseen = observed(stream(model, validation, chosen_rows, later, progress=told, **where))
+        check, lean_check = validation_of(unseen, fit.standard), validation_of(unseen, lean.fit.standard)
+        before = validation_of(unseen, prior.standard) if known else None
+    else:
+        own, lean_own = errors_of(fit.standard, training, how), errors_of(lean.fit.standard, training, how)
+        check, lean_check = errors_of(fit.standard, validation, later), errors_of(lean.fit.standard, validation, later)
+        before = errors_of(prior.standard, validation, later) if known else None
 
     predicting = _told(progress, "predicting")
     learned, judges = _shown(training), _shown(validation)
@@ -321,11 +379,30 @@ def judged(
         _settings(signals or Signals(), how),
         solution.sigma,
         held_out_share(learned, judges),
-        validation_of(solution.observation, lean.fit.standard),
+        lean_own,
+        *_simulated(fit, validation, training),
     )
     if found.reduced_is_worse:
         _warn_of_reduced(found)
+    if found.unjudged:
+        fault = Fault(
+            f"the fit cannot be judged: {found.unjudged}.", "validation", hint="Validate on a log that moves."
+        )
+        warn(IdentificationWarning, fault)
     return found
+
+
+def _simulated(
+    fit: Fit, validation: Sequence[Motion], training: Sequence[Motion]
+) -> tuple[Validation | None, Validation | None, str]:
+    """A fit by simulation on held-out data and on its own, as it was simulated for the fit; or why that fails."""
+    if fit.replay_settings is None:
+        return None, None, ""
+    try:
+        return replayed(fit, validation), replayed(fit, training), ""
+    except VeridynError as error:
+        fault = error.faults[0]
+        return None, None, f"{fault.where}: {fault.what}".strip(": ").rstrip(".")
 
 
 def _warn_of_reduced(study: IdentificationStudy) -> None:

@@ -23,7 +23,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from veridyn.symbolic.trust import is_own_folder, is_shared_folder, read_shared
-from veridyn.symbolic.user_key import digest, home, refuse_without_home, tag, user_folder, user_key
+from veridyn.symbolic.user_key import (
+    digest,
+    home,
+    is_below_missing_home,
+    refuse_without_home,
+    tag,
+    user_folder,
+    user_key,
+)
 
 MAGIC = b"veridyn object 2\n"
 DIGEST_BYTES = 32  # of the digest, and of the tag behind it
@@ -135,6 +143,9 @@ def keep(key: str, stored: Stored) -> None:
 def _own(create: bool = False) -> tuple[Path, bytes] | None:
     """The user's cache and key; None where either cannot be trusted."""
     place = folder()
+    if place is not None and is_below_missing_home(place):
+        refuse_without_home()
+        return None
     if place is None or not is_own_folder(place, what=NOT_KEPT, create=create):
         return None
     secret = user_key()

@@ -35,6 +35,12 @@ def home() -> Path | None:
     return found if found.is_absolute() else None
 
 
+def is_below_missing_home(place: Path) -> bool:
+    """Whether a place could only be made together with the home folder itself, which is not for a program to make."""
+    own = home()
+    return own is not None and place.is_relative_to(own) and not own.exists()
+
+
 def user_folder(variable: str, *below_home: str) -> Path | None:
     """The folder that an environment variable names if its path is absolute, else one below the user's home."""
     named = Path(os.environ.get(variable, ""))
@@ -59,7 +65,7 @@ def key_folder() -> Path | None:
 def user_key() -> bytes | None:
     """The key of this user, made at the first call; None, with a warning, where there is no place where it is safe."""
     folder = key_folder()
-    if folder is None:
+    if folder is None or is_below_missing_home(folder):
         refuse_without_home()
         return None
     if folder not in _keys:
@@ -74,10 +80,12 @@ def user_key() -> bytes | None:
 
 def refuse_without_home() -> None:
     """Warn, once, that this user has no folder to keep anything in."""
+    own = home()
     refuse(
         Fault(
             "compiled code is not kept on disk: this user has no home folder.",
             expected="a folder for the code and one for the key that protects it",
+            found="" if own is None else f"no folder {own}",
             hint="Set HOME to a folder of this user, or VERIDYN_CACHE=off to keep nothing without this warning.",
         )
     )

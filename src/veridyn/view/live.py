@@ -3,8 +3,8 @@
     view = LiveView(posable_tree(tree))
     view.show({"q1": 0.5}); view.stop()
 
-The page is served to this computer alone unless `host` says otherwise. A pose that the loops of a machine forbid is shown on the page,
-and the last one stays.
+The page is served to this computer alone unless `host` says otherwise, and then only to those who have the token. A pose that the loops of
+a machine forbid is shown on the page, and the last one stays.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, VeridynError
+from veridyn.errors import VeridynError
 from veridyn.mechanics.loops.closure import close, closed_home
 from veridyn.mechanics.natural.position import independent, position
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.view.admission import Admission
 from veridyn.view.dress import Dress
+from veridyn.view.guard import guarded_server
 from veridyn.view.machine import body_poses, tree_layer
 from veridyn.view.mechanism import mechanism_layer
 from veridyn.view.meshes import BodyMesh, inertia_shapes
@@ -130,21 +132,21 @@ class LiveView:
     """A page that shows a machine. It is served from the moment of construction until :meth:`stop`; `address` is where."""
 
     def __init__(
-        self, machine: Posable, port: int = 8080, host: str = "127.0.0.1", recording: LiveRecording | None = None
+        self,
+        machine: Posable,
+        port: int = 8080,
+        host: str = "127.0.0.1",
+        recording: LiveRecording | None = None,
+        token: str | None = None,
     ) -> None:
-        try:
-            import viser  # pyright: ignore[reportMissingImports]
-        except ImportError as error:
-            fault = Fault("a live view needs viser, which is not installed.", hint="pip install 'veridyn[view]'")
-            raise DataError(fault) from error
         self.machine, self.recording = machine, recording
         self.pose = machine.home.copy()
         self._forces: Array | None = None
         self._ghost: Any = None
         frames = _lines(machine, machine.home if recording is None else recording.poses[0])
-        with redirect_stdout(StringIO()):  # it prints its address by itself
-            self.server: Any = viser.ViserServer(host=host, port=port, label=machine.name, verbose=False)
-        self.address = f"http://{host}:{self.server.get_port()}"
+        admission = Admission.at(host, token)
+        self.server: Any = guarded_server(machine.name, host, port, admission)
+        self.address = admission.address(host, self.server.get_port()).removesuffix("/")
         self._lock = threading.Lock()
         self._dress: Dress | None = None
         self._plotted = -inf

@@ -1,4 +1,4 @@
-"""Shapes to draw: the meshes of a URDF, read by trimesh, and bodies as the solid ellipsoids that have their mass and inertia.
+"""Shapes to draw: the meshes of a URDF, and bodies as the solid ellipsoids that have their mass and inertia.
 
 A solid ellipsoid of mass m with half-axes a, b, c has the principal moments I₁ = m (b² + c²)/5 and so on; solved for the half-axes,
 
@@ -8,14 +8,14 @@ A solid ellipsoid of mass m with half-axes a, b, c has the principal moments I�
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError, Fault, FileError
 from veridyn.files.machine.urdf_visuals import UrdfVisual
+from veridyn.files.mesh.load import load_mesh
 from veridyn.mechanics.tree.tree import Tree
 
 Array = NDArray[np.float64]
@@ -61,7 +61,11 @@ def inertia_shapes(tree: Tree) -> list[BodyMesh]:
         if not (np.isfinite(I).all() and np.isfinite([X, Y, Z, m]).all() and m > 0.0):
             continue
         c = np.array([X, Y, Z]) / m
-        values, axes = np.linalg.eigh(I - m * (c @ c * np.eye(3) - np.outer(c, c)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            about_centre = I - m * (c @ c * np.eye(3) - np.outer(c, c))
+        if not np.isfinite(about_centre).all():
+            continue
+        values, axes = np.linalg.eigh(about_centre)
         squares = 2.5 / m * (values.sum() - 2.0 * values)
         if (squares < -FLAT * squares.max()).any():
             continue  # no body has this inertia
@@ -111,22 +115,13 @@ def _triangles(v: UrdfVisual) -> tuple[Array, NDArray[np.int64]]:
 
 
 def _mesh(v: UrdfVisual) -> tuple[Array, NDArray[np.int64]]:
-    """Vertices and faces of a mesh file, in the unit of the file times what the file says of it."""
-    try:
-        import trimesh  # pyright: ignore[reportMissingImports]
-    except ImportError as error:
-        fault = Fault("meshes need trimesh, which is not installed.", hint="pip install 'veridyn[view]'")
-        raise DataError(fault) from error
+    """Vertices and faces of a mesh file, in the unit of the file."""
+    assert v.file is not None
     where = f"link '{v.link}', mesh {v.file}"
     try:
-        made: Any = trimesh.load(str(v.file), force="mesh")
-        vertices, faces = np.asarray(made.vertices, dtype=np.float64), np.asarray(made.faces, dtype=np.int64)
-    except Exception as error:
-        hint = "A .dae file needs pycollada: pip install 'veridyn[view]'." if v.file and v.file.suffix == ".dae" else ""
-        what = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:200]
-        raise DataError(Fault("it cannot be read.", where, found=what, hint=hint)) from error
-    if not len(faces) or not np.isfinite(vertices).all():
-        raise DataError(Fault("it holds no triangles, or places that are not finite.", where))
-    if len(faces) > MOST_FACES:
-        raise DataError(Fault("it is too large to be shown.", where, f"{MOST_FACES} triangles", f"{len(faces)}"))
-    return vertices, faces
+        made = load_mesh(v.file)
+    except FileError as error:
+        raise DataError([replace(fault, where=where) for fault in error.faults]) from error
+    if len(made.faces) > MOST_FACES:
+        raise DataError(Fault("it is too large to be shown.", where, f"{MOST_FACES} triangles", f"{len(made.faces)}"))
+    return made.vertices, made.faces

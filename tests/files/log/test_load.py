@@ -179,7 +179,7 @@ def test_everything_wrong_is_said_at_once(tmp_path):
 
 
 def test_columns_as_one_word_is_refused(tmp_path):
-    with pytest.raises(DataError, match=r"`columns` is one word"):
+    with pytest.raises(DataError, match=r"argument 'columns': .*\n.*a list of names, a mapping .*, found the text 't'"):
         load_log(write(tmp_path, "0\n"), columns="t")
 
 
@@ -202,3 +202,40 @@ def test_a_rate_that_is_none_or_stands_beside_a_clock_is_refused(tmp_path):
     np.savez(tmp_path / "a.npz", q=np.zeros(4), p=np.zeros(7))
     with pytest.raises(DataError, match=r"(?s)without a clock all arrays are as long.*found q 4, p 7"):
         load_log(tmp_path / "a.npz", {"q": "q", "p": "p"}, {"q": "rad", "p": "rad"}, rate=100.0)
+
+
+def test_the_clock_is_found_beside_the_columns_that_are_picked(tmp_path):
+    """By the same names as without `columns`, whichever unit stands in its header; units={"t": …} means it as well."""
+    log = load_log(write(tmp_path, "time [s],angle [deg]\n0,0\n1,180\n"), {"q.hinge": "angle"})
+    assert log.names == ("q.hinge",)
+    np.testing.assert_allclose(log["q.hinge"].t, [0.0, 1.0])
+    log = load_log(write(tmp_path, "time,angle [deg]\n0,0\n1,180\n"), {"q.hinge": "angle"}, {"t": "ms"})
+    np.testing.assert_allclose(log["q.hinge"].t, [0.0, 1e-3])
+
+
+def test_one_missing_column_is_one_fault(tmp_path):
+    path = write(tmp_path, "time [s],angle [deg]\n0,0\n1,180\n")
+    with pytest.raises(FileError, match=r"there is no column 'angel'.\n.*Did you mean 'angle") as caught:
+        load_log(path, {"q.hinge": "angel"}, {"t": "s", "angel": "deg"})
+    assert len(caught.value.faults) == 1
+    path = write(tmp_path, "zeit,angle [deg]\n0,0\n1,180\n")
+    with pytest.raises(FileError, match=r"no column 't' for the time.\n.*write time='zeit'") as caught:
+        load_log(path, units={"t": "s"})
+    assert len(caught.value.faults) == 1
+
+
+def test_a_header_is_counted_named_or_absent(tmp_path):
+    units = {"t": "s", "q.hinge": "deg"}
+    bare = write(tmp_path, "0,0,7\n1,180,7\n")
+    by_names = load_log(bare, header=["t", "q.hinge", ""], units=units)
+    picked = load_log(bare, {"q.hinge": "angle"}, units, header=["t", "angle", "x"])
+    numbered = load_log(bare, {"q.hinge": "c2"}, {"c1": "s", "q.hinge": "deg"}, "c1", header=False)
+    for log in (by_names, picked, numbered):
+        assert log.names == ("q.hinge",)
+        np.testing.assert_allclose(log["q.hinge"].values, [0.0, np.pi])
+    above = write(tmp_path, "made,by\n1,2\nt [s],q.hinge [deg]\n0,0\n1,180\n")
+    assert load_log(above, header=2).names == load_log(above, skip=2).names == ("q.hinge",)
+    with pytest.raises(DataError, match=r"`header` and `skip` differ"):
+        load_log(above, header=2, skip=1)
+    with pytest.raises(DataError, match=r"a list of columns names those of a file without a header row"):
+        load_log(bare, ["t", "q.hinge", ""], units, header=["t", "q.hinge", ""])

@@ -570,7 +570,7 @@ CASES = {
     "bodies is no list": (HEAD + "bodies: a\n", "bad.yaml, line 2: bodies must be a list."),
     "body is no mapping": (
         HEAD + "bodies: [a]\n",
-        "bad.yaml, body number 1 (line 2): keys and values are expected here.",
+        "bad.yaml, body number 1 (line 2): a body is a mapping, such as {name: arm, joint: turning}; found the word 'a'.",
     ),
     "no bodies": (HEAD, "bad.yaml, line 1: the key 'bodies' is missing."),
     "empty bodies": (HEAD + "bodies: []\n", "bad.yaml, bodies (line 2): there is no body."),

@@ -11,6 +11,7 @@ from veridyn.errors import ModelError
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.schema import model_schema
 from veridyn.files.machine.write import model_text
+from veridyn.files.yaml_reader import EXAMPLES
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.assembly import Attachment
@@ -380,3 +381,42 @@ def test_files_of_version_1_say_where_laws_of_ones_own_belong() -> None:
     with pytest.raises(ModelError, match=r"(?s)element 'k3' \(line 9\).*version 2.*veridyn: 2") as caught:
         parse_machine(text, "wrist.yaml")
     assert len(caught.value.faults) == 3
+
+
+ARM = """\
+veridyn: 2
+bodies:
+  - {name: upper, joint: turning, coordinate: joint1, frames: {tip: {position: [0.5, 0, 0]}}}
+  - {name: lower, antecedent: upper, joint: turning}
+"""
+
+
+@pytest.mark.parametrize("word", sorted(EXAMPLES))
+def test_a_word_where_a_mapping_belongs_is_answered_with_an_example_of_the_part(word: str) -> None:
+    """`elements: [inertia]` and its like, in every section that is a list."""
+    section = {"body": "bodies"}.get(word, f"{word}s")
+    version1 = word == "loop"
+    text = "veridyn: 1\nbodies: [{name: a, joint: turning}]\n" if version1 else ARM
+    if word in ("point", "vector", "coordinate", "rack"):
+        text += "points: {A: {at: [0, 0], fixed: true}, B: {at: [1, 0]}}\n" if word != "point" else ""
+    text = f"veridyn: 2\n{section}: [inertia]\n" if word == "body" else f"{text}{section}: [inertia]\n"
+    with pytest.raises(ModelError) as caught:
+        parse_machine(text, "m.yaml")
+    article = "an" if word == "element" else "a"
+    said = f"{word} number 1 (line {text.count(chr(10))}): {article} {word} is a mapping, such as {EXAMPLES[word]}; "
+    assert said + "found the word 'inertia'." in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("section", "word"), [("elements", "element"), ("loads", "load"), ("sensors", "sensor"), ("bodies", "body")]
+)
+def test_the_examples_are_read(section: str, word: str) -> None:
+    own = f"{section}:\n  - {EXAMPLES[word]}\n"
+    machine = parse_machine("veridyn: 2\n" + own if word == "body" else ARM + own, "m.yaml")
+    assert len(getattr(tree_of(machine), section)) == 1
+
+
+def test_the_examples_of_points_are_read() -> None:
+    text = f"veridyn: 2\npoints: [{EXAMPLES['point'].replace('}', ', fixed: true}')}, {{name: B, at: [1, 0]}}]\n"
+    text += "bodies: {rod: {bar: [A, B], length: 1, mass: 1}}\n" + f"coordinates: [{EXAMPLES['coordinate']}]\n"
+    assert mechanism_of(parse_machine(text, "m.yaml")) is not None

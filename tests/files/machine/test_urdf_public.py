@@ -8,12 +8,15 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from strangers.pinocchio_urdf import pin_forces
+from strangers.pinocchio_urdf import exact_urdf, pin_forces
 from strangers.random_trees import random_motion
 from veridyn.errors import DataWarning, ModelError
 from veridyn.files.machine.load import load_model
 from veridyn.files.machine.urdf import load_urdf, read_urdf
+from veridyn.identify.base import base_parameters
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.elements import Element
 
 ROBOTS = Path(sysconfig.get_path("purelib")) / "cmeel.prefix" / "share" / "example-robot-data" / "robots"
 pytestmark = pytest.mark.skipif(not ROBOTS.is_dir(), reason="the package example-robot-data is not installed")
@@ -127,11 +130,11 @@ def test_it_is_read_with_one_line_for_each_kind_of_oddity(name: str, recwarn: py
 @pytest.mark.filterwarnings("ignore::veridyn.errors.DataWarning")
 @pytest.mark.parametrize("name", listed())
 def test_it_moves_as_in_pinocchio(name: str) -> None:
-    """Joints, mass, and the forces of base and joints at random states."""
+    """Joints, mass, and the forces of base and joints at random states, quarter turns being exact for both."""
     file = ROBOTS / name
     tree = load_urdf(file, "free", impossible="keep")
     tree = tree.with_parameters({e.parameter_name: 0.0 for e in tree.elements})
-    model = pin.buildModelFromUrdf(str(file), pin.JointModelFreeFlyer())
+    model = pin.buildModelFromXML(exact_urdf(file), pin.JointModelFreeFlyer())
     said = read_urdf(file.read_bytes(), file.name)
     followers = {j.name: said.followed(j) for j in said.joints.values() if j.moves and j.leader}
     assert set(tree.coordinates) | set(followers) == set(list(model.names)[2:])
@@ -155,3 +158,33 @@ def test_the_dummy_root_of_go1_keeps_its_mass_and_leaves_its_moments_open() -> N
         machine = load_model(ROBOTS / "go1_description/urdf/go1.urdf", base="free")
     assert machine.parameters["M_base"] == 1e-6
     assert machine.parameters.missing() == tuple(f"{symbol}_base" for symbol in ("XX", "XY", "XZ", "YY", "YZ", "ZZ"))
+
+
+@pytest.mark.filterwarnings("ignore::veridyn.errors.DataWarning")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "xarm_description/urdf/xarm7.urdf",
+        "asr_twodof_description/urdf/TwoDofs.urdf",
+        "hextilt_description/urdf/hextilt_flying_arm_5.urdf",
+    ],
+)
+def test_rounded_angles_and_rotors_have_the_rank_of_exact_angles(name: str) -> None:
+    """By the regressor of Pinocchio with quarter turns in full, a column for each rotor, on random states: singular values above 1e-9."""
+    file = ROBOTS / name
+    tree = load_urdf(file, "fixed", impossible="keep")
+    tree = Tree.build(
+        tree.bodies, gravity=tree.gravity, elements=[Element(kind="inertia", on={c: 1.0}) for c in tree.coordinates]
+    )
+    base = base_parameters(tree)
+    model = pin.buildModelFromXML(exact_urdf(file))
+    data, rng, n = model.createData(), np.random.default_rng(3), model.nv
+    assert n == len(tree.coordinates)
+    W = []
+    for _ in range(40 + 20 * n):
+        q, v, a = pin.integrate(model, pin.neutral(model), rng.normal(size=n)), rng.normal(size=n), rng.normal(size=n)
+        rigid = pin.computeJointTorqueRegressor(model, data, q, v, a).reshape(n, -1)
+        W.append(np.column_stack([rigid, np.diag(a)]))
+    s = np.linalg.svd(np.vstack(W), compute_uv=False)
+    assert base.count == np.count_nonzero(s > 1e-9 * s[0])
+    assert not any("99999" in line for line in base.relations())

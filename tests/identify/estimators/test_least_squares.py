@@ -255,3 +255,30 @@ def test_nothing_estimated_is_refused() -> None:
     rows = (empty("row0", ()).absorb(np.ones((5, 1))),)
     with pytest.raises(IdentificationError, match="no estimated parameter affects these rows"):
         solve(RowFactors(parameters(), rows))
+
+
+def nearly_dependent(noise: float, apart: float) -> Solution:
+    """Column 5 is column 0 but for `apart` of another: their difference is known to about noise/(apart √300)."""
+    rng = np.random.default_rng(5)
+    W = rng.normal(size=(1, 300, P))
+    W[0, :, 5] = W[0, :, 0] + apart * rng.normal(size=300)
+    return solve(observed(W, W @ TRUTH + noise * rng.normal(size=(1, 300))))
+
+
+def test_what_noise_leaves_open_is_grouped_and_the_known_sum_stays() -> None:
+    """The difference is known to 6e4 typical sizes: a ghost. The sum, 3 + 1.5, is known to the noise over √300."""
+    s = nearly_dependent(0.1, 1e-7)
+    assert s.open == 1
+    assert s.groups.kept == (0, 1, 2, 3, 4)
+    assert s.groups.matrix[:, 5].tolist() == [1.0, 0.0, 0.0, 0.0, 0.0]
+    deviation = np.sqrt(s.covariance[0, 0])
+    assert deviation == pytest.approx(0.1 / np.sqrt(300), rel=0.2)
+    assert abs(s.values[0] - 4.5) < 4.0 * deviation
+
+
+@pytest.mark.parametrize(("noise", "apart"), [(0.1, 1e-3), (1e-9, 1e-7), (0.0, 1e-7)])
+def test_what_noise_shows_stays_apart(noise: float, apart: float) -> None:
+    """Known to 6 typical sizes, which is poor and still something; or hardly any noise."""
+    s = nearly_dependent(noise, apart)
+    assert s.open == 0
+    assert s.groups.kept == (0, 1, 2, 3, 4, 5)

@@ -15,7 +15,7 @@ from veridyn.errors import ModelError
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loading import load_matrix
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.mechanics.tree.weld import welded
+from veridyn.mechanics.tree.weld import locked_tree, welded
 from veridyn.mechanics.tree_readout import tree_readout
 from veridyn.model.elements import damper
 from veridyn.model.load import Drive, Force, Torque
@@ -101,3 +101,28 @@ def test_a_sensor_on_a_locked_coordinate_is_refused() -> None:
     with pytest.raises(ModelError, match="sensor 'e': its coordinate is locked") as error:
         welded(measured, {c: 0.0})
     assert "load 'm': its coordinate is locked" in str(error.value)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_identified_may_be_locked_to_the_ground_and_may_be_unknown(seed: int) -> None:
+    """Forces of the joints that are left are those of the original, by Pinocchio; an unknown inertia makes its carrier's unknown."""
+    rng = np.random.default_rng(100 + seed)
+    tree = random_tree(rng, bodies=7, base="fixed", kinds=("turning", "sliding"))
+    roots = [b.coordinate_name for b in tree.bodies if b.joint != "fixed" and b.antecedent == "ground"]
+    locked = {c: float(v) for c, v in zip([*roots, tree.coordinates[-1]], rng.normal(size=tree.n), strict=False)}
+    motion = random_motion(rng, tree, 5, wrenches=False)
+    for name, value in locked.items():
+        k = tree.coordinates.index(name)
+        motion.q[:, k], motion.qd[:, k], motion.qdd[:, k] = value, 0.0, 0.0
+    less = locked_tree(tree, locked)
+    stay = [k for k, c in enumerate(tree.coordinates) if c not in locked]
+    fewer = replace(motion, q=motion.q[:, stay], qd=motion.qd[:, stay], qdd=motion.qdd[:, stay])
+    expected = PinModel(tree).inverse_dynamics(motion)[:, stay]
+    assert inverse_dynamics(less, fewer) == pytest.approx(expected, rel=1e-11, abs=1e-9)
+    assert welded(tree, locked, unknown="keep").coordinates == less.coordinates
+    last = next(b for b in tree.bodies if b.coordinate_name == tree.coordinates[-1])
+    gone = tree.with_parameters(tree.parameters.replacing({last.parameter("M"): np.nan}))
+    unknown = (
+        locked_tree(gone, {tree.coordinates[-1]: 0.0}).parameters.missing() if last.antecedent != "ground" else ("M",)
+    )
+    assert any(name.startswith("M") for name in unknown)

@@ -36,7 +36,7 @@ def test_everything_that_is_wrong_comes_at_once_with_its_line() -> None:
     said = faults(text)
     assert said.startswith("s.yaml, 5 faults")
     assert "line 4: there is no key 'sead' here." in said and "Did you mean 'seed'?" in said
-    assert "model (line 5): this will not do.\nExpected either file or fit" in said
+    assert "model (line 5): the keys of 'model' do not fit together.\nExpected either file or fit" in said
     assert (
         "log.columns.q.q1 (line 9): there is no key 'units' here.\nKnown: column, times, unit. Did you mean 'unit'?"
         in said
@@ -48,14 +48,31 @@ def test_everything_that_is_wrong_comes_at_once_with_its_line() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("[training.csv]", "[]", "training (line 17): this will not do.\nExpected at least one entry"),
+        (
+            "[training.csv]",
+            "[]",
+            "training (line 17): 'training' cannot be an empty list.\nExpected at least one entry",
+        ),
         ("[training.csv]", "[{file: a, files: {b: c}}]", "either file or files"),
         ("[training.csv]", "[{file: a, share: [0.7, 0.2]}]", "share: two numbers from 0 to 1"),
         ("{file: model.yaml}", "{file: model.yaml, transmission: {motors: [a]}}", "either ratios, or motors"),
         ("{file: model.yaml}", "{file: model.yaml, transmission: {ratios: {q1: 0}}}", "ratios that are not zero"),
         ("name: bench", "name: ../up", "name (line 3)"),
         ("{lowpass: 8}", "{trim: 8 deg}", "signals.trim (line 19): '8 deg' has a unit."),
-        ("{lowpass: 8}", "[1]", "keys and values"),
+        ("{lowpass: 8}", "[1]", "signals (line 19): 'signals' is a mapping, such as {rate: auto}; found a list."),
+        (
+            "{file: model.yaml}",
+            "{file: model.yaml, elements: [inertia]}",
+            "model.elements[1] (line 4): an element is a mapping, such as {kind: inertia, on: joint1}; found the word 'inertia'.",
+        ),
+        (
+            "{file: model.yaml}",
+            "model.yaml",
+            "'model' is a mapping, such as {file: FILE}; found the word 'model.yaml'.",
+        ),
+        ("{lowpass: 8}", "{order: [4]}", "signals.order (line 19): 'order' cannot be a list."),
+        ("{lowpass: 8}", "{order: four}", "found the word 'four'. For example order: 4."),
+        ("q.q1: q1 [rad]", "q.q1: 7", "log.columns.q.q1 (line 8)"),
     ],
 )
 def test_values_that_will_not_do(old: str, new: str, said: str) -> None:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,12 @@ from veridyn.files.yaml_plain import plain_yaml
 from veridyn.machines.parallel import palletizer
 from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.transmission import Transmission
 from veridyn.studies.config.guessing import pick
 from veridyn.studies.config.study import load_study, parse_study
-from veridyn.studies.config.template import template
+from veridyn.studies.config.template import shortened, template
 from veridyn.studies.run.identify import run_identify
+from veridyn.studies.run.machine import tree_of
 
 
 def written(folder: Path, header: str | None, tree: Tree | None = None):
@@ -183,3 +186,64 @@ def test_a_log_without_a_clock_is_written_with_its_rate_or_asks_for_it(tmp_path:
     (tmp_path / "new.yaml").write_text(asking)
     with pytest.raises(FileError, match="give the rate of a log without a clock"):
         run_identify(load_study(tmp_path / "new.yaml"))
+
+
+def test_joints_without_a_column_are_locked_in_one_line(tmp_path: Path) -> None:
+    study, text = written(tmp_path, "t,q1,q2,a,qd1,qd2,b,tau1,tau2,c")
+    assert study.model.lock == {"q3": 0.0} and text.count("lock:") == 1
+    assert "guessed: 1 joint has no column" in text and "not found, and needed" not in text
+    (tmp_path / "new.yaml").write_text(text)
+    loaded = load_study(tmp_path / "new.yaml")
+    assert tree_of(loaded, ("model",), loaded.study.model).coordinates == ("q1", "q2")
+    (tmp_path / "b").mkdir()
+    moved, text = written(tmp_path / "b", "t,q1,q2,a,qd1,qd2,b,tau1,tau2,tau3")  # its force is measured: it moves
+    assert not moved.model.lock and "# not found, and needed: q.q3" in text
+
+
+def test_patterns_stand_for_names_with_one_first_word() -> None:
+    names = ["wheel_left", "wheel_right", "head_1", "lift"]
+    assert shortened(names, ["arm_1"]) == ["wheel_*", "head_1", "lift"]
+    assert shortened(names, ["wheel_back"]) == names
+
+
+def test_a_log_of_next_to_nothing_is_refused_and_gaps_are_cut(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.write()
+    head, *rows = table(bench.training).splitlines()
+    width = head.count(",")
+    model, out = tmp_path / "model.yaml", tmp_path / "new.yaml"
+    (tmp_path / "nan.csv").write_text("\n".join([head, rows[0], *(r.split(",")[0] + "," * width for r in rows[1:])]))
+    with pytest.raises(
+        FileError, match=r"nan.csv, log: there are next to no rows .*\n.*at least 20 in a row, found 1 at most"
+    ):
+        template(model, robot(), [tmp_path / "nan.csv"], out)
+    (tmp_path / "gap.csv").write_text("\n".join([head, *rows[:50], rows[50].split(",")[0] + "," * width, *rows[51:]]))
+    text = template(model, robot(), [tmp_path / "gap.csv"], out)
+    assert parse_study(plain_yaml(text)).values.missing == "cut" and "guessed: 9 of " in text
+
+
+@pytest.mark.parametrize("header", [False, True], ids=["without a header", "with one that says nothing"])
+def test_the_kind_is_found_in_the_name_of_the_file(tmp_path: Path, header: bool) -> None:
+    raw = Bench(tmp_path).training
+    files = []
+    for name, symbol in (("pos", "q"), ("vel", "qd"), ("tor", "tau")):
+        files.append(tmp_path / f"{name}_read_data.csv")
+        columns = np.column_stack([raw[f"{symbol}{k}"] for k in (1, 2, 3)])
+        np.savetxt(files[-1], columns, delimiter=",", header="J1,J2,J3" if header else "", comments="")
+    study = parse_study(
+        plain_yaml(template(tmp_path / "model.yaml", robot(), files, tmp_path / "new.yaml", rate=100.0))
+    )
+    assert set(study.log.columns) == {f"{kind}.q{k}" for kind in ("q", "qd", "force") for k in (1, 2, 3)}
+    assert study.log.columns["force.q2"].column == ("tor_read_data/J2" if header else "force2")
+    alone = template(tmp_path / "model.yaml", robot(), files[:1], tmp_path / "new.yaml", rate=100.0)
+    if not header:
+        assert "q.q3: q3 [rad]" in alone and "header: [q1, q2, q3]" in alone
+
+
+def test_names_of_motors_are_asked_for_where_there_is_a_transmission(tmp_path: Path) -> None:
+    geared = replace(
+        robot(), transmission=Transmission(("m2", "m3"), ("q2", "q3"), np.array([[0.1, 0.0], [0.05, 0.1]]))
+    )
+    _, text = written(tmp_path, "t,a,b,c,d,e,f,g,h,k", geared)
+    missing = next(line for line in text.splitlines() if "not found, and needed" in line)
+    assert "q.q1, q_motor.m2, (or q.q2), q_motor.m3, (or q.q3)" in missing and "force_motor.m2" in missing

@@ -277,3 +277,23 @@ def test_noise_is_never_assumed_silently(tmp_path: Path, arm: str) -> None:
     with pytest.warns(IdentificationWarning, match="no noise is given, so 1 N or"):
         done = designed(tmp_path, arm, ", centre: {q2: 1.2}", ARM, noise=False)
     assert done.plan.noise.assumed and "only their ratios count" in done.plan.summary()
+
+
+def test_meshes_of_packages_that_are_not_found_are_named(tmp_path: Path) -> None:
+    """Where no shape is left to check, the message says which bodies, which meshes, and where packages are looked for."""
+    inertial = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    links = "".join(
+        f'<link name="{n}">{inertial}<collision><geometry><mesh filename="package://arm_description/{n}.stl"/></geometry>'
+        "</collision></link>"
+        for n in ("base", "upper", "lower")
+    )
+    joints = "".join(
+        f'<joint name="{c}" type="revolute"><parent link="{a}"/><child link="{b}"/><axis xyz="0 1 0"/>'
+        '<limit lower="-1" upper="1" velocity="1" effort="10"/></joint>'
+        for c, a, b in (("j1", "base", "upper"), ("j2", "upper", "lower"))
+    )
+    (tmp_path / "arm.urdf").write_text(f'<robot name="arm">{links}{joints}</robot>')
+    said = refused(tmp_path, str(tmp_path / "arm.urdf"), more="limits: {collision: {margin: 0.02}}")
+    assert "there is no shape to check" in said
+    assert "upper (its mesh package://arm_description/upper.stl is not found)" in said
+    assert "ROS_PACKAGE_PATH" in said

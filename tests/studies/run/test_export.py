@@ -60,3 +60,9 @@ def test_what_no_machine_has_is_refused_with_the_reason_unless_asked_for(tmp_pat
     asked = export(runs(tmp_path / "b"), broken, Path("model.yaml"), infeasible=True)
     assert [f.name for f in asked.files] == ["identified.yaml"]
     assert load_model(asked.files[0]).parameters["h_q2"] == pytest.approx(-1.0)
+
+
+def test_a_urdf_of_locked_joints_is_not_written_and_the_reason_is_given(tmp_path: Path, physical) -> None:
+    made = export(runs(tmp_path / "run"), physical, Path("model.urdf"), infeasible=False, locked=["q3"])
+    assert [f.name for f in made.files] == ["identified.yaml"]
+    assert len(made.refused) == 1 and "locked joints" in made.refused[0].what and made.refused[0].found == "lock: q3"

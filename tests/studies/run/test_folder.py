@@ -39,7 +39,7 @@ def test_runs_that_start_together_get_folders_of_their_own(tmp_path: Path) -> No
 def test_a_run_that_is_killed_before_its_first_file_leaves_nothing(tmp_path: Path) -> None:
     run = new_run(tmp_path / "runs", "arm")
     assert list((tmp_path / "runs").iterdir()) == []
-    run.discard_if_empty()
+    run.discard()
     run.write_text("result.json", "mine")
     assert [p.name for p in (tmp_path / "runs").iterdir()] == ["arm-001"]
 
@@ -90,6 +90,43 @@ def test_an_empty_run_can_be_taken_back_and_a_full_one_cannot(tmp_path: Path) ->
     empty, full = new_run(tmp_path, "arm"), new_run(tmp_path, "arm")
     assert empty.folder.is_dir()  # as an export makes it that writes its files itself
     full.write_text("a", "b")
-    empty.discard_if_empty()
-    full.discard_if_empty()
+    empty.discard()
+    full.discard()
     assert [p.name for p in tmp_path.iterdir()] == ["arm-002"]
+
+
+def test_a_whole_run_gets_its_number_when_all_of_it_is_written(tmp_path: Path) -> None:
+    run = new_run(tmp_path, "arm", whole=True)
+    run.write_text("a", "b")
+    (hidden,) = tmp_path.iterdir()
+    assert hidden.name.startswith(".arm-") and hidden == run.folder
+    other = new_run(tmp_path, "arm")
+    assert other.folder.name == "arm-001"
+    assert run.finish() == tmp_path / "arm-002" == run.folder
+    assert run.finish() == run.folder and (run.folder / "a").read_text() == "b"
+    assert run.folder.stat().st_mode & 0o777 == other.folder.stat().st_mode & 0o777
+    run.discard()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["arm-001", "arm-002"] and (run.folder / "a").is_file()
+
+
+def test_a_whole_run_takes_no_folder_of_others(tmp_path: Path) -> None:
+    run = new_run(tmp_path, "arm", whole=True)
+    run.write_text("a", "b")
+    (tmp_path / "arm-003").mkdir()  # empty
+    (tmp_path / "arm-004").write_text("a file")
+    (tmp_path / "arm-005").symlink_to("nowhere")
+    assert run.finish().name == "arm-006"
+    with ThreadPoolExecutor(8) as pool:
+        runs = [new_run(tmp_path, "arm", whole=True) for _ in range(16)]
+        for each in runs:
+            each.write_text("a", "b")
+        assert len(set(pool.map(lambda each: each.finish(), runs))) == 16
+
+
+def test_a_whole_run_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    run = new_run(tmp_path, "arm", whole=True)
+    run.write_text("a", "b")
+    (run.folder / "fits").mkdir()
+    (run.folder / "fits" / "one.json").write_text("{}")
+    run.discard()
+    assert list(tmp_path.iterdir()) == []

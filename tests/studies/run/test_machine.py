@@ -89,3 +89,38 @@ def test_what_does_not_fit_is_told_with_the_studys_line(tmp_path: Path, model: s
 def test_a_model_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"model.file \(line 4\): there is no such model file"):
         tree(tmp_path, "", "other.yaml")
+
+
+def test_joints_are_locked_by_name_pattern_or_value(tmp_path: Path) -> None:
+    """What is left has no coordinate and no element of theirs, and needs no column; a name that is none is told with its line."""
+    made = tree(tmp_path, "lock: {q3: 0.4}, elements: [{kind: offset, on: each}]")
+    assert made.coordinates == ("q1", "q2") and "off_q3" not in made.parameters.names
+    (tmp_path / "b").mkdir()
+    assert tree(tmp_path / "b", "lock: [q2, 'q[3]']").coordinates == ("q1",)
+    (tmp_path / "c").mkdir()
+    with pytest.raises(
+        FileError, match=r"study.yaml, model.lock.wheel_\* \(line 4\): no coordinate is called 'wheel_\*'"
+    ):
+        tree(tmp_path / "c", "lock: [wheel_*]")
+
+
+def test_known_takes_groups_and_patterns(tmp_path: Path) -> None:
+    made = tree(tmp_path, "known: {inertia: , M?: , M1: 7.5}, estimated: [MX*]")
+    names, known = made.parameters.names, {made.parameters.names[k] for k in made.parameters.select("known")}
+    bodies = [
+        n for n in names if n[:2] in ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ") or n in ("M1", "M2", "M3")
+    ]
+    assert known == set(bodies) and made.parameters["M1"] == 7.5
+    (tmp_path / "b").mkdir()
+    listed = tree(tmp_path / "b", "known: [mass, ZZ*]")
+    assert {n for k, n in enumerate(names) if k in listed.parameters.select("known")} == {
+        "M1",
+        "M2",
+        "M3",
+        "ZZ1",
+        "ZZ2",
+        "ZZ3",
+    }
+    (tmp_path / "c").mkdir()
+    with pytest.raises(FileError, match=r"there is no parameter 'inertias'.\n.*Groups: inertia, mass, friction"):
+        tree(tmp_path / "c", "known: [inertias]")

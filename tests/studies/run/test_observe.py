@@ -167,6 +167,8 @@ def test_a_known_force_is_an_input(tmp_path: Path) -> None:
     text = TEXT.replace("    tilt: angle [deg]", "    tilt: angle [deg]\n    motor: {column: angle, unit: N, times: 0}")
     run = short(tmp_path, text.replace("unknown: [motor]", "unknown: [x]"))
     assert run.observation.system.inputs == ("motor",) and not run.observation.inputs.any()
+    named = text.replace("    motor: {", "    force.x: {").replace("unknown: [motor]", "unknown: [x]")
+    assert short(tmp_path, named).observation.system.inputs == ("force.x",)  # of the coordinate, as on a tree
     with pytest.raises(
         FileError, match=r"log.columns.motor .*its unit is not that of the mechanism.\nExpected N, found"
     ):

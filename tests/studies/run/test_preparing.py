@@ -6,6 +6,7 @@ import pytest
 from studies.bench_robot import Bench
 from veridyn.errors import DataError
 from veridyn.progress import silent
+from veridyn.signals.butterworth import Butterworth
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.machine import study_tree
 from veridyn.studies.run.masks import plain
@@ -71,15 +72,22 @@ def test_equations_follow_the_filter(tmp_path: Path) -> None:
     assert how.filter is None and how.decimate == 1
 
 
-def test_a_narrow_filter_of_the_equations_is_widened_until_they_are_enough(tmp_path: Path) -> None:
-    """At 0.5 Hz, ten seconds have 18 independent equations of each row, and four for each base parameter are wanted."""
+def test_the_same_filter_is_the_same_however_short_the_log(tmp_path: Path) -> None:
+    """At 0.5 Hz, ten seconds have 18 independent equations of each row: the filter stays, more are kept, and it is said by name."""
     work = prepared(tmp_path)
     training, validation = work.motions(2.0)
-    how, _ = work.samplings(training, validation, 0.5)
+    how, later = work.samplings(training, validation, 0.5)
+    assert how.filter == later.filter == Butterworth(0.5)
     total = len(training[0].motion)
-    assert how.filter is not None and how.filter.cutoff > 0.5
     assert how.decimate == total // (4 * work.combinations)
-    assert 1.0 / how.filter.white_gain(200.0) ** 2 == pytest.approx(how.decimate, rel=0.15)
+    fault = work.few_equations(training, how)
+    assert fault is not None and fault.where == "sampling.filter"
+    assert "the low-pass of the equations at 0.5 Hz leaves few independent ones" in fault.what
+    # 2 ∫ |H|⁴ df = 1.796 · 0.5 Hz of 200 Hz (closed form): one in 223 is independent.
+    assert f"{total // 223}: one in 223 of {total} samples is independent" in fault.found
+    wider = float(fault.hint.split("filter: ")[1].split("}")[0])
+    assert 1.796 * wider * total / 200.0 == pytest.approx(4 * work.combinations, rel=0.06)  # two digits
+    assert work.few_equations(training, work.samplings(training, validation, 8.0)[0]) is None
 
 
 def test_dead_zones_are_chosen_once_from_the_training_logs(tmp_path: Path) -> None:

@@ -48,17 +48,20 @@ def choose(
     meaning: Faults,
 ) -> tuple[list[Column], Column | None]:
     """Which columns become channels, and which is the clock; what is missing goes into the collections. `time` None: there is no clock."""
-    bare = {}
+    bare, there = {}, set(headers)
+    kept: set[str] = set()  # the headers of `bare`
     for header in headers:
-        if header and (header in bare.values() or split_header(header)[0] in bare):
+        name = split_header(header)[0]
+        if header and (header in kept or name in bare):
             structure.add("two columns have one name.", where=part_at("column", header), hint="Rename one of them.")
-        bare.setdefault(split_header(header)[0], header)
+        kept.add(bare.setdefault(name, header))
     picked = dict(columns) if isinstance(columns, Mapping) else {n: h for n, h in bare.items() if n}
+    said = time  # what the caller calls the clock, which may be called otherwise in the file
     if time is not None:
         if time not in picked and split_header(time)[0] in picked:
             time = split_header(time)[0]
-        time = usual_clock(time, picked)
-    allowed = {*picked, *picked.values(), *headers, *bare}
+        time = usual_clock(time, [*picked, *(n for n in bare if n and n not in picked)])
+    allowed = {*picked, *picked.values(), *headers, *bare, said}
     for key in units:
         if key not in allowed:
             meaning.add(f"`units` names '{key}', which is no column.", hint=did_you_mean(key, list(picked)))
@@ -66,17 +69,15 @@ def choose(
     if time is not None and time not in picked:
         picked[time] = time
     for channel, asked in picked.items():
-        header = asked if asked in headers else bare.get(asked)
+        header = asked if asked in there else bare.get(asked)
         if header is None:
-            what = " for the time" if channel == time else ""
-            hint = (
-                "Name it with time=, or give the rate of a log without a clock with rate=. " if channel == time else ""
-            )
-            structure.add(
-                f"there is no column '{asked}'{what}.", hint=hint + did_you_mean(asked, [h for h in headers if h])
-            )
+            if channel == time:
+                structure.found.append(_no_clock(asked, headers, meaning))
+            else:
+                structure.add(f"there is no column '{asked}'.", hint=_nearest(asked, headers))
             continue
-        known = [units[key] for key in (channel, header, split_header(header)[0]) if key in units]
+        names = [channel, header, split_header(header)[0], *([said] if channel == time else [])]
+        known = [units[key] for key in names if key in units]
         unit = known_unit(channel, known[0] if known else split_header(header)[1], channel == time, meaning)
         column = Column(header, channel, unit)
         if channel == time:
@@ -84,6 +85,23 @@ def choose(
         else:
             wanted.append(column)
     return wanted, clock
+
+
+def _no_clock(asked: str, headers: Sequence[str], meaning: Faults) -> Fault:
+    """That there is no column for the time. The only column without a unit is likely to be it: that is one fault and not two."""
+    without = [fault.at[1] for fault in meaning.found if fault.at[2:] == ("unit",)]
+    hint = "Name it with time=, or give the rate of a log without a clock with rate=. "
+    if len(without) == 1:
+        meaning.found[:] = [fault for fault in meaning.found if fault.at[2:] != ("unit",)]
+        hint += f"Column '{without[0]}' has no unit: if it is the clock, write time='{without[0]}'. "
+    return Fault(f"there is no column '{asked}' for the time.", hint=hint + _nearest(asked, headers))
+
+
+def _nearest(asked: str, headers: Sequence[str]) -> str:
+    """What columns there are, and which of them is nearest: by its header, or by its name without the unit."""
+    known = did_you_mean(asked, [h for h in headers if h])
+    _, mean, near = did_you_mean(asked, [split_header(h)[0] for h in headers if h]).partition(" Did you mean")
+    return known if " Did you mean" in known else known + mean + near
 
 
 def usual_clock(time: str, names: Collection[str]) -> str:

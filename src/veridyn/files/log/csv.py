@@ -62,7 +62,8 @@ def parsed_blocks(
 ) -> Iterator[dict[str, Array]]:
     """The columns `wanted` of consecutive rows, by header, in the parser's memory: copy what is kept. Blanks are no delimiter here."""
     numbers = [f"{i}" for i in range(len(layout.headers))]  # headers may repeat in columns that are not wanted
-    chosen = {header: numbers[layout.headers.index(header)] for header in wanted}
+    first = first_places(layout.headers)
+    chosen = {header: numbers[first[header]] for header in wanted}
     with pacsv.open_csv(
         source,
         read_options=pacsv.ReadOptions(
@@ -78,6 +79,11 @@ def parsed_blocks(
     ) as reader:
         for batch in reader:
             yield {header: _numbers(batch[number]) for header, number in chosen.items()}
+
+
+def first_places(headers: Sequence[str]) -> dict[str, int]:
+    """Where each header stands first."""
+    return {header: k for k, header in reversed([*enumerate(headers)])}
 
 
 def _numbers(column: pa.Array) -> Array:
@@ -114,7 +120,8 @@ def _rows(lines: Iterable[str], layout: CsvLayout) -> Iterator[tuple[int, list[s
 
 
 def _cell_by_cell(file: Path, layout: CsvLayout, wanted: Sequence[str], faults: Faults) -> dict[str, Array]:
-    places = [(header, layout.headers.index(header)) for header in wanted]
+    first = first_places(layout.headers)
+    places = [(header, first[header]) for header in wanted]
     values: dict[str, list[float]] = {header: [] for header in wanted}
     ragged = textual = 0
     with file.open(encoding="utf-8-sig", newline="") as stream:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Literal
 
 from veridyn.errors import DataError, Fault, FileError
 from veridyn.files.log.motive import motive_headers
@@ -68,9 +69,14 @@ def is_number(cell: str, decimal: str = ".") -> bool:
 
 
 def find_layout(
-    file: Path, names: Sequence[str] | None, delimiter: str | None, decimal: str = ".", skip: int | None = None
+    file: Path,
+    names: Sequence[str] | Literal[False] | None,
+    delimiter: str | None,
+    decimal: str = ".",
+    skip: int | None = None,
 ) -> CsvLayout:
-    """Read the first lines. `names` are those of a file without a header row; None says that it has one.
+    """Read the first lines. `names` are those of a file without a header row, False where nobody has named them: c1, c2, …; None says that
+    it has one.
 
     `skip`: lines before the header row, or before the numbers; found by themselves if left out.
     """
@@ -87,6 +93,9 @@ def find_layout(
             if made is not None:
                 return CsvLayout(mark, decimal, made.headers, True, made.row)
         return _with_header(table, mark, decimal, width, skip)
+    if names is False:
+        start = skip if skip is not None else _first_row(table, width, decimal, width)
+        return CsvLayout(mark, decimal, numbered_names(len(table[start])), False, start)
     start = skip if skip is not None else _first_row(table, width, decimal, len(names))
     if len(names) != len(table[start]):
         raise FileError(
@@ -102,7 +111,14 @@ def find_layout(
     return CsvLayout(mark, decimal, tuple(name.strip() for name in names), False, start)
 
 
-def _refuse_empty(file: Path, lines: Sequence[str], names: Sequence[str] | None, more: bool, skip: int | None) -> None:
+def numbered_names(count: int) -> tuple[str, ...]:
+    """What columns are called that nobody has named: c1, c2, …"""
+    return tuple(f"c{k}" for k in range(1, count + 1))
+
+
+def _refuse_empty(
+    file: Path, lines: Sequence[str], names: Sequence[str] | Literal[False] | None, more: bool, skip: int | None
+) -> None:
     held = [line for line in lines if line.strip()]
     if held and (len(held) > 1 or more or names is not None):
         return

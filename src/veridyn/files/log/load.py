@@ -2,7 +2,7 @@
 
     load_log(save_log(experiment, path)) == experiment        for channels in SI that share a clock, to the last bit
 
-A CSV file has a header row, or none and its names in `columns`; Parquet, MAT, NPZ and MDF files and bags (by their suffix) have
+A CSV file has a header row, or none and its names in `header`; Parquet, MAT, NPZ and MDF files and bags (by their suffix) have
 names of their own.
 Every column used needs a unit, from `units` or from a header of the form ``name [unit]``, the time included, because a
 clock in milliseconds looks like any other. Empty cells and "nan" become NaN, which
@@ -16,14 +16,20 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, Faults, FileError
 from veridyn.files.log.columns import DEFAULT_CLOCK, choose, clock_of_rate
 from veridyn.files.log.csv import read_columns
+from veridyn.files.log.frames import Frame, FrameTable
 from veridyn.files.log.layout import find_layout
 from veridyn.files.log.opening import PARQUET, clocked_format, existing_log, unreadable
 from veridyn.files.log.parquet import read_parquet
@@ -32,9 +38,12 @@ from veridyn.files.shipped import resolved
 from veridyn.files.units import to_si
 from veridyn.model.experiment import Channel, Experiment
 
+Array = NDArray[np.float64]
 
+
+@checked
 def load_log(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Frame,
     columns: Sequence[str] | Mapping[str, str] | None = None,
     units: Mapping[str, str] | None = None,
     time: str = "t",
@@ -44,17 +53,17 @@ def load_log(
     *,
     rate: float | None = None,
     skip: int | None = None,
+    header: int | Literal[False] | Sequence[str] | None = None,
 ) -> Experiment:
     """Read a log as an Experiment, all channels in SI units.
 
     Parameters
     ----------
-    path : str or path
+    path : str or path, or a data frame
         A CSV, Parquet, MAT, NPZ or MDF file, or a bag. Channels of a table share the clock of the column `time`; those of MDF files and
-        bags have a clock each.
+        bags have a clock each. Or a table in memory: a DataFrame of pandas or polars, or a Table of pyarrow.
     columns : sequence of str, or mapping, optional
-        A list names the columns of a CSV file without header row, in order ("" skips one); a mapping {channel: header} picks and renames
-        columns. Every column that has a header by default.
+        A mapping {channel: header} picks and renames columns. Every column that has a header by default. A list is short for `header`.
     units : mapping, optional
         {channel or header: unit}, where the header does not give it.
     time : str
@@ -70,6 +79,10 @@ def load_log(
         Samples a second of a table without a clock, Hz; its times then count from 0, and no column is the clock.
     skip : int, optional
         Lines of a CSV file before its header row; by default all that stand above the last row of as many cells as the numbers have.
+    header : int, False, or sequence of str, optional
+        Of a CSV file: the number of its header row, counted from 0, so that header=2 means the same as skip=2; False where it has none,
+        and columns are called c1, c2, …; or their names in order ("" leaves one out), which says that it has none as well. Rows above
+        the numbers of a file without a header row are left out with `skip`. By default there is one, and it is found.
 
     Returns
     -------
@@ -92,18 +105,30 @@ def load_log(
     >>> log["q.hinge"].unit, log["q.hinge"].values.round(3)
     ('rad', array([0.   , 1.571, 3.142]))
     """
+    given = columns
+    names, columns, skip = _header(header, columns, skip)
+    if not isinstance(path, str | os.PathLike):
+        _refuse_header(names)
+        table = FrameTable(path)
+        called = name or type(path).__name__
+        return _experiment(table.headers, table.read, called, columns, units or {}, time, called, rate)
     file = existing_log(resolved(Path(path)))
     _check_rate(file, rate, time)
     reader = _reader_by_format(file)
     if reader is not None:
+        _refuse_header(header)
         more = {} if rate is None else {"rate": rate}
         with _unchanged(file):
-            return reader(file, columns, units, time, name, **more)
-    if isinstance(columns, str):
-        raise DataError(Fault("`columns` is one word.", expected="a list of names or a mapping", found=f"'{columns}'"))
+            return reader(file, given, units, time, name, **more)
     try:
         with _unchanged(file):
-            return _load(file, columns, units or {}, time, name or file.name, delimiter, decimal, rate, skip)
+            if file.suffix.lower() in PARQUET:
+                _refuse_header(names)
+                headers, read = tuple(pq.read_schema(file).names), partial(read_parquet, file)
+            else:
+                layout = find_layout(file, names, delimiter, decimal, skip)
+                headers, read = layout.headers, partial(read_columns, file, layout)
+            return _experiment(headers, read, str(file), columns, units or {}, time, name or file.name, rate)
     except UnicodeDecodeError as error:
         raise FileError(replace(unreadable(error), line=_line_that_is_no_text(file)), str(file)) from error
     except (OSError, csv.Error, pa.ArrowInvalid) as error:
@@ -157,40 +182,57 @@ def _reader_by_format(file: Path) -> Callable[..., Experiment] | None:
     return None
 
 
-def _load(
-    file: Path,
+def _header(
+    header: int | Literal[False] | Sequence[str] | None,
     columns: Sequence[str] | Mapping[str, str] | None,
+    skip: int | None,
+) -> tuple[Sequence[str] | Literal[False] | None, Mapping[str, str] | None, int | None]:
+    """Names of the columns of a file without a header row, or False where they have none; the columns that are picked; lines to skip."""
+    picked = columns if isinstance(columns, Mapping) else None
+    header = None if header is True else header
+    if isinstance(header, int) and header is not False:
+        if skip is not None and skip != header:
+            raise DataError(Fault("`header` and `skip` differ.", "header", f"{skip} or none", f"{header}"))
+        return (None if picked is columns else columns), picked, header  # pyright: ignore[reportReturnType]
+    if columns is not None and picked is None:
+        if header is not None:
+            what = "a list of columns names those of a file without a header row, and so does `header`."
+            raise DataError(Fault(what, "header", "columns={channel: name} beside it", f"{list(columns)[:3]}"))
+        header = columns  # pyright: ignore[reportAssignmentType]
+    return header, picked, skip  # pyright: ignore[reportReturnType]
+
+
+def _refuse_header(header: object) -> None:
+    if header is not None:
+        hint = "Leave it out, and pick columns with columns={channel: name}."
+        raise DataError(
+            Fault("only text files are without a header row.", "header", found="a file with names", hint=hint)
+        )
+
+
+def _experiment(
+    headers: Sequence[str],
+    read: Callable[[list[str], Faults], dict[str, Array]],
+    source: str,
+    columns: Mapping[str, str] | None,
     units: Mapping[str, str],
     time: str,
     name: str,
-    delimiter: str | None,
-    decimal: str,
     rate: float | None,
-    skip: int | None,
 ) -> Experiment:
-    layout = None
-    if file.suffix.lower() in PARQUET:
-        headers = tuple(pq.read_schema(file).names)
-    else:
-        names = None if columns is None or isinstance(columns, Mapping) else columns
-        layout = find_layout(file, names, delimiter, decimal, skip)
-        headers = layout.headers
+    """The channels that columns of a table make; `read` gives the columns with these headers."""
     headers, stamps = merged_headers(headers, asked_names(columns, units, time))
     structure, meaning = Faults(), Faults()
     wanted, clock = choose(headers, columns, units, time if rate is None else None, structure, meaning)
     used = columns_of([c.header for c in (clock, *wanted) if c is not None], stamps)
-    if layout is None:
-        table = read_parquet(file, used, structure)
-    else:
-        table = read_columns(file, layout, used, structure)
-    table = merged(table, stamps)
+    table = merged(read(used, structure), stamps)
     if structure or (clock is None and rate is None):
-        raise FileError([*structure.found, *meaning.found], str(file))
-    meaning.raise_if_any(DataError, str(file))
+        raise FileError([*structure.found, *meaning.found], source)
+    meaning.raise_if_any(DataError, source)
     if clock is not None:
         t, _ = to_si(table[clock.header], clock.unit)
     else:
-        t = clock_of_rate(rate or 0.0, max((len(x) for x in table.values()), default=0), str(file))
+        t = clock_of_rate(rate or 0.0, max((len(x) for x in table.values()), default=0), source)
     made = [Channel(c.name, t, *to_si(table[c.header], c.unit)) for c in wanted]
     return Experiment({c.name: c for c in made}, name)
 

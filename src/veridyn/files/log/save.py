@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Faults, part_at
 from veridyn.files.atomic import write_atomic
 from veridyn.files.log.opening import PARQUET
@@ -17,6 +18,7 @@ from veridyn.files.units import dimension
 from veridyn.model.experiment import Experiment
 
 
+@checked
 def save_log(experiment: Experiment, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
     """Write channels that share a clock as CSV or Parquet (by suffix), headers ``name [unit]``, first ``t [s]``.
 

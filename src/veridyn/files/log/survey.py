@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, Fault, Faults, FileError
 from veridyn.files.log.columns import split_header
 from veridyn.files.log.csv import read_columns
-from veridyn.files.log.layout import CsvLayout, find_layout, is_number
+from veridyn.files.log.layout import CsvLayout, find_layout, is_number, numbered_names
 from veridyn.files.log.opening import PARQUET, clocked_format, existing_log, unreadable
 from veridyn.files.log.parquet import read_parquet
 from veridyn.files.log.stamps import merged, merged_headers
@@ -104,8 +104,7 @@ def _layout(file: Path) -> CsvLayout:
     decimal = max(counts, key=lambda mark: counts[mark])
     layout = find_layout(file, None, None, decimal)
     if all(is_number(cell, decimal) for cell in layout.headers):  # the header row holds numbers: it is none
-        names = [f"c{k}" for k in range(1, len(layout.headers) + 1)]
-        return replace(layout, headers=tuple(names), has_header=False)
+        return replace(layout, headers=numbered_names(len(layout.headers)), has_header=False)
     return layout
 
 

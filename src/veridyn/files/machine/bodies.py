@@ -9,7 +9,14 @@ from typing import cast
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
 from veridyn.files.machine.keys import BODY, CAPSULE, END, FRAME, JOINT, SHORT
-from veridyn.files.machine.native_bodies import ANGLES_AND_LENGTHS, carried_body, only_one, placed, read_inertia
+from veridyn.files.machine.native_bodies import (
+    ANGLES_AND_LENGTHS,
+    carried_body,
+    only_one,
+    placed,
+    read_inertia,
+    read_mdh,
+)
 from veridyn.files.yaml_reader import Reader
 from veridyn.mechanics.tree.body import Body
 from veridyn.model.assembly import Attachment
@@ -140,4 +147,4 @@ def _placed(read: Reader, at: Mapping[str, Node], where: str) -> MDH | Placement
     if len(at) > 1:
         only_one(read, {"mdh": at["mdh"], "position": at["mdh"]}, where, ("mdh", "position"))
     given = read.mapping(at["mdh"], f"{where}, mdh", ANGLES_AND_LENGTHS)
-    return MDH(**{key: read.number(value, where, key, 0.0) for key, value in given.items()})
+    return read_mdh(read, given, where)

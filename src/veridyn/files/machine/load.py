@@ -7,6 +7,7 @@ from typing import Literal
 
 from ruamel.yaml.nodes import MappingNode, ScalarNode
 
+from veridyn.arguments import checked
 from veridyn.errors import Fault, FileError, ModelError
 from veridyn.files.machine.keys import FORMAT, FORMATS
 from veridyn.files.shipped import resolved
@@ -17,6 +18,7 @@ from veridyn.model.machine import Machine
 MJCF_ENDINGS = (".xml", ".mjcf")
 
 
+@checked
 def load_model(path: str | Path, *, base: Literal["auto", "fixed", "free"] = "auto", strict: bool = False) -> Machine:
     """The machine that a model file describes.
 

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import At, DataWarning, ModelError, part_at, warn, with_line
 from veridyn.files.machine.mjcf_drives import read_drives
 from veridyn.files.machine.mjcf_reader import IDENTITY, Frame, MjcfReader, read_root, together
@@ -37,6 +38,7 @@ UNREAD_PARTS = ("composite", "replicate", "attach", "flexcomp", "plugin")
 UNREAD_SECTIONS = ("equality", "deformable", "sensor", "extension")
 
 
+@checked
 def load_mjcf(path: str | Path, base: Base = "auto", *, strict: bool = False) -> Tree:
     """The machine that an MJCF file describes.
 
@@ -76,6 +78,7 @@ def load_mjcf(path: str | Path, base: Base = "auto", *, strict: bool = False) ->
     return tree
 
 
+@checked
 def mjcf_limits(path: str | Path) -> dict[str, UrdfLimits]:
     """The range of each hinge and slide of an MJCF file by name, rad or m; infinite where it has none."""
     file = Path(path)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, FileError, did_you_mean
 from veridyn.files.expressions import MAX_NUMBER
+from veridyn.files.machine.quarter_turns import ROUNDED, snap_quarter_turns
 from veridyn.files.machine.urdf_xml import XmlNode, bytes_of, parse_xml
 from veridyn.spatial.inertia import cross_matrix
 from veridyn.spatial.rotations import matrix_of, rot_x, rot_y, rot_z, snapped
@@ -258,7 +259,8 @@ class MjcfReader:
             return np.eye(3)
         before = len(self.faults.found)
         if given == ["euler"]:
-            return self._euler(self.numbers(node, "euler", [0.0] * 3, where))
+            angles = [self.compiler.angle(float(a)) for a in self.numbers(node, "euler", [0.0] * 3, where)]
+            return self._euler(self._exact(node, where, angles))
         count = {"quat": 4, "axisangle": 4, "xyaxes": 6, "zaxis": 3}[given[0]]
         x = self.numbers(node, given[0], [0.0] * count, where)
         first = x[:3] if count != 4 or given[0] == "axisangle" else x
@@ -270,7 +272,7 @@ class MjcfReader:
         if given[0] == "quat":
             return snapped(matrix_of(x / size))
         if given[0] == "axisangle":
-            return _about(x[:3] / size, self.compiler.angle(float(x[3])))
+            return _about(x[:3] / size, *self._exact(node, where, [self.compiler.angle(float(x[3]))]))
         if given[0] == "zaxis":
             return _from_z(x / size)
         return self._axes(node, x[:3] / size, x[3:], where)
@@ -283,11 +285,20 @@ class MjcfReader:
             return np.eye(3)
         return snapped(np.column_stack([x, y / size, np.cross(x, y / size)]))
 
-    def _euler(self, angles: Array) -> Array:
-        """Small letters turn about axes that move with the frame, capital ones about fixed axes."""
+    def _exact(self, node: XmlNode, where: str, angles: Sequence[float]) -> list[float]:
+        """Angles (rad) of a body with rounded quarter turns made exact, and noted; those of other elements as they are."""
+        if node.tag != "body":
+            return list(angles)
+        turns, changed = snap_quarter_turns(angles)
+        if changed:
+            self.note(node, ROUNDED, where, found=changed)
+        return turns
+
+    def _euler(self, angles: Sequence[float]) -> Array:
+        """Of angles in rad. Small letters turn about axes that move with the frame, capital ones about fixed axes."""
         R = np.eye(3)
         for letter, angle in zip(self.compiler.eulerseq, angles, strict=True):
-            turn = TURNS[letter.lower()](self.compiler.angle(float(angle)))
+            turn = TURNS[letter.lower()](angle)
             R = R @ turn if letter.islower() else turn @ R
         return snapped(R)
 

@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import DataWarning, Fault, Faults, ModelError, part_at, warn
 from veridyn.files.atomic import refuse_to_replace, write_atomic
 from veridyn.files.machine.mjcf_elements import Carried, JointLaw
@@ -41,6 +42,7 @@ class JointRange(Protocol):
     def effort(self) -> float: ...
 
 
+@checked
 def save_mjcf(
     machine: Machine | Tree | Fit,
     path: str | Path,

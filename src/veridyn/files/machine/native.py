@@ -19,6 +19,7 @@ from veridyn.files.expressions import is_constant_name
 from veridyn.files.machine.native_bodies import read_body
 from veridyn.files.machine.native_loops import read_assembly, read_loop
 from veridyn.files.machine.native_parameters import ParameterSection, priors_of, read_parameters
+from veridyn.files.machine.quarter_turns import warn_of_rounded_angles
 from veridyn.files.yaml_nodes import compose, line_of, name_in
 from veridyn.files.yaml_reader import Reader
 from veridyn.mechanics.tree.body import Body
@@ -62,7 +63,9 @@ def parse_model(text: str, source: str = "model") -> Tree:
     section = read_parameters(read, top.get("parameters"), priors)
     if read.faults or name is None:
         raise ModelError(sorted(read.faults.found, key=lambda fault: fault.line or 0), source)
-    return draft.build(name, section, source)
+    tree = draft.build(name, section, source)
+    warn_of_rounded_angles(read.notes.found, source)
+    return tree
 
 
 def _check_version(root: MappingNode, source: str) -> None:

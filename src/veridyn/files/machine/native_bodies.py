@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
 
 from veridyn.errors import part_at, within
-from veridyn.files.yaml_nodes import name_in
+from veridyn.files.machine.quarter_turns import ROUNDED, snap_quarter_turns
+from veridyn.files.yaml_nodes import line_of, name_in
 from veridyn.files.yaml_reader import Reader
 from veridyn.mechanics.tree.body import SIGMA, Body, JointKind
 from veridyn.model.names import GROUND
@@ -25,6 +26,7 @@ KEYS = (
     *("coordinate", "ratio", "virtual", "label", "inertia"),
 )
 ANGLES_AND_LENGTHS = ("gamma", "b", "alpha", "d", "theta", "r")
+ANGLES = ("gamma", "alpha", "theta")
 ROTATIONS = ("rotation", "rpy", "axis")
 CENTRAL = ("mass", "centre", "about_centre")
 
@@ -95,8 +97,24 @@ def _placement(read: Reader, at: Mapping[str, Node], where: str) -> MDH | Placem
     only_one(read, at, where, ("mdh", "placement"))
     if "placement" not in at:
         given = read.mapping(at["mdh"], within(where, "mdh"), ANGLES_AND_LENGTHS) if "mdh" in at else {}
-        return MDH(**{key: read.number(value, where, key, 0.0) for key, value in given.items()})
+        return read_mdh(read, given, where)
     return placed(read, read.mapping(at["placement"], within(where, "placement"), ("position", *ROTATIONS)), where)
+
+
+def read_mdh(read: Reader, given: Mapping[str, Node], where: str) -> MDH:
+    """Modified Denavit-Hartenberg numbers from their keys; rounded quarter turns are made exact, and noted."""
+    table = {key: read.number(value, where, key, 0.0) for key, value in given.items()}
+    angles = {key: table[key] for key in ANGLES if key in table}
+    return MDH(
+        **table | dict(zip(angles, _exact(read, list(given.values()), where, list(angles.values())), strict=True))
+    )
+
+
+def _exact(read: Reader, nodes: Sequence[Node], where: str, angles: Sequence[float]) -> list[float]:
+    turns, changed = snap_quarter_turns(angles)
+    if changed:
+        read.notes.add(ROUNDED, where=where, found=changed, line=line_of(nodes[0]))
+    return turns
 
 
 def placed(read: Reader, given: Mapping[str, Node], where: str) -> Placement:
@@ -109,7 +127,7 @@ def placed(read: Reader, given: Mapping[str, Node], where: str) -> Placement:
         rows = read.matrix(given["rotation"], where, "rotation", (3, 3))
         rotation = np.eye(3) if rows is None else np.array(rows)
     elif "rpy" in given:
-        rotation = rpy(*read.numbers(given["rpy"], where, "rpy", 3, 0.0))
+        rotation = rpy(*_exact(read, [given["rpy"]], where, read.numbers(given["rpy"], where, "rpy", 3, 0.0)))
     elif "axis" in given:
         axis = np.array(read.numbers(given["axis"], where, "axis", 3, 1.0))
         if np.any(axis != 0.0):

@@ -24,6 +24,7 @@ from veridyn.files.machine.native_parameters import ParameterSection, constants_
 from veridyn.files.machine.parts import Parts
 from veridyn.files.machine.places import Places
 from veridyn.files.machine.points import POINT_SECTIONS, PointSections
+from veridyn.files.machine.quarter_turns import warn_of_rounded_angles
 from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
 from veridyn.mechanics.natural.mechanism import Mechanism
@@ -62,9 +63,11 @@ def parse_root(root: MappingNode, source: str) -> Machine:
         found = dict.fromkeys(sorted(read.faults.found, key=lambda fault: fault.line or 0))
         raise ModelError(found, source)
     try:
-        return _with_section(draft.build(), section)
+        machine = _with_section(draft.build(), section)
     except ModelError as error:
         raise ModelError([draft.placed(fault) for fault in error.faults], source) from error
+    warn_of_rounded_angles(read.notes.found, source)
+    return machine
 
 
 def _with_section(machine: Machine, section: ParameterSection) -> Machine:

@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import At, DataWarning, Fault, Faults, FileError, ModelError, did_you_mean, part_at, warn, with_line
 from veridyn.files.machine.urdf_joints import (
     PARTS,
@@ -41,6 +42,7 @@ Base = Literal["fixed", "free"]
 FIRST_MOMENTS = ("MX", "MY", "MZ", "M")
 
 
+@checked
 def load_urdf(
     path: str | Path,
     base: Base | Literal["auto"] = "auto",
@@ -97,6 +99,7 @@ def load_urdf(
     return tree
 
 
+@checked
 def urdf_limits(path: str | Path) -> dict[str, UrdfLimits]:
     """What a URDF file says of the range, speed and force of each joint that moves, by name: a tree has no place for it.
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Faults, did_you_mean, part_at
 from veridyn.files.expressions import MAX_NUMBER
+from veridyn.files.machine.quarter_turns import ROUNDED, snap_quarter_turns
 from veridyn.files.machine.urdf_xml import XmlNode
 from veridyn.mechanics.tree.body import JointKind
 from veridyn.spatial.inertia import from_centre, inertia_matrix
@@ -129,7 +130,7 @@ class UrdfReader:
         kind = node.attributes.get("type", "").strip()
         if kind not in KINDS:
             self.fault(node, f"'{kind}' is no type of joint.", where, hint=did_you_mean(kind, list(KINDS)))
-        R, p = self._origin(self.one(node, "origin", where), where)
+        R, p = self._origin(self.one(node, "origin", where), where, exact=True)
         ends = {role: self._end(node, role, where) for role in ("parent", "child")}
         joint = UrdfJoint(name, kind, ends["parent"], ends["child"], R, p, np.array(DEFAULT_AXIS), node)
         if kind in ("planar", "floating"):
@@ -272,8 +273,10 @@ class UrdfReader:
             self.fault(part or node, f"it names no {role}.", where, expected=f'<{role} link="…"/>')
         return name
 
-    def _origin(self, node: XmlNode | None, where: str, what: str = "offset") -> tuple[Array, Array]:
-        """R and p; the identity where nothing is said."""
+    def _origin(
+        self, node: XmlNode | None, where: str, what: str = "offset", exact: bool = False
+    ) -> tuple[Array, Array]:
+        """R and p; the identity where nothing is said. `exact`: rounded quarter turns are made exact, and noted."""
         if node is None:
             return np.eye(3), np.zeros(3)
         self._check_attributes(node, ("xyz", "rpy"), where)
@@ -282,7 +285,10 @@ class UrdfReader:
             self.note(node, f"its {what} looks like millimetres.", where, "metres", f"xyz {node.attributes['xyz']}")
         if np.abs(angles).max() > 2.001 * math.pi:
             self.note(node, "its angles look like degrees.", where, "radians", f"rpy {node.attributes['rpy']}")
-        return rpy(*(float(a) for a in angles)), p
+        turns, changed = snap_quarter_turns(angles.tolist()) if exact else (angles.tolist(), "")
+        if changed:
+            self.note(node, ROUNDED, where, found=changed)
+        return rpy(*turns), p
 
     def _check_attributes(self, node: XmlNode, known: Sequence[str], where: str) -> None:
         for key in node.attributes:

@@ -1,4 +1,4 @@
-"""Capsules around the collision shapes of a URDF file: boxes, cylinders, spheres, and meshes through trimesh (extra ``collision``).
+"""Capsules around the collision shapes of a URDF file: boxes, cylinders, spheres, and meshes.
 
 A capsule contains its shape, and has the least volume of those about the shape's axis: with half-length c and radius ρ of a box or
 cylinder, radius R from ρ to √(ρ² + c²) and half-length c − √(R² − ρ²) of the segment. Of a mesh, axes near its principal ones are tried.
@@ -9,18 +9,18 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
 from scipy.spatial import ConvexHull, QhullError
 
-from veridyn.errors import ModelError
+from veridyn.errors import FileError, ModelError
 from veridyn.files.machine.urdf import read_urdf
 from veridyn.files.machine.urdf_reader import UrdfReader
 from veridyn.files.machine.urdf_visuals import mesh_file
 from veridyn.files.machine.urdf_xml import XmlNode, bytes_of
+from veridyn.files.mesh.load import load_mesh
 from veridyn.identify.excitation.capsules import Capsule
 
 Array = NDArray[np.float64]
@@ -141,20 +141,11 @@ def around_points(points: Array) -> tuple[Array, Array, float]:
 
 def _vertices(name: str, file: Path) -> Array:
     """The vertices (N, 3) of a mesh file that a URDF names."""
-    try:
-        import trimesh
-    except ImportError:
-        raise _UnreadError(
-            "its collision is a mesh, and trimesh is not installed (pip install 'veridyn[collision]')"
-        ) from None
     found = mesh_file(name, file)
     if found is None:
-        raise _UnreadError(f"its mesh {name} is not found")
+        raise _UnreadError(f"its mesh {name or 'without a filename'} is not found")
     try:
-        mesh: Any = trimesh.load(found, force="mesh")
-        vertices = np.asarray(mesh.vertices, dtype=np.float64)
-    except Exception as error:  # noqa: BLE001  a reader of some format, with errors of its own
-        raise _UnreadError(f"its mesh {found.name} cannot be read ({type(error).__name__}: {error})") from None
-    if vertices.ndim != 2 or len(vertices) == 0:
-        raise _UnreadError(f"its mesh {found.name} has no vertices")
-    return vertices
+        return load_mesh(found).vertices
+    except FileError as error:
+        said = str(error).replace("\n", " ").rstrip(".")
+        raise _UnreadError(f"its mesh {found.name} cannot be read ({said})") from None

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import DataWarning, Fault, Faults, ModelError, did_you_mean, part_at, warn
 from veridyn.files.atomic import refuse_to_replace, write_atomic
 from veridyn.files.machine.urdf import UrdfFile, read_urdf
@@ -40,6 +41,7 @@ _TAG = re.compile(rb"<[^\s/>]+(?:\s+[^\s=]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*\s*(/?
 _ATTRIBUTE = re.compile(rb"\s+([^\s=]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
 
 
+@checked
 def save_urdf(
     machine: Machine | Tree | Fit,
     path: str | Path,

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import Fault, Faults, ModelError
 from veridyn.files.atomic import write_atomic
 from veridyn.files.expressions import MAX_NUMBER
@@ -44,6 +45,7 @@ from veridyn.spatial.inertia import broken_law
 Array = NDArray[np.float64]
 
 
+@checked
 def save_model(machine: Machine | Tree | Mechanism, path: str | Path, overwrite: bool = False) -> None:
     """Write a model file that :func:`~veridyn.files.machine.load.load_model` reads back as an equal machine.
 

@@ -15,6 +15,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import Fault
 from veridyn.identify.diagnosis.evidence import Evidence
 from veridyn.identify.diagnosis.gearing import LOOK, other_gearings
@@ -74,6 +75,7 @@ def _all_questions(e: Evidence) -> tuple[_Question, ...]:
     return tuple(_questions(e))
 
 
+@checked
 def find_mistakes(
     e: Evidence, apart: float = 1.0, progress: Progress = silent, *, fast: bool = False
 ) -> tuple[Mistake, ...]:

@@ -14,11 +14,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.errors import DataError, Fault
 from veridyn.identify.dependent_columns import dependence
 from veridyn.identify.diagnosis.columns import Columns, columns_of
 from veridyn.identify.diagnosis.moments import SecondMoments
 from veridyn.identify.reach import closed_or_none
 from veridyn.identify.sampling import Sampling
+from veridyn.mechanics.tree.accept import accepts_machine
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion, joined
 from veridyn.signals.butterworth import Butterworth, zero_phase
@@ -219,6 +221,7 @@ def measured_coordinates(tree: Tree, motion: Motion) -> tuple[str, ...]:
     return tuple(c for c, finite in zip(tree.coordinates, seen, strict=True) if finite or c in drives_of(tree))
 
 
+@accepts_machine
 def evidence(
     tree: Tree,
     motions: Sequence[Motion],
@@ -231,6 +234,8 @@ def evidence(
 
     `positions`: the coordinates that were measured; all with an equation of their own if left out.
     """
+    if not motions:
+        raise DataError(Fault("there is no motion to look at.", where="evidence, motions"))
     total = sum(len(m) for m in motions)
     parts, rates, noises, before = [], [], [], 0
     for m in motions:

@@ -1,8 +1,9 @@
 """What a fit is asked before it is handed out: signs, swaps, units, clock, samples, and forces that no sensor measures.
 
-"fast" looks at a hundred samples and at every measured force, and takes about as long as preparing a log and its fit; "full" asks all that
-``veridyn identify`` asks: all columns on four hundred samples, other gravities and geometries, and delays. Both use the checks of
-:mod:`veridyn.identify.diagnosis.alternatives`, `plausible` and `delays`, and :func:`veridyn.signals.quality.inspect`; nothing is changed.
+"fast" looks at a hundred samples and at every measured force, and takes one to two times as long as preparing a log and its fit; "full"
+asks all that ``veridyn identify`` asks: all columns on four hundred samples, other gravities and geometries, and delays. Both use the
+checks of :mod:`veridyn.identify.diagnosis.alternatives`, `plausible` and `delays`, and :func:`veridyn.signals.quality.inspect`; nothing
+is changed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from veridyn.identify.diagnosis.evidence import SAMPLES, Evidence, evidence
 from veridyn.identify.diagnosis.noise_bias import noisy_accelerations, with_noise_as_cause
 from veridyn.identify.diagnosis.oversampled import oversampled_rows
 from veridyn.identify.diagnosis.plausible import (
-    SLOWEST_CLOCK,
     WRONG_SIGNS,
     absurd_signs,
     odd_motion,
@@ -36,12 +36,13 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
+from veridyn.signals.clock_unit import SLOWEST_CLOCK
 from veridyn.signals.outliers import runs
 from veridyn.signals.quality import inspect
 
 Diagnose = Literal["fast", "full", "off"]
 FAST_SAMPLES = 120
-FAST_TRACE_SAMPLES = 30_000  # of a log, in which traces of small damage are looked for: about as long as preparing and fitting it (chosen)
+FAST_TRACE_SAMPLES = 30_000  # of a log, in which traces of damage are looked for: up to twice as long as preparing and fitting it (chosen)
 MIN_SAMPLES_PER_COLUMN = 3.0  # of a row: with fewer the noise of the row, and so its weight, is not known (chosen)
 CONTRADICTING_SAMPLES = (
     10.0  # of a row for each parameter, from which rows that contradict each other are reported (chosen)
@@ -57,6 +58,7 @@ INSPECTED = (
     "frozen",
     "clipping",
     "held",
+    "coarse",
 )  # kinds of findings that spoil a measured force
 
 
@@ -150,8 +152,8 @@ def with_traces(
 
     Mistakes that leave more in the residual than such traces are not searched any further; wrong signs of parameters leave none, so that
     traces may say where they come from. Errors of known parameters that are stated to be uncertain leave the same,
-    and so does noise of currents where the gains of drives are estimated; such fits are not asked. `samples`: at most so many are
-    looked at, all if left out.
+    and so does noise of currents where the gains of drives are estimated; such fits are not asked. Damage that this log cannot show is
+    noted in `failed`. `samples`: at most so many are looked at, all if left out.
     """
     p = fit.tree.parameters
     gains = any(
@@ -159,7 +161,9 @@ def with_traces(
     )
     if gains or fit.known is not None or any(m.kind not in (CONTRADICTION, *WRONG_SIGNS) for m in found):
         return found
-    traces = attempt("Traces of small damage", lambda: signature_mistakes(fit, motions, sampling, samples), failed)
+    traces = attempt(
+        "Traces of small damage", lambda: signature_mistakes(fit, motions, sampling, samples, failed), failed
+    )
     if not traces:
         return found
     noise = noise_behind(motions, sampling, [r.row for r in fit.rows])
@@ -255,7 +259,7 @@ def _stuck(fit: Fit, motion: Motion) -> list[Mistake]:
 
 
 def inspect_forces(tree: Tree, motion: Motion) -> list[Mistake]:
-    """Measured forces that are constant, clipped, frozen, held, or have spikes and dropouts."""
+    """Measured forces that are constant, clipped, frozen, held or coarse, or have spikes and dropouts."""
     if motion.forces is None or len(motion) < 5 or not _in_order(motion):
         return []
     channels = {}

@@ -23,6 +23,8 @@ from veridyn.mechanics.loops.projection import loop_jacobian
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
+from veridyn.signals import clock_unit
+from veridyn.signals.clock_unit import SLOWEST_CLOCK
 from veridyn.signals.plausible_speed import too_fast
 
 Array = NDArray[np.float64]
@@ -31,7 +33,6 @@ WRONG_SIGN_SIGMAS = (
     5.0  # deviations below zero from which a sign is no accident (deviations for white noise are often too small)
 )
 CONFIGURATIONS = 40
-SLOWEST_CLOCK = 5.0  # Hz (chosen)
 EQUAL_CORRELATION = 0.8  # correlation from which a measured and a predicted force are one and the same up to a factor
 OPPOSITE_CORRELATION = -0.5  # correlation from which a measured force goes against the predicted one (chosen)
 SMALL_PART, SMALL_WEIGHT = (
@@ -232,16 +233,7 @@ def odd_clocks(logs: Sequence[Experiment]) -> list[Mistake]:
 
 def slow_clock(where: str, rate: float) -> Mistake:
     """That a log of `rate` samples per second is too slow."""
-    return Mistake(
-        "clock unit",
-        Fault(
-            "its clock is slower than any motion can be followed with.",
-            where,
-            f"at least {SLOWEST_CLOCK:g} samples per second",
-            f"{rate:.3g}",
-            "Is the time in milliseconds, and declared as seconds?",
-        ),
-    )
+    return Mistake("clock unit", clock_unit.slow_clock(where, rate))
 
 
 def odd_motion(e: Evidence, limits: Mapping[str, tuple[float, float]] | None = None) -> list[Mistake]:

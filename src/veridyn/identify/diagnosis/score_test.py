@@ -25,6 +25,9 @@ SMALLEST_SINGULAR_VALUE = 1e-9  # of the largest, columns of norm one: smaller o
 SAFE_PRODUCTS = 1e-9  # of eigenvalues of AᵀA: with smaller ones too many digits are lost
 ONE_STEP = 1e-6  # the same, from which products once keep ten digits
 LIKELY = 4.0  # deviations from which a column is taken out of the noise (chosen)
+NOISE_KNOWN_TO = (
+    0.2  # of scores that noise makes: to a fifth one log states a bias (:mod:`veridyn.identify.position_noise`)
+)
 INSEPARABLE = (
     1e-3  # of ‖s‖: what is left beside the regressor is no more than errors of the columns themselves (chosen)
 )
@@ -84,8 +87,11 @@ class Projected:
         """Each column of S (N, R, k) by itself; columns that are likely to be there are taken out of the noise, lest one hide another."""
         return self.tested_beside(self.beside(S))
 
-    def tested_beside(self, rest: Array) -> Scores:
-        """The same of columns beside the regressor, as :meth:`beside` gives them."""
+    def tested_beside(self, rest: Array, by_noise: Array | None = None) -> Scores:
+        """The same of columns beside the regressor, as :meth:`beside` gives them.
+
+        `by_noise` (k,): scores that noise of the columns makes by itself, which say nothing: z and chance are those of what is beyond them.
+        """
         squares = np.einsum("nrk,nrk->nk", rest, rest)
         norms = squares.sum(axis=0)
         seen = norms > 0.0
@@ -99,8 +105,12 @@ class Projected:
         windows = np.where(variance > white, windows, float(len(rest)))
         variance = np.maximum(variance, white)
         sizes = np.where(seen, g / safe, 0.0)
+        beyond, unsure = g, 0.0
+        if by_noise is not None:
+            beyond = np.sign(g) * np.maximum(np.abs(g) - np.abs(by_noise), 0.0)
+            unsure = (NOISE_KNOWN_TO * by_noise) ** 2
         with np.errstate(divide="ignore", invalid="ignore"):
-            z = np.where(seen, g / np.sqrt(variance), 0.0)
+            z = np.where(seen, beyond / np.sqrt(variance + unsure), 0.0)
             sigma = np.where(seen, np.sqrt(variance) / safe, np.inf)
         chance = 2.0 * stdtr(windows, -np.abs(z))
         return Scores(sizes, sigma, z, np.where(seen, chance, 1.0))

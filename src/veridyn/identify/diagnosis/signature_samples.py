@@ -51,11 +51,8 @@ STRETCHES, STRETCH_SAMPLES = (
 )  # how many there are of logs that are longer than that, and about how long (chosen)
 ROUNDING = 1e-9  # of a force
 STEP = 1e-6  # rad or m, of derivatives with respect to positions
-WINDOW_RATE_HZ, SLOPE_RATE_HZ = (
-    50.0,
-    25.0,
-)  # of windows, and of these derivatives: positions change little between (chosen)
-NODES = 6  # of the polynomial between them
+SLOPE_SAMPLES = 8192  # of which these derivatives are computed together: memory that stays in cache
+WINDOW_RATE_HZ = 50.0  # of windows: positions change little between (chosen)
 MIN_EQUATIONS = 20.0  # for each parameter, that windows must leave (chosen)
 DELAY_STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)  # of the clock, each also early
 LONGEST_DELAY_S, LONGEST_DELAY_SHARE = 0.3, 0.1  # s, and of a motion: what would be later is no delay (chosen)
@@ -151,7 +148,7 @@ def samples_of(
     room = (
         MAX_ENTRIES * sampling.decimate * window // (len(rows) * (len(leads) + 1))
     )  # for equations, and for lines of samples
-    room = min(room, MAX_ENTRIES // (len(rows) * (4 + 2 * len(shifts))))
+    room = min(room, MAX_ENTRIES // (len(rows) * (4 + 2 * len(shifts) + len(_turned_names(plan)))))
     share = min(1.0, min(room, room if most is None else most) / total)
     parts, before, seen = [], 0, 0
     for m in motions:
@@ -253,18 +250,20 @@ def _part(
     rates[steps] = 0.0
     rates[:, 1:-1] *= there[:, 1:-1] & there[:, 2:] & there[:, :-2]
     clock = (part.t - motion.t[0]) / (motion.t[-1] - motion.t[0])
-    lines = np.zeros((R, 4 + 2 * len(shifts), N))
+    pulses = 4 + 2 * len(shifts)  # where the lines of derivatives begin
+    turned = _turned_names(plan)
+    lines = np.zeros((R, pulses + len(turned), N))
     lines[:, 0], lines[:, 1], lines[:, 2], lines[:, 3] = 1.0, forces, rates, clock
-    _pulses(friction, plan, job, shifts, lines[:, 4:])
+    _pulses(friction, plan, job, shifts, lines[:, 4:pulses])
+    if turned:
+        _turned(fit, plan, job, used.any(axis=0), lines[:, pulses:])
     _, added = _added(lines, (weight * there)[:, None], numbers, width)  # (R, lines, M)
     count = added[:, 0].T.copy()
     root = np.sqrt(np.maximum(count, 1.0))
     added, W, y = (np.divide(x.transpose(2, 0, 1), root[:, :, None], order="C") for x in (added, W, y[:, None]))
     kept: Mask = np.asarray(count.any(axis=1))  # so that neighbours are neighbours behind decimation, too
     delays = np.array(shifts) * (float(np.median(np.diff(motion.t))) if shifts else 0.0)
-    late = added[:, :, 4:].reshape(M, R, 2, -1) / (np.array([1.0, -1.0])[:, None] * delays)
-    middles = _middles(thin, start, width)
-    turned = {c: (slopes * added[:, :, 0])[kept] for c, slopes in _turned(fit, plan, job, middles).items()}
+    late = added[:, :, 4:pulses].reshape(M, R, 2, -1) / (np.array([1.0, -1.0])[:, None] * delays)
     measured = measured_coordinates(tree, motion)
     return Samples(
         rows=tuple(rows),
@@ -275,7 +274,7 @@ def _part(
         used=(count > 0.0)[kept],
         ones=added[kept, :, 0],
         clock=added[kept, :, 3],
-        turned=turned,
+        turned={c: added[kept, :, pulses + i] for i, c in enumerate(turned)},
         late=late[kept],
         delays=delays,
         measured=felt & np.array([row in measured for row in rows]),
@@ -308,12 +307,10 @@ def _slice(numbers: NDArray[np.intp]) -> NDArray[np.intp] | slice:
     return numbers
 
 
-def _middles(thin: Mask, start: int, width: int) -> NDArray[np.intp]:
-    """The sample in the middle of those of each window that decimation keeps, `thin` (N,); any where it keeps none."""
-    windows = np.arange(start, start + len(thin)) // width - start // width
-    kept = np.bincount(windows, thin)
-    places = np.bincount(windows, thin * np.arange(len(thin))) / np.maximum(kept, 1.0)
-    return np.round(places).astype(np.intp)
+def _turned_names(plan: EquationPlan) -> tuple[str, ...]:
+    """Coordinates of an open machine that stands on the ground, and `MACHINE`: what derivatives of forces are taken of; none of others."""
+    tree = plan.tree
+    return () if tree.loops or tree.base != "fixed" or plan.how.along else (*tree.coordinates, MACHINE)
 
 
 def _shifts(plan: EquationPlan, motions: Sequence[Motion]) -> tuple[int, ...]:
@@ -376,48 +373,28 @@ def _reversals(tree: Tree, qd: Array) -> Mask:
     return near
 
 
-def _turned(fit: Fit, plan: EquationPlan, job: Job, middles: NDArray[np.intp]) -> dict[str, Array]:
-    """−∂Γ̂/∂q_i of the rows at the middles (M,) of windows, for every coordinate of an open machine that stands on the ground, and ∂Γ̂/∂c.
+def _turned(fit: Fit, plan: EquationPlan, job: Job, used: Mask, out: Array) -> None:
+    """−∂Γ̂/∂q_i of the rows for every coordinate, and ∂Γ̂/∂c, into `out` (R, n + 1, N), behind the filters of the rows.
 
-    Evaluated at SLOPE_RATE_HZ, with polynomials between.
+    At the very samples of W, `used` (N,), and not between them: what the parameters explain whole is then explained to rounding, noise of
+    the motion included. An interpolated column would have the noise of other samples, which is beside the regressor and in the residual.
     """
-    tree, rows = fit.tree, [fit.tree.rows[r] for r in plan.rows]
-    if tree.loops or tree.base != "fixed" or plan.how.along:
-        return {}
-    t = job.motion.t
-    every = max(1, int(1.0 / (SLOPE_RATE_HZ * float(np.median(np.diff(t)))))) if len(t) > 2 else 1
-    m = replace(job.motion[::every], forces=None)
-    N, n = len(m), tree.n
-    q, qd, qdd = (np.tile(x, (n + 1, 1)) for x in (m.q, m.qd, m.qdd))
-    for i in range(n):
-        q[(i + 1) * N : (i + 2) * N, i] += STEP
-    wrenches = {k: np.tile(x, (n + 1, 1)) for k, x in m.wrenches.items()}
-    signals = {k: np.tile(x, n + 1) for k, x in m.signals.items()}
-    several = Motion(np.arange(float(len(q))), q, qd, qdd, wrenches=wrenches, signals=signals)
-    forces = fit_forces(fit, several, rows).reshape(n + 1, N, -1)
-    larger = size_slopes(tree, fit.standard, m, rows, forces[0])[:, None]
-    slopes = np.concatenate([np.moveaxis(forces[0] - forces[1:], 1, 0) / STEP, larger], axis=1)  # (N, n + 1, R)
-    at = middles + job.start - job.offset
-    if plan.how.filtering:
-        slopes = _between(slopes, np.arange(len(t)) / every)
-        filters = [plan.how.filter_of(row) for row in rows]
-        for low in {f for f in filters if f is not None}:
-            through = [j for j, f in enumerate(filters) if f == low]
-            slopes[:, :, through] = zero_phase(slopes[:, :, through], job.rate, low)
-        slopes = slopes[at]
-    else:
-        slopes = _between(slopes, at / every)
-    return {c: slopes[:, i] for i, c in enumerate([*tree.coordinates, MACHINE])}
-
-
-def _between(x: Array, at: Array) -> Array:
-    """Values at places `at` (M,) between the samples of x (N, …), which are numbered from 0: by Lagrange's polynomial of NODES of them."""
-    nodes = np.arange(min(NODES, len(x)))
-    first = np.clip(np.floor(at).astype(np.intp) + 1 - len(nodes) // 2, 0, len(x) - len(nodes))
-    away = (at - first)[:, None] - nodes
-    flat = x.reshape(len(x), -1)
-    out = np.zeros((len(at), flat.shape[1]))
-    for k in nodes:
-        others = np.delete(nodes, k)
-        out += np.prod(away[:, others] / (k - others), axis=1)[:, None] * flat[first + k]
-    return out.reshape(len(at), *x.shape[1:])
+    tree, rows, filtering = fit.tree, [fit.tree.rows[r] for r in plan.rows], plan.how.filtering
+    lines = np.zeros((len(rows), tree.n + 1, len(job.motion))) if filtering else out
+    every = np.arange(len(job.motion)) if filtering else np.flatnonzero(used)
+    size = max(1, SLOPE_SAMPLES // (tree.n + 1))
+    for first in range(0, len(every), size):
+        at = every[first : first + size]
+        m = replace(job.motion[at], forces=None)
+        N, n = len(m), tree.n
+        q, qd, qdd = (np.tile(x, (n + 1, 1)) for x in (m.q, m.qd, m.qdd))
+        for i in range(n):
+            q[(i + 1) * N : (i + 2) * N, i] += STEP
+        wrenches = {k: np.tile(x, (n + 1, 1)) for k, x in m.wrenches.items()}
+        signals = {k: np.tile(x, n + 1) for k, x in m.signals.items()}
+        several = Motion(np.arange(float(len(q))), q, qd, qdd, wrenches=wrenches, signals=signals)
+        forces = fit_forces(fit, several, rows).reshape(n + 1, N, -1)
+        lines[:, :n, at] = (forces[0] - forces[1:]).transpose(2, 0, 1) / STEP
+        lines[:, n, at] = size_slopes(tree, fit.standard, m, rows, forces[0]).T
+    if filtering:
+        out[:] = _filtered(lines, plan, job)

@@ -6,18 +6,46 @@ from collections.abc import Sequence
 
 from veridyn.errors import Fault
 from veridyn.identify.diagnosis.alternatives import Mistake
-from veridyn.identify.diagnosis.signatures import Damage, find_damages
+from veridyn.identify.diagnosis.signatures import Damage, examine
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
 
+PLURAL = {
+    "encoder zero": "zeros of the positions",
+    "force scale": "scales of the forces",
+    "force offset": "offsets of the forces",
+    "force drift": "drifts of the forces",
+    "late force": "delays of the forces",
+    "machine size": "distances between joints",
+}
+
 
 def signature_mistakes(
-    fit: Fit, motions: Sequence[Motion], sampling: Sampling, samples: int | None = None
+    fit: Fit,
+    motions: Sequence[Motion],
+    sampling: Sampling,
+    samples: int | None = None,
+    untestable: list[str] | None = None,
 ) -> list[Mistake]:
-    """What :func:`find_damages` finds, in words."""
-    return [_mistake(fit.tree, group) for group in find_damages(fit, motions, sampling, samples)]
+    """What :func:`~veridyn.identify.diagnosis.signatures.examine` finds, in words; what it cannot test is added to `untestable`."""
+    done = examine(fit, motions, sampling, samples)
+    if untestable is not None and done.untestable:
+        untestable.append(_untestable(done.untestable))
+    return [_mistake(fit.tree, group) for group in done.found]
+
+
+def _untestable(names: Sequence[tuple[str, str]]) -> str:
+    """Damages that leave no trace on a log, in one sentence."""
+    by_kind: dict[str, list[str]] = {}
+    for kind, where in names:
+        by_kind.setdefault(kind, []).append(f"'{where}'")
+    said = [
+        PLURAL[kind] + (f" of {', '.join(places)}" if kind != "machine size" else "")
+        for kind, places in by_kind.items()
+    ]
+    return f"{'; '.join(said)}: the parameters take up whatever is wrong there, so no test of this log can show it."
 
 
 def _mistake(tree: Tree, group: Sequence[Damage]) -> Mistake:

@@ -2,9 +2,11 @@
 
 A force with another scale, a delay, an offset or a drift, a position with another zero, and a machine of another size each add a column to
 the equations (:mod:`veridyn.identify.diagnosis.signature_samples`), which is tested beside the columns of the parameters
-(:mod:`veridyn.identify.diagnosis.score_test`). Of several that are significant the one with the largest score is taken into the
+(:mod:`veridyn.identify.diagnosis.score_test`), after what noise of the motion makes of it by itself
+(:mod:`veridyn.identify.diagnosis.trace_noise`). Of several that are significant the one with the largest score is taken into the
 regressor, and the others are asked again, more strictly. A damage that moves no parameter by `MIN_SHIFT_SIGMAS` is not reported. A damage
-whose column the parameters explain whole cannot be found by any test; it moves them, and leaves no trace.
+whose column the parameters explain whole cannot be found by any test of this log; it moves them, and leaves no trace. It is listed as
+such: nothing that is left of its column, rounding and noise, is evidence.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from scipy.special import ndtr
 
 from veridyn.identify.diagnosis.score_test import Projected, Scores, limit_of, limit_within
 from veridyn.identify.diagnosis.signature_samples import Samples, samples_of
+from veridyn.identify.diagnosis.trace_noise import TraceNoise, noise_in_traces, passed_variance
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.model.motion import Motion
@@ -44,6 +47,7 @@ ONE_SIDED = 2.0  # deviations between what is seen behind reversals and before t
 SMOOTH_PART = 1.0  # deviations by which the smooth part of a force must be late, too (chosen)
 SAME_DELAY = 3.0  # deviations between the delays of both (chosen)
 GRID_DEVIATION = 0.2  # of a delay: how far the grid is apart, and what its first order is worth
+SLOPE_ROUNDING = 1e-7  # of the forces, per rad or m: rounding of some hundred operations, 1e-14, over a step of 1e-6
 MIN_SAMPLES_PER_COLUMN = 3.0  # equations for each parameter, below which residuals say little
 
 
@@ -60,29 +64,50 @@ class Damage:
     moved: str
 
 
+@dataclass(frozen=True)
+class Examined:
+    """`found`: damages, the clearest first, each with those that explain it nearly as well; `untestable`: (kind, where) of columns that the
+    parameters explain whole on this log."""
+
+    found: list[list[Damage]]
+    untestable: tuple[tuple[str, str], ...] = ()
+
+
 def find_damages(
     fit: Fit, motions: Sequence[Motion], sampling: Sampling, samples: int | None = None
 ) -> list[list[Damage]]:
-    """Damages that the residual of a fit shows, the clearest first; each with those that explain it nearly as well.
+    """What :func:`examine` finds."""
+    return examine(fit, motions, sampling, samples).found
+
+
+def examine(fit: Fit, motions: Sequence[Motion], sampling: Sampling, samples: int | None = None) -> Examined:
+    """Damages that the residual of a fit shows, and those that it cannot show.
 
     `samples`: at most so many are looked at, in stretches; all if left out.
     """
     rows = [r.row for r in fit.rows if r.row in fit.tree.coordinates]
     if not rows or not len(fit.values):
-        return []
+        return Examined([])
     x = samples_of(fit, motions, rows, sampling, most=samples)
-    every = [signature for signature in x.signatures(fit.values) if signature[2].any()]
+    made = list(x.signatures(fit.values))
+    seen = np.array([np.linalg.norm(column) for _, _, column in made]) > SLOPE_ROUNDING * np.linalg.norm(x.forces)
+    every = [signature for signature, there in zip(made, seen, strict=True) if there]
     few = np.count_nonzero(x.used) < MIN_SAMPLES_PER_COLUMN * x.W.shape[2]
     if not every or not x.measured.any() or few or _exact(fit, x):
-        return []
+        return Examined([])
     plain = np.stack([column for _, _, column in every], axis=2)
     # Behind a filter a late step of friction is as long as the filter remembers, and would count as memory of the noise.
     steps = x.friction_steps() if sampling.filtering else plain[:, :, :0]
     e = prepared(fit, x, plain, np.concatenate([plain, steps], axis=2))
     if e is None:
-        return []
+        return Examined([])
     p, effects = e.projected, e.effects(plain)
     rest = p.beside(e.whitened(plain)) if e.memory is not None else e.rest
+    testable = {every[k][:2] for k in np.flatnonzero(e.rest.any(axis=(0, 1)))}
+    testable |= {("late force", row) for row in x.rows if len(x.delays)}  # dry friction shows it, too
+    untestable = tuple((kind, where) for kind, where, _ in made if (kind, where) not in testable)
+    noise = scores_by_noise(fit, motions, sampling, x, e)
+    absorbed = None if noise is None else e.projected.effects(e.whitened(plain))
     share = LATE_SHARE if len(x.delays) else 0.0
     limit = limit_within(FALSE_ALARMS * (1.0 - share), _alarming(p.tested_beside(rest), effects, fit))
     late_limit = limit_of(FALSE_ALARMS * share, GRID_TESTS * len(x.delays) * int(np.count_nonzero(x.measured)))
@@ -95,7 +120,11 @@ def find_damages(
         places, late = _late(x, e, p)
         names = [(kind, where) for kind, where, _ in every] + [("late force", where) for where in places]
         columns = np.concatenate([rest, p.beside(e.whitened(late))], axis=2) if places else rest
-        scores = p.tested_beside(columns)
+        by_noise = None
+        if noise is not None and absorbed is not None:
+            more = e.projected.effects(e.whitened(late))
+            by_noise = noise.scores(names, np.concatenate([absorbed, more], axis=1))
+        scores = p.tested_beside(columns, by_noise)
         shift = _shifts(np.concatenate([effects, e.effects(late)], axis=1), scores.sizes, fit)
         most = shift.argmax(axis=0)
         limits = np.repeat([limit, late_limit], [len(every), len(places)]) * (FURTHER_SHARE if found else 1.0)
@@ -132,7 +161,18 @@ def find_damages(
         )
         p = p.with_column(columns[:, :, order[0]])
         rest = p.beside(rest)
-    return [group for group in found if group[0].shift > MIN_SHIFT_SIGMAS]
+    return Examined([group for group in found if group[0].shift > MIN_SHIFT_SIGMAS], untestable)
+
+
+def scores_by_noise(
+    fit: Fit, motions: Sequence[Motion], sampling: Sampling, x: Samples, e: Prepared
+) -> TraceNoise | None:
+    """What noise of the accelerations makes of scores of the weighted equations; None where it is small or not known."""
+    variance = passed_variance(motions, x.rows, sampling, x.window, e.memory)
+    if variance is None:
+        return None
+    weight = e.weight.max(axis=0) if e.memory is None else e.weight.max(axis=0) * e.again.max(axis=0)
+    return noise_in_traces(fit, motions, x.rows, (x.used.sum(axis=0) * weight**2)[:, None] * variance)
 
 
 def _shifts(effects: Array, sizes: Array, fit: Fit) -> Array:

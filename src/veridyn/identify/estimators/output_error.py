@@ -33,6 +33,7 @@ from veridyn.identify.estimators.run_model import check_outputs, run_model
 from veridyn.identify.estimators.shooting import LAW, Hold, Law
 from veridyn.identify.fitting import fit_of
 from veridyn.identify.law_constants import LawConstants
+from veridyn.identify.replay_settings import ReplaySettings
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.motion import Motion
@@ -191,6 +192,19 @@ class OutputError(Estimator):
             condition=float(np.linalg.cond(found.triangle)),
             condition_scaled=float(np.linalg.cond(found.triangle * np.array(sizes))),
             notes=(*plain.notes, *notes),
+            replay_settings=self.replay_settings,
+        )
+
+    @property
+    def replay_settings(self) -> ReplaySettings:
+        """How held-out data are simulated to judge a fit of this method."""
+        return ReplaySettings(
+            horizon=self.horizon,
+            hold=self.hold,
+            friction_speed=self.friction_speed,
+            substeps=self.substeps,
+            outputs=self.outputs,
+            law=self.law,
         )
 
     def _step_note(self, names: Sequence[str], found: Shot) -> str:

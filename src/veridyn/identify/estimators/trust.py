@@ -20,6 +20,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, Faults, IdentificationError
 from veridyn.identify.estimators.coloured import Hac, sandwich
 from veridyn.identify.estimators.feasible import Consistent
@@ -143,6 +144,7 @@ def _own_groups(tree: Tree, settings: Prior | Consistent) -> list[str]:
     return [g for g in GROUPS if g in found and g not in joint]
 
 
+@checked
 def slow_and_fast(motion: Motion | Sequence[Motion], share: float = 0.5) -> tuple[list[Motion], list[Motion]]:
     """The slower `share` of all samples and the faster rest, by ‖q̇‖, of each motion.
 

@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, IdentificationError
 from veridyn.identify.excitation.criteria import Criterion
 from veridyn.identify.excitation.limits import Limits
@@ -44,6 +45,7 @@ TASK = "designing the excitation"
 LIMIT_MARGINS = (0.01, 0.03)  # shares of the limits kept free where drawing together does not help
 
 
+@checked
 @verb_with_method(DataError, dict.fromkeys(("kind", "harmonics", "points", "frequency"), METHOD_IS_THIRD))
 def design_excitation(
     tree: Machine | Tree | Plant,

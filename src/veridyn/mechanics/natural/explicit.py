@@ -27,27 +27,32 @@ def explicit_step(
 ) -> NaturalState:
     """The state a time h later; `values` (stages + 1, loads) act at the stages and at the end, or (1, loads) throughout."""
     A, b, _ = tableau(rule)
-    M, alpha = system.mass, how.alpha(system)
     v, a = np.empty((len(b), system.n)), np.empty((len(b), system.n))
     for i in range(len(b)):
         v[i] = state.qd + h * A[i, :i] @ a[:i]
         a[i] = solve_accelerations(system, state.q + h * A[i, :i] @ v[:i], v[i], values[min(i, len(values) - 1)])[0]
-    q, qd = state.q + h * b @ v, state.qd + h * b @ a
-    size = max(1.0, float(np.abs(state.q).max(initial=0.0)))
-    nothing = np.zeros(system.n)
+    found = onto_constraints(system, state.q + h * b @ v, state.qd + h * b @ a, how)
+    if found is None:
+        raise _too_long(system, state.t + h, h)
+    qdd, lam = solve_accelerations(system, *found, values[-1])
+    return NaturalState(state.t + h, *found, qdd, lam)
+
+
+def onto_constraints(system: NaturalSystem, q: Array, qd: Array, how: Stabilisation) -> tuple[Array, Array] | None:
+    """The nearest pose and rates that satisfy the constraints, in the metric M; None where the way there is too long."""
+    M, alpha, nothing = system.mass, how.alpha(system), np.zeros(system.n)
+    size = max(1.0, float(np.abs(q).max(initial=0.0)))
     for _ in range(CORRECTIONS):
         phi, J = system.constraints.evaluate(q)
         if not np.isfinite(phi).all():
-            break
+            return None
         if np.abs(phi).max(initial=0.0) <= CLOSED * size * size:
-            qd = qd + Bordered(M, J, alpha).solve(nothing, J @ qd)[0]
-            qdd, lam = solve_accelerations(system, q, qd, values[-1])
-            return NaturalState(state.t + h, q, qd, qdd, lam)
+            return q, qd + Bordered(M, J, alpha).solve(nothing, J @ qd - system.constraints.rates)[0]
         way = Bordered(M, J, alpha).solve(nothing, phi)[0]
         if not np.abs(way).max(initial=0.0) <= STRAY * size:
-            break
+            return None
         q = q + way
-    raise _too_long(system, state.t + h, h)
+    return None
 
 
 def explicit_steps(

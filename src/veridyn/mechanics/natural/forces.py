@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,7 @@ from veridyn.errors import DataError, Fault, ModelError, did_you_mean
 from veridyn.mechanics.natural.geometry import Geometry
 from veridyn.mechanics.natural.laws import NaturalLaws, laws_of
 from veridyn.mechanics.natural.mass import weight_of
+from veridyn.mechanics.natural.mechanism import AXES
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.names import GROUND
 from veridyn.model.point_parts import Combination
@@ -41,24 +43,40 @@ class ForceTable:
     turning: Array  # (values, n, n+1): and of each that does, linear in q
     active: NDArray[np.intp]  # the values with a turning part
     laws: NaturalLaws  # of elements that are neither springs nor dampers
+    planar_torques: tuple[str, ...] = ()
 
     def packed(self, values: Array) -> tuple[Array, Array, Array]:
         """For compiled steps, of values (…, loads): constant forces (…, n), and factors (…, a) of the forces (a, n, n+1) linear in q."""
         constant = np.ascontiguousarray(self.weight[:-1] + values @ self.constant.T)
         return constant, np.ascontiguousarray(values[..., self.active]), np.ascontiguousarray(self.turning[self.active])
 
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """Where each number of the loads lies, by the name of its channel: the load's own, or NAME.x and so on where it has several.
+
+        A torque in the plane has one number, and NAME.z stands for it as well: so it is called where the machine is a tree.
+        """
+        found = {}
+        for name, at in self.loads.items():
+            count = at.stop - at.start
+            found |= {name: at.start} if count == 1 else {f"{name}.{AXES[k]}": at.start + k for k in range(count)}
+        return found | {f"{name}.z": self.loads[name].start for name in self.planar_torques}
+
     def load_values(self, given: Mapping[str, ArrayLike] | None = None) -> Array:
-        """The vector of values: the model's, but for the loads given here by name."""
+        """The vector of values: the model's, but for the loads, or components of loads, given here by name."""
         if not given:
             return self.values
         out = self.values.copy()
         for name, value in given.items():
-            if name not in self.loads:
+            if name in self.places:
+                at = slice(self.places[name], self.places[name] + 1)
+            elif name in self.loads:
+                at = self.loads[name]
+            else:
                 raise DataError(
                     Fault(f"there is no load '{name}'.", where=self.name, hint=did_you_mean(name, list(self.loads)))
                 )
             x = np.asarray(value, dtype=np.float64).reshape(-1)
-            at = self.loads[name]
             if x.shape != (at.stop - at.start,) or not np.isfinite(x).all():
                 raise DataError(
                     Fault(
@@ -184,6 +202,7 @@ def forces_of(geometry: Geometry) -> ForceTable:
         twist,
         np.flatnonzero(twist.any(axis=(1, 2))),
         laws_of(m),
+        tuple(load.name for load in m.loads if isinstance(load, Torque)) if m.dimension == 2 else (),
     )
 
 

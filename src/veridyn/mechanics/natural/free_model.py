@@ -105,8 +105,8 @@ class FreeModel:
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """What may act from outside: loads of one number, and q.C, qd.C and qdd.C of prescribed coordinates."""
-        loads = tuple(name for name, at in self.system.forces.loads.items() if at.stop - at.start == 1)
+        """What may act from outside: numbers of loads, and q.C, qd.C and qdd.C of prescribed coordinates."""
+        loads = tuple(self.system.forces.places)
         led = self.system.mechanism.prescribed
         return (*loads, *(f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in led))
 
@@ -118,8 +118,8 @@ class FreeModel:
                 raise DataError(Fault(f"there is no input '{name}'.", self.name, hint=did_you_mean(name, self.inputs)))
             number = float(np.asarray(value, dtype=np.float64))
             symbol, _, rest = name.partition(".")
-            if name in self.system.forces.loads:
-                values[self.system.forces.loads[name]] = number
+            if name in self.system.forces.places:
+                values[self.system.forces.places[name]] = number
             else:
                 motion[("q", "qd", "qdd").index(symbol), self.system.mechanism.prescribed.index(rest)] = number
         return FreeInputs(values, motion)

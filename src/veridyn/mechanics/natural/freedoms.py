@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, ModelError
 from veridyn.mechanics.kinematics import body_pose
+from veridyn.mechanics.natural.position import position as closed_pose
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.names import GROUND
@@ -132,29 +133,40 @@ def pose_of_tree(
 ) -> Array:
     """The natural coordinates (n,) of a closed configuration (n,) of the same machine as a tree, its base at a pose in the ground's frame.
 
-    Added angles are as the tree has them, full turns included. A configuration that is not closed is refused.
+    Added angles are as the tree has them, full turns included; what the tree does not have follows from the rest. A configuration that
+    is not closed is refused.
     """
     m = system.mechanism
+    dimension = m.dimension
     R0 = np.eye(3) if attitude is None else attitude
     p0 = np.zeros(3) if position is None else position
     poses = {}
     for link in {b.name for b in m.bodies} & {b.name for b in tree.bodies}:
         R, p = body_pose(tree, q[None], link)
         poses[link] = R0 @ R[0], p0 + R0 @ p[0]
-    out, at, derived = np.empty(m.n), 0, dict(m.derived)
+    out, at, derived, known = system.guess.copy(), 0, dict(m.derived), np.ones(m.n, dtype=np.bool_)
     for kind, elements in (("points", m.points), ("vectors", m.vectors)):
         for e in elements:
             if e.fixed or e.name in derived:
                 continue
-            owner = next(b for b in m.bodies if b.name in poses and e.name in getattr(b, kind))
-            R, p = poses[owner.name]
-            local = R @ np.asarray(getattr(owner, kind)[e.name], dtype=np.float64)
-            out[at : at + 3] = p + local if kind == "points" else local
-            at += 3
+            owner = next((b for b in m.bodies if b.name in poses and e.name in getattr(b, kind)), None)
+            if owner is None:
+                known[at : at + dimension] = False
+            else:
+                R, p = poses[owner.name]
+                local = R[:, :dimension] @ np.asarray(getattr(owner, kind)[e.name], dtype=np.float64)
+                out[at : at + dimension] = (p + local if kind == "points" else local)[:dimension]
+            at += dimension
     for a in m.added:
-        out[at] = q[tree.coordinates.index(a.name)]
+        if a.name in tree.coordinates:
+            out[at] = q[tree.coordinates.index(a.name)]
+        else:
+            known[at] = False
         at += 1
     held = system.holding({name: out[m.index(name)] for name in m.prescribed})
+    if not known.all():
+        given = {name: float(x) for name, x, yes in zip(m.coordinates, out, known, strict=True) if yes}
+        return closed_pose(held, given, out)
     off = float(np.abs(held.constraints.values(out)).max(initial=0.0))
     if not off <= CLOSED * max(1.0, float(np.abs(out).max()) ** 2):
         raise DataError(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, ModelError, did_you_mean
 from veridyn.mechanics.natural.mechanism_check import check_mechanism
 from veridyn.model.elements import Element
-from veridyn.model.load import Force, Load, Torque
+from veridyn.model.load import Force, Load, Torque, channels
 from veridyn.model.place import Numbers, numbers
 from veridyn.model.point_parts import (
     Added,
@@ -157,8 +157,8 @@ class Mechanism:
         return "1" if coordinate.partition(".")[0] in {v.name for v in self.vectors} else "m"
 
     def force_unit(self, name: str) -> str:
-        """The unit of a load by name, or of the force on a coordinate."""
-        load = next((load for load in self.loads if load.name == name), None)
+        """The unit of a load or of a component of one by name, or of the force on a coordinate."""
+        load = next((load for load in self.loads if load.name == name or name in channels(load)), None)
         if isinstance(load, Force | Torque):
             return "N" if isinstance(load, Force) else "N*m"
         return "N" if self.unit_of(name if load is None else load.coordinate) == "m" else "N*m"

@@ -1,23 +1,32 @@
 """Verbs on trees accept machines: the tree of a machine is taken where one is given, and a changed tree is a machine again.
 
-The first argument may be given by position, by the name the signature shows (`tree`), or as `machine`.
+The first argument may be given by position, by the name the signature shows (`tree`), or as `machine`. A log is accepted wherever a motion
+is meant: it is prepared by :func:`veridyn.motion` with default settings. Arguments of other kinds are refused by name
+(:mod:`veridyn.arguments`).
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Union, get_args, get_origin
 
+from veridyn.arguments import Door, classes_in
+from veridyn.lazy import above
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
+from veridyn.model.motion import Motion
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Given = tuple[Any, ...]
+LOG = {"Experiment"}
+NOWHERE = 1 << 30  # the place of an argument that is given by name only
 
 
 def first_argument(verb: Callable[..., Any]) -> Callable[[Given, dict[str, Any]], tuple[Any, Given, dict[str, Any]]]:
@@ -41,15 +50,74 @@ def first_argument(verb: Callable[..., Any]) -> Callable[[Given, dict[str, Any]]
     return taken
 
 
+class MachineDoor(Door):
+    """What a verb takes whose first argument is a tree: a machine as well, and logs for motions."""
+
+    def __init__(self, verb: Callable[..., Any]) -> None:
+        super().__init__(verb)
+        self.split = first_argument(verb)
+
+    def annotations(self) -> dict[str, Any]:
+        found = super().annotations()
+        found[self.names[0]] = Machine | found[self.names[0]]
+        return {name: hint if "Experiment" in classes_in(hint) else _with_logs(hint) for name, hint in found.items()}
+
+    @functools.cached_property
+    def motions(self) -> dict[str, int]:
+        """Arguments that are motions, for which the verb itself takes no log, with their places behind the first argument."""
+        own = super().annotations()
+        found = [name for name, hint in self.hints.items() if classes_in(hint) - classes_in(own[name]) == LOG]
+        return {name: self.names.index(name) - 1 if name in self.names else NOWHERE for name in found}
+
+    def taken(self, args: Given, kwargs: dict[str, Any]) -> tuple[Any, Tree, Given, dict[str, Any]]:
+        """The machine, its tree, and the other arguments with motions made of logs."""
+        machine, rest, named = self.split(args, kwargs)
+        self.check((machine, *rest), named)
+        tree = tree_of(machine)
+        for name, place in self.motions.items():
+            if place < len(rest) and not isinstance(rest[place], Motion):
+                rest = (*rest[:place], with_motions(tree, rest[place]), *rest[place + 1 :])
+            if name in named:
+                named = named | {name: with_motions(tree, named[name])}
+        return machine, tree, rest, named
+
+
+def _with_logs(hint: Any) -> Any:
+    """An annotation with Experiment beside every Motion that stands in it alone, in a sequence or under a name."""
+    if hint is Motion:
+        return Motion | Experiment
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return Union[tuple(_with_logs(part) for part in args)]  # noqa: UP007
+    if isinstance(origin, type) and issubclass(origin, Sequence | Mapping):
+        kind: Any = origin
+        return kind[tuple(_with_logs(part) for part in args)]
+    return hint
+
+
+def with_motions(machine: Tree | Machine, given: Any) -> Any:
+    """`given` with every log in it, alone, in a list or under a name, made a motion by :func:`veridyn.motion` with default settings."""
+    if isinstance(given, Motion):
+        return given
+    if isinstance(given, Experiment):
+        return above("veridyn.identify.logged", "motion")(machine, given)
+    if isinstance(given, list | tuple) and any(isinstance(part, Experiment) for part in given):
+        return [with_motions(machine, part) for part in given]
+    if isinstance(given, Mapping):
+        return {name: with_motions(machine, part) for name, part in given.items()}
+    return given
+
+
 def accepts_machine(verb: Callable[Concatenate[Tree, P], R]) -> Callable[Concatenate[Tree | Machine, P], R]:
-    """`verb`, whose first argument is a tree, with a machine accepted in its place."""
-    split = first_argument(verb)
+    """`verb`, whose first argument is a tree, with a machine accepted in its place, and every argument checked by its annotation."""
+    door = MachineDoor(verb)
 
     @functools.wraps(verb)
     def taken(*args: Any, **kwargs: Any) -> R:
-        machine, rest, named = split(args, kwargs)
-        return verb(tree_of(machine), *rest, **named)
+        _, tree, rest, named = door.taken(args, kwargs)
+        return verb(tree, *rest, **named)
 
+    taken.door = door  # pyright: ignore[reportAttributeAccessIssue]
     return taken
 
 
@@ -64,12 +132,13 @@ class Change(Protocol[P]):
 
 def changes_machine(verb: Callable[Concatenate[Tree, P], Tree]) -> Change[P]:
     """`verb`, which makes a tree of a tree, makes a machine of a machine as well."""
-    split = first_argument(verb)
+    door = MachineDoor(verb)
 
     @functools.wraps(verb)
     def changed(*args: Any, **kwargs: Any) -> Tree | Machine:
-        machine, rest, named = split(args, kwargs)
-        made = verb(tree_of(machine), *rest, **named)
+        machine, tree, rest, named = door.taken(args, kwargs)
+        made = verb(tree, *rest, **named)
         return machine_of_tree(made) if isinstance(machine, Machine) else made
 
+    changed.door = door  # pyright: ignore[reportAttributeAccessIssue]
     return changed  # pyright: ignore[reportReturnType]

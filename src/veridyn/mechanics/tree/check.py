@@ -61,7 +61,7 @@ def _names(bodies: Sequence[Body], faults: Faults) -> None:
 
 
 def _antecedents(bodies: Sequence[Body], base: str, faults: Faults) -> None:
-    names = [b.name for b in bodies]
+    names = {b.name: None for b in bodies}
     for b in bodies:
         if b.antecedent not in (None, GROUND) and b.antecedent not in names:
             faults.add(

@@ -27,16 +27,28 @@ from veridyn.model.spanning import PLANAR_BASE, Carrier, free_root, spanning_of
 from veridyn.spatial.inertia import broken_law
 from veridyn.spatial.transforms import MDH, Placement
 
+NO_TREE = (
+    "The machine has no tree, which parameters, regressors, inverse dynamics, identification and excitation need. It can be observed in "
+    "natural coordinates, and simulated by a study file."
+)
 KEPT = "mechanics.tree"  # where the form is kept among what a machine computes of itself
 
 
 def tree_of(machine: Machine | Tree) -> Tree:
-    """The tree with cut joints of a machine, made when it is first asked for and kept with the machine; a tree is its own."""
+    """The tree with cut joints of a machine, made when it is first asked for and kept with the machine; a tree is its own.
+
+    What joint coordinates cannot carry is refused by name.
+    """
     if isinstance(machine, Tree):
         return machine
     kept = vars(machine)  # a machine is frozen: what is computed from it stays true
     if KEPT not in kept:
-        kept[KEPT] = spanned_tree(machine)
+        try:
+            kept[KEPT] = spanned_tree(machine)
+        except ModelError as error:
+            if machine.formulation != "natural":
+                raise
+            raise ModelError([replace(fault, hint=NO_TREE) for fault in error.faults], error.source) from error
     return kept[KEPT]
 
 
@@ -117,7 +129,7 @@ def _bodies(graph: MachineGraph, name: str, carrier: Carrier, taken: set[str], f
                 label=label,
             )
         )
-        taken = taken | {word}
+        taken.add(word)
         before, at = word, Placement()
         if last:
             return out

@@ -71,9 +71,10 @@ def joints_of_bodies(bodies: Iterable[Body], base: str, taken: Iterable[str] = (
     The first body of a free `base` floats.
     """
     joints: list[Joint] = []
-    others = set(taken)
+    used = set(taken)
     for j, b in enumerate(bodies):
-        name = unique(b.name, {*others, *(made.name for made in joints)}, "joint")
+        name = unique(b.name, used, "joint")
+        used.add(name)
         joints.append(_joint(b, name, floats=base == "free" and j == 0))
     return joints
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,6 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.welded_elements import welded_elements
 from veridyn.model.load import Drive, moved_load
 from veridyn.model.names import GROUND
-from veridyn.model.parameters import ParameterSet
 from veridyn.model.place import Home
 from veridyn.model.sensor import ON_COORDINATE
 from veridyn.model.transmission import Transmission
@@ -27,15 +27,46 @@ Array = NDArray[np.float64]
 
 
 @changes_machine
-def welded(tree: Tree, locked: Mapping[str, float]) -> Tree:
+def welded(tree: Tree, locked: Mapping[str, float], *, unknown: Literal["refuse", "keep"] = "refuse") -> Tree:
     """The same machine with the coordinates `locked` held at these values (rad, m): fewer bodies, the same mass.
 
     A body whose joint is locked is merged with its antecedent, its ten parameters moved there, so that every force of the remaining
     joints and of a free base is that of the original with these coordinates at rest. Typical sizes and states of what stays are kept, and
     so are elements (:mod:`~veridyn.mechanics.tree.welded_elements`), sensors and loads, at their places on the bodies that are left.
+    `unknown`: whether inertias without a value, and bodies that are locked to the ground, are refused, or kept as :func:`locked_tree` does.
     """
+    if unknown == "keep":
+        return locked_tree(tree, locked)
     tree.check_open("welding joints")
-    _check(tree, locked)
+    faults = Faults()
+    _check(tree, locked, faults)
+    _check_inertia(tree, locked, faults)
+    faults.raise_if_any(ModelError, tree.name)
+    return _merged(tree, locked)
+
+
+def locked_tree(tree: Tree, locked: Mapping[str, float]) -> Tree:
+    """:func:`welded` for a machine whose parameters are identified: an inertia that is unknown makes unknown the one it is added to, and a
+    body whose joint is locked to the ground is part of the ground, where no force depends on its inertia."""
+    tree.check_open("locking joints")
+    faults = Faults()
+    _check(tree, locked, faults)
+    by_name = {b.name: b for b in tree.bodies}
+    for b in tree.bodies:
+        if (
+            b.coordinate_name in locked
+            and b.real
+            and not (_stands(by_name, b, locked) or _has_mass(by_name, b, locked))
+        ):
+            faults.add(
+                "its joint cannot be locked: what carries it moves and has no inertia to take it up.",
+                where=part_at("body", b.name),
+            )
+    faults.raise_if_any(ModelError, tree.name)
+    return _merged(tree, locked)
+
+
+def _merged(tree: Tree, locked: Mapping[str, float]) -> Tree:
     values = iter(tree.parameters.values[: 10 * sum(b.real for b in tree.bodies)].reshape(-1, 10))
     inertia = {b.name: next(values) for b in tree.bodies if b.real}
     home: dict[str, Home] = {}  # body → the one it is now part of, and its place there
@@ -52,7 +83,7 @@ def welded(tree: Tree, locked: Mapping[str, float]) -> Tree:
             R, p = (R @ rot_z(by), p) if b.joint == "turning" else (R, p + R[:, 2] * by)
             carrier = carrier or GROUND
             home[b.name] = (carrier, R, p)
-            if b.real:
+            if b.real and carrier in total:  # else it stands on the ground
                 total[carrier] = total[carrier] + moved(inertia[b.name], R, p)
         else:
             home[b.name] = (b.name, np.eye(3), np.zeros(3))
@@ -63,19 +94,22 @@ def welded(tree: Tree, locked: Mapping[str, float]) -> Tree:
     faults = Faults()
     elements = welded_elements(tree.elements, home, locked, faults)
     faults.raise_if_any(ModelError, tree.name)
-    built = Tree.build(
+    built = Tree.build(  # without inertias: those of a drawing may be impossible, and are then kept as they are
         bodies,
         name=tree.name,
         base=tree.base,
         gravity=tree.gravity,
-        inertia=total,
         elements=elements,
         transmission=_transmission(tree, locked),
         sensors=[sensor.moved(home) for sensor in tree.sensors],
         loads=[moved_load(load, home) for load in tree.loads],
     )
     held = [c for c in tree.prescribed if c not in locked]
-    return built.with_parameters(_kept(tree, built, home)).with_prescribed(held)
+    sizes, known = _kept(tree, built, home)
+    sums = {b.parameter(s): x for b in bodies if b.real for s, x in zip(INERTIAL, total[b.name].tolist(), strict=True)}
+    return built.with_parameters(replace(built.parameters, typical=sizes).replacing(sums).known(known)).with_prescribed(
+        held
+    )
 
 
 def _transmission(tree: Tree, locked: Mapping[str, float]) -> Transmission | None:
@@ -101,45 +135,48 @@ def _transmission(tree: Tree, locked: Mapping[str, float]) -> Transmission | Non
     return Transmission(tuple(names[0]), tuple(names[1]), whole.matrix[np.ix_(rows, columns)])
 
 
-def _kept(tree: Tree, built: Tree, home: Mapping[str, Home]) -> ParameterSet:
-    """The parameters with the typical sizes and states they had; those of a body that took up others are known where all of these are."""
+def _kept(tree: Tree, built: Tree, home: Mapping[str, Home]) -> tuple[Array, list[str]]:
+    """The typical sizes of parameters, and those that are known: of a body that took up others, where all of these are."""
     old, new = tree.parameters, built.parameters
     sizes = np.array([old.typical[old.index(name)] for name in new.names])
     taken: dict[str, set[str]] = {}  # parameter of a body that is left → those that went into it
     for b in tree.bodies:
-        if b.real:
+        if b.real and home[b.name][0] != GROUND:
             into = tree.bodies[tree.index(home[b.name][0])]
             own = [b.parameter(s) for s in INERTIAL]
+            if not into.real:
+                continue
             for s in INERTIAL:
                 taken.setdefault(into.parameter(s), set()).update(own if into is not b else [b.parameter(s)])
     known = [
         name for name in new.names if all(old.states[old.index(part)] == "known" for part in taken.get(name, {name}))
     ]
-    return replace(new, typical=sizes).known(known)
+    return sizes, known
 
 
-def _check(tree: Tree, locked: Mapping[str, float]) -> None:
-    faults = Faults()
+def _check(tree: Tree, locked: Mapping[str, float], faults: Faults) -> None:
+    """Names and values of what is locked, and what acts or measures there."""
     for name, value in locked.items():
         if name not in tree.coordinates:
             faults.add(f"'{name}' is no coordinate.", where="locked", hint=did_you_mean(name, tree.coordinates))
         elif not np.isfinite(value):
             faults.add("it cannot be held there.", where=f"locked['{name}']", found=f"{value}")
-    by_name = {b.name: b for b in tree.bodies}
-    for b in tree.bodies:
-        if (
-            b.coordinate_name in locked
-            and b.real
-            and (b.antecedent in (None, GROUND) or not _has_mass(by_name, b, locked))
-        ):
-            faults.add(
-                "its joint cannot be locked: what carries it has no inertia to take it up.",
-                where=part_at("body", b.name),
-            )
     lost = [f"sensor '{s.name}'" for s in tree.sensors if s.kind in ON_COORDINATE and s.on in locked]
     lost += [f"load '{d.name}'" for d in tree.loads if isinstance(d, Drive) and d.coordinate in locked]
     for where in lost:
         faults.add("its coordinate is locked.", where=where, hint="Leave it out, or leave the joint free.")
+
+
+def _check_inertia(tree: Tree, locked: Mapping[str, float], faults: Faults) -> None:
+    """That all inertias are known, and that bodies take up those that are locked to them."""
+    by_name = {b.name: b for b in tree.bodies}
+    for b in tree.bodies:
+        carried = b.antecedent not in (None, GROUND) and _has_mass(by_name, b, locked)
+        if b.coordinate_name in locked and b.real and not carried:
+            faults.add(
+                "its joint cannot be locked: what carries it has no inertia to take it up.",
+                where=part_at("body", b.name),
+            )
     inertial = tree.parameters.values[: 10 * sum(b.real for b in tree.bodies)]
     if not np.isfinite(inertial).all():
         faults.add(
@@ -147,11 +184,23 @@ def _check(tree: Tree, locked: Mapping[str, float]) -> None:
             where=tree.name,
             hint=f"All ten of {' '.join(INERTIAL)} are needed.",
         )
-    faults.raise_if_any(ModelError, tree.name)
+
+
+def _stands(by_name: Mapping[str, Body], b: Body, locked: Mapping[str, float]) -> bool:
+    """Whether only fixed and locked joints are between a body and the ground."""
+    while b.joint == "fixed" or b.coordinate_name in locked:
+        if b.antecedent is None:
+            return False  # the base moves freely
+        if b.antecedent == GROUND:
+            return True
+        b = by_name[b.antecedent]
+    return False
 
 
 def _has_mass(by_name: Mapping[str, Body], b: Body, locked: Mapping[str, float]) -> bool:
     """Whether the body that this one ends up with is a real one."""
+    if b.antecedent in (None, GROUND):
+        return False
     carrier = by_name[str(b.antecedent)]
     while carrier.coordinate_name in locked and carrier.antecedent in by_name:
         carrier = by_name[str(carrier.antecedent)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
         "tau",
         "gamma",
         "trq",
+        "tor",
     ),
     "signal": ("current", "currents", "cur", "i"),
     "q": ("position", "positions", "angle", "angles", "pos", "q", "theta"),
@@ -81,12 +82,24 @@ def words_of(name: str) -> list[str]:
 
 
 def kind_of(name: str) -> str | None:
-    """What a name measures, by the words in it."""
-    words = words_of(name)
-    for kind, known in WORDS.items():
-        if any(w in known for w in words):
-            return kind
+    """What a name measures, by the words in it, or by those of its file, which stand before it: "pos_read_data/J1"."""
+    file, _, own = name.rpartition("/")
+    for words in (words_of(own), words_of(file)):
+        for kind, known in WORDS.items():
+            if any(w in known for w in words):
+                return kind
     return None
+
+
+def named_by_file(seen: Survey) -> Survey:
+    """A table without a header row whose file says what it holds: columns of pos_read_data.csv are q1, q2, …, beside the clock."""
+    kind = kind_of(seen.file.stem)
+    if seen.has_header or kind is None:
+        return seen
+    clock = time_column(seen.columns)
+    numbers = iter(range(1, len(seen.columns) + 1))
+    called = {name: name if name == clock else f"{kind}{next(numbers)}" for name in seen.columns}
+    return replace(seen, columns={called[name]: x for name, x in seen.columns.items()})
 
 
 def guesses(tree: Tree, table: LogTable) -> list[Guess]:

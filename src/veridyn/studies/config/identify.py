@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -39,6 +40,9 @@ class TableLawSettings(StudySection):
 
 class ElementSettings(StudySection):
     """One element to add to the model, or one for each coordinate, or for each with a motor."""
+
+    word: ClassVar[str] = "an element"
+    example: ClassVar[Mapping[str, Any]] = {"kind": "inertia", "on": "joint1"}
 
     kind: Annotated[str, AfterValidator(_element_kind), Field(json_schema_extra={"enum": list(KINDS)})]
     """What it is: damper, coulomb, offset, spring, inertia, drive_gain, … as in model files."""
@@ -101,8 +105,18 @@ def _named(value: Any) -> Any:
     return dict.fromkeys(value) if isinstance(value, list | tuple) else value
 
 
+def _at_zero(value: Any) -> Any:
+    return (
+        dict.fromkeys(value, 0.0)
+        if isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)
+        else value
+    )
+
+
 Values = dict[str, Number | None]
 Known = Annotated[Values, BeforeValidator(_named, json_schema_input_type=list[str] | Values)]
+Positions = dict[str, Number]
+Lock = Annotated[Positions, BeforeValidator(_at_zero, json_schema_input_type=list[str] | Positions)]
 
 
 class ModelSettings(StudySection):
@@ -127,15 +141,21 @@ class ModelSettings(StudySection):
     """Friction and the like, added to what the model has."""
     transmission: TransmissionSettings | None = None
     """Gears and couplings, where motors are measured, in place of the model's."""
+    lock: Lock = Field(default_factory=dict)
+    """Joints that do not move and need no column: a list of coordinates, locked at 0, or {coordinate: value}, rad or m; * and ? stand for
+    any letters, as in wheel_*. Their bodies become part of what carries them."""
     known: Known = Field(default_factory=dict)
-    """Parameters that are known: a list of names, or {name: value}."""
+    """Parameters that are known: a list of names, or {name: value}. * and ? stand for any letters, as in XY_*; a group stands for all its
+    parameters: inertia, mass, friction, offset, other."""
     estimated: tuple[str, ...] = ()
-    """Parameters that are estimated although the model file has them as known."""
+    """Parameters that are estimated although the model file has them as known: names, patterns and groups, as of known."""
 
     @model_validator(mode="after")
     def _one_source(self) -> ModelSettings:
         if bool(self.file) == bool(self.fit):
             raise ValueError("either file or fit")
+        if self.lock and self.fit:
+            raise ValueError("a file: a fit is of the joints that it was made with, so none of them is locked")
         if self.unexcited is not None and not self.fit:
             raise ValueError("a fit: unexcited says how uncertain it is")
         return self
@@ -222,6 +242,8 @@ class TableSettings(StudySection):
 
 class LogSettings(TableSettings):
     """What the files hold."""
+
+    example: ClassVar[Mapping[str, Any]] = {"columns": {"q.joint1": "angle [rad]", "force.joint1": "torque [N*m]"}}
 
     columns: dict[str, Column]
     """Channel → column. Channels: q.C, qd.C, qdd.C and force.C of a coordinate C, q_motor.M and force_motor.M of a motor,
@@ -334,8 +356,8 @@ class SignalSettings(StudySection):
     measured_rates: bool = False
     """Whether measured speeds and accelerations are used; otherwise they are only checked."""
     trim: Number | Literal["auto"] = "auto"
-    """Seconds left out at both ends of each piece of a log, where filters know less; auto: two periods of the cut-off at ends
-    that are in motion, nothing at ends at rest."""
+    """Seconds left out at both ends of each piece of a log, where filters know less; auto: what the low-pass takes to settle at ends
+    that are in motion, two periods of its cut-off at order 4, and nothing at ends at rest."""
     interpolation: Literal["cubic", "linear", "pchip"] = "cubic"
     """How channels are brought to the common clock."""
 
@@ -344,11 +366,11 @@ class SamplingSettings(StudySection):
     """From samples to equations."""
 
     filter: Number | Literal["same", "none"] = "same"
-    """Low-pass of columns and measured forces, in parallel, Hz; same: that of the positions."""
+    """Low-pass of columns and measured forces, in parallel, Hz; same: that of the positions, whatever the length of the log."""
     order: int | None = None
     """Its order; that of the positions if left out."""
     decimate: int | Literal["auto"] = "auto"
-    """One equation in so many is kept; auto: as many as the filter leaves news in."""
+    """One equation in so many is kept; auto: as many as are independent behind the filter, and four for each base parameter at least."""
     dead_zone: Number | Literal["auto"] | dict[str, Number] = 0.0
     """Speed below which a row leaves out its samples, one for all or row → speed: dry friction is not sign(speed) there; auto: chosen for
     each joint with dry friction from its speeds in the training logs."""

@@ -25,7 +25,7 @@ from veridyn.model.load import Drive
 from veridyn.model.sensor import Sensor
 from veridyn.studies.config.clock_guess import time_column, time_lines, time_unit
 from veridyn.studies.config.guessing import Guess
-from veridyn.studies.config.template import beside, column_text, wrapped
+from veridyn.studies.config.template import beside, check_missing, column_text, wrapped
 from veridyn.studies.config.text import flow
 
 Array = NDArray[np.float64]
@@ -89,6 +89,7 @@ def observe_template(file: Path, mechanism: Mechanism, log: Path, study: Path, r
         *([] if seen.clocks else time_lines(time, seen.columns, seen.units, seen.has_header, seen.decimal, rate)),
     ]
     shown = [*whole, *loads]
+    check_missing({g.column: left[g.column] for g in shown}, log.name, together=False)
     lines.append(
         "  columns: # output of a sensor, or a force that is known: column [unit]" if shown else "  columns: {}"
     )

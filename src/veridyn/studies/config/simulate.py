@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -30,6 +31,8 @@ class FourierSettings(StudySection):
 
 class FollowedSettings(TableSettings):
     """A motion that the machine makes: a table of positions (trajectory.csv of veridyn excite, or any log), or a Fourier series."""
+
+    example: ClassVar[Mapping[str, Any]] = {"file": "trajectory.csv"}
 
     file: str = ""
     """The table: .csv (or any text), .parquet, .mat, .npz."""

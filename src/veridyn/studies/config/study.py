@@ -13,17 +13,19 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.json_schema import models_json_schema
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, FileError, ModelError, did_you_mean
 from veridyn.files.expressions import evaluate
 from veridyn.files.shipped import is_shipped, shipped
 from veridyn.files.yaml_nodes import text_of
 from veridyn.files.yaml_plain import Place, PlainYaml, plain_yaml
 from veridyn.settings import build
+from veridyn.studies.config.examples import example_of, example_of_field, subject_of, words_of
 from veridyn.studies.config.renamed import modern
 
 FORMAT = 1
@@ -60,7 +62,13 @@ Number = Annotated[float, BeforeValidator(_formula, json_schema_input_type=float
 
 
 class StudySection(BaseModel):
-    """A section of a study file: every key is known, and values stay as they are."""
+    """A section of a study file: every key is known, and values stay as they are.
+
+    `word` and `example`: what it is called and what it looks like in messages, where that is not made of its keys.
+    """
+
+    word: ClassVar[str] = ""
+    example: ClassVar[Mapping[str, Any]] = {}
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
@@ -137,6 +145,7 @@ class Loaded(Generic[S]):
             raise self.error(fault) from None
 
 
+@checked
 def load_study(
     path: str | os.PathLike[str], kind: str | None = None, variables: Mapping[str, str] | None = None
 ) -> Loaded[Any]:
@@ -243,12 +252,30 @@ def _fault(place: Place, found: list[Any], settings: type[BaseModel], yaml: Plai
         )
     if first["type"] == "missing":
         return Fault(f"the key '{place[-1]}' is missing.", holder, line=line)
+    value, where = first["input"], dotted(place)
+    classes = _classes_at(settings, place)
+    if all(e["type"] in ("model_type", "dict_type") for e in found):
+        section = next((c for c in classes if c is not settings), None) if first["type"] == "model_type" else None
+        name = subject_of(section, place)
+        shown = example_of(section) if section is not None else "{NAME: value}"
+        return Fault(f"{name} is a mapping, such as {shown}; found {words_of(value)}.", where, line=line)
     reasons = [str(e["ctx"]["error"]) for e in found if e["type"] == "value_error"]
-    said = next((reason for reason in reasons if reason.endswith(".")), "this will not do.")
+    together = f"the keys of {'this study' if not place else repr(place[-1])} do not fit together."
+    plain = together if isinstance(value, Mapping) else f"{subject_of(None, place)} cannot be {words_of(value)}."
+    said = next((reason for reason in reasons if reason.endswith(".")), plain)
     wanted = " or ".join(dict.fromkeys(w for w in (_expected(e) for e in found) if w != said))
-    value = first["input"]
-    shown = "nothing" if value is None else "keys and values" if isinstance(value, Mapping) else repr(value)[:60]
-    return Fault(said, dotted(place), wanted, shown, line=line)
+    shown = "keys and values" if isinstance(value, Mapping) else words_of(value)
+    return Fault(said, where, wanted, shown, _example_at(settings, place), line)
+
+
+def _example_at(settings: type[BaseModel], place: Place) -> str:
+    """A sentence with a value that a key takes; empty where none is known."""
+    if not place or not isinstance(place[-1], str):
+        return ""
+    holders = _classes_at(settings, place[:-1])
+    fields = [c.model_fields[place[-1]] for c in holders if place[-1] in c.model_fields]
+    shown = next((text for f in fields if (text := example_of_field(f))), "")
+    return f"For example {place[-1]}: {shown}." if shown else ""
 
 
 def _expected(e: Mapping[str, Any]) -> str:

@@ -15,16 +15,20 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, FileError
+from veridyn.errors import Fault, FileError, VeridynError
 from veridyn.files.log.survey import Survey, survey
 from veridyn.files.shipped import shipped_name
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.weld import locked_tree
 from veridyn.signals.naming import AXES, motor_channels
+from veridyn.signals.outliers import runs
+from veridyn.signals.quality import QualityLimits
 from veridyn.studies.config.clock_guess import time_column, time_lines, time_unit
-from veridyn.studies.config.guessing import Guess, LogTable, guesses, kind_of, wrench_columns
+from veridyn.studies.config.guessing import Guess, LogTable, guesses, kind_of, named_by_file, wrench_columns
 from veridyn.studies.config.text import flow
 
 Array = NDArray[np.float64]
+LISTED = 6  # columns that a message names
 SECOND_MOMENTS = ("XX", "XY", "XZ", "YY", "YZ", "ZZ")
 
 
@@ -35,7 +39,7 @@ def template(
 
     `rate` (Hz): that of a log without a clock.
     """
-    seen = [survey(file) for file in files]
+    seen = [named_by_file(survey(file)) for file in files]
     parts = {s.file.stem: s for s in seen} if len(seen) > 1 else {}
     spread = _spread(parts, rate) if parts else None
     columns = seen[0].columns if spread is None else spread.columns
@@ -46,6 +50,10 @@ def template(
         clocks = set()
     time = next(iter(clocks), "") if spread is None else ""
     found = guesses(tree, LogTable({n: x for n, x in columns.items() if n not in clocks}, units, texts))
+    held = _without_column(tree, {g.channel for g in found})
+    found = [g for g in found if g.channel.partition(".")[2] not in held]
+    used = {g.column: columns[g.column] for g in found}
+    missing_cells = check_missing(used, ", ".join(s.file.name for s in seen))
     taken = {g.column for g in found}
     left = [n for n in columns if n not in taken and n not in clocks]
     lines = [
@@ -58,14 +66,15 @@ def template(
         "model:",
         f"  file: {flow(beside(model, study))}",
         *urdf_lines(model, tree, strict),
-        *_elements(tree),
+        *_lock_line(tree, held),
+        *_elements(locked_tree(tree, dict.fromkeys(held, 0.0)) if held else tree),
         "",
         "log:",
         *_log_lines(time, columns, units, spread, seen[0], rate),
         "  columns: # channel: column [unit]" if found else "  columns: {} # channel: column [unit]",
         *(f"    {flow(g.channel)}: {column_text(g)}" + (f" # {g.why}" if g.why else "") for g in found),
     ]
-    own = [tree.coordinates[k] for k in tree.independent]
+    own = [c for c in (tree.coordinates[k] for k in tree.independent) if c not in held]
     missing = _missing(tree, own, {g.channel for g in found})
     if missing:
         lines += wrapped("    # not found, and needed: ", missing)
@@ -83,6 +92,8 @@ def template(
     lines += ["", "training: # logs to learn from", *_recordings(seen, spread, study, "[0, 0.7]")]
     lines += ["validation: # logs to be judged by; another motion is a harder test than the rest of the same one"]
     lines += [*_recordings(seen, spread, study, "[0.7, 1]"), ""]
+    if missing_cells:
+        lines += ["values:", f"  missing: cut # guessed: {missing_cells}; the log is cut there, refuse: stop"]
     lines += [
         "signals:",
         "  lowpass: auto # Hz; auto tries some on the training logs and proposes one",
@@ -102,15 +113,88 @@ def template(
     return "\n".join(lines) + "\n"
 
 
+def _without_column(tree: Tree, found: set[str]) -> tuple[str, ...]:
+    """Coordinates of which no column tells anything, where it does of others: they stand still, as far as the log says."""
+    held = tuple(c for c in tree.coordinates if not any(_is_measured(tree, c, kind, found) for kind in ("q", "force")))
+    if tree.loops or not held or len(held) == tree.n:
+        return ()
+    try:
+        locked_tree(tree, dict.fromkeys(held, 0.0))
+    except VeridynError:
+        return ()
+    return held
+
+
+def _is_measured(tree: Tree, c: str, kind: str, found: set[str]) -> bool:
+    motors = motor_channels(tree, c, kind)
+    return f"{kind}.{c}" in found or bool(motors and set(motors) <= found)
+
+
+def _lock_line(tree: Tree, held: Sequence[str]) -> list[str]:
+    if not held:
+        return []
+    free = [c for c in tree.coordinates if c not in held]
+    count = "1 joint has" if len(held) == 1 else f"{len(held)} joints have"
+    return [
+        f"  lock: {flow(shortened(held, free))} # guessed: {count} no column; {{name: value}} locks them elsewhere than at 0"
+    ]
+
+
+def shortened(names: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Names with patterns such as wheel_* in place of those that share their first word with no other name."""
+    heads = {name: re.match(r"[A-Za-z]+[_.]", name) for name in names}
+    out: list[str] = []
+    for name in names:
+        head = heads[name]
+        same = [n for n in names if head is not None and n.startswith(head[0])]
+        alone = head is not None and len(same) > 1 and not any(n.startswith(head[0]) for n in others)
+        out.append(f"{head[0]}*" if head is not None and alone else name)
+    return list(dict.fromkeys(out))
+
+
+def check_missing(columns: Mapping[str, Array], source: str, together: bool = True) -> str:
+    """What is missing of the columns that are used, in words; refused where too little is left to be a log.
+
+    `together`: whether a sample needs a number in every column, as an identification does; of sensors with a clock each it does not.
+    """
+    cells = sum(x.size for x in columns.values())
+    gone = cells - sum(int(np.isfinite(x).sum()) for x in columns.values())
+    if not gone:
+        return ""
+    lengths = {len(x) for x in columns.values()}
+    least = QualityLimits().shortest
+    if together and len(lengths) == 1:
+        whole = np.all([np.isfinite(x) for x in columns.values()], axis=0)
+        left = max((b - a + 1 for a, b in runs(whole)), default=0)
+        what = "there are next to no rows with a number in every column that is used."
+        found = f"{left} at most, of {len(whole)} rows"
+    else:
+        left = min(int(np.isfinite(x).sum()) for x in columns.values())
+        what, found = "a column that is used holds next to no numbers.", f"{left}"
+    share = f"{gone} of {cells} cells are missing ({100.0 * gone / cells:.4g} %)"
+    if left >= least:
+        return share
+    empty = [name for name, x in columns.items() if int(np.isfinite(x).sum()) < least]
+    named = f", in {', '.join(empty[:LISTED])}{', …' if len(empty) > LISTED else ''}" if empty else ""
+    hint = (
+        "Topics that were recorded on clocks of their own are files of their own, or one bag; or fill the cells first."
+    )
+    raise FileError(Fault(what, "log", f"at least {least} in a row", f"{found}; {share}{named}", hint), source)
+
+
 def _missing(tree: Tree, own: Sequence[str], found: set[str]) -> list[str]:
-    """Channels that are needed and were not found."""
-    driven = tree.actuated_coordinates if tree.loops else tree.coordinates
-    missing = []
+    """Channels that are needed and were not found: those of the motors, where there is a transmission."""
+    driven = tree.actuated_coordinates if tree.loops else own
+    missing: list[str] = []
     for kind, names in (("q", own), ("force", driven)):
         for c in names:
-            motors = motor_channels(tree, c, kind)
-            if f"{kind}.{c}" not in found and not (motors and set(motors) <= found):
-                missing.append(f"{kind}.{c}")
+            if not _is_measured(tree, c, kind, found):
+                motors = motor_channels(tree, c, kind)
+                missing += [
+                    *(m for m in motors if m not in found),
+                    *([f"(or {kind}.{c})"] if motors else [f"{kind}.{c}"]),
+                ]
+    missing = list(dict.fromkeys(missing))
     if tree.base == "free":
         base = [f"base.{name}.{axis}" for name in ("omega", "acceleration") for axis in AXES]
         missing += [channel for channel in base if channel not in found]
@@ -169,7 +253,8 @@ def _spread(parts: Mapping[str, Survey], rate: float | None) -> _Spread:
             out.columns.update(zip(joints, single[p].reshape(-1, k).T, strict=True))
             out.parts[p] = f"{{header: [{', '.join(joints)}], interleaved: true}} # guessed: {k} values per sample"
         else:
-            called = {n: f"{p}/{n}" if names.count(n) > 1 else n for n in s.columns}
+            told = kind_of(p) is not None
+            called = {n: f"{p}/{n}" if names.count(n) > 1 or (told and kind_of(n) is None) else n for n in s.columns}
             out.columns.update({called[n]: x for n, x in s.columns.items()})
             out.units.update({called[n]: unit for n, unit in s.units.items()})
             keys, why = ([] if s.has_header else [f"header: [{', '.join(s.columns)}]"]), ""

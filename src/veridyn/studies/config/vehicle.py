@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -56,6 +57,11 @@ VehicleKeys = dict[
 
 class VehicleLogSettings(TableSettings):
     """The log of a drive: its file or files, and what its columns hold. Seconds count from its first sample."""
+
+    example: ClassVar[Mapping[str, Any]] = {
+        "file": "FILE",
+        "columns": {"speed": "speed [m/s]", "yaw_rate": "yaw [rad/s]"},
+    }
 
     file: str = ""
     """Its file: .csv (or any text), .parquet, .mat, .npz, .mf4, .bag; ${NAME} stands for a variable of the environment."""
@@ -189,4 +195,5 @@ class VehicleObserveFile(VehicleStudy):
     reference: VehicleReferenceSettings | None = None
     """What was measured otherwise, for the figures and pictures."""
     compare_linear: bool = False
-    """Also run a linear two-state Kalman filter with the tyre stiffness of the vehicle file, for comparison with the reference."""
+    """Also run a linear two-state Kalman filter with the tyre stiffness of the vehicle file and, with training, with one that linear tyres
+    are identified with, for comparison with the reference."""

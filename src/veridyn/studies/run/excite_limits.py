@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, did_you_mean
 from veridyn.files.machine.urdf import UrdfLimits, urdf_limits
 from veridyn.files.machine.urdf_shapes import urdf_capsules
+from veridyn.files.machine.urdf_visuals import PACKAGES
 from veridyn.files.yaml_plain import Place
 from veridyn.identify.excitation.capsules import FLOOR, Capsule, Collision, always_touching, moving, separable, without
 from veridyn.identify.excitation.limits import Clearance, Limits
@@ -23,6 +24,8 @@ from veridyn.studies.run.machine import links_of, model_path
 
 Array = NDArray[np.float64]
 POSTURES = 300  # random ones, in which a pair of bodies must come apart at least once to be checked
+
+LISTED_NOTES = 8  # bodies that a message names, with what is wrong with their shapes
 
 
 def limits_of(loaded: Loaded[ExciteFile], plant: Plant) -> Limits:
@@ -157,7 +160,11 @@ def _collision(
         hint = (
             "Give capsules under limits.collision.capsules, or leave the section out: collisions are then not checked."
         )
-        raise loaded.error(loaded.fault(at, "there is no shape to check.", hint=hint))
+        if any("is not found" in note for note in notes):
+            hint = f"package://NAME is looked for above the URDF file and in {' and '.join(PACKAGES)}. {hint}"
+        unread = [note.removeprefix("collisions of ") for note in notes]
+        found = "; ".join(unread[:LISTED_NOTES]) + ("; …" if len(unread) > LISTED_NOTES else "")
+        raise loaded.error(loaded.fault(at, "there is no shape to check.", "shapes that can be read", found, hint))
     above = moving(plant.tree, capsules) if c.floor is not None else ()
     above = tuple(a for a in above if frozenset((a, "floor")) not in ignored)
     made = Collision(tuple(capsules), separable(plant.tree, capsules, ignored), c.floor, above, c.margin)

@@ -6,6 +6,7 @@ law it breaks, unless it is asked for.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,8 +47,8 @@ def impossible(fit: Fit) -> list[Fault]:
     return faults
 
 
-def export(run: Run, fit: Fit, like: Path, infeasible: bool) -> Exported:
-    """Write ``identified.yaml``, and ``identified.urdf`` where `like` is a URDF file, or say why not."""
+def export(run: Run, fit: Fit, like: Path, infeasible: bool, locked: Collection[str] = ()) -> Exported:
+    """Write ``identified.yaml``, and ``identified.urdf`` where `like` is a URDF file and no joint of it is `locked`, or say why not."""
     broken = impossible(fit)
     if broken and not infeasible:
         listed = "; ".join(str(f).splitlines()[0].removesuffix(".") for f in broken[:6]) + (
@@ -67,7 +68,17 @@ def export(run: Run, fit: Fit, like: Path, infeasible: bool) -> Exported:
     files = [run.write_text("identified.yaml", model_text(tree))]
     _check_read_back(tree, files[0])
     refused: tuple[Fault, ...] = ()
-    if like.suffix.lower() == ".urdf":
+    if like.suffix.lower() == ".urdf" and locked:
+        what = "identified.urdf is not written: the bodies of locked joints are part of others, and that file has them apart."
+        refused = (
+            Fault(
+                what,
+                "export",
+                found=f"lock: {', '.join(locked)}",
+                hint="identified.yaml is the machine as it was identified.",
+            ),
+        )
+    elif like.suffix.lower() == ".urdf":
         try:
             save_urdf(tree, run.folder / "identified.urdf", like, allow_impossible=infeasible)
             files.append(run.folder / "identified.urdf")

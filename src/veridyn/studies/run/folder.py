@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
+import secrets
+import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from errno import EEXIST, ENOTDIR, ENOTEMPTY
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,31 +28,51 @@ class Run:
     """The folder of one run, `parent`/`name`-001 or the number after the highest one there; `parent` itself without a name.
 
     It is made when it is first needed, for its first file, by whoever comes first, and shared by nobody: a run that is killed before leaves
-    nothing behind. A file that is in it is complete: it is written under another name first and then renamed.
+    nothing behind. A file that is in it is complete: it is written under another name first and then renamed. With `whole`, so is the
+    folder: it is hidden, and gets its number in :meth:`finish`, so that a numbered folder holds all that the run writes.
     """
 
     parent: Path
     name: str = ""
+    whole: bool = False
 
     @cached_property
     def folder(self) -> Path:
         """The folder; made by the first use."""
         if not self.name:
             return self.parent
-        numbered = re.compile(re.escape(self.name) + r"-(\d+)")
         try:
-            taken = [int(m[1]) for entry in self.parent.iterdir() if (m := numbered.fullmatch(entry.name))]
-            number = max(taken, default=0) + 1
-            while True:
-                folder = self.parent / f"{self.name}-{number:03d}"
-                try:
-                    folder.mkdir()
-                except FileExistsError:
-                    number += 1
-                else:
-                    return folder
+            if self.whole:
+                made = self.parent / f".{self.name}-{secrets.token_hex(8)}.part"
+                made.mkdir()
+                return made
+            return self._numbered(Path.mkdir)
         except OSError as error:
             raise _no_folder(self.parent, error) from error
+
+    def finish(self) -> Path:
+        """The folder under its number, once all is written; the same again where it has one."""
+        here = self.folder
+        if here.name.startswith(".") and here.parent == self.parent and self.whole:
+            try:
+                vars(self)["folder"] = self._numbered(partial(_rename_to_new, here))
+            except OSError as error:
+                raise _no_folder(self.parent, error) from error
+        return self.folder
+
+    def _numbered(self, make: Callable[[Path], object]) -> Path:
+        """The first number after the highest one there whose folder can be made: what exists is taken."""
+        numbered = re.compile(re.escape(self.name) + r"-(\d+)")
+        taken = [int(m[1]) for entry in self.parent.iterdir() if (m := numbered.fullmatch(entry.name))]
+        number = max(taken, default=0) + 1
+        while True:
+            folder = self.parent / f"{self.name}-{number:03d}"
+            try:
+                make(folder)
+            except FileExistsError:
+                number += 1
+            else:
+                return folder
 
     def write_bytes(self, name: str, content: bytes) -> Path:
         """Write one new file; refused where it exists, and nothing is left behind where writing fails."""
@@ -67,15 +90,34 @@ class Run:
         self.write_text("parameters.csv", result.parameter_table())
         self.write_json("result.json", result.as_dict())
 
-    def discard_if_empty(self) -> None:
-        """Remove the folder of a run that came to nothing; files in it keep it."""
-        if "folder" in vars(self):
-            with suppress(OSError):
-                self.folder.rmdir()
+    def discard(self) -> None:
+        """Remove what an unfinished run has written; a folder with a number stays, unless it is empty."""
+        if "folder" not in vars(self):
+            return
+        if self.whole and self.folder.name.startswith("."):
+            shutil.rmtree(self.folder, ignore_errors=True)
+            return
+        with suppress(OSError):
+            self.folder.rmdir()
 
 
-def new_run(out: str | Path, name: str) -> Run:
-    """A run that will have a folder in `out`; refused at once where none can be made there, since work may take long."""
+def _rename_to_new(folder: Path, to: Path) -> None:
+    """Rename a folder that holds something; FileExistsError where anything has that name, whoever comes first."""
+    if to.exists() or to.is_symlink():  # an empty folder would be replaced
+        raise FileExistsError(EEXIST, "it exists", str(to))
+    try:
+        folder.rename(to)
+    except OSError as error:
+        if error.errno in (EEXIST, ENOTEMPTY, ENOTDIR):
+            raise FileExistsError(EEXIST, "it exists", str(to)) from error
+        raise
+
+
+def new_run(out: str | Path, name: str, whole: bool = False) -> Run:
+    """A run that will have a folder in `out`; refused at once where none can be made there, since work may take long.
+
+    `whole`: the folder gets its number when the run is finished.
+    """
     if not NAME.fullmatch(name):
         raise FileError(
             Fault("a run cannot be called that.", where=f"run '{name}'", expected="letters, digits, . _ and -")
@@ -86,7 +128,7 @@ def new_run(out: str | Path, name: str) -> Run:
         Path(tempfile.mkdtemp(prefix=f".{name}-", dir=parent)).rmdir()
     except OSError as error:
         raise _no_folder(parent, error) from error
-    return Run(parent, name)
+    return Run(parent, name, whole)
 
 
 def _no_folder(parent: Path, error: OSError) -> FileError:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from veridyn.arguments import checked
 from veridyn.errors import DataWarning, Fault, IdentificationError, IdentificationWarning, warn
 from veridyn.files.machine.urdf import urdf_limits
 from veridyn.identify.cutoff import Cutoff
@@ -26,6 +27,7 @@ from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.trust import Trust, trust_prior
 from veridyn.identify.estimators.weighted import OLS, WLS
+from veridyn.identify.fitting import with_tree_note
 from veridyn.identify.friction_evidence import FrictionLadder
 from veridyn.identify.friction_ladder import friction_ladder
 from veridyn.identify.sampling import Sampling
@@ -39,7 +41,7 @@ from veridyn.studies.run.closing import Closing, closing
 from veridyn.studies.run.estimation import check_estimation, estimation_of
 from veridyn.studies.run.executors import executor_of
 from veridyn.studies.run.limits import missed
-from veridyn.studies.run.machine import study_tree
+from veridyn.studies.run.machine import described_by_points, study_tree
 from veridyn.studies.run.masks import RecordedMotion, plain, warn_of_rest, wrong_speed
 from veridyn.studies.run.preparing import Preparing
 from veridyn.studies.run.recordings import Recordings
@@ -86,6 +88,7 @@ class IdentifyRun:
         return out
 
 
+@checked
 def run_identify(
     loaded: Loaded[IdentifyFile],
     progress: Progress = silent,
@@ -122,6 +125,10 @@ def _identified(loaded: Loaded[IdentifyFile], tree: Tree, estimation: Estimation
     cutoff, lowpass = work.lowpass()
     training, validation = work.motions(lowpass)
     how, later = work.samplings(training, validation, lowpass)
+    few = work.few_equations(training, how) if estimation.covariance == "white" else None
+    if few is not None and assumes_uncorrelated(estimation.method):
+        warn(IdentificationWarning, few)
+        estimation = replace(estimation, covariance="hac")
     ladder = None
     if study.friction is not None:
         ladder = _ladder(loaded, tree, training, how, bool(recorded.files), progress)
@@ -159,6 +166,8 @@ def _identified(loaded: Loaded[IdentifyFile], tree: Tree, estimation: Estimation
         reduction=EssentialRule(study.essential.rule, study.essential.ratio, study.essential.significance),
         progress=progress,
     )
+    if described_by_points(loaded, ("model",), study.model):
+        result = replace(result, fit=with_tree_note(result.fit))
     failed: list[str] = []
     loops = next(iter(attempt("How loops were closed", lambda: [closing(tree, work.closed)], failed)), None)
     if study.checks:

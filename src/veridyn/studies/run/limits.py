@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import math
+
 from veridyn.studies.config.identify import IdentifyAccept
 from veridyn.studies.identification import IdentificationStudy
 
 
 def missed(study: IdentificationStudy, accept: IdentifyAccept, suspicions: int) -> list[str]:
-    """Sentences about the limits that are missed; none where all are kept."""
-    f = study.figures
+    """Sentences about the limits that are missed; none where all are kept. An error that is not known keeps no limit.
+
+    Errors are of what the fit was fitted to: of forces, or of the positions of a simulation.
+    """
+    f, judging = study.figures, study.judging
+    of = " of simulated positions" if study.by_simulation else ""
     most = {
-        "training_percent": ("relative error on the training logs, %", f["training_percent"]),
-        "validation_percent": ("relative error on the validation logs, %", f["cross_validation_percent"]),
+        "training_percent": (f"relative error{of} on the training logs, %", 100.0 * study.judging_own.relative_error),
+        "validation_percent": (f"relative error{of} on the validation logs, %", 100.0 * judging.relative_error),
         "validation_std_percent": (
-            "rms error over the standard deviation on the validation logs, %",
-            f.get("cross_validation_std_percent", float("nan")),
+            f"rms error{of} over the standard deviation on the validation logs, %",
+            100.0 * judging.std_error,
         ),
         "condition": ("condition number", f["condition"]),
         "suspicions": ("suspicions", float(suspicions)),
@@ -23,11 +29,14 @@ def missed(study: IdentificationStudy, accept: IdentifyAccept, suspicions: int) 
     for key, (words, value) in most.items():
         limit = getattr(accept, key)
         if limit is not None and not value <= limit:
-            out.append(f"{words}: {value:.6g}, and at most {limit:g} is accepted (accept.{key}).")
-    rows = {r.row: 100.0 * r.relative_error for r in study.check.rows}
+            shown = f"{value:.6g}" if math.isfinite(value) else f"not known ({study.unjudged or 'nothing is measured'})"
+            out.append(f"{words}: {shown}, and at most {limit:g} is accepted (accept.{key}).")
+    rows = {r.row: 100.0 * r.relative_error for r in judging.rows}
     for row, limit in accept.row_percent.items():
-        if not rows.get(row, float("nan")) <= limit:
-            shown = f"{rows[row]:.4g}" if row in rows else "no such row"
+        if not rows.get(row, math.nan) <= limit:
+            shown = (
+                "no such row" if row not in rows else f"{rows[row]:.4g}" if math.isfinite(rows[row]) else "not known"
+            )
             out.append(f"error of row '{row}' on the validation logs, %: {shown}, and at most {limit:g} is accepted.")
     if accept.base_parameters is not None and f["base_parameters_excited"] != accept.base_parameters:
         out.append(f"base parameters: {f['base_parameters_excited']:g}, and {accept.base_parameters} are expected.")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
 
@@ -12,8 +14,10 @@ from veridyn.errors import DataError, Faults, FileError, ModelError, did_you_mea
 from veridyn.files.machine.load import MJCF_ENDINGS, load_model
 from veridyn.files.machine.urdf import load_urdf
 from veridyn.files.yaml_plain import Place
+from veridyn.identify.estimators.prior_groups import GROUPS, group_of
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import GRAVITY, Tree
+from veridyn.mechanics.tree.weld import locked_tree
 from veridyn.model.element_kinds import NAN
 from veridyn.model.elements import Element
 from veridyn.model.link import Link
@@ -72,6 +76,7 @@ def study_tree(
         values[estimated] = np.nan
         tree = tree.with_parameters(values)
     try:
+        tree = _locked(loaded, at, model, tree)
         tree = tree.with_elements([e for s in model.elements for e in _elements(tree, s)])
         if model.transmission is not None:
             tree = replace(tree, transmission=_transmission(model.transmission))
@@ -85,6 +90,14 @@ def study_tree(
         raise FileError(
             [replace(f, line=loaded.yaml.line(at)) for f in error.faults], f"{loaded.file.name}, model"
         ) from error
+
+
+def described_by_points(loaded: Loaded, at: Place, model: ModelSettings) -> bool:
+    """Whether the file of a section ``model`` describes a machine in natural coordinates, whose tree a study of a tree takes."""
+    file = model_path(loaded, at, model)
+    if model.fit:
+        return fitted_machine(loaded, (*at, "fit"), model.fit, model.unexcited).formulation == "natural"
+    return file.suffix.lower() not in (".urdf", *MJCF_ENDINGS) and load_model(file).formulation == "natural"
 
 
 def links_of(loaded: Loaded, at: Place, model: ModelSettings) -> tuple[Link, ...]:
@@ -125,17 +138,44 @@ def _transmission(s: TransmissionSettings) -> Transmission:
     return Transmission(s.motors, s.joints, np.array(s.matrix, dtype=np.float64))
 
 
+def _locked(loaded: Loaded, at: Place, model: ModelSettings, tree: Tree) -> Tree:
+    """The tree with the joints of ``lock`` held where it says."""
+    if not model.lock:
+        return tree
+    faults = Faults()
+    chosen: dict[str, float] = {}
+    for name, value in model.lock.items():
+        found = matching(name, tree.coordinates)
+        if not found:
+            what = f"no coordinate is called '{name}'."
+            faults.extend([loaded.fault((*at, "lock", name), what, hint=did_you_mean(name, tree.coordinates))])
+        chosen |= dict.fromkeys(found, float(value))
+    faults.raise_if_any(FileError, loaded.file.name)
+    return locked_tree(tree, chosen)
+
+
+def matching(name: str, names: Sequence[str]) -> list[str]:
+    """The names that a name or a pattern with * and ? stands for; a name that is there stands for itself."""
+    return [name] if name in names else [n for n in names if fnmatchcase(n, name)]
+
+
 def _states(loaded: Loaded, at: Place, model: ModelSettings, tree: Tree) -> Tree:
     p, faults = tree.parameters, Faults()
-    for section, names in (("known", model.known), ("estimated", model.estimated)):
-        for name in names:
-            if name not in p.names:
+    groups = group_of(tree)
+    chosen: dict[str, dict[str, float | None]] = {"known": {}, "estimated": {}}
+    for section, given in (("known", model.known), ("estimated", dict.fromkeys(model.estimated))):
+        for name, value in given.items():
+            found = matching(name, p.names)
+            if not found and name in GROUPS:
+                found = [n for n, group in zip(p.names, groups, strict=True) if group == name]
+            if not found:
                 where = (*at, section, name) if section == "known" else (*at, section)
-                hint = did_you_mean(name, p.names)
+                hint = f"Groups: {', '.join(GROUPS)}. {did_you_mean(name, p.names)}"
                 faults.extend([loaded.fault(where, f"there is no parameter '{name}'.", hint=hint)])
+            chosen[section] |= {n: value for n in found if value is not None or n not in chosen[section]}
     faults.raise_if_any(FileError, loaded.file.name)
     if not model.known and not model.estimated:
         return tree
-    p = p.estimated(model.estimated)
-    p = p.replacing({name: value for name, value in model.known.items() if value is not None})
-    return tree.with_parameters(p.known(list(model.known)))
+    p = p.estimated(chosen["estimated"])
+    p = p.replacing({name: value for name, value in chosen["known"].items() if value is not None})
+    return tree.with_parameters(p.known(list(chosen["known"])))

@@ -12,15 +12,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.natural.redundant import Reduced
 from veridyn.model.experiment import Experiment
 from veridyn.observe.consistency import Consistency
+from veridyn.observe.findings import observation_findings
 from veridyn.observe.measurements import Status
-from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.observation import Observation
 from veridyn.observe.observe import observe_with
 from veridyn.observe.readings import measurements_of
-from veridyn.observe.sensor_findings import finding_lines, sensor_findings
 from veridyn.observe.virtual import Reading
 from veridyn.progress import Progress, silent
 from veridyn.signals.whiteness import Whiteness
@@ -32,7 +30,6 @@ from veridyn.studies.run.observe_machine import existing_file, model_file
 from veridyn.studies.run.observer import observer_of
 
 Array = NDArray[np.float64]
-OPEN = 1e-6  # of a constraint that should be closed
 WARM = 4  # samples that are run first, so that the time of a step is not that of compiling
 UNUSED = (Status.NOT_FINITE, Status.FROZEN, Status.OUTLIER, Status.LATE)
 
@@ -114,11 +111,6 @@ class ObserveRun:
         o = self.observation
         out = [*self.findings, *(f"{e}." for e in o.episodes())]
         told = {e.output for e in o.episodes()}
-        out += [
-            f"no reading of '{n}' is used: is its unit right, and its sensor where the mechanism has it?"
-            for n, counts in o.estimates.counts().items()
-            if not counts["used"]
-        ]
         out += gaps(o.t)
         table = o.system.table
         for n, k in zip(table.names, table.owner, strict=True):
@@ -136,24 +128,7 @@ class ObserveRun:
             for n, count in self.rejected.items()
             if count and n not in told
         ]
-        if o.tuning is not None and not o.tuning.converged:
-            out.append(
-                f"the noise chosen on this log is doubtful: {o.tuning.message}. Give a density in the section process_noise."
-            )
-        natural = o.system.model.system if isinstance(o.system, MechanismSystem) else None
-        if isinstance(natural, Reduced) and (open_by := float(o.constraint_errors()[:, 0].max())) > OPEN:
-            left = ", ".join(f"'{name}'" for name in natural.left_out)
-            out.append(
-                f"constraints that were left out as redundant ({left}) open by up to {open_by:.3g}: the motion passes a pose where they "
-                "are needed, and from there on the estimates are those of another mechanism."
-            )
-        if not self.nis.consistent:
-            words = "too sure of itself" if self.nis.mean > 1.0 else "too cautious"
-            low, high = self.nis.band
-            out.append(
-                f"the filter is {words}: NIS {self.nis.mean:.3f}, and 95 % of honest ones lie in {low:.3f} to {high:.3f}."
-            )
-        return tuple(out)
+        return (*out, *observation_findings(o, self.log, self.skip))
 
     @property
     def parameters(self) -> tuple[ParameterRow, ...]:
@@ -240,8 +215,7 @@ def observe_study(
         "model": fingerprint(model_file(loaded)),
         "log": fingerprint(log_file),
     }
-    told = (*findings, *finding_lines(sensor_findings(found, log, skip)))
-    return ObserveRun(found, log, found.virtual(*wanted) if wanted else {}, skip, spent, inputs, s.accept, told)
+    return ObserveRun(found, log, found.virtual(*wanted) if wanted else {}, skip, spent, inputs, s.accept, findings)
 
 
 def _rms(x: Array) -> float:

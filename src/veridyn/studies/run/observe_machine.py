@@ -21,6 +21,7 @@ from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.load import channels
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
+from veridyn.observe.inputs import motor_names, with_motor_inputs
 from veridyn.studies.config.observe import ObserveFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.run.fitted import fit_file, fitted_machine
@@ -61,6 +62,9 @@ def model_file(loaded: Loaded[ObserveFile]) -> Path:
 def observed_machine(loaded: Loaded[ObserveFile]) -> tuple[NaturalSystem | Tree, Described]:
     """The machine made ready for computing, and its names; what is wrong with it is reported under the name of its file."""
     machine = _machine(loaded)
+    if machine.formulation == "natural":
+        own = motor_names(machine)
+        machine = with_motor_inputs(machine, [name for name in loaded.study.log.columns if name in own])
     whole = _measured(loaded, tree_of(machine) if machine.formulation == "tree" else mechanism_of(machine))
     loads, base = tuple(load.name for load in whole.loads), tuple[str, ...]()
     if isinstance(whole, Tree):
@@ -73,7 +77,8 @@ def observed_machine(loaded: Loaded[ObserveFile]) -> tuple[NaturalSystem | Tree,
         made: NaturalSystem | Tree = whole
     else:
         made = _natural(loaded, whole, machine)
-        inputs, outputs = loads, _outputs(whole.sensors, whole.dimension)
+        numbers = tuple(made.forces.places)
+        inputs, outputs = (*numbers, *motor_names(machine)), _outputs(whole.sensors, whole.dimension)
     return made, Described(
         name=whole.name, coordinates=whole.coordinates, loads=loads, inputs=inputs, outputs=outputs, base=base
     )

@@ -23,8 +23,9 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress
 from veridyn.signals.butterworth import Butterworth
+from veridyn.signals.ends import trimmed_ends
 from veridyn.signals.mend import Mended, Mending, mended
-from veridyn.signals.motion import ENDS, Signals, ends_in_motion
+from veridyn.signals.motion import Signals
 from veridyn.signals.resample import uniform_rate
 from veridyn.spatial.inertia import from_centre
 from veridyn.studies.config.identify import IdentifyFile, LoadSettings
@@ -35,7 +36,7 @@ from veridyn.studies.run.recordings import Recordings, Taken, taken
 from veridyn.studies.run.streamed import Chained, Streamed, margin_of, with_margin
 
 ENOUGH = 4  # equations of each row per base parameter that filter and decimation leave at least (chosen)
-WIDEST = 0.4  # of the rate: a filter of the equations that would have to be wider is left out
+WIDEST = 0.4  # of the rate: in place of a wider filter of the equations none is proposed
 
 
 @dataclass
@@ -103,7 +104,7 @@ class Preparing:
             return None, None
         if study.signals.lowpass != "auto":
             return None, study.signals.lowpass
-        tried = candidates(self.rate, study.signals.candidates)
+        tried = self._candidates()
 
         def sampling(cutoff: float) -> Sampling:
             return self.samplings(self.motions(cutoff)[0], [], cutoff)[0]
@@ -111,7 +112,8 @@ class Preparing:
         cutoff = propose_cutoff(
             self.tree, lambda f: plain(self.motions(f)[0]), sampling, tried, study.rows, self.progress
         )
-        if cutoff.at_edge:
+        usual = candidates(self.rate, study.signals.candidates)
+        if cutoff.proposed in (usual[0], usual[-1]):
             fault = Fault(
                 "the best cut-off is the first or last of those tried, so a better one may lie beyond.",
                 "signals.lowpass",
@@ -120,6 +122,16 @@ class Preparing:
             )
             warn(IdentificationWarning, fault)
         return cutoff, cutoff.proposed
+
+    def _candidates(self) -> tuple[float, ...]:
+        """Cut-offs to try: those of the study, or the usual ones; of these, where equations pass the same filter, all that leave enough."""
+        study = self.loaded.study
+        tried = candidates(self.rate, study.signals.candidates)
+        if study.signals.candidates or study.sampling.filter != "same" or study.sampling.decimate != "auto":
+            return tried
+        order = study.sampling.order or study.signals.order
+        independent = sum(len(part.motion) for part in self.motions(tried[-1])[0]) / ENOUGH / self.combinations
+        return tuple(f for f in tried if self._independent(Butterworth(f, order)) <= independent) or tried[-1:]
 
     def motions(self, lowpass: float | None) -> tuple[list[RecordedMotion], list[RecordedMotion]]:
         """Training and validation motions, each with the recording it was taken from."""
@@ -169,11 +181,9 @@ class Preparing:
             raise self.loaded.error(faults) from error
 
     def _trimmed(self, m: Motion, lowpass: float | None) -> Motion:
-        trim = self.loaded.study.signals.trim
-        if trim != "auto":
-            low = high = round(trim * self.rate)
-        else:
-            low, high = ends_in_motion(m, 0.0 if lowpass is None else ENDS / lowpass)
+        settings = self.loaded.study.signals
+        passed = None if lowpass is None else Butterworth(lowpass, settings.order)
+        low, high = trimmed_ends(m, settings.trim, passed, self.rate)
         if low + high >= len(m):
             raise DataError(Fault("nothing is left of a piece after its ends are cut off.", "signals.trim"))
         return m[low : len(m) - high]
@@ -185,16 +195,13 @@ class Preparing:
         cutoff = lowpass if s.filter == "same" else None if s.filter == "none" else s.filter
         low = None if cutoff is None else Butterworth(cutoff, s.order or study.signals.order)
         total = sum(len(part.motion) for part in training)
-        if low is not None and s.filter == "same" and s.decimate == "auto":
-            low = self._wide_enough(low, total)
         rows = [self.tree.rows[r] for r in self.tree.select_rows(study.rows)]
         if s.decimate != "auto":
             step = s.decimate
         elif low is None:
             step = 1
         else:
-            # What a low-pass leaves of white noise is white again at this rate, so that deviations count every equation once.
-            step = min(round(1.0 / low.white_gain(self.rate) ** 2), total // (ENOUGH * self.combinations))
+            step = min(self._independent(low), total // (ENOUGH * self.combinations))
         sampling = Sampling(filter=low, decimate=max(1, step), dead_zone=s.dead_zone, trim=s.trim)
         sampling = with_dead_zones(sampling, self.tree, plain(training), rows)
         still = self.loaded.study.values.standstill == "drop"
@@ -211,13 +218,27 @@ class Preparing:
         """How many combinations of parameters the rows can identify."""
         return base_parameters(self.tree, rows=self.loaded.study.rows).count
 
-    def _wide_enough(self, low: Butterworth, total: int) -> Butterworth | None:
-        """The filter of the equations, widened until what it leaves of `total` samples is news enough for all parameters; None where it
-        cannot be. Columns and forces pass the same filter, so that a wider one biases nothing."""
-        cutoff = float(np.max(low.cutoff)) * max(
-            1.0, ENOUGH * self.combinations / (total * low.white_gain(self.rate) ** 2)
+    def _independent(self, low: Butterworth) -> int:
+        """One equation in so many is independent of the others: what a low-pass leaves of white noise is white again at that rate."""
+        return round(1.0 / low.white_gain(self.rate) ** 2)
+
+    def few_equations(self, training: Sequence[RecordedMotion], how: Sampling) -> Fault | None:
+        """That the filter of the equations leaves fewer independent ones than `ENOUGH` for each parameter, so that more are kept."""
+        low, total = how.filter, sum(len(part.motion) for part in training)
+        if low is None or self.loaded.study.sampling.decimate != "auto" or how.decimate >= self._independent(low):
+            return None
+        step, enough = self._independent(low), ENOUGH * self.combinations
+        cutoff = float(np.max(low.cutoff))
+        wider = float(f"{cutoff * enough * step / total:.2g}")
+        other = f"{wider:g}" if wider < WIDEST * self.rate else "none"
+        return Fault(
+            f"the low-pass of the equations at {cutoff:g} Hz leaves few independent ones, so that residuals of those kept are correlated, "
+            "and deviations allow for that (covariance: hac).",
+            "sampling.filter",
+            f"{enough} independent equations of each row, {ENOUGH} for each of {self.combinations} base parameters",
+            f"{total // step}: one in {step} of {total} samples is independent, and one in {how.decimate} is kept",
+            f"Record longer, or filter less: sampling: {{filter: {other}}}.",
         )
-        return replace(low, cutoff=cutoff) if cutoff < WIDEST * self.rate else None
 
     def streamed(
         self, lowpass: float | None, how: Sampling, later: Sampling

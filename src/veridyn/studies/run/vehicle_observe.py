@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, Fault, VeridynError
 from veridyn.identify.vehicle_regressions import wheel_scales
 from veridyn.model.vehicle import TABLE, RoadVehicle
+from veridyn.observe.consistency import nis
 from veridyn.observe.ekf import EKF
+from veridyn.observe.findings import nis_finding
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.result import Belief, Estimates
 from veridyn.observe.run import run
 from veridyn.observe.system import Continuous
 from veridyn.observe.vehicle import (
+    USABLE_NIS,
     VehicleTrack,
     frozen_parameters,
     state_units,
@@ -163,11 +166,18 @@ def observe_vehicle(loaded: Loaded[Any], progress: Progress = silent) -> Vehicle
     linear = None
     if seen is not None:
         figures |= _lateral_figures(seen, reference, drive)
+        faults += [] if faults else _inconsistent(seen, drive)  # a cause that is named explains it
         if study.compare_linear:
             linear = _linear_sideslip(study, car, drive)
             if "sideslip" in reference:
                 use = _settled(drive, seen.warm) & np.isfinite(reference["sideslip"])
                 figures["rms_sideslip_linear"] = _rms((linear - reference["sideslip"])[use])
+                if fitted is not None and study.training is not None:
+                    own = fit_vehicle(
+                        replace(car, tyre="linear"), study.noise, whole.between(*study.training), progress
+                    )
+                    linear = _linear_sideslip(study, own.car, drive)
+                    figures["rms_sideslip_linear_identified"] = _rms((linear - reference["sideslip"])[use])
     if path is not None and study.path is not None:
         figures |= _path_figures(path, reference, drive, study.path.gaps)
     if whole.offset is not None:
@@ -210,6 +220,7 @@ class _Seen:
     virtual: Mapping[str, VehicleTrack]
     frozen: Mapping[str, float]
     warm: float  # s that the filter had run before the first sample
+    considers: bool  # whether parameters are considered
 
 
 def _lateral(
@@ -229,7 +240,8 @@ def _lateral(
     kept = found.t >= first
     virtual = {n: replace(v, t=v.t[kept], values=v.values[kept], sigma=v.sigma[kept]) for n, v in virtual.items()}
     frozen = frozen_parameters(found, estimate, start)
-    return _Seen(_cut(found, kept), state_units(system), virtual, frozen, first - float(found.t[0]))
+    considers = bool(system.considered is not None and system.considered.any())
+    return _Seen(_cut(found, kept), state_units(system), virtual, frozen, first - float(found.t[0]), considers)
 
 
 def lateral_filter(
@@ -263,7 +275,7 @@ def _cut(found: Estimates, kept: NDArray[np.bool_]) -> Estimates:
 
 
 def _linear_sideslip(study: VehicleObserveFile, car: RoadVehicle, drive: DriveLog) -> Array:
-    """Sideslip by the linear two-state Kalman filter of textbooks, with the stiffness that the vehicle file gives."""
+    """Sideslip by the linear two-state Kalman filter of textbooks, with the stiffness of `car`."""
     noise = replace(noise_of(study.noise), slip_error=LINEAR_NOISE, bank=LINEAR_NOISE)
     log = lateral_measurements(drive, noise)
     linear = replace(car, tyre="linear")
@@ -286,6 +298,16 @@ def _lateral_figures(seen: _Seen, reference: Mapping[str, Array], drive: DriveLo
         out[f"rms_sigma_{name}"] = _rms(sigma)
         out[f"share_inside_two_sigma{tail}"] = float(np.mean(np.abs(error) <= TWO_SIGMA * sigma))
     return out
+
+
+def _inconsistent(seen: _Seen, drive: DriveLog) -> list[Fault]:
+    """That the lateral motion's innovations are not as large as its filter states, which makes its bands wrong."""
+    e, settled = seen.estimates, int(np.argmax(_settled(drive, seen.warm)))
+    if not e.dof[settled:].any():
+        return []
+    finding = nis_finding(nis(e, skip=settled), USABLE_NIS, seen.considers)
+    hint = "Look at the units and signs of speed, steering and yaw rate, at the clock, and at the parameters of the vehicle."
+    return [Fault(finding, "lateral motion", hint=hint)] if finding else []
 
 
 def _settled(drive: DriveLog, warm: float = 0.0) -> NDArray[np.bool_]:

@@ -7,8 +7,10 @@ on it is used that they do not span.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,8 +49,17 @@ class PointsLayout:
     def plane(self) -> bool:
         return self.graph.dimension == 2
 
+    @cached_property
+    def _of_body(self) -> dict[str, Cluster]:
+        return {body: c for c in reversed(self.clusters) for body in c.places}
+
+    @cached_property
+    def _in_group(self) -> Counter[int]:
+        """How many clusters each group has."""
+        return Counter(c.group for c in self.clusters)
+
     def cluster(self, body: str) -> Cluster:
-        return next(c for c in self.clusters if body in c.places)
+        return self._of_body[body]
 
     def local(self, body: str, at: Array) -> Array:
         """A place on a body, in its cluster's frame."""
@@ -125,7 +136,7 @@ class PointsLayout:
     def directions(self, c: Cluster) -> Array:
         """An orthonormal basis (3, k) of what a cluster's points and vectors span."""
         found = list(self.group_vectors(c).values())
-        if sum(other.group == c.group for other in self.clusters) == 1:
+        if self._in_group[c.group] == 1:
             points = list(c.points.values())
             found += [p - points[0] for p in points[1:]]
         if not found or c.ground:

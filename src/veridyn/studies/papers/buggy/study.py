@@ -163,7 +163,7 @@ def buggy_study(seed: int, extent: Extent = FULL, progress: Progress = silent) -
         how = BuggyDrive(rack=MISALIGNED_RACK, duration=duration)
         misaligned = observed(crooked, how, seeds[:1], progress, MISALIGNED)
         figures = {**_errors(runs), **_misaligned(misaligned)}
-        figures["nees"] = _nees(model, runs, range(seed + 1000, seed + 1000 + extent.further), progress)
+        figures |= _nees(model, runs, range(seed + 1000, seed + 1000 + extent.further), progress)
         figures |= _coarse(model, runs["circular"].truth, seeds, progress)
         figures |= _caught(model, runs["circular"].truth, seeds, progress)
         figures |= _windy(model, duration, seed, extent.windy)
@@ -222,15 +222,16 @@ def _misaligned(run: BuggyRun) -> dict[str, float]:
     return found | {f"rms_misaligned_yaw_{name}": run.rms(name, "yaw") for name in run.scores}
 
 
-def _nees(model: Machine, runs: Mapping[str, BuggyRun], seeds: range, progress: Progress) -> float:
-    """Of the best observer, over further logs of both manoeuvres by turns."""
+def _nees(model: Machine, runs: Mapping[str, BuggyRun], seeds: range, progress: Progress) -> dict[str, float]:
+    """Of the best observer, over further logs of both manoeuvres by turns: the mean and, of several logs, its standard error."""
     observer, start, kinds = best_observer(), standing_start(model), list(runs)
     found = []
     for k, seed in enumerate(tracked(seeds, "further logs", progress)):
         truth = runs[kinds[k % len(kinds)]].truth
         log = truth.log(np.random.default_rng([seed, 1]), model.sensors)
         found.append(scored(observer.observe(model, log, start), truth).nees)
-    return float(np.mean(found))
+    mean = {"nees": float(np.mean(found))}
+    return mean if len(found) < 2 else {**mean, "nees_sigma": float(np.std(found, ddof=1) / np.sqrt(len(found)))}
 
 
 def _coarse(model: Machine, truth: BuggyTruth, seeds: Sequence[int], progress: Progress) -> dict[str, float]:

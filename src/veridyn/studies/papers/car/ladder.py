@@ -111,4 +111,4 @@ def _rung(name: str, seen: VehicleRun, unseen: VehicleRun, air: bool, how: str) 
     errors = {
         group: max(100.0 * abs(float(values[n]) / true[n] - 1.0) for n in names) for group, names in GROUPS.items()
     }
-    return Rung(name, errors, 100.0 * check["fx"].relative_error, 100.0 * check.worst.relative_error)
+    return Rung(name, errors, 100.0 * check["fx"].relative_error, 100.0 * check.worst_relative_error)

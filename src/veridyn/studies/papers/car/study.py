@@ -78,7 +78,7 @@ class Variant:
 
     @property
     def worst_percent(self) -> float:
-        return 100.0 * self.check.worst.relative_error
+        return 100.0 * self.check.worst_relative_error
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +149,7 @@ class CarStudy:
             "well_identified_strict": float(len(self.accepted(TWO_SIGMA_BELOW_TEN))),
             "essential_parameters": float(len(NAMES) - len(self.inessential)),
             **std_figures("cross_validation", self.check),
-            "worst_cross_validation_percent": 100.0 * self.check.worst.relative_error,
+            "worst_cross_validation_percent": 100.0 * self.check.worst_relative_error,
             "cross_validation_percent": 100.0 * self.check.relative_error,
             "worst_cross_validation_printed_percent": self.schemes[0].worst_percent,
             "worst_cross_validation_20_percent": self.reduced.worst_percent,
@@ -161,7 +161,7 @@ class CarStudy:
             "samples_validation": float(max(r.samples for r in self.check.rows)),
         }
         for name, check in self.checks.items():
-            out[f"worst_cross_validation_{name}_percent"] = 100.0 * check.worst.relative_error
+            out[f"worst_cross_validation_{name}_percent"] = 100.0 * check.worst_relative_error
             out[f"selection_{name}_std_percent"] = 100.0 * self.selected.errors[name]
             out |= std_figures(f"cross_validation_{name}", check)
         two = [200.0 * rows[n].sigma / abs(rows[n].value) for n in ("M_c", "MX_c", "k_1", "k_2", "k_3", "k_4")]
@@ -347,7 +347,7 @@ def _reductions(
             len(standard.tree.parameters.select("estimated")) - 1,
             len(standard.values) - 1,
             len(standard.well_identified()),
-            100.0 * first.worst.relative_error,
+            100.0 * first.worst_relative_error,
             "dynamometers measure between wheel and carrier, so the wheel's inertia is beyond them (V.D)",
         ),
         Reduction(
@@ -355,7 +355,7 @@ def _reductions(
             n,
             n,
             well,
-            100.0 * check.worst.relative_error,
+            100.0 * check.worst_relative_error,
             "the others are not excited: their deviations exceed what such a body could have (VI.A, VI.B); here with model error",
         ),
         Reduction(

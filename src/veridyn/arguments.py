@@ -1,0 +1,267 @@
+"""The door of every public verb: each argument is compared with its annotation, and one of another kind is refused by name.
+
+    identify("arm.yaml", log)     identify, argument 'tree': it is no machine.
+                                  Expected a Machine or a Tree, found the text 'arm.yaml'.
+                                  Read the model first: veridyn.load_model('arm.yaml').
+
+The annotations of a verb are its only list of what it takes; they are read when it is first called. A call then costs one ``isinstance``
+for each argument that is given. Types alone are looked at: values, shapes and units are checked by the verb itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import numbers
+import os
+import types
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from typing import Annotated, Any, Literal, NoReturn, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.argument_words import expected_of, found_in, hint_for, is_no
+from veridyn.errors import DataError, Fault, ModelError
+from veridyn.settings import Settings
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Test = Callable[[Any], bool]
+ARRAY_PARTS = tuple(part for part in get_args(ArrayLike) if part not in (bool, int, float, str))
+NUMERIC_KINDS = "biufc"  # of NumPy's kinds of arrays
+
+
+class Door:
+    """What a verb takes, by argument. `name`: as messages call it."""
+
+    def __init__(self, verb: Callable[..., Any], name: str = "") -> None:
+        self.verb = inspect.unwrap(verb)
+        owner = verb.__qualname__.rpartition(".")[0] if verb.__name__ == "__init__" else ""
+        self.name = name or owner or verb.__name__
+        parameters = inspect.signature(self.verb).parameters
+        self.names = tuple(n for n, p in parameters.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
+        self.needed = tuple(n for n in self.names if parameters[n].default is inspect.Parameter.empty and n != "self")
+
+    def annotations(self) -> dict[str, Any]:
+        """Argument → its annotation."""
+        return {name: hint for name, hint in get_type_hints(self.verb).items() if name != "return"}
+
+    @functools.cached_property
+    def hints(self) -> dict[str, Any]:
+        """Argument → what it takes; read once."""
+        return self.annotations()
+
+    @functools.cached_property
+    def tests(self) -> dict[str, Test]:
+        """Argument → what it must pass; nothing where it may be anything."""
+        made = {name: kind_test(hint) for name, hint in self.hints.items()}
+        return {name: test for name, test in made.items() if test is not None}
+
+    @functools.cached_property
+    def placed(self) -> list[Test]:
+        """The same of arguments that are given by place."""
+        return [self.tests.get(name, _anything) for name in self.names]
+
+    def check(self, args: Iterable[Any], kwargs: Mapping[str, Any]) -> None:
+        """Refuse the first argument of another kind."""
+        for place, value in enumerate(args):
+            if place < len(self.placed) and not self.placed[place](value):
+                self.refuse(self.names[place], value)
+        for name, value in kwargs.items():
+            if name in self.tests and not self.tests[name](value):
+                self.refuse(name, value)
+
+    def refuse(self, name: str, value: Any) -> NoReturn:
+        kinds = classes_in(self.hints[name])
+        error = ModelError if kinds & {"Machine", "Tree"} and "Motion" not in kinds else DataError
+        call = f"{self.name}({', '.join(self.needed)})"
+        raise error(
+            Fault(
+                is_no(kinds),
+                f"{self.name}, argument '{name}'",
+                expected_of(self.hints[name]),
+                found_in(value),
+                hint_for(kinds, value, call),
+                at=("argument", name),
+            )
+        )
+
+
+def as_array(value: Any, where: str) -> NDArray[np.float64]:
+    """`value` as an array of numbers; refused by name where none can be made of it."""
+    if not _holds_numbers(value):
+        raise DataError(Fault("it is no array of numbers.", where, "an array of numbers", found_in(value)))
+    return np.asarray(value, dtype=np.float64)
+
+
+def checked(verb: Callable[P, R]) -> Callable[P, R]:
+    """`verb`, with every argument checked by its annotation."""
+    door = Door(verb)
+
+    @functools.wraps(verb)
+    def taken(*args: P.args, **kwargs: P.kwargs) -> R:
+        door.check(args, kwargs)
+        return verb(*args, **kwargs)
+
+    taken.door = door  # pyright: ignore[reportAttributeAccessIssue]
+    return taken
+
+
+def classes_in(hint: Any) -> set[str]:
+    """The names of all classes in an annotation."""
+    hint = getattr(hint, "__value__", hint)
+    if isinstance(hint, type) and get_origin(hint) is None:
+        return {hint.__name__}
+    origin = get_origin(hint)
+    own = {os.PathLike.__name__} if origin is os.PathLike else set()
+    return own.union(*(classes_in(part) for part in get_args(hint)))
+
+
+def kind_test(hint: Any) -> Test | None:
+    """What a value of an annotation passes; None where anything may be given, or where the verb checks it in words of its own."""
+    hint = getattr(hint, "__value__", hint)  # of an alias
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return kind_test(args[0])
+    if origin in (Union, types.UnionType):
+        return _any_of(args)
+    if origin is Literal:
+        return lambda value: isinstance(value, type(args[0]))  # which word it is, the verb says
+    if isinstance(hint, TypeVar):
+        return kind_test(hint.__bound__ or Union[hint.__constraints__ or (Any,)])  # noqa: UP007
+    if hint is float:
+        return _is_number
+    if hint is int:
+        return lambda value: hasattr(value, "__index__") and not isinstance(value, type)
+    if _is_array(hint, origin):
+        return _holds_numbers
+    if origin is None and isinstance(hint, type):
+        return _of_class(hint)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return _mapping(kind_test(args[1]))
+    if origin is tuple and Ellipsis not in args:
+        return _together([kind_test(part) for part in args])
+    if isinstance(origin, type) and issubclass(origin, Collection | Iterable):
+        return _listed(kind_test(args[0]), origin)
+    if isinstance(origin, type) and issubclass(origin, Callable):
+        return callable
+    return (lambda value: isinstance(value, origin)) if isinstance(origin, type) else None
+
+
+def _any_of(hints: Sequence[Any]) -> Test | None:
+    if any(_is_array(h, get_origin(h)) for h in hints):  # ArrayLike is a union of its own
+        others = [h for h in hints if h is not str and not _is_array(h, get_origin(h))]
+        rest = [test for test in map(kind_test, others) if test is not None]
+        return lambda value: _holds_numbers(value) or any(test(value) for test in rest)
+    if any(isinstance(h, type) and issubclass(h, Settings) for h in hints) and str in hints:
+        return None  # a method or a word for one: `method_of` names them all
+    plain = tuple(h for h in hints if isinstance(h, type) and get_origin(h) is None and _is_plain(h))
+    tests = [kind_test(h) for h in hints if h not in plain]
+    if any(test is None for test in tests):
+        return None
+    if not tests:
+        return lambda value: isinstance(value, plain)
+    return lambda value: isinstance(value, plain) or any(test(value) for test in tests if test is not None)
+
+
+def _is_plain(kind: type) -> bool:
+    return kind not in (float, int, bool, object, Any, Executor) and not getattr(kind, "_is_protocol", False)
+
+
+def _of_class(kind: type) -> Test | None:
+    if kind in (bool, object, Any):
+        return None
+    if kind is Executor:  # only this is used of one
+        return lambda value: hasattr(value, "submit")
+    if getattr(kind, "_is_protocol", False):
+        return _protocol(kind)
+    return lambda value: isinstance(value, kind)
+
+
+def _protocol(kind: type) -> Test:
+    """An object, and not a class, that has all that a protocol asks for."""
+    asked = [name for base in kind.__mro__ if getattr(base, "_is_protocol", False) for name in _members(base)]
+    if asked == ["__call__"]:
+        return callable
+    return lambda value: not isinstance(value, type) and all(_has(value, name) for name in asked)
+
+
+def _has(value: Any, name: str) -> bool:
+    """Whether an object has an attribute; properties are found in its class and not computed for it."""
+    return hasattr(type(value), name) or name in getattr(value, "__dict__", ()) or hasattr(value, name)
+
+
+def _members(protocol: type) -> list[str]:
+    listed = [*vars(protocol), *vars(protocol).get("__annotations__", {})]
+    return [name for name in dict.fromkeys(listed) if not name.startswith("_") or name == "__call__"]
+
+
+def _mapping(inner: Test | None) -> Test:
+    if inner is None:
+        return lambda value: isinstance(value, Mapping)
+    return lambda value: isinstance(value, Mapping) and all(inner(entry) for entry in value.values())
+
+
+def _together(inner: Sequence[Test | None]) -> Test:
+    """Several values, each of its own kind."""
+
+    def passes(value: Any) -> bool:
+        if not isinstance(value, tuple | list) or len(value) != len(inner):
+            return False
+        return all(test is None or test(part) for test, part in zip(inner, value, strict=True))
+
+    return passes
+
+
+def _listed(inner: Test | None, origin: type) -> Test:
+    """A list whose entries pass. Those of other sequences are not looked at, since they may be made when they are needed."""
+
+    def passes(value: Any) -> bool:
+        if isinstance(value, list | tuple):
+            return inner is None or all(inner(entry) for entry in value)
+        if isinstance(value, np.ndarray):
+            return inner is None or value.ndim == 0 or (value.size == 0 or inner(value.flat[0]))
+        return isinstance(value, origin) and not isinstance(value, str | bytes) and _lists(value)
+
+    return passes
+
+
+def _lists(value: Any) -> bool:
+    """Not a log, whose entries are names of channels."""
+    return type(value).__name__ != "Experiment"
+
+
+def _is_array(hint: Any, origin: Any) -> bool:
+    """An array, or one of the names that numpy.typing.ArrayLike is made of."""
+    return origin is np.ndarray or getattr(origin, "__module__", "").startswith("numpy._typing") or hint in ARRAY_PARTS
+
+
+def _anything(value: Any) -> bool:
+    return True
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) or (isinstance(value, np.ndarray) and value.ndim == 0)
+
+
+def _holds_numbers(value: Any) -> bool:
+    """Whether an array of numbers can be made of it."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in NUMERIC_KINDS or _converts(value)
+    if isinstance(value, numbers.Number):
+        return True
+    if isinstance(value, str | bytes | type):
+        return False
+    if isinstance(value, Sequence):
+        return _converts(value)
+    return any(hasattr(value, name) for name in ("__array__", "__array_interface__", "__dlpack__"))
+
+
+def _converts(value: Any) -> bool:
+    try:
+        np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Triangles of mesh files: STL, OBJ, PLY, GLB and COLLADA."""

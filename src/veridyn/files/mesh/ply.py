@@ -1,0 +1,232 @@
+"""PLY, text and binary: the elements `vertex` and `face`; what else a file holds is passed over."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.files.mesh.limits import (
+    MOST_TRIANGLES,
+    MOST_VERTICES,
+    Array,
+    Indices,
+    MeshFault,
+    Triangles,
+    checked,
+    fans,
+    limit,
+    numbers,
+    whole_numbers,
+)
+
+LONGEST_HEADER = 1 << 16  # bytes
+TYPES = {
+    "char": "i1",
+    "uchar": "u1",
+    "short": "i2",
+    "ushort": "u2",
+    "int": "i4",
+    "uint": "u4",
+    "float": "f4",
+    "double": "f8",
+    "int8": "i1",
+    "uint8": "u1",
+    "int16": "i2",
+    "uint16": "u2",
+    "int32": "i4",
+    "uint32": "u4",
+    "float32": "f4",
+    "float64": "f8",
+}
+CORNERS = ("vertex_indices", "vertex_index")
+
+
+@dataclass
+class _Element:
+    """`properties`: name, type and, of a list, the type of its length."""
+
+    name: str
+    count: int
+    properties: list[tuple[str, str, str]] = field(default_factory=list)
+
+
+def read_ply(content: bytes) -> Triangles:
+    """Triangles of a PLY file."""
+    order, elements, start = _header(content)
+    vertices: Array | None = None
+    faces: Indices | None = None
+    rows = _TextRows(content[start:]) if order == "" else _BinaryRows(content, start, order)
+    for element in elements:
+        found, counts = rows.take(element)
+        if element.name == "vertex":
+            if not {"x", "y", "z"} <= set(found):
+                raise MeshFault("its vertices have no place.", "properties x, y and z", ", ".join(found))
+            vertices = np.stack([np.asarray(found[k], dtype=np.float64) for k in "xyz"], axis=-1)
+        elif element.name == "face":
+            named = next((k for k in CORNERS if k in counts), None)
+            if named is None:
+                raise MeshFault("its faces have no corners.", f"a list called {CORNERS[0]}", ", ".join(found))
+            faces = fans(counts[named], whole_numbers(np.asarray(found[named], dtype=np.float64), "corners"))
+    if vertices is None or faces is None:
+        raise MeshFault("it holds no triangles.", "elements vertex and face", ", ".join(e.name for e in elements))
+    return checked(vertices, faces)
+
+
+def _header(content: bytes) -> tuple[str, list[_Element], int]:
+    """Order of bytes ("" is text), elements, and where the data begin."""
+    end = content.find(b"end_header", 0, LONGEST_HEADER)
+    stop = content.find(b"\n", end)
+    if not content.startswith(b"ply") or end < 0 or stop < 0:
+        raise MeshFault("it is no PLY file.", "a header from “ply” to “end_header”", repr(content[:8]))
+    orders = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
+    order, elements = None, []
+    for line in content[:end].decode("latin-1").splitlines():
+        match line.split():
+            case ["format", kind, _] if kind in orders:
+                order = orders[kind]
+            case ["element", name, count] if count.isdecimal() and len(count) < 12:
+                elements.append(_Element(name, limit(int(count), MOST_VERTICES, f"elements {name}")))
+            case ["property", "list", length, kind, name] if elements and length in TYPES and kind in TYPES:
+                elements[-1].properties.append((name, TYPES[kind], TYPES[length]))
+            case ["property", kind, name] if elements and kind in TYPES:
+                elements[-1].properties.append((name, TYPES[kind], ""))
+            case ["element" | "property" | "format", *_]:
+                raise MeshFault("a line of its header cannot be read.", found=line[:60])
+    limit(sum(e.count for e in elements), MOST_TRIANGLES + MOST_VERTICES, "elements")
+    if order is None:
+        raise MeshFault("its header names no format.", ", ".join(orders))
+    return order, elements, stop + 1
+
+
+class _TextRows:
+    """Rows of text: numbers one after another, each list after its length."""
+
+    def __init__(self, body: bytes) -> None:
+        self._values, self._at = numbers(body.decode("latin-1")), 0
+
+    def take(self, element: _Element) -> tuple[dict[str, Array], dict[str, Indices]]:
+        """Columns of the next rows: of a list, all of its entries, and how many each row has."""
+        columns, lists = _empty(element)
+        width = self._uniform(element)
+        if width is not None:
+            end = self._at + element.count * sum(width)
+            rows, at = self._values[self._at : end].reshape(element.count, -1), 0
+            for (name, _, length), wide in zip(element.properties, width):
+                first = at + bool(length)
+                columns[name] = rows[:, first : at + wide].ravel()
+                if length:
+                    lists[name] = whole_numbers(rows[:, at], "lengths of lists")
+                at += wide
+            if all((lists[n] == w - 1).all() for (n, _, length), w in zip(element.properties, width) if length):
+                self._at = end
+                return columns, lists
+        gathered, counts = _Gathered(columns), _Gathered(lists)
+        for _ in range(element.count if element.properties else 0):
+            for name, _, length in element.properties:
+                size = self._length(element) if length else 1
+                if self._at + size > len(self._values):
+                    raise _short(element)
+                gathered[name].extend(self._values[self._at : self._at + size].tolist())
+                self._at += size
+                if length:
+                    counts[name].append(size)
+        return gathered.arrays(), {name: c.astype(np.int64) for name, c in counts.arrays().items()}
+
+    def _uniform(self, element: _Element) -> list[int] | None:
+        """Numbers of each property in the first row, which others may share."""
+        at, width = self._at, []
+        for _, _, length in element.properties:
+            if length and (at >= len(self._values) or not 0 <= self._values[at] < len(self._values)):
+                return None
+            width.append(1 + int(self._values[at]) if length else 1)
+            at += width[-1]
+        fits = element.count * sum(width) <= len(self._values) - self._at
+        return width if element.count and width and fits else None
+
+    def _length(self, element: _Element) -> int:
+        if self._at >= len(self._values) or not 0 <= self._values[self._at] <= len(self._values):
+            raise _short(element)
+        self._at += 1
+        return int(self._values[self._at - 1])
+
+
+class _BinaryRows:
+    """Rows of bytes."""
+
+    def __init__(self, content: bytes, start: int, order: str) -> None:
+        self._content, self._at, self._order = content, start, order
+
+    def take(self, element: _Element) -> tuple[dict[str, NDArray], dict[str, Indices]]:
+        """Columns of the next rows: of a list, all of its entries, and how many each row has."""
+        columns, lists = _empty(element)
+        row = self._row(element)
+        if row is not None:
+            rows = np.frombuffer(self._content, row, element.count, self._at)
+            for k, (name, _, length) in enumerate(element.properties):
+                columns[name] = rows[f"v{k}"].ravel()
+                if length:
+                    lists[name] = rows[f"n{k}"].astype(np.int64)
+            same = all((c == rows[f"v{k}"].shape[1]).all() for k, c in _listed(element, lists))
+            if same:
+                self._at += element.count * row.itemsize
+                return columns, lists
+        gathered, counts = _Gathered(columns), _Gathered(lists)
+        for _ in range(element.count if element.properties else 0):
+            for name, kind, length in element.properties:
+                size = int(self._read(length, 1, element)[0]) if length else 1
+                gathered[name].extend(self._read(kind, size, element).tolist())
+                if length:
+                    counts[name].append(size)
+        return gathered.arrays(), {name: c.astype(np.int64) for name, c in counts.arrays().items()}
+
+    def _row(self, element: _Element) -> np.dtype | None:
+        """The layout of the first row, which others may share."""
+        at, fields = self._at, []
+        for k, (_, kind, length) in enumerate(element.properties):
+            if length:
+                size = np.dtype(self._order + length)
+                if at + size.itemsize > len(self._content):
+                    return None
+                count = int(np.frombuffer(self._content, size, 1, at)[0])
+                if not 0 <= count * np.dtype(kind).itemsize <= len(self._content) - at:
+                    return None
+                fields += [(f"n{k}", size), (f"v{k}", self._order + kind, (count,))]
+            else:
+                fields.append((f"v{k}", self._order + kind))
+            at = self._at + np.dtype(fields).itemsize
+        fits = element.count * np.dtype(fields).itemsize <= len(self._content) - self._at
+        return np.dtype(fields) if element.count and fields and fits else None
+
+    def _read(self, kind: str, count: int, element: _Element) -> NDArray:
+        size = np.dtype(kind).itemsize * count
+        if count < 0 or self._at + size > len(self._content):
+            raise _short(element)
+        self._at += size
+        return np.frombuffer(self._content, self._order + kind, count, self._at - size)
+
+
+class _Gathered(dict[str, array]):
+    """Values of rows that differ in length, by name, eight bytes for each."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__({name: array("d") for name in names})
+
+    def arrays(self) -> dict[str, Array]:
+        return {name: np.array(values) for name, values in self.items()}
+
+
+def _empty(element: _Element) -> tuple[dict[str, NDArray], dict[str, Indices]]:
+    columns = {name: np.empty(0) for name, _, _ in element.properties}
+    return columns, {name: np.empty(0, dtype=np.int64) for name, _, length in element.properties if length}
+
+
+def _listed(element: _Element, lists: dict[str, Indices]) -> list[tuple[int, Indices]]:
+    return [(k, lists[name]) for k, (name, _, length) in enumerate(element.properties) if length]
+
+
+def _short(element: _Element) -> MeshFault:
+    return MeshFault("it ends before its data do.", f"{element.count:,} elements {element.name}")

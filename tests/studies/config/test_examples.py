@@ -1,0 +1,58 @@
+"""What a message shows as an example is taken by the key that it stands for, in every section of every study file."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+
+import pytest
+from pydantic import TypeAdapter
+
+import veridyn.studies.config as config
+from veridyn.files.yaml_plain import plain_yaml
+from veridyn.studies.config.examples import example_of, example_of_field, words_of
+from veridyn.studies.config.study import StudyFile, StudySection
+
+
+def sections(kind: type[StudySection] = StudySection) -> Iterator[type[StudySection]]:
+    for own in kind.__subclasses__():
+        yield own
+        yield from sections(own)
+
+
+for module in pkgutil.iter_modules(config.__path__):
+    importlib.import_module(f"{config.__name__}.{module.name}")
+SECTIONS = sorted({s for s in sections() if s.__module__.startswith(config.__name__)}, key=lambda s: s.__name__)
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_examples_are_taken_and_most_keys_have_one(section: type[StudySection]) -> None:
+    without = []
+    for name, field in section.model_fields.items():
+        shown = example_of_field(field)
+        without += [] if shown else [name]
+        if shown:
+            value = plain_yaml(f"{name}: {shown}", "example").values[name]
+            TypeAdapter(field.annotation).validate_python(value)
+    assert len(without) <= 2, without  # a few values are too particular to be made from a type
+    if not issubclass(section, StudyFile) and "…" not in example_of(section):
+        section.model_validate(plain_yaml(f"it: {example_of(section)}", "example").values["it"])
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("inertia", "the word 'inertia'"),
+        ("two words", "the text 'two words'"),
+        (3, "the number 3"),
+        (True, "true"),
+        (None, "nothing"),
+        ([], "an empty list"),
+        ([1], "a list"),
+        ({"a": 1}, "keys and values"),
+        ("x" * 99, "the word '" + "x" * 39 + "…'"),
+    ],
+)
+def test_values_in_words(value: object, said: str) -> None:
+    assert words_of(value) == said
