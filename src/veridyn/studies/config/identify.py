@@ -393,7 +393,10 @@ class EstimatorSettings(StudySection):
 
 
 class IdentifyAccept(StudySection):
-    """Limits that the result must keep; the exit code is 1 where it misses one."""
+    """Limits that the result must keep; the exit code is 1 where it misses one, or where nobody can tell.
+
+    Errors are of forces; of a fit by simulation (estimator oe) they are of the simulated positions.
+    """
 
     training_percent: Number | None = None
     """Largest relative error over all rows on the training logs."""
