@@ -168,7 +168,7 @@ def _identified(loaded: Loaded[IdentifyFile], tree: Tree, estimation: Estimation
     )
     if described_by_points(loaded, ("model",), study.model):
         result = replace(result, fit=with_tree_note(result.fit))
-    failed: list[str] = []
+    failed, untestable = list[str](), list[str]()
     loops = next(iter(attempt("How loops were closed", lambda: [closing(tree, work.closed)], failed)), None)
     if study.checks:
         found += [] if loops is None else loops.suspicions()
@@ -178,7 +178,7 @@ def _identified(loaded: Loaded[IdentifyFile], tree: Tree, estimation: Estimation
         still = attempt("Forces that stand still", lambda: stuck_forces(result.fit, plain(training)), failed)
         found += still
         if isinstance(estimation.method, OLS | WLS):
-            found = with_traces(found, result.fit, plain(training), first, failed)
+            found = with_traces(found, result.fit, plain(training), first, failed, untestable=untestable)
         if first.filtering and estimation.covariance == "white" and assumes_uncorrelated(estimation.method):
             found += attempt(
                 "Correlation of residuals", lambda: oversampled_rows(result.fit, plain(training), first), failed
@@ -186,7 +186,11 @@ def _identified(loaded: Loaded[IdentifyFile], tree: Tree, estimation: Estimation
         speeds = any(name.startswith("qd.") for log in recorded.logs for name in log)
         asked_delays = study.clock.delays != "ignore"
         asked = (seen, apart, asked_delays, speeds, bool(recorded.files))
-        left_out = (*attempt("What was not looked for", lambda: omitted(*asked), failed), *failed)
+        left_out = (
+            *attempt("What was not looked for", lambda: omitted(*asked), failed),
+            *_sentences(untestable),
+            *failed,
+        )
     else:
         left_out = ("Everything: the study says checks: false.",)
     for suspicion in found[early:]:
@@ -199,6 +203,10 @@ def _identified(loaded: Loaded[IdentifyFile], tree: Tree, estimation: Estimation
     return IdentifyRun(
         result, tree, work.model_file, lowpass, cutoff, late, suspected, missing, inputs, trust, loops, left_out, ladder
     )
+
+
+def _sentences(texts: Sequence[str]) -> list[str]:
+    return [text[:1].upper() + text[1:] for text in texts]
 
 
 def _ladder(
