@@ -128,10 +128,7 @@ def prior_moments(tree: Tree, prior: Prior) -> tuple[Array, Array]:
             if name not in names:
                 hint = did_you_mean(name, names)
                 faults.add(f"'{name}' is not an estimated parameter.", where=f"Prior.{setting}", hint=hint)
-    own = p.values.copy()
-    for name, value in (prior.values or {}).items():
-        if name in names:
-            own[p.index(name)] = value
+    own = stated_values(tree, prior)
     for group in prior.groups or {}:
         if group not in GROUPS:
             hint = did_you_mean(group, list(GROUPS))
@@ -152,6 +149,15 @@ def prior_moments(tree: Tree, prior: Prior) -> tuple[Array, Array]:
     for name, value in (prior.sigma or {}).items():
         deviation[p.index(name)] = value
     return own[estimated], deviation[estimated]
+
+
+def stated_values(tree: Tree, prior: Prior) -> Array:
+    """The values of all parameters of a tree, those that the prior gives in their place; NaN where neither has one."""
+    own = tree.parameters.values.copy()
+    for name, value in (prior.values or {}).items():
+        if name in tree.parameters.names:
+            own[tree.parameters.index(name)] = value
+    return own
 
 
 def without_value(tree: Tree, prior: Prior) -> tuple[str, ...]:
