@@ -97,5 +97,6 @@ def joined(parts: list[Triangles]) -> Triangles:
 
 
 def placed(mesh: Triangles, matrix: Array) -> Triangles:
-    """A mesh moved by a homogeneous matrix (4, 4)."""
-    return Triangles(mesh.vertices @ matrix[:3, :3].T + matrix[:3, 3], mesh.faces)
+    """A mesh moved by a homogeneous matrix (4, 4); what overflows is refused by :func:`checked`."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return Triangles(mesh.vertices @ matrix[:3, :3].T + matrix[:3, 3], mesh.faces)
