@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import veridyn as vd
-from veridyn.arguments import Door, checked, kind_test
+from veridyn.arguments import ArgumentChecks, checked, kind_test
 from veridyn.errors import Fault
 from veridyn.mechanics.natural.of_machine import mechanism_of
 
@@ -157,7 +157,7 @@ def test_every_public_verb_has_the_door() -> None:
         if words & TRAVELLING and not hasattr(verb, "door"):
             without.append(name)
         if hasattr(verb, "door"):
-            assert isinstance(verb.door, Door) and verb.door.tests
+            assert isinstance(verb.door, ArgumentChecks) and verb.door.tests
     assert not without
 
 

@@ -33,7 +33,7 @@ ARRAY_PARTS = tuple(part for part in get_args(ArrayLike) if part not in (bool, i
 NUMERIC_KINDS = "biufc"  # of NumPy's kinds of arrays
 
 
-class Door:
+class ArgumentChecks:
     """What a verb takes, by argument. `name`: as messages call it."""
 
     def __init__(self, verb: Callable[..., Any], name: str = "") -> None:
@@ -98,7 +98,7 @@ def as_array(value: Any, where: str) -> NDArray[np.float64]:
 
 def checked(verb: Callable[P, R]) -> Callable[P, R]:
     """`verb`, with every argument checked by its annotation."""
-    door = Door(verb)
+    door = ArgumentChecks(verb)
 
     @functools.wraps(verb)
     def taken(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -7,6 +7,7 @@ so that a user mends a file in one pass. Warnings have the same grammar and a fa
 from __future__ import annotations
 
 import difflib
+import sys
 import warnings
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,6 +17,11 @@ from dataclasses import dataclass, field, replace
 
 At = tuple[str | int, ...]
 MOST_COMPARED = 500  # names in which a nearest spelling is looked for: the time of a fault does not grow with the model
+DECORATORS = (
+    "veridyn.arguments",
+    "veridyn.method",
+    "veridyn.mechanics.tree.accept",
+)  # modules whose wrappers stand around verbs
 ALIKE = 4  # faults that say the same of so many places or more are shown as one
 LISTED = 8  # places that are named where many are alike
 
@@ -234,12 +240,18 @@ _noted: ContextVar[list[Fault] | None] = ContextVar("veridyn_noted", default=Non
 
 
 def warn(category: type[VeridynWarning], fault: Fault) -> None:
-    """Issue a fault as a warning, attributed to the caller of the function that noticed it; within :func:`noted` it is kept instead."""
+    """Issue a fault as a warning, attributed to the caller of the function that noticed it; within :func:`noted` it is kept instead.
+
+    Decorators that check the arguments of a verb stand between it and its caller, and are passed over.
+    """
     kept = _noted.get()
     if kept is not None:
         kept.append(fault)
         return
-    warnings.warn(str(fault), category, stacklevel=3)
+    level, frame = 3, sys._getframe(2) if hasattr(sys, "_getframe") else None
+    while frame is not None and frame.f_globals.get("__name__") in DECORATORS:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(str(fault), category, stacklevel=level)
 
 
 @contextmanager

@@ -9,8 +9,8 @@ from veridyn.identify.diagnosis.evidence import evidence as evidence
 from veridyn.identify.encoders import encoder_offsets as encoder_offsets
 from veridyn.identify.essential import essential as essential
 from veridyn.identify.estimators.coloured import Hac as Hac
+from veridyn.identify.estimators.motion_parts import slow_and_fast as slow_and_fast
 from veridyn.identify.estimators.noise_model import NoiseModel as NoiseModel
-from veridyn.identify.estimators.trust import slow_and_fast as slow_and_fast
 from veridyn.identify.estimators.trust import trust_prior as trust_prior
 from veridyn.identify.excitation.capsules import Capsule as Capsule
 from veridyn.identify.excitation.capsules import Collision as Collision

@@ -13,6 +13,8 @@ from typer.testing import CliRunner
 from studies import balanced_arm_log, rubbing_joint_log
 from veridyn.cli.app import app
 
+WRIST = rubbing_joint_log.FOLDER / "wrist.yaml"
+
 
 def run(file: Path, out: Path) -> tuple[int, str, Path]:
     done = CliRunner().invoke(app, ["identify", str(file), "--out", str(out)])
@@ -83,6 +85,20 @@ def changed(tmp_path: Path, old: str, new: str) -> Path:
     file = tmp_path / "study.yaml"
     file.write_text(text.replace(old, new) + "checks: false\n", encoding="utf-8")
     return file
+
+
+def test_a_friction_ladder_behind_the_low_pass_of_a_short_log(tmp_path: Path) -> None:
+    """The wrist's 4 s of training, filtered as the positions are: no term beside those it was made with enters, and the report says
+    how many blocks speak."""
+    text = WRIST.read_text(encoding="utf-8").replace("wrist_model.yaml", str(WRIST.with_name("wrist_model.yaml")))
+    text = text.replace("file: wrist.txt", f"file: {WRIST.with_name('wrist.txt')}")
+    text = text.replace("sampling: {filter: none, ", "friction: {standard_errors: 2}\nsampling: {")
+    (tmp_path / "wrist.yaml").write_text(text, encoding="utf-8")
+    code, said, folder = run(tmp_path / "wrist.yaml", tmp_path)
+    assert code == 0, said
+    figures = json.loads((folder / "result.json").read_text())["figures"]
+    assert figures["friction_terms_tried"] == 12 and figures["friction_terms_entered"] == 0
+    assert figures["friction_blocks"] >= 30 and "0 of 12 terms enter" in said
 
 
 FRICTION = "friction:\n  terms: [viscous, coulomb, asymmetric, stribeck, load, quadratic, temperature]\n"

@@ -13,6 +13,7 @@ from veridyn.files.archive import load, save
 from veridyn.identify.base import base_parameters
 from veridyn.identify.error_measures import RowReport
 from veridyn.identify.estimate import identify
+from veridyn.identify.replay_settings import ReplaySettings
 from veridyn.identify.result import TWO_SIGMA_BELOW_TEN, Fit
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.body import Body
@@ -287,3 +288,16 @@ def test_what_an_estimator_decides_beyond_the_base_comes_back(estimator: str, tm
         assert (before is None) == (after is None)
         assert before is None or np.array_equal(before, after, equal_nan=True)
     assert again.feasibility == fit.feasibility and np.array_equal(again.standard, fit.standard)
+
+
+def test_how_a_fit_simulates_comes_back_and_is_checked(tmp_path: Path) -> None:
+    """A loaded fit by output error is judged as the one that was saved; a control law is a program, and stays behind."""
+    chosen = ReplaySettings(hold="zero", friction_speed=0.0, substeps=3, outputs=("q2",))
+    file = save(make(replay_settings=chosen), tmp_path / "fit.json")
+    assert load(file).replay_settings == chosen and np.isinf(chosen.horizon)
+    assert load(save(make(), tmp_path / "plain.json")).replay_settings is None
+    closed = replace(chosen, law=lambda t, q, qd: q)
+    assert load(save(make(replay_settings=closed), tmp_path / "closed.json")).replay_settings is None
+    file.write_text(file.read_text(encoding="utf-8").replace('"substeps": 3', '"substeps": 0'), encoding="utf-8")
+    with pytest.raises(FileError, match=r"replay\.substeps: Input should be greater than or equal to 1"):
+        load(file)

@@ -14,6 +14,7 @@ import numpy as np
 
 import veridyn as vd
 from files.log.bags_made import START, json_mcap, ros_1, ros_2
+from fuzz import meshes
 from fuzz.mutations import (
     Mutation,
     some_arrays,
@@ -27,6 +28,7 @@ from fuzz.mutations import (
 from studies.small_arm import believed, log_of, small_arm
 from veridyn.files.machine.mjcf_write import mjcf_text
 from veridyn.files.machine.write import model_text
+from veridyn.files.mesh.load import load_mesh
 from veridyn.studies.compare import compare
 from veridyn.studies.config.study import load_study
 
@@ -246,6 +248,11 @@ def _model(name: str, content: Callable[[], bytes], weight: float) -> Subject:
     return Subject(name, name, lambda: {name: content()}, _door(lambda f: vd.load_model(f / name)), TEXT, weight)
 
 
+def _mesh(name: str, content: Callable[[], bytes], mutations: tuple[Mutation, ...]) -> Subject:
+    file = f"box.{name.split()[0]}"
+    return Subject(name, file, lambda: {file: content()}, _door(lambda f: load_mesh(f / file)), mutations, 0.3)
+
+
 def _log_file(
     name: str, target: str, content: Callable[[], bytes], mutations: tuple[Mutation, ...], **how: object
 ) -> Subject:
@@ -299,5 +306,12 @@ def subjects() -> tuple[Subject, ...]:
         Subject("fit json", "fit.json", _fit, _door(_summary), (some_bytes, some_json)),
         Subject("fit arrays", "fit.npz", _fit, _door(_summary), (some_bytes, some_arrays)),
         Subject("run", "result.json", _runs, _door(_compared), (some_bytes, some_json)),
+        _mesh("stl", meshes.stl, flips),
+        _mesh("stl text", meshes.stl_text, TEXT),
+        _mesh("obj", meshes.obj, TEXT),
+        _mesh("ply", meshes.ply, TEXT),
+        _mesh("ply text", meshes.ply_text, TEXT),
+        _mesh("glb", meshes.glb, TEXT),
+        _mesh("dae", meshes.dae, TEXT),
         Subject("log to fit", "log.csv", lambda: {"log.csv": _table()}, _identified, (some_samples, some_number), 2.0),
     )

@@ -14,10 +14,12 @@ from veridyn.errors import IdentificationError
 from veridyn.identification import FrictionLadder, friction_ladder
 from veridyn.identify.friction_evidence import LadderStep
 from veridyn.identify.friction_terms import TERMS
+from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element
 from veridyn.model.motion import Motion
+from veridyn.signals.butterworth import Butterworth
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH
 
@@ -106,6 +108,38 @@ def test_what_the_model_has_is_not_tried_and_what_cannot_be_is_said() -> None:
     still = replace(still, signals={"oil": np.full(len(still), 30.0)})
     cold = friction_ladder(tree, still, rows="joints", on=["q1"], terms=("temperature",), temperature="oil")
     assert cold.steps[0].verdict == "not tried: the motion does not separate it from what the model has"
+
+
+@pytest.mark.parametrize("decimate", [1, 10])
+def test_a_short_log_behind_a_filter(decimate: int) -> None:
+    """8 s through a low-pass of 2 Hz at 100 Hz: 28 blocks, which are said, and what is there enters."""
+    how = Sampling(filter=Butterworth(2.0), decimate=decimate)
+    ladder = friction_ladder(
+        arm(), log(5, "plain")[:800], rows="joints", terms=("viscous", "coulomb"), sampling=how, standard_errors=2.0
+    )
+    assert entered(ladder) == {f"{term} {c}" for term in ("viscous", "coulomb") for c in ("q1", "q2")}
+    assert ladder.figures["friction_blocks"] == 28.0
+    assert "28 blocks, where 40 were asked for" in ladder.note and ladder.note in ladder.summary()
+    assert not friction_ladder(arm(), log(5, "plain"), rows="joints", terms=("viscous",)).note
+
+
+@pytest.mark.parametrize("settings", [vd.Prior(relative=0.1), vd.Consistent(vd.Prior(relative=0.1), metric="entropic")])
+def test_what_a_ladder_adds_is_left_to_the_data_beside_a_prior(settings: vd.Prior | vd.Consistent) -> None:
+    """Bodies keep the prior of the drawing, here the truth to 10 %; terms that entered have no prior, and come out as they are."""
+    m = log(5, "plain load")
+    ladder = friction_ladder(arm(), m, rows="joints", terms=("viscous", "coulomb", "load"), standard_errors=3.0)
+    assert "load q1" in entered(ladder)
+    fit = vd.identify(ladder.tree, ladder.with_loads(m), settings, rows="joints", covariance="hac")
+    truth = {"h_q1": 0.8, "h_q2": 0.8, "fs_q1": 0.6, "fs_q2": 0.6, "fm_q1": 0.06}
+    p = fit.machine().parameters
+    assert fit.standard_covariance is not None and fit.prior_share is not None
+    for name, value in truth.items():
+        k = p.index(name)
+        sigma = float(np.sqrt(fit.standard_covariance[k, k]))
+        assert abs(fit.standard[k] - value) < 4.0 * sigma < value, name
+        assert fit.prior_share[k] < 1e-2
+    assert fit.standard[p.index("M1")] == pytest.approx(4.0, rel=0.1)
+    assert f"without a prior value, and left to the data: {', '.join(sorted(truth, key=p.index))}" in fit.notes
 
 
 def test_figures_table_and_summary() -> None:

@@ -11,9 +11,14 @@ from scipy.signal import lfilter
 from strangers.random_trees import random_motion, random_tree
 from veridyn.errors import IdentificationError
 from veridyn.identify.held_out_blocks import HeldOutBlocks, fall, held_out_blocks
+from veridyn.identify.observation import observation
+from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import coulomb, damper
+from veridyn.model.motion import Motion
+from veridyn.signals.butterworth import Butterworth
 
 FOLDS = 5
 
@@ -68,10 +73,60 @@ def test_the_standard_error_is_the_scatter_over_many_logs(memory: float) -> None
     assert 0.8 < np.median(sigma) / share.std() < 1.25
 
 
-def test_too_few_samples_are_refused() -> None:
+def short_log(samples: int) -> tuple[Tree, Motion]:
     rng = np.random.default_rng(3)
     tree = random_tree(rng, bodies=1, base="fixed", kinds=("turning",))
-    m = random_motion(rng, tree, 8, wrenches=False)
-    m = replace(m, forces=inverse_dynamics(tree, m))
-    with pytest.raises(IdentificationError, match="too few blocks of samples"):
-        held_out_blocks(tree, [m], "joints", None, np.ones(1), blocks=40, folds=FOLDS)
+    m = replace(random_motion(rng, tree, samples, wrenches=False), t=0.01 * np.arange(samples))
+    return tree, replace(m, forces=inverse_dynamics(tree, m) + 0.1 * rng.normal(size=(samples, 1)))
+
+
+@pytest.mark.parametrize(
+    ("how", "blocks"),
+    [
+        (Sampling(filter=Butterworth(5.0), decimate=10), 40),
+        (Sampling(filter=Butterworth(2.0)), 28),  # 1/mean |H|⁴ = 27.8: noise is white again at one sample in so many
+        (Sampling(decimate=50), 16),
+    ],
+)
+def test_blocks_are_as_many_as_a_short_log_has(how: Sampling, blocks: int) -> None:
+    """8 s at 100 Hz. Margins of a filter decide in what pieces equations are computed, and not what is held out."""
+    tree, m = short_log(800)
+    held = held_out_blocks(tree, [m], "joints", how, np.ones(1), blocks=40, folds=FOLDS)
+    assert len(held.blocks) == blocks and set(held.fold.tolist()) == set(range(FOLDS))
+    whole = observation(tree, m, "joints", how).stacked([1.0])
+    parts = np.einsum("bij,bik->jk", held.blocks, held.blocks)
+    assert parts == pytest.approx(whole.T @ whole, rel=1e-9, abs=1e-9 * np.abs(parts).max())
+
+
+def test_several_logs_have_blocks_of_their_own() -> None:
+    tree, m = short_log(800)
+    held = held_out_blocks(tree, [m, m[:400]], "joints", None, np.ones(1), blocks=12, folds=FOLDS)
+    assert len(held.blocks) == 12
+    assert held.blocks[0] == pytest.approx(held.blocks[8], rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize(("blocks", "memory"), [(3, 0.0), (3, 0.8), (5, 0.0)])
+def test_few_blocks_let_no_more_enter_by_chance(blocks: int, memory: float) -> None:
+    """A column without effect enters no more often than a normal variable exceeds one or two deviations. Were the standard error of three
+    blocks taken for exact, 6 % would at two."""
+    rng = np.random.default_rng(11)
+    logs, samples = 400, 25 * blocks
+    t = np.arange(samples)
+    A = np.column_stack([np.sin(0.11 * t), np.cos(0.31 * t)])
+    fold = np.arange(blocks) * min(FOLDS, blocks) // blocks
+    noise = lfilter([np.sqrt(1.0 - memory**2)], [1.0, -memory], rng.normal(size=(logs, samples)), axis=1)
+    falls = []
+    for e in noise:
+        R = np.linalg.qr(np.column_stack([A, A[:, 0] + e]).reshape(blocks, 25, 3), mode="r")
+        held = HeldOutBlocks((0, 1), R, fold)
+        before, after = held.squares([0]), held.squares([0, 1])
+        assert before is not None and after is not None
+        falls.append(fall(before, after))
+    for errors, chance in ((1.0, 0.159), (2.0, 0.0228)):
+        assert sum(f.exceeds(errors) for f in falls) < logs * chance + 3.0 * np.sqrt(logs * chance)
+
+
+def test_one_block_is_refused() -> None:
+    tree, m = short_log(40)
+    with pytest.raises(IdentificationError, match=r"nothing to hold out[\s\S]*found 1"):
+        held_out_blocks(tree, [m], "joints", Sampling(filter=Butterworth(1.0)), np.ones(1), blocks=40, folds=FOLDS)

@@ -80,6 +80,7 @@ def test_a_hundred_correct_logs_have_no_false_zero() -> None:
     check_calm(fits(arm, machine(arm), range(FIRST_SEED, FIRST_SEED + ALL)), truth(arm), SLOW_LIMITS)
 
 
+FARTHEST_SIGMAS = 5.0  # of one value in a hundred logs: 4 by chance, and noise of the positions biases it by one
 GHOST_SIZES = 10.0  # times the largest inertia of the arm: no part of it has that
 
 
@@ -106,7 +107,7 @@ def check_ghosts(made: list[tuple[Fit, list[str]]], values: dict[str, float]) ->
         assert fit.sigma.max() < GHOST_SIZES
         k = fit.names.index("ZZ_link2R")
         assert fit.relative_sigma[k] < 1.0
-        assert fit.values[k] == pytest.approx(values["ZZ_link2"] + 0.16 * values["M_link3"] + values["Ia_q2"], rel=0.01)
+        assert abs(errors(fit, values)[k]) < FARTHEST_SIGMAS
 
 
 def test_rounded_angles_make_no_ghosts(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from strangers.random_trees import random_inertia, random_motion
 from veridyn.errors import DataError, ModelError
 from veridyn.identify.error_measures import RowReport
 from veridyn.identify.estimate import identify
+from veridyn.identify.replay import replay
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import Validation, predicted, validate
@@ -150,3 +151,15 @@ def test_known_drives_are_measured() -> None:
     np.testing.assert_allclose(measured, (plain.forces - external_rows(base, plain))[:, [0, 1]], atol=1e-9)
     rms = np.sqrt(np.mean((measured - model) ** 2, axis=0))
     assert rms == pytest.approx([fit.rows[k].rms for k in range(2)], rel=1e-6)
+
+
+def test_what_is_compared_can_be_chosen_and_nothing_is_ignored() -> None:
+    """A machine is compared by forces, or simulated with the defaults of replay; rows belong to forces."""
+    other = log(1)
+    simulated = validate(arm(), other, by="simulation")
+    assert simulated.by == "simulation" and simulated == replay(arm(), other)
+    assert validate(arm(), other) == validate(arm(), other, by="forces") and validate(arm(), other).by == "forces"
+    with pytest.raises(DataError, match="a simulation compares coordinates, not rows"):
+        validate(arm(), other, by="simulation", rows=["q1"])
+    with pytest.raises(DataError, match=r"there is no comparison 'power'(.|\n)*'fit', 'forces' or 'simulation'"):
+        validate(arm(), other, by="power")  # pyright: ignore[reportArgumentType]

@@ -66,6 +66,7 @@ def mass(motion: vd.Motion, drop: np.ndarray | None = None) -> tuple[float, floa
     return float(fit.values[0] * scale), float(fit.sigma[0] * scale)
 
 
+@pytest.mark.filterwarnings("ignore:.*a quarter turn that was rounded:veridyn.errors.DataWarning")
 def test_the_urdf_weighs_33_kg() -> None:
     assert machine()[1] == pytest.approx(33.1, abs=0.05)
 

@@ -138,3 +138,15 @@ def test_gravity_is_the_published_one(log):
         published = next(value for key, value in table.items() if key.startswith(start))
         print(f"panda, {name}: {found[name]:.4f} kg*m, published {published:.4f}")
         assert found[name] == pytest.approx(published, rel=0.02)
+
+
+def test_a_friction_ladder_of_eight_seconds_behind_the_low_pass(log):
+    """80 equations of each row are 40 blocks of two, whatever the margins of the filter are."""
+    run = moved(log, 5.0)[1000:9000]
+    how = vd.identification.Sampling(filter=vd.signals.Butterworth(5.0), decimate=100)
+    ladder = vd.identification.friction_ladder(
+        PANDA, run, sampling=how, on=["q4", "q7"], terms=("stribeck", "quadratic")
+    )
+    print(ladder.summary())
+    assert ladder.blocks == 40 and not ladder.note
+    assert all(np.isfinite(s.sigma_percent) and s.sigma_percent > 0.0 for s in ladder.steps if not s.reason)

@@ -112,3 +112,18 @@ def test_a_friction_ladder_finds_friction_that_depends_on_load(arm):
     check = vd.validate(fit, ladder.with_loads(test), sampling=how)
     print(ladder.summary(), 100.0 * plain.relative_error, 100.0 * check.relative_error)
     assert check.relative_error < 0.67 * plain.relative_error
+
+
+def test_a_friction_ladder_of_eight_seconds_behind_the_low_pass(arm):
+    """The margins of the filter are nearly as long as the log, blocks of its equations are not. What the whole logs show most of all,
+    friction of the shoulder that depends on its load, enters."""
+    run = moved(arm, FOURIER[0])[300:1100]
+    how = vd.identification.Sampling(
+        filter=vd.signals.Butterworth(CUTOFF), dead_zone=dict.fromkeys(arm.coordinates, MOVING)
+    )
+    on = ["shoulder_lift_joint", "elbow_joint"]
+    ladder = vd.identification.friction_ladder(arm, run, sampling=how, on=on, terms=("stribeck", "load"))
+    print(ladder.summary())
+    assert 20 <= ladder.blocks < 40 and f"{ladder.blocks} blocks, where 40 were asked for" in ladder.note
+    assert ("load", "shoulder_lift_joint") in {(s.term, s.on) for s in ladder.entered}
+    assert all(np.isfinite(s.sigma_percent) and s.sigma_percent > 0.0 for s in ladder.steps if not s.reason)

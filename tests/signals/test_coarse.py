@@ -10,6 +10,8 @@ import veridyn as vd
 from strangers.pinocchio_logs import machine, recording, three_joints, truth
 from veridyn.errors import DataWarning, IdentificationWarning
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.observe.observer_setup import ObserverSetup
+from veridyn.observe.readings import measurements_of
 from veridyn.signals.coarse import coarse_step, step
 from veridyn.signals.quality import inspect
 
@@ -78,3 +80,16 @@ def test_only_forces_and_currents_are_looked_at() -> None:
     whole = np.round(20.0 * np.sin(t))
     for unit, found in (("N*m", 1), ("N", 1), ("A", 1), ("degC", 0), ("1", 0)):
         assert len(inspect(Experiment({"x": Channel("x", t, whole, unit)}, "log")).of("coarse")) == found
+
+
+def test_an_input_of_an_observer_is_looked_at_too() -> None:
+    inertia = {"1": vd.spatial.from_centre(1.0, [0.5, 0.0, 0.0], np.diag([1e-3, 0.08, 0.08]))}
+    encoder = vd.Sensor("encoder", "coordinate", "q1", 1e-3)
+    rod = vd.model.Body("1", placement=vd.spatial.MDH(alpha=-np.pi / 2))
+    machine = vd.model.Tree.build([rod], inertia=inertia, sensors=[encoder])
+    t = 0.01 * np.arange(200)
+    torque = np.trunc(6.0 * np.sin(5.0 * t))
+    channels = [Channel("encoder", t, np.zeros(len(t)), "rad"), Channel("force.q1", t, torque, "N*m")]
+    system, _, _ = ObserverSetup(inputs=("force.q1",)).system(machine, vd.ProcessNoise(force=1e-2))
+    with pytest.warns(DataWarning, match=r"run, channel 'force.q1': all its values are multiples of 1 N\*m"):
+        measurements_of(system, Experiment({c.name: c for c in channels}, "run"))

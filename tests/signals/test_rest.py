@@ -9,6 +9,7 @@ import pytest
 import veridyn as vd
 from strangers.pinocchio_logs import Recording, machine, recording, three_joints
 from veridyn.errors import DataWarning
+from veridyn.signals.mend import mended
 from veridyn.signals.quality import inspect
 from veridyn.signals.rest import arrival, comes_to_rest, moves_on, stands_still
 
@@ -125,3 +126,12 @@ def test_clean_motions_warn_of_nothing() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         vd.motion(ARM, recording(three_joints(), np.random.default_rng(90), seconds=3.0).log, vd.Signals(lowpass=20.0))
+
+
+def test_studies_say_it_too() -> None:
+    """What `veridyn identify` reports of a log comes from mending it."""
+    made, joint = frozen_at_reversal(41, 1, 1e-4)
+    told = [str(f) for f in mended(made.log).told]
+    assert any(f"channel 'q.q{joint}': it is frozen in 1 span" in text for text in told)
+    cut = replace(made, measured_tau=np.trunc(made.measured_tau))
+    assert any("channel 'force.q1': all its values are multiples of 1 N*m" in str(f) for f in mended(cut.log).told)

@@ -242,7 +242,7 @@ def _replay_file(settings: ReplaySettings | None) -> ReplayFile | None:
 def _replay_settings(replay: ReplayFile | None) -> ReplaySettings | None:
     if replay is None:
         return None
-    return ReplaySettings(replay.horizon, replay.hold, replay.friction_speed, replay.substeps, tuple(replay.outputs))
+    return ReplaySettings(**{**replay.model_dump(), "outputs": tuple(replay.outputs)})
 
 
 def _described(fit: Fit) -> Machine | Tree:

@@ -63,6 +63,7 @@ class FrictionLadder:
     """The machine with the terms that entered, and the evidence for each that was tried.
 
     `tree`: the machine, whose new parameters are unknown. `rigid`: the values behind the loads at joints, where the term was tried.
+    `blocks`: of how many blocks of the training data the errors are; `asked_blocks`: how many were asked for.
     """
 
     tree: Tree
@@ -71,6 +72,19 @@ class FrictionLadder:
     after_percent: float
     rigid: Tree | None = None
     needs_loads: tuple[str, ...] = field(default=())
+    blocks: int = 0
+    asked_blocks: int = 0
+
+    @property
+    def note(self) -> str:
+        """What few blocks mean for the evidence; empty where there are as many as were asked for."""
+        if self.blocks >= self.asked_blocks:
+            return ""
+        return (
+            f"The data have {self.blocks} blocks, where {self.asked_blocks} were asked for: no block is shorter than filtered noise is "
+            "correlated, and those without samples in use do not count. A fall is compared with quantiles of Student's t of "
+            f"{self.blocks - 1} degrees of freedom; the fewer, the more of the small terms are missed."
+        )
 
     @property
     def entered(self) -> tuple[LadderStep, ...]:
@@ -85,6 +99,7 @@ class FrictionLadder:
         """Counts, held-out errors at both ends, and the fall of each tried term with its standard error."""
         tried = [s for s in self.steps if not s.reason]
         out = {"friction_terms_tried": float(len(tried)), "friction_terms_entered": float(len(self.entered))}
+        out["friction_blocks"] = float(self.blocks)
         if tried:
             out["friction_before_percent"] = tried[0].before_percent
             out["friction_after_percent"] = self.after_percent
@@ -108,7 +123,8 @@ class FrictionLadder:
     def summary(self) -> str:
         times = "" if self.standard_errors == 1.0 else f"{self.standard_errors:g} times "
         head = f"{len(self.entered)} of {sum(not s.reason for s in self.steps)} terms enter: the held-out error falls by more than"
-        return "\n".join([f"{head} {times}its standard error", *(f"  {s.summary()}" for s in self.steps)])
+        lines = [f"{head} {times}its standard error", *(f"  {s.summary()}" for s in self.steps)]
+        return "\n".join([*lines, f"note: {self.note}"] if self.note else lines)
 
 
 def with_loads(rigid: Tree, motion: Motion) -> Motion:

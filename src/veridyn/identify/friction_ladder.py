@@ -75,9 +75,11 @@ def friction_ladder(
     rows, sampling
         Equations and how samples become them, as for :func:`identify`.
     blocks
-        Into how many blocks the samples are cut; a block must be longer than residuals are correlated.
+        Into how many blocks the samples are cut; a block must be longer than residuals are correlated. Where a filter of the
+        equations correlates more of them than a block would have, there are fewer, and `note` of the result says so.
     standard_errors
-        A term enters where the held-out error falls by more than so many of its standard errors.
+        A term enters where the held-out error falls by more than so many of its standard errors; with few blocks by more, as Student's
+        t has it for an estimated standard error.
 
     Returns
     -------
@@ -136,6 +138,8 @@ def friction_ladder(
         after_percent=search.percent(search.squares),
         rigid=rigid,
         needs_loads=tuple(load_signal(c) for term, c in search.entered if term == "load"),
+        blocks=len(held.blocks),
+        asked_blocks=blocks,
     )
 
 
@@ -233,7 +237,7 @@ class _Search:
         return min(apart, key=lambda k: self.held.training_square([*others, *ways[k]]), default=None)
 
     def _matters(self, found: Fall) -> bool:
-        return found.share > self.standard_errors * found.sigma
+        return found.exceeds(self.standard_errors)
 
 
 def _prefixed(at: tuple[str, str], way: int, elements: Sequence[Element]) -> list[Element]:

@@ -42,10 +42,11 @@ def estimated_gains(tree: Tree) -> list[str]:
 
 
 def delivering(tree: Tree, motions: Sequence[Motion], phi: Array) -> Tree:
-    """The tree with estimated gains known at their values in `phi` where they give the only force of their rows: what such a gain makes of
-    its signal is then the measured force that a prediction is held against. A gain that acts beside a measured force stays a column."""
+    """The tree with estimated gains known at their values in `phi` where they give the only force of motors: what such a gain makes of its
+    signal is then the measured force that a prediction is held against. One beside a measured force, or on a passive joint, stays a column.
+    """
     gains = [e for e in tree.elements if e.kind == "drive_gain" and e.parameter_name in estimated_gains(tree)]
-    alone = [e for e in gains if not any(_measured(tree, c, motions) for c in e.on)]
+    alone = [e for e in gains if all(_unmeasured_motor(tree, c, motions) for c in e.on)]
     if not alone:
         return tree
     p = tree.parameters
@@ -53,10 +54,12 @@ def delivering(tree: Tree, motions: Sequence[Motion], phi: Array) -> Tree:
     return tree.with_parameters(p.known(values))
 
 
-def _measured(tree: Tree, coordinate: str, motions: Sequence[Motion]) -> bool:
-    """Whether some motion has a force of this coordinate."""
-    k = tree.coordinates.index(coordinate) if coordinate in tree.coordinates else -1
-    return k >= 0 and any(m.forces is not None and not np.isnan(m.forces[:, k]).all() for m in motions)
+def _unmeasured_motor(tree: Tree, coordinate: str, motions: Sequence[Motion]) -> bool:
+    """Whether a motor acts on this coordinate whose force no motion has."""
+    if coordinate not in tree.coordinates:
+        return False
+    k = tree.coordinates.index(coordinate)
+    return bool(tree.actuated[k]) and all(m.forces is None or np.isnan(m.forces[:, k]).all() for m in motions)
 
 
 def check_load(tree: Tree, observed: RowFactors) -> None:

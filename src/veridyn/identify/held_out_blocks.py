@@ -4,17 +4,21 @@ Samples are cut into blocks of consecutive ones, and blocks into folds of consec
 The sum of squares of block b under values x is ‖R_b [−x; 1]‖², so every choice of columns costs solves of the machine's size. The fall of
 the error from one choice to another is a sum over blocks; its standard error comes from how it differs from block to block, so that
 residuals may be correlated within blocks, and neighbouring blocks with each other (Newey and West, 1987, Econometrica 55(3), one lag).
+A scatter that few blocks state is itself uncertain: the fall is compared with quantiles of Student's t, whose degrees of freedom are the
+blocks less one. No block is shorter than one equation, nor than noise behind the filter of the equations is correlated.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
+from scipy.special import ndtr, stdtrit
 
 from veridyn.errors import Fault, IdentificationError
 from veridyn.identify.equation_plan import EquationPlan, Job
@@ -28,19 +32,28 @@ from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
+from veridyn.signals.resample import uniform_rate
 
 Array = NDArray[np.float64]
-FEWEST_BLOCKS = 10  # from which the scatter of blocks says something
+FEWEST_BLOCKS = 2  # one to fit and one to predict; the scatter of two has one degree of freedom
 SINGULAR = 1e-10  # of its length: a column of which no more is left beside the others is a combination of them
 SEPARATE = 1e-6  # the same, for a column that is to be added
 
 
 @dataclass(frozen=True)
 class Fall:
-    """By how much the held-out sum of squares falls, as a share of what it was, and the standard error of that."""
+    """By how much the held-out sum of squares falls, as a share of what it was, and the standard error of that, from so many blocks."""
 
     share: float
     sigma: float
+    blocks: int
+
+    def exceeds(self, standard_errors: float) -> bool:
+        """Whether a fall of zero would come out as large no more often than a normal variable exceeds so many standard deviations.
+
+        The standard error is estimated, so the bound is the quantile of Student's t with the degrees of freedom of the blocks.
+        """
+        return self.share > float(stdtrit(self.blocks - 1, ndtr(standard_errors))) * self.sigma
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +114,7 @@ def fall(before: Array, after: Array) -> Fall:
     B = len(d)
     own, next_one = float(off @ off) / (B - 1), float(off[1:] @ off[:-1]) / (B - 1)
     sigma = np.sqrt(B * max(own, own + 2.0 * next_one))
-    return Fall(float(d.sum()) / total, float(sigma) / total)
+    return Fall(float(d.sum()) / total, float(sigma) / total, B)
 
 
 def held_out_blocks(
@@ -116,40 +129,68 @@ def held_out_blocks(
     engine: Engine = "auto",
     progress: Progress = silent,
 ) -> HeldOutBlocks:
-    """The factors of about so many blocks of motions, rows weighed by 1/`row_sigma`."""
+    """The factors of about so many blocks of motions, rows weighed by 1/`row_sigma`; fewer where blocks would be too short."""
     how = sampling or Sampling()
-    size = max(1, samples_of(motions) // blocks)
-    made = stream(tree, motions, rows, replace(how, block=size), engine=engine, progress=progress)
-    found: list[RowFactors] = []
-    for job in made.each(_factors):
-        found += [RowFactors(tree.parameters, tuple(f.finished() for f in part)) for part in job]
-    found = [f for f in found if f.samples]
-    if len(found) < max(folds, FEWEST_BLOCKS):
+    length = _block_length(motions, how, blocks)
+    made = stream(tree, motions, rows, how, engine=engine, progress=progress)
+    found: dict[tuple[int, int], RowFactors] = {}
+    for parts in made.each(partial(_factors, length)):
+        for at, part in parts.items():
+            own = RowFactors(tree.parameters, part)
+            found[at] = found[at].merge(own) if at in found else own
+    used = [finished for _, f in sorted(found.items()) if (finished := _finished(f)).samples]
+    if len(used) < FEWEST_BLOCKS:
         raise IdentificationError(
             Fault(
-                "there are too few blocks of samples to judge held-out errors by.",
+                "there is nothing to hold out: too few blocks of samples.",
                 where=tree.name,
-                expected=f"{max(folds, FEWEST_BLOCKS)} blocks with samples in use",
-                found=f"{len(found)} of {blocks}",
+                expected=f"{FEWEST_BLOCKS} blocks with samples in use, each of {length} samples or more",
+                found=f"{len(used)}",
                 hint="Record longer, or drop fewer samples.",
             )
         )
     with one_blas_thread():
-        stacked = np.array([f.stacked(list(1.0 / row_sigma)) for f in found])
-    fold = np.arange(len(found)) * folds // len(found)
-    return HeldOutBlocks(found[0].columns, stacked, fold.astype(np.intp))
+        stacked = np.array([f.stacked(list(1.0 / row_sigma)) for f in used])
+    fold = np.arange(len(used)) * min(folds, len(used)) // len(used)
+    return HeldOutBlocks(used[0].columns, stacked, fold.astype(np.intp))
 
 
-def _factors(plan: EquationPlan, job: Job) -> list[tuple[RowFactor, ...]]:
-    """The factors of a job, one set for each of its blocks."""
-    found = []
+def _block_length(motions: Sequence[Motion], how: Sampling, blocks: int) -> int:
+    """Samples of a block: a share of all of them, but no less than one equation and than filtered noise is correlated.
+
+    White noise behind a filter is white again at one sample in 1/g² (:meth:`Butterworth.white_gain`).
+    """
+    length = max(1, samples_of(motions) // blocks, how.decimate)
+    if how.filtering:
+        rate = uniform_rate(motions[0].t, where="motion.t")
+        every = [f for f in (how.filter, *how.filters.values()) if f is not None]
+        length = max(length, *(math.ceil(1.0 / f.white_gain(rate) ** 2) for f in every))
+    return length
+
+
+def _factors(length: int, plan: EquationPlan, job: Job) -> dict[tuple[int, int], tuple[RowFactor, ...]]:
+    """The factors of each block of a job: (samples of the logs before, number of the block in its log) → one factor for each row.
+
+    A log has as many blocks of one length as are no shorter than `length`. The blocks in which equations are computed are others: they
+    are as long as the margins of a filter ask for.
+    """
+    found: dict[tuple[int, int], tuple[RowFactor, ...]] = {}
+    count = max(1, job.total // length)
     with one_blas_thread():
-        for block in plan.blocks(job):
-            own = plan.empty_factors()
-            counts = [len(A) for A in block.equations]
-            accumulate([f.R for f in own], block.equations, plan.how.method)
-            found.append(tuple(replace(f, samples=n) for f, n in zip(own, counts, strict=True)))
+        for computed in plan.blocks(job):
+            number = computed.numbers * count // job.total
+            for b in np.unique(number).tolist():
+                rows = [number[used] == b for used in computed.used]
+                part = [np.asfortranarray(A[own]) for A, own in zip(computed.equations, rows, strict=True)]
+                own = found.get((job.before, b)) or plan.empty_factors()
+                accumulate([f.R for f in own], part, plan.how.method)
+                counted = zip(own, rows, strict=True)
+                found[job.before, b] = tuple(replace(f, samples=f.samples + int(r.sum())) for f, r in counted)
     return found
+
+
+def _finished(factors: RowFactors) -> RowFactors:
+    return replace(factors, rows=tuple(f.finished() for f in factors.rows))
 
 
 def _solved(A: Array) -> Array | None:

@@ -60,7 +60,8 @@ def motion(tree: Tree, log: Experiment, signals: Signals | None = None, *, pose:
         tau1 are understood too (:mod:`veridyn.signals.usual_names`).
     signals : Signals, optional
         Rate, low-pass filter, derivative and trim; by default the rate of the fastest channel, and a low-pass chosen from the spectra of
-        the positions where their noise would bias what follows.
+        the positions where their noise would bias what follows. Ends in motion lose what the low-pass takes to settle, unless `trim` says
+        otherwise: the motion is that much shorter than the log, and its notes say by how much.
     pose : Pose, optional
         Measured rotations (N, 3, 3) and positions (N, 3) of a free base, in place of its channels.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ReplaySettings:
     """Arguments of :func:`~veridyn.identify.replay.replay`, as in :class:`~veridyn.identify.estimators.output_error.OutputError`.
 

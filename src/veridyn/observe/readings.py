@@ -16,6 +16,7 @@ from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import OWN_DEVIATION, SAME_STAMP_S, Measurements, Status
 from veridyn.observe.tree import TreeSystem
 from veridyn.signals.clock_unit import MILLISECONDS, SLOWEST_CLOCK, slow_clock
+from veridyn.signals.coarse import coarse_fault
 
 Array = NDArray[np.float64]
 InputHold = Literal["zero", "linear"]
@@ -50,6 +51,9 @@ def measurements_of(system: MachineSystem, log: Experiment, hold: InputHold = "z
             moved[own] = Channel(own, log[own].t - delay, log[own].values, unit)
     faults.raise_if_any(DataError)
     known = [log[name] for name in system.inputs]
+    for fault in (coarse_fault(c.name, c.values, c.unit) for c in known):
+        if fault is not None:
+            warn(DataWarning, replace(fault, where=f"{log.name}, {fault.where}"))
     changes = [c.t[1:][c.values[1:] != c.values[:-1]] for c in known] if hold == "zero" else []
     readings = Measurements.from_experiment(Experiment(moved, log.name), table.names, np.concatenate([*changes, []]))
     _check_clock(system, readings.t, log.name)

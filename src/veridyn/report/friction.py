@@ -31,6 +31,8 @@ def friction_section(ladder: FrictionLadder) -> Section:
     )
     if ladder.needs_loads:
         lead += f" Load-dependent friction reads {', '.join(ladder.needs_loads)}, joint forces of the machine without friction."
+    if ladder.note:
+        lead += f" {ladder.note}"
     caption = "Held-out errors ‖r‖/‖y‖ over all rows, each weighed by its noise; ± one standard error."
     return Section(
         "Friction, term by term", [Table(COLUMNS, friction_rows(ladder), caption, left=(1, 6), strong=(4,))], lead

@@ -90,7 +90,8 @@ def reduced_line(study: IdentificationStudy) -> str:
     """The same in one line, for a terminal."""
     full, less = (percent(100.0 * v.relative_error) for v in (study.check, study.essential_check))
     counts = f"{len(study.essential.fit.values)} of {len(study.fit.values)} parameters"
-    return f"reduced model: {counts}, off by {less} % on {study.judged_on}, the full one by {full} %"
+    of = " in forces" if study.by_simulation else ""
+    return f"reduced model: {counts}, off by {less} %{of} on {study.judged_on}, the full one by {full} %"
 
 
 def _errors(name: str, parameters: int, own: Validation | None, check: Validation) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.errors import Fault
 from veridyn.signals.noise_floor import HARMLESS_NOISE
 
 Array = NDArray[np.float64]
@@ -48,6 +49,20 @@ def coarse_step(x: Array) -> float:
         return 0.0
     kept = third[third <= np.quantile(third, 1.0 - JUMPS)]
     return q if float(np.mean(kept**2)) / 20.0 < (DITHER**2 + 1.0 / 12.0) * q**2 else 0.0
+
+
+def coarse_fault(name: str, x: Array, unit: str) -> Fault | None:
+    """That a force or current has coarse steps; None where it has not, or where the channel is none."""
+    q = coarse_step(x[np.isfinite(x)]) if unit in UNITS else 0.0
+    if not q:
+        return None
+    return Fault(
+        f"all its values are multiples of {q:.6g} {unit}, coarser than its noise: they were rounded or truncated.",
+        f"channel '{name}'",
+        f"steps below twice its noise, or below {2.0 * HARMLESS_NOISE:.2g} of its standard deviation",
+        f"{len(np.unique(x))} different values in {len(x)} samples",
+        "Record or export the column with more digits; truncation towards zero looks like dry friction that is not there.",
+    )
 
 
 def _moving(x: Array) -> NDArray[np.bool_]:

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from veridyn.arguments import checked
 from veridyn.errors import Fault
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.signals.coarse import UNITS, coarse_step
+from veridyn.signals.coarse import coarse_fault
 from veridyn.signals.findings import Finding, Findings, Kind, Severity
-from veridyn.signals.noise_floor import HARMLESS_NOISE
 from veridyn.signals.outliers import (
     LONG_FREEZE,
     OFF_CURVE_SHARE,
@@ -372,18 +371,9 @@ def _usual_step(x: Array) -> float:
 
 
 def _coarse(channel: Channel, x: Array, numbers: NDArray[np.intp]) -> Iterator[Finding]:
-    q = coarse_step(x) if channel.unit in UNITS else 0.0
-    if q:
-        yield _finding(
-            channel,
-            "coarse",
-            "warning",
-            numbers,
-            f"all its values are multiples of {q:.6g} {channel.unit}, coarser than its noise: they were rounded or truncated.",
-            f"steps below twice its noise, or below {2.0 * HARMLESS_NOISE:.2g} of its standard deviation",
-            f"{len(np.unique(x))} different values in {len(x)} samples",
-            "Record or export the column with more digits; truncation towards zero looks like dry friction that is not there.",
-        )
+    fault = coarse_fault(channel.name, x, channel.unit)
+    if fault is not None:
+        yield _finding(channel, "coarse", "warning", numbers, fault.what, fault.expected, fault.found, fault.hint)
 
 
 def _jump(x: Array, spans: Sequence[tuple[int, int]]) -> float:

@@ -12,7 +12,7 @@ import pytest
 
 from veridyn.errors import FileError
 from veridyn.files.mesh import load
-from veridyn.files.mesh.limits import MeshFault, fans
+from veridyn.files.mesh.limits import MeshFault, Triangles, fans, placed
 from veridyn.files.mesh.load import load_mesh
 
 SPENT = 128  # MiB that refusing all of them may take; each asks for more than that
@@ -138,3 +138,15 @@ def test_polygons_become_fans():
     assert found.tolist() == expected
     with pytest.raises(MeshFault, match="more corners than it lists"):
         fans(np.array([4]), np.arange(3))
+
+
+def test_the_outside_of_a_mirrored_mesh_stays_outside():
+    corner = Triangles(np.vstack([np.zeros(3), np.eye(3)]), np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]))
+
+    def volume(mesh: Triangles) -> float:
+        a, b, c = np.moveaxis(mesh.vertices[mesh.faces], 1, 0)
+        return float(np.einsum("ij,ij->", np.cross(a, b), c)) / 6.0
+
+    assert volume(corner) == pytest.approx(1.0 / 6.0)
+    assert volume(placed(corner, np.diag([-1.0, 2.0, 1.0, 1.0]))) == pytest.approx(2.0 / 6.0)
+    assert volume(placed(corner, np.diag([-1.0, -2.0, 1.0, 1.0]))) == pytest.approx(2.0 / 6.0)

@@ -10,7 +10,8 @@ from veridyn.errors import IdentificationError
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.prior import Prior, prior_moments
 from veridyn.identify.estimators.prior_groups import group_of, unstated
-from veridyn.model.elements import offset, spring
+from veridyn.model.element_laws import law
+from veridyn.model.elements import offset, spring, stribeck
 
 
 def with_more():
@@ -45,6 +46,23 @@ def test_zeros_of_friction_and_offsets_are_not_believed() -> None:
     )
     _, named = prior_moments(tree, Prior(sigma={"fs_q1": 0.01}))
     assert named[names.index("fs_q1")] == 0.01
+
+
+def test_friction_without_a_value_is_unknown_and_a_body_without_one_is_refused() -> None:
+    """A Stribeck curve, a law of the speed and an offset that nobody gave a value; a prior for a spring or a body must have one."""
+    added = [stribeck("q1", 0.1), law("q1", "v*abs(v)", name="hq_q1", unit="N*m*s^2/rad^2"), offset("q3")]
+    tree = truth().with_elements(added)
+    p = tree.parameters
+    names = [p.names[k] for k in p.select("estimated")]
+    mean, deviation = prior_moments(tree, Prior(relative=1e-3, values={"off_q3": 0.2}))
+    for name in ("fst_q1", "hq_q1"):
+        k = names.index(name)
+        assert mean[k] == 0.0 and deviation[k] == pytest.approx(10.0 * p.typical[p.index(name)])
+    assert mean[names.index("off_q3")] == 0.2 and deviation[names.index("off_q3")] == pytest.approx(2e-4)
+    with pytest.raises(IdentificationError, match="these parameters have none: k_q3"):
+        prior_moments(tree.with_elements([spring("q3")]), Prior())
+    with pytest.raises(IdentificationError, match="these parameters have none: M2"):
+        prior_moments(tree.with_parameters(p.replacing({"M2": np.nan})), Prior())
 
 
 def test_friction_is_found_though_the_drawing_says_zero() -> None:

@@ -97,5 +97,9 @@ def joined(parts: list[Triangles]) -> Triangles:
 
 
 def placed(mesh: Triangles, matrix: Array) -> Triangles:
-    """A mesh moved by a homogeneous matrix (4, 4)."""
-    return Triangles(mesh.vertices @ matrix[:3, :3].T + matrix[:3, 3], mesh.faces)
+    """A mesh moved by a homogeneous matrix (4, 4); what overflows is refused by :func:`checked`. Where that mirrors it, the order of
+    corners is turned round, so that the outside of a face stays outside.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        faces = mesh.faces[:, ::-1] if np.linalg.det(matrix[:3, :3]) < 0.0 else mesh.faces
+        return Triangles(mesh.vertices @ matrix[:3, :3].T + matrix[:3, 3], faces)

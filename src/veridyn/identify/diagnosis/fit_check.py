@@ -113,7 +113,7 @@ def diagnose_fit(
 
     `white`: the covariance of the fit is that for uncorrelated residuals, from which the bias of noisy accelerations follows. `squares`:
     it is of least squares, whose residual shows traces of small damage. `uncorrelated`: its deviations assume uncorrelated residuals.
-    Checks that cannot be carried out are noted in `failed`.
+    Checks that cannot be carried out, and damage that this log cannot show, are noted in `failed`.
     """
     states = [state.name for state in fit.tree.states]
     if level == "off" or any(name not in m.signals for name in states for m in motions):
@@ -134,7 +134,8 @@ def diagnose_fit(
     if level == "full":
         found += attempt("Delays", lambda: delays(fit.tree, motions, rows, sampling).suspicions(), failed)
     if squares:
-        found = with_traces(found, fit, motions, sampling, failed, FAST_TRACE_SAMPLES if level == "fast" else None)
+        most = FAST_TRACE_SAMPLES if level == "fast" else None
+        found = with_traces(found, fit, motions, sampling, failed, most, untestable=failed)
     if uncorrelated and sampling.filtering:
         found += attempt("Correlation of residuals", lambda: oversampled_rows(fit, motions, sampling), failed)
     return found
@@ -147,13 +148,14 @@ def with_traces(
     sampling: Sampling,
     failed: list[str],
     samples: int | None = None,
+    untestable: list[str] | None = None,
 ) -> list[Mistake]:
     """The same with traces of small damage, which take the place of rows that contradict each other: they explain it.
 
     Mistakes that leave more in the residual than such traces are not searched any further; wrong signs of parameters leave none, so that
     traces may say where they come from. Errors of known parameters that are stated to be uncertain leave the same,
     and so does noise of currents where the gains of drives are estimated; such fits are not asked. Damage that this log cannot show is
-    noted in `failed`. `samples`: at most so many are looked at, all if left out.
+    added to `untestable`. `samples`: at most so many are looked at, all if left out.
     """
     p = fit.tree.parameters
     gains = any(
@@ -162,7 +164,7 @@ def with_traces(
     if gains or fit.known is not None or any(m.kind not in (CONTRADICTION, *WRONG_SIGNS) for m in found):
         return found
     traces = attempt(
-        "Traces of small damage", lambda: signature_mistakes(fit, motions, sampling, samples, failed), failed
+        "Traces of small damage", lambda: signature_mistakes(fit, motions, sampling, samples, untestable), failed
     )
     if not traces:
         return found

@@ -32,6 +32,7 @@ from veridyn.identify.estimators.prior import (
     prior_moments,
     reweighted,
     split,
+    without_value,
 )
 from veridyn.identify.fitting import at, base_of, fit_of
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Feasibility, Fit
@@ -111,7 +112,9 @@ class Consistent(Estimator):
         base = base_of(s)
         K = base.matrix[:, estimated]
         if found.posterior is not None:
-            fit = fit_with_prior(tree, s, found.posterior, found.values[estimated], self.title, acceptance)
+            weak = () if self.prior is None else without_value(tree, self.prior)
+            phi = found.values[estimated]
+            fit = fit_with_prior(tree, s, found.posterior, phi, self.title, acceptance, weak=weak)
             spread, fixed = split(p)
             fit = replace(fit, posterior_mean=spread @ found.posterior.values + fixed)
         else:

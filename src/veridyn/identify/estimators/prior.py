@@ -15,7 +15,7 @@ estimate under all of C_h. C_h itself is not inverted: of a matrix that few wind
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
@@ -56,7 +56,7 @@ class Prior(Estimator):
     relative : float above 0
         Prior standard deviation over size, 0.3 by default. The size of a mass is itself; of the six moments of inertia of a body, the
         largest of them; of its first moments, √(mass × that); of an element, |value|. Where that is zero, the typical size; but a
-        friction or offset of zero counts as unknown and gets a standard deviation of ten typical sizes.
+        friction or offset of zero, or without a value, counts as unknown: it is zero with a standard deviation of ten typical sizes.
     groups : mapping of groups to numbers above 0, or None
         `relative` of single groups: "inertia" (moments and first moments), "mass", "friction", "offset", "other" (springs, motor inertias,
         gains). What is not named has `relative`. :func:`~veridyn.identify.estimators.trust.trust_prior` chooses them.
@@ -100,7 +100,7 @@ class Prior(Estimator):
         root = np.diag(1.0 / deviation)
         weighed, noise = reweighted(s, made, K, root)
         found = posterior(weighed, K, mean, root, noise)
-        fit = fit_with_prior(tree, s, found, found.values, self.title, acceptance)
+        fit = fit_with_prior(tree, s, found, found.values, self.title, acceptance, weak=without_value(tree, self))
         return fit if made is None else noted(fit, made, s)
 
 
@@ -119,7 +119,7 @@ class Posterior:
 
 
 def prior_moments(tree: Tree, prior: Prior) -> tuple[Array, Array]:
-    """Mean and standard deviation of each estimated parameter, in order; refused where some have no value."""
+    """Mean and standard deviation of each estimated parameter, in order; refused where bodies or springs and the like have no value."""
     p, estimated = tree.parameters, list(tree.parameters.select("estimated"))
     faults = Faults()
     names = [p.names[k] for k in estimated]
@@ -128,14 +128,13 @@ def prior_moments(tree: Tree, prior: Prior) -> tuple[Array, Array]:
             if name not in names:
                 hint = did_you_mean(name, names)
                 faults.add(f"'{name}' is not an estimated parameter.", where=f"Prior.{setting}", hint=hint)
-    own = p.values.copy()
-    for name, value in (prior.values or {}).items():
-        if name in names:
-            own[p.index(name)] = value
+    own = stated_values(tree, prior)
     for group in prior.groups or {}:
         if group not in GROUPS:
             hint = did_you_mean(group, list(GROUPS))
             faults.add(f"there is no group '{group}'.", where="Prior.groups", expected=", ".join(GROUPS), hint=hint)
+    free = unstated(tree, own)
+    own[free] = 0.0
     missing = [n for n, k in zip(names, estimated) if not np.isfinite(own[k])]
     if missing and not faults:
         listed = ", ".join(missing[:8]) + (f" and {len(missing) - 8} more" if len(missing) > 8 else "")
@@ -146,11 +145,28 @@ def prior_moments(tree: Tree, prior: Prior) -> tuple[Array, Array]:
         )
     faults.raise_if_any(IdentificationError)
     deviation = np.array([prior.relative_of(g) for g in group_of(tree)]) * sizes(tree, own)
-    free = unstated(tree, own)
     deviation[free] = np.maximum(deviation, UNSTATED_SIZES * p.typical)[free]
     for name, value in (prior.sigma or {}).items():
         deviation[p.index(name)] = value
     return own[estimated], deviation[estimated]
+
+
+def stated_values(tree: Tree, prior: Prior) -> Array:
+    """The values of all parameters of a tree, those that the prior gives in their place; NaN where neither has one."""
+    own = tree.parameters.values.copy()
+    for name, value in (prior.values or {}).items():
+        if name in tree.parameters.names:
+            own[tree.parameters.index(name)] = value
+    return own
+
+
+def without_value(tree: Tree, prior: Prior) -> tuple[str, ...]:
+    """Estimated friction and offsets that neither the tree nor the prior gives a value or a deviation."""
+    p, stated = tree.parameters, {**(prior.values or {}), **(prior.sigma or {})}
+    free = unstated(tree, p.values)
+    return tuple(
+        p.names[k] for k in p.select("estimated") if free[k] and np.isnan(p.values[k]) and p.names[k] not in stated
+    )
 
 
 def sizes(tree: Tree, values: Array) -> Array:
@@ -210,8 +226,17 @@ def posterior(s: Solution, K: Array, mean: Array, root: Array, noise: Array | No
     return Posterior(values, half, share, float(kept.sum()))
 
 
-def fit_with_prior(tree: Tree, s: Solution, found: Posterior, phi: Array, title: str, acceptance: Acceptance) -> Fit:
-    """The fit of a posterior at the values `phi` of the estimated parameters."""
+def fit_with_prior(
+    tree: Tree,
+    s: Solution,
+    found: Posterior,
+    phi: Array,
+    title: str,
+    acceptance: Acceptance,
+    *,
+    weak: Sequence[str] = (),
+) -> Fit:
+    """The fit of a posterior at the values `phi` of the estimated parameters; `weak`: those that the prior says nothing about."""
     p, estimated = tree.parameters, list(tree.parameters.select("estimated"))
     K = base_of(s).matrix[:, estimated]
     spread, fixed = split(p)
@@ -222,6 +247,8 @@ def fit_with_prior(tree: Tree, s: Solution, found: Posterior, phi: Array, title:
     notes = [f"the prior decides {found.weight:.1f} of {len(estimated)} parameters' worth"]
     if alone:
         notes.append(f"from the prior alone: {', '.join(alone)}")
+    if weak:
+        notes.append(f"without a prior value, and left to the data: {', '.join(weak)}")
     base, standard = K @ found.half, spread @ found.half
     return replace(
         fit,

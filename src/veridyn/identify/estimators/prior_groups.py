@@ -1,7 +1,8 @@
 """Groups of parameters that a drawing knows differently well: inertias, masses, friction, offsets, and other elements.
 
 A URDF's inertias come from a CAD model, its friction is often zero because nobody wrote one, and the offsets of torque sensors are in no
-drawing at all. So a prior has a scale for each group, and a zero of friction or offset is taken for a value that is missing.
+drawing at all. So a prior has a scale for each group, and a zero of friction or offset is taken for a value that is missing. Friction and
+offsets without a value, such as the terms that a friction ladder adds, are the same: zero, with a deviation that decides nothing.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.elements import Element
 
 Array = NDArray[np.float64]
 GROUPS = ("inertia", "mass", "friction", "offset", "other")
-UNSTATED = ("friction", "offset")  # groups in which a value of zero says that nobody stated one
+UNSTATED = ("friction", "offset")  # groups in which a value of zero, or none, says that nobody stated one
 UNSTATED_SIZES = 10.0  # typical sizes: the prior deviation of what nobody stated
 FRICTION_KINDS = ("stribeck", "tanh_friction", "lugre")
 
@@ -25,12 +27,19 @@ def group_of(tree: Tree) -> tuple[str, ...]:
         if body >= 0:
             out.append("mass" if number == 9 else "inertia")
             continue
-        kind = tree.elements[number].kind
-        friction = kind.startswith(("damper", "coulomb")) or kind in FRICTION_KINDS
-        out.append("friction" if friction else "offset" if kind == "offset" else "other")
+        out.append(_group_of_element(tree.elements[number]))
     return tuple(out)
 
 
+def _group_of_element(e: Element) -> str:
+    """Friction is what is made for it, and every law of the speed of its coordinate."""
+    of_speed = e.own_law is not None and "v" in e.own_law.own
+    if of_speed or e.kind.startswith(("damper", "coulomb")) or e.kind in FRICTION_KINDS:
+        return "friction"
+    return "offset" if e.kind == "offset" else "other"
+
+
 def unstated(tree: Tree, values: Array) -> NDArray[np.bool_]:
-    """Which parameters have the zero of a drawing that does not know them."""
-    return np.array([g in UNSTATED and v == 0.0 for g, v in zip(group_of(tree), values, strict=True)], dtype=bool)
+    """Which parameters have no value, or the zero of a drawing that does not know them, where that says no more than the other."""
+    none = ~np.isfinite(values) | (values == 0.0)
+    return np.array([g in UNSTATED and n for g, n in zip(group_of(tree), none, strict=True)], dtype=bool)

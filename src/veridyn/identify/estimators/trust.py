@@ -1,13 +1,16 @@
-"""How far to trust a drawing: the scale of a prior, chosen by what it is worth on samples that were not fitted.
+"""How far to trust a drawing: the scales of a prior, chosen by what they are worth on samples that were not fitted.
 
-A prior says how far parameters may be from a drawing, and a drawing seldom says it itself. Each scale of the prior's deviations is
-fitted on some samples and tried on others; the one with the least error there is kept. What is tried on should differ from what is
-fitted as the purpose differs from the data: where a model fitted on slow motion is to hold on fast motion, the slow samples are
-fitted on their own slower half and tried on their faster half, and the fast samples take no part in the choice. One scale is chosen for
-all first; then each group of parameters (:mod:`veridyn.identify.estimators.prior_groups`) gets its own, one after the other, since a
-drawing knows masses, inertias and friction differently well. Groups are tried without constraints. The samples are
-streamed once for each part; every scale costs a solve of the machine's size. M. Stone, "Cross-validatory choice and assessment of
-statistical predictions", J. Roy. Stat. Soc. B 36(2), 1974.
+A prior says how far parameters may be from a drawing, and a drawing seldom says it itself. Scales of the prior's deviations are fitted on
+some samples and tried on others. What is tried on should differ from what is fitted as the purpose differs from the data: without samples
+to try on, each quarter of the positions is predicted by a fit to the others, and the faster half by a fit to the slower one
+(:mod:`veridyn.identify.estimators.motion_parts`).
+
+One scale is chosen for all parameters first; then each group of them (:mod:`veridyn.identify.estimators.prior_groups`) gets its own beside
+the others, again and again until none changes, since a drawing knows masses, inertias and friction differently well and what one group may
+not explain another will: friction that is free beside bodies that are not takes up their errors, and carries them to faster motion. Every
+trial is a fit by the estimator that is to be used, constraints included. The samples are streamed once for each part; every trial costs
+a solve of the machine's size. M. Stone, "Cross-validatory choice and assessment of statistical predictions", J. Roy. Stat. Soc. B 36(2),
+1974.
 """
 
 from __future__ import annotations
@@ -15,21 +18,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.arguments import checked
-from veridyn.errors import DataError, Fault, Faults, IdentificationError
-from veridyn.identify.estimators.coloured import Hac, sandwich
+from veridyn.errors import Faults, IdentificationError
+from veridyn.identify.estimators.coloured import Hac, Sandwich, sandwich
 from veridyn.identify.estimators.feasible import Consistent
-from veridyn.identify.estimators.least_squares import solve
-from veridyn.identify.estimators.prior import Prior
-from veridyn.identify.estimators.prior_groups import GROUPS, group_of
+from veridyn.identify.estimators.least_squares import Solution, solve
+from veridyn.identify.estimators.motion_parts import unseen_motion
+from veridyn.identify.estimators.prior import Prior, stated_values
+from veridyn.identify.estimators.prior_groups import GROUPS, group_of, unstated
 from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.fitting import fit_of
 from veridyn.identify.observation import stream
+from veridyn.identify.row_factors import RowFactors
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import validation_of
 from veridyn.mechanics.engine import Engine
@@ -41,13 +45,15 @@ from veridyn.progress import Progress, silent
 Array = NDArray[np.float64]
 WithPrior = TypeVar("WithPrior", Prior, Consistent)
 SCALES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+ROUNDS = 3  # over all groups; one or two suffice where groups hardly depend on each other
 
 
 @dataclass(frozen=True)
 class Trust(Generic[WithPrior]):
     """`settings` with the chosen ``relative`` and ``groups``; the errors ‖r‖/‖y‖ on what was tried of every scale and of least squares.
 
-    `curves`: group → errors of every scale of that group, the others as they were chosen before; `grouped`: the error with all of them.
+    `curves`: group → errors of every scale of that group, the others as they were when it was tried last. Where several parts of a motion
+    were tried, errors are root mean squares over them; `held_out`: part → its error with what was chosen.
     """
 
     settings: WithPrior
@@ -55,16 +61,23 @@ class Trust(Generic[WithPrior]):
     errors: tuple[float, ...]
     plain: float
     curves: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    held_out: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def _prior(self) -> Prior:
+        prior = self.settings if isinstance(self.settings, Prior) else self.settings.prior
+        assert prior is not None  # what was scaled
+        return prior
 
     @property
     def scale(self) -> float:
-        """The scale of all parameters with the least error."""
-        return self.scales[int(np.argmin(self.errors))]
+        """The scale of all parameters that are in no group."""
+        return self._prior.relative
 
     @property
     def groups(self) -> dict[str, float]:
         """The scale of each group."""
-        return {name: self.scales[int(np.argmin(curve))] for name, curve in self.curves.items()}
+        return dict(self._prior.groups or {})
 
     def summary(self) -> str:
         lines = [f"{'relative':>10}{'error tried %':>15}"]
@@ -72,9 +85,12 @@ class Trust(Generic[WithPrior]):
             lines.append(f"{scale:10.3g}{100 * error:15.3f}" + ("  chosen" if scale == self.scale else ""))
         lines.append(f"{'none':>10}{100 * self.plain:15.3f}")
         for name, curve in self.curves.items():
-            lines.append(f"{name}: {self.groups[name]:g}, error tried {100 * min(curve):.3f} %")
+            error = curve[self.scales.index(self.groups[name])]
+            lines.append(f"{name}: {self.groups[name]:g}, error tried {100 * error:.3f} %")
+        if len(self.held_out) > 1:
+            lines += [f"held out, {part}: {100 * error:.3f} %" for part, error in self.held_out.items()]
         if self.scale in (self.scales[0], self.scales[-1]):
-            lines.append("note: the least error is at the end of the scales that were tried.")
+            lines.append("note: the chosen scale is at the end of those that were tried.")
         return "\n".join(lines)
 
 
@@ -95,9 +111,9 @@ def trust_prior(
 ) -> Trust[WithPrior]:
     """The ``relative`` and ``groups`` of a :class:`Prior`, or of the prior in a :class:`Consistent`, with the least error on `tried`.
 
-    Without `tried` the motion is cut by :func:`slow_and_fast`: fitted on its slower half, tried on its faster one. The rest of
-    `settings` stays, and deviations that its prior gives by name are not scaled. Fit with what is chosen on everything that may be
-    fitted, with the same `covariance`: None takes residuals for white, and :class:`Hac` lets autocorrelated ones weigh less.
+    Without `tried` motion that differs from the rest is held out (:func:`unseen_motion`): each quarter of the positions, and the faster
+    half. The rest of `settings` stays, and deviations that its prior gives by name are not scaled. Fit with what is chosen on everything
+    that may be fitted, with the same `covariance`: None takes residuals for white, and :class:`Hac` lets autocorrelated ones weigh less.
     """
     faults = Faults()
     if not scales or not all(np.isfinite(s) and s > 0.0 for s in scales):
@@ -108,61 +124,94 @@ def trust_prior(
     faults.raise_if_any(IdentificationError, tree.name)
     assert prior is not None
     settings.check(tree, rows, covariance)
-    if tried is None:
-        motion, tried = slow_and_fast(motion)
-    fitted, held = (
-        stream(tree, part, rows, sampling, engine=engine, executor=executor, progress=progress)
-        for part in (motion, tried)
-    )
-    held = held.observe()
-    start = solve(fitted.observe())
-    made = None if covariance is None else sandwich(fitted, start, None, covariance)
-    errors, order = [], sorted(scales)
+    splits = unseen_motion(motion) if tried is None else {"tried": (motion, tried)}
+    trials = _Trials(tree, settings, prior)
+    for name, (some, others) in splits.items():
+        fitted, held = (
+            stream(tree, part, rows, sampling, engine=engine, executor=executor, progress=progress)
+            for part in (some, others)
+        )
+        start = solve(fitted.observe())
+        made = None if covariance is None else sandwich(fitted, start, None, covariance)
+        trials.parts[name] = _Part(start, made, held.observe())
+    order = sorted(scales)
+    common: list[Array] = []
     for k, scale in enumerate(order):
         progress("scales of the prior", float(k), float(len(order)))
-        fit = _scaled(settings, prior, scale).fit_solution(tree, start, made=made)
-        errors.append(validation_of(held, fit.standard).relative_error)
-    plain = validation_of(held, fit_of(tree, start, WLS.title).standard).relative_error
-    best = order[int(np.argmin(errors))]
-    curves: dict[str, tuple[float, ...]] = {}
-    chosen = replace(prior, relative=best, groups=None)
-    for name in _own_groups(tree, settings):
-        tries = [replace(chosen, groups={**(chosen.groups or {}), name: scale}) for scale in order]
-        curves[name] = tuple(
-            validation_of(held, one.fit_solution(tree, start, made=made).standard).relative_error for one in tries
-        )
-        chosen = tries[int(np.argmin(curves[name]))]
-    made = chosen if isinstance(settings, Prior) else replace(settings, prior=chosen)
-    return Trust(made, tuple(order), tuple(errors), plain, curves)  # pyright: ignore[reportReturnType]
+        common.append(trials.squares(scale, {}))
+    best = order[int(np.argmin([_pooled(squares) for squares in common]))]
+    every, names = _own_groups(tree, settings, prior)
+    groups, curves = dict.fromkeys(every, best), {}
+    for turn in range(ROUNDS):
+        before = dict(groups)
+        for k, name in enumerate(names):
+            progress("scales of groups", float(turn * len(names) + k), float(ROUNDS * len(names)))
+            found = [_pooled(trials.squares(best, {**groups, name: scale})) for scale in order]
+            groups[name], curves[name] = order[int(np.argmin(found))], tuple(found)
+        if groups == before:
+            break
+    chosen = _scaled(settings, prior, best, groups)
+    held_out = dict(zip(trials.parts, np.sqrt(trials.squares(best, groups)).tolist(), strict=True))
+    return Trust(chosen, tuple(order), tuple(map(_pooled, common)), _pooled(trials.plain), curves, held_out)
 
 
-def _own_groups(tree: Tree, settings: Prior | Consistent) -> list[str]:
-    """Groups of the estimated parameters, largest first; the bodies' have one scale where the metric has no other."""
-    every = group_of(tree)
-    found = [every[k] for k in tree.parameters.select("estimated")]
-    joint = ("inertia", "mass") if not isinstance(settings, Prior) and settings.metric == "entropic" else ()
-    return [g for g in GROUPS if g in found and g not in joint]
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Least squares of what is fitted, its covariance where residuals are autocorrelated, and the factors of what is held out."""
+
+    start: Solution
+    made: Sandwich | None
+    held: RowFactors
+
+    def square(self, values: Array) -> float:
+        """(‖r‖/‖y‖)² of what is held out."""
+        return validation_of(self.held, values).relative_error ** 2
 
 
-@checked
-def slow_and_fast(motion: Motion | Sequence[Motion], share: float = 0.5) -> tuple[list[Motion], list[Motion]]:
-    """The slower `share` of all samples and the faster rest, by ‖q̇‖, of each motion.
+@dataclass(eq=False)
+class _Trials:
+    """Squared relative errors on all parts, by the scales they were fitted with; none is made twice."""
 
-    What is left of a motion has gaps: its own filter must come before, and ``Sampling(filter=…)`` cannot be used on it.
+    tree: Tree
+    settings: Any  # Prior or Consistent
+    prior: Prior
+    parts: dict[str, _Part] = field(default_factory=dict)
+    made: dict[tuple[float, ...], Array] = field(default_factory=dict)
+
+    def squares(self, relative: float, groups: Mapping[str, float]) -> Array:
+        at = (relative, *(groups.get(name, relative) for name in GROUPS))
+        if at not in self.made:
+            how = _scaled(self.settings, self.prior, relative, groups)
+            fits = (how.fit_solution(self.tree, p.start, made=p.made) for p in self.parts.values())
+            self.made[at] = np.array([p.square(f.standard) for p, f in zip(self.parts.values(), fits, strict=True)])
+        return self.made[at]
+
+    @property
+    def plain(self) -> Array:
+        """The same of least squares."""
+        return np.array([p.square(fit_of(self.tree, p.start, WLS.title).standard) for p in self.parts.values()])
+
+
+def _pooled(squares: Array) -> float:
+    return float(np.sqrt(squares.mean()))
+
+
+def _own_groups(tree: Tree, settings: Prior | Consistent, prior: Prior) -> tuple[list[str], list[str]]:
+    """Groups of the estimated parameters, and those of them that a scale matters to.
+
+    It matters to none whose values nobody states or whose deviations are given by name. Bodies have one scale, that of inertias, where the
+    metric has no other.
     """
-    several = [motion] if isinstance(motion, Motion) else list(motion)
-    if not several or not 0.0 < share < 1.0:
-        raise DataError(
-            Fault("there is nothing to cut.", "slow_and_fast", "motions, and a share between 0 and 1", f"{share}")
-        )
-    speeds = [np.linalg.norm(m.qd, axis=1) for m in several]
-    limit = float(np.quantile(np.concatenate(speeds), share))
-    slow = [m[s <= limit] for m, s in zip(several, speeds, strict=True)]
-    return slow, [m[s > limit] for m, s in zip(several, speeds, strict=True)]
+    p, group, free = tree.parameters, group_of(tree), unstated(tree, stated_values(tree, prior))
+    entropic = not isinstance(settings, Prior) and settings.metric == "entropic"
+    own = [k for k in p.select("estimated") if not (entropic and group[k] == "mass")]
+    scaled = [k for k in own if not free[k] and p.names[k] not in (prior.sigma or {})]
+    present, matters = {group[k] for k in own}, {group[k] for k in scaled}
+    return [g for g in GROUPS if g in present], [g for g in GROUPS if g in matters]
 
 
-def _scaled(settings: WithPrior, prior: Prior, scale: float) -> WithPrior:
-    new = replace(prior, relative=scale, groups=None)
+def _scaled(settings: WithPrior, prior: Prior, scale: float, groups: Mapping[str, float]) -> WithPrior:
+    new = replace(prior, relative=scale, groups=dict(groups) or None)
     if isinstance(settings, Prior):
         return new  # pyright: ignore[reportReturnType]
     return replace(settings, prior=new)

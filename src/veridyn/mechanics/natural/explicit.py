@@ -31,17 +31,20 @@ def explicit_step(
     for i in range(len(b)):
         v[i] = state.qd + h * A[i, :i] @ a[:i]
         a[i] = solve_accelerations(system, state.q + h * A[i, :i] @ v[:i], v[i], values[min(i, len(values) - 1)])[0]
-    found = onto_constraints(system, state.q + h * b @ v, state.qd + h * b @ a, how)
+    size = max(1.0, float(np.abs(state.q).max(initial=0.0)))
+    found = onto_constraints(system, state.q + h * b @ v, state.qd + h * b @ a, how, size)
     if found is None:
         raise _too_long(system, state.t + h, h)
     qdd, lam = solve_accelerations(system, *found, values[-1])
     return NaturalState(state.t + h, *found, qdd, lam)
 
 
-def onto_constraints(system: NaturalSystem, q: Array, qd: Array, how: Stabilisation) -> tuple[Array, Array] | None:
-    """The nearest pose and rates that satisfy the constraints, in the metric M; None where the way there is too long."""
+def onto_constraints(
+    system: NaturalSystem, q: Array, qd: Array, how: Stabilisation, size: float
+) -> tuple[Array, Array] | None:
+    """The nearest pose and rates that satisfy the constraints, in the metric M; None where the way there is too long for a mechanism of
+    this size (m)."""
     M, alpha, nothing = system.mass, how.alpha(system), np.zeros(system.n)
-    size = max(1.0, float(np.abs(q).max(initial=0.0)))
     for _ in range(CORRECTIONS):
         phi, J = system.constraints.evaluate(q)
         if not np.isfinite(phi).all():

@@ -271,7 +271,8 @@ class _Rates:
         out = y.copy()
         for time, row in zip(t.tolist(), out, strict=True):
             x, xd, _ = self.split(row)
-            found = onto_constraints(self.held(time), x, xd, EXACT)
+            size = max(1.0, float(np.abs(x).max(initial=0.0)))
+            found = onto_constraints(self.held(time), x, xd, EXACT, size)
             if found is None:
                 raise SimulationError(
                     Fault(

@@ -13,7 +13,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Union, get_args, get_origin
 
-from veridyn.arguments import Door, classes_in
+from veridyn.arguments import ArgumentChecks, classes_in
 from veridyn.lazy import above
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.to_machine import machine_of_tree
@@ -50,7 +50,7 @@ def first_argument(verb: Callable[..., Any]) -> Callable[[Given, dict[str, Any]]
     return taken
 
 
-class MachineDoor(Door):
+class MachineChecks(ArgumentChecks):
     """What a verb takes whose first argument is a tree: a machine as well, and logs for motions."""
 
     def __init__(self, verb: Callable[..., Any]) -> None:
@@ -110,7 +110,7 @@ def with_motions(machine: Tree | Machine, given: Any) -> Any:
 
 def accepts_machine(verb: Callable[Concatenate[Tree, P], R]) -> Callable[Concatenate[Tree | Machine, P], R]:
     """`verb`, whose first argument is a tree, with a machine accepted in its place, and every argument checked by its annotation."""
-    door = MachineDoor(verb)
+    door = MachineChecks(verb)
 
     @functools.wraps(verb)
     def taken(*args: Any, **kwargs: Any) -> R:
@@ -132,7 +132,7 @@ class Change(Protocol[P]):
 
 def changes_machine(verb: Callable[Concatenate[Tree, P], Tree]) -> Change[P]:
     """`verb`, which makes a tree of a tree, makes a machine of a machine as well."""
-    door = MachineDoor(verb)
+    door = MachineChecks(verb)
 
     @functools.wraps(verb)
     def changed(*args: Any, **kwargs: Any) -> Tree | Machine:

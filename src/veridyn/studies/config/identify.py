@@ -388,12 +388,15 @@ class EstimatorSettings(StudySection):
     settings: dict[str, Any] = Field(default_factory=dict)
     """Settings of that estimator, by the names of its class: {loss: tukey, iterations: 100} for robust."""
     trust: bool = False
-    """Of an estimator with a prior: choose how far to trust it within the training logs, where their slower samples are fitted and
-    their faster ones tried; needs sampling: {filter: none}."""
+    """Of an estimator with a prior: choose how far to trust it within the training logs, of which each quarter of the positions is
+    predicted by a fit of the others and the faster half by a fit of the slower one; needs sampling: {filter: none}."""
 
 
 class IdentifyAccept(StudySection):
-    """Limits that the result must keep; the exit code is 1 where it misses one."""
+    """Limits that the result must keep; the exit code is 1 where it misses one, or where nobody can tell.
+
+    Errors are of forces; of a fit by simulation (estimator oe) they are of the simulated positions.
+    """
 
     training_percent: Number | None = None
     """Largest relative error over all rows on the training logs."""

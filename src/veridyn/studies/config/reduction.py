@@ -34,6 +34,7 @@ class FrictionSettings(StudySection):
     temperature: str | dict[str, str] = ""
     """The signal of the term temperature: the column signal.NAME; one for all, or coordinate → signal."""
     blocks: int = Field(default=40, ge=10)
-    """Into how many blocks the training samples are cut; a block must be longer than residuals are correlated."""
+    """Into how many blocks the training samples are cut; a block must be longer than residuals are correlated. Behind a low-pass of the
+    equations short logs have fewer, which is noted."""
     standard_errors: Number = Field(default=1.0, ge=0.0)
     """By how many of its standard errors the held-out error must fall."""

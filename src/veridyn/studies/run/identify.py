@@ -125,8 +125,8 @@ def _identified(loaded: Loaded[IdentifyFile], tree: Tree, estimation: Estimation
     cutoff, lowpass = work.lowpass()
     training, validation = work.motions(lowpass)
     how, later = work.samplings(training, validation, lowpass)
-    few = work.few_equations(training, how) if estimation.covariance == "white" else None
-    if few is not None and assumes_uncorrelated(estimation.method):
+    few = work.few_equations(training, how)
+    if few is not None and estimation.covariance == "white" and assumes_uncorrelated(estimation.method):
         warn(IdentificationWarning, few)
         estimation = replace(estimation, covariance="hac")
     ladder = None
@@ -168,23 +168,29 @@ def _identified(loaded: Loaded[IdentifyFile], tree: Tree, estimation: Estimation
     )
     if described_by_points(loaded, ("model",), study.model):
         result = replace(result, fit=with_tree_note(result.fit))
-    failed: list[str] = []
+    failed, untestable = list[str](), list[str]()
     loops = next(iter(attempt("How loops were closed", lambda: [closing(tree, work.closed)], failed)), None)
     if study.checks:
         found += [] if loops is None else loops.suspicions()
-        found += _suspected(work, seen, result, lowpass, progress, failed)
+        # Rows of few independent equations fit their own noise, and leave less than all together whatever they say.
+        apart = 1.0 if few is not None else result.contradiction
+        found += _suspected(work, seen, result, apart, lowpass, progress, failed)
         still = attempt("Forces that stand still", lambda: stuck_forces(result.fit, plain(training)), failed)
         found += still
         if isinstance(estimation.method, OLS | WLS):
-            found = with_traces(found, result.fit, plain(training), first, failed)
+            found = with_traces(found, result.fit, plain(training), first, failed, untestable=untestable)
         if first.filtering and estimation.covariance == "white" and assumes_uncorrelated(estimation.method):
             found += attempt(
                 "Correlation of residuals", lambda: oversampled_rows(result.fit, plain(training), first), failed
             )
         speeds = any(name.startswith("qd.") for log in recorded.logs for name in log)
         asked_delays = study.clock.delays != "ignore"
-        asked = (seen, result.contradiction, asked_delays, speeds, bool(recorded.files))
-        left_out = (*attempt("What was not looked for", lambda: omitted(*asked), failed), *failed)
+        asked = (seen, apart, asked_delays, speeds, bool(recorded.files))
+        left_out = (
+            *attempt("What was not looked for", lambda: omitted(*asked), failed),
+            *_sentences(untestable),
+            *failed,
+        )
     else:
         left_out = ("Everything: the study says checks: false.",)
     for suspicion in found[early:]:
@@ -197,6 +203,10 @@ def _identified(loaded: Loaded[IdentifyFile], tree: Tree, estimation: Estimation
     return IdentifyRun(
         result, tree, work.model_file, lowpass, cutoff, late, suspected, missing, inputs, trust, loops, left_out, ladder
     )
+
+
+def _sentences(texts: Sequence[str]) -> list[str]:
+    return [text[:1].upper() + text[1:] for text in texts]
 
 
 def _ladder(
@@ -255,17 +265,19 @@ def _suspected(
     work: Preparing,
     seen: Evidence,
     result: IdentificationStudy,
+    apart: float,
     lowpass: float | None,
     progress: Progress,
     failed: list[str],
 ) -> list[Mistake]:
-    """What speaks against the data or the model; checks that cannot be carried out are noted in `failed`."""
+    """What speaks against the data or the model; checks that cannot be carried out are noted in `failed`. `apart`: how much more all rows
+    together leave unexplained than each by itself."""
     limits = {}
     if work.model_file.suffix.lower() == ".urdf":
         limits = {name: (x.lower, x.upper) for name, x in urdf_limits(work.model_file).items()}
     return [
         *attempt("Measured speeds beside positions", lambda: work.odd_rates(lowpass), failed),
-        *suspicions(result.fit, seen, result.contradiction, limits, progress, failed=failed),
+        *suspicions(result.fit, seen, apart, limits, progress, failed=failed),
     ]
 
 
