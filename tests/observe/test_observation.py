@@ -50,7 +50,7 @@ def test_nees_refuses_a_truth_of_another_width_or_length() -> None:
 
 
 @pytest.mark.filterwarnings(
-    "ignore:.*(reads beside what the model expects|sensors at once do not fit|the filter is)"
+    "ignore:.*(reads beside what the model expects|the filter is)"
 )  # readings that no motion has
 def test_a_further_sensor_is_judged_under_the_inputs_that_act() -> None:
     """An accelerometer on the rope of a crane: what it says of the swing depends on the motor's force, which comes as an input."""
