@@ -18,6 +18,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arguments import checked
 from veridyn.mechanics.integrate import Trajectory
 from veridyn.model.accept import accepts_machine, as_tree
 from veridyn.model.elements import WRENCH_ROWS
@@ -38,6 +39,7 @@ MOTION = ("q.*", "base.omega.*", "base.acceleration.*", "base.velocity.*")
 INPUTS = ("force.*", "wrench.*", "signal.*")
 
 
+@checked
 def simulate(
     machine: Machine | Tree,
     manoeuvre: Manoeuvre,

@@ -24,7 +24,7 @@ from veridyn.model.tree import GRAVITY, Tree
 from veridyn.model.weld import locked_tree
 from veridyn.studies.config.identify import ElementSettings, ModelSettings, TransmissionSettings
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.run.fitted import fit_file, fitted_machine
+from veridyn.studies.run.fitted import fit_file, fitted_machine, loaded_fit
 
 
 def model_path(loaded: Loaded, at: Place, model: ModelSettings) -> Path:
@@ -93,7 +93,8 @@ def described_by_points(loaded: Loaded, at: Place, model: ModelSettings) -> bool
     """Whether the file of a section ``model`` describes a machine in natural coordinates, whose tree a study of a tree takes."""
     file = model_path(loaded, at, model)
     if model.fit:
-        return fitted_machine(loaded, (*at, "fit"), model.fit, model.unexcited).formulation == "natural"
+        described = loaded_fit(loaded, (*at, "fit"), model.fit).described
+        return described is not None and described.formulation == "natural"
     return file.suffix.lower() not in (".urdf", *MJCF_ENDINGS) and load_model(file).formulation == "natural"
 
 
