@@ -197,7 +197,7 @@ DAMAGES = [
     Damage("a force unknown twice", r"the force 'motor' is unknown once only", study=("[motor]", "[motor, motor]")),
     Damage(
         "a probability of two",
-        r"filter.gate \(line 17\).*Expected less than 1, found 2",
+        r"filter.gate \(line 17\).*Expected less than 1, found the number 2",
         study=("gate: 0.9999", "gate: 2"),
     ),
     Damage(

@@ -191,7 +191,7 @@ URDF = """\
     <inertial><origin xyz="0.2 0 0"/><mass value="1.2"/><inertia ixx="0.01" ixy="0" ixz="0" iyy="0.02" iyz="0" izz="0.02"/></inertial>
   </link>
   <joint name="shoulder" type="revolute">
-    <parent link="base"/><child link="upper"/><origin xyz="0 0 0.3" rpy="1.5708 0 0"/><axis xyz="0 0 1"/>
+    <parent link="base"/><child link="upper"/><origin xyz="0 0 0.3" rpy="1.5707963267948966 0 0"/><axis xyz="0 0 1"/>
     <limit lower="-2" upper="2" effort="100" velocity="3"/><dynamics damping="0.5" friction="0.2"/>
   </joint>
   <joint name="elbow" type="continuous">

@@ -186,6 +186,7 @@ def test_conservative_laws_of_ones_own_are_slopes_of_their_energy(element: Eleme
     assert inverse_dynamics(tree, motion)[:, 0] == pytest.approx((up - down) / (2 * h), rel=1e-5, abs=off)
 
 
+@pytest.mark.filterwarnings("ignore:.*(reads beside what the model expects|the filter is)")  # without the spring
 def test_a_pendulum_with_a_cubic_spring_by_scipy_is_simulated_identified_and_observed() -> None:
     """J q̈ = τ − k sin q − k₃ q³ − b q̇|q̇| s integrated by SciPy; gains within 3 σ, and the observer follows with the identified machine.
 

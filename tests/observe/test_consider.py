@@ -138,6 +138,9 @@ def test_the_compiled_step_considers_as_the_reference_does() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*the step of the integration is too long")
+@pytest.mark.filterwarnings(
+    "ignore:.*(reads beside what the model expects|the filter is)"
+)  # where the covariance is not considered
 def test_bands_hold_with_the_covariance_considered_and_not_without() -> None:
     """Quick form of the slow test: 10 draws, and 5 without it."""
     with_it, without = nees_over_draws(10, 500, True), nees_over_draws(5, 500, False)
@@ -147,6 +150,9 @@ def test_bands_hold_with_the_covariance_considered_and_not_without() -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*the step of the integration is too long")
+@pytest.mark.filterwarnings(
+    "ignore:.*(reads beside what the model expects|the filter is)"
+)  # where it is not considered
 def test_bands_over_a_hundred_draws() -> None:
     with_it, without = nees_over_draws(100, 1000, True), nees_over_draws(100, 1000, False)
     print(f"NEES over 100 draws: considered {with_it:.3f}, not considered {without:.3f}")

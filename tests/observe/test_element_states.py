@@ -56,6 +56,7 @@ def recorded(seed: int, start: float = 0.1) -> tuple[Experiment, np.ndarray, np.
 SETTINGS = {"start": {"arm": -1.2}, "rates": {"arm": 0.5}, "step": 1e-3, "unknown": ()}
 
 
+@pytest.mark.filterwarnings("ignore:.*(reads beside what the model expects|the filter is)")  # without the element
 def test_the_state_of_an_element_is_found_from_the_motion() -> None:
     """It starts 0.1 rad from where the observer takes it, and is found within its band; without the element the motion is not explained."""
     log, q, qd, s = recorded(0)
@@ -71,6 +72,9 @@ def test_the_state_of_an_element_is_found_from_the_motion() -> None:
 
 
 @pytest.mark.parametrize("kind", [EKF, ForceErrorEKF, ErrorEKF])
+@pytest.mark.filterwarnings(
+    "ignore:.*(reads beside what the model expects|the filter is)"
+)  # friction that the log does not have
 def test_engines_agree(kind: type[EKF]) -> None:
     log = recorded(1)[0]
     process_noise = ProcessNoise(start=2e-3, start_rate=0.02, start_element=0.1, element=1e-4, acceleration=1e-3)
@@ -116,6 +120,9 @@ def test_derivatives_of_the_whole_state() -> None:
         assert (np.abs(given - numeric) <= 1e-6 * scale + 3.0 * accuracy).all()
 
 
+@pytest.mark.filterwarnings(
+    "ignore:.*(reads beside what the model expects|the filter is)"
+)  # with bounds that exclude the truth
 def test_a_constant_of_a_law_is_estimated_within_bounds() -> None:
     """The time of the Maxwell element is 0.3 s; the model takes 0.36 s. Bounds that exclude the truth hold it, and are reported."""
     log = recorded(3)[0]

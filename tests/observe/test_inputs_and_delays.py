@@ -78,6 +78,7 @@ def test_a_delay_changes_nothing_once_all_readings_are_in(motion: NaturalMotion)
     assert np.abs(delayed.track.P - plain.track.P).max() < 1e-12
 
 
+@pytest.mark.filterwarnings("ignore:.*(reads beside what the model expects|the filter is)")  # a delay that is not there
 def test_a_log_in_which_everything_begins_at_once(motion: NaturalMotion) -> None:
     """The first readings of a delayed sensor speak of times before the first force: it acted then as it does when it begins."""
     late = (SENSORS[0], replace(SENSORS[1], delay=DELAY))
@@ -90,6 +91,7 @@ def test_a_log_in_which_everything_begins_at_once(motion: NaturalMotion) -> None
         observed(late, afterwards)
 
 
+@pytest.mark.filterwarnings("ignore:.*(reads beside what the model expects|the filter is)")  # without noise
 def test_a_known_force_on_a_quicker_clock_than_the_sensors_acts_all_the_same(motion: NaturalMotion) -> None:
     """With exact readings ten times slower than the force the estimate is the motion, to the second order of the filter's step."""
     record = log(readings(motion, noise=0.0), every=10)

@@ -49,6 +49,9 @@ def test_nees_refuses_a_truth_of_another_width_or_length() -> None:
             o.nees(q, qd)
 
 
+@pytest.mark.filterwarnings(
+    "ignore:.*(reads beside what the model expects|the filter is)"
+)  # readings that no motion has
 def test_a_further_sensor_is_judged_under_the_inputs_that_act() -> None:
     """An accelerometer on the rope of a crane: what it says of the swing depends on the motor's force, which comes as an input."""
     system, extra = system_of(crane()), Sensor("felt", "accelerometer", Marker("rope", (0.0, 0.0)), sigma=0.01)

@@ -41,6 +41,9 @@ def test_a_slow_clock_is_a_warning_and_another_is_none() -> None:
     vd.observe(machine, log_of(machine, 10.0), process_noise=NOISE)
 
 
+@pytest.mark.filterwarnings(
+    "ignore:.*the filter is too cautious"
+)  # half a second between readings, and little to learn from each
 def test_a_step_that_is_stated_goes_on() -> None:
     machine = pendulum()
     with pytest.warns(DataWarning, match="Is the time in milliseconds"):

@@ -24,15 +24,26 @@ USABLE_NIS = (0.75, 1.25)  # within it a band of 95 % holds 92 to 98 % of the tr
 OPEN_CONSTRAINT = 1e-6  # m or 1: of a constraint that was left out as redundant and should be closed
 
 
-def observation_findings(found: Observation, log: Experiment | None = None, skip: int = 0) -> tuple[str, ...]:
-    """Sentences about a run from sample `skip` on; `log` shows which sensors repeat themselves. Sensors stand first."""
-    return (*finding_lines(sensor_findings(found, log, skip)), *_limits(found), *_size(found, skip))
+def observation_findings(
+    found: Observation,
+    log: Experiment | None = None,
+    skip: int = 0,
+    false_alarms: float = FALSE_ALARMS,
+    usable: tuple[float, float] = USABLE_NIS,
+) -> tuple[str, ...]:
+    """Sentences about a run from sample `skip` on; `log` shows which sensors repeat themselves. Sensors stand first.
+
+    A page that is read says more than a warning that interrupts: with `false_alarms` 0.05 and `usable` (1, 1), every NIS outside its band
+    of 95 %.
+    """
+    size = _size(found, skip, false_alarms, usable)
+    return (*finding_lines(sensor_findings(found, log, skip)), *_limits(found), *size)
 
 
 def warn_of_findings(found: Observation, log: Experiment | None) -> None:
     """Warn of what makes the bands of a run wrong. Sensors are named where the innovations are not as large as stated: their means are
     watched more closely than that, and shift with the start of a run, of which the verb is not told how long it takes."""
-    size = _size(found, 0)
+    size = _size(found, 0, FALSE_ALARMS, USABLE_NIS)
     for text in observation_findings(found, log) if size else _limits(found):
         warn(DataWarning, Fault(text, where=f"{found.filter} on {found.system.name}"))
 
@@ -57,21 +68,27 @@ def _limits(found: Observation) -> list[str]:
     return out
 
 
-def _size(found: Observation, skip: int) -> list[str]:
+def _size(found: Observation, skip: int, false_alarms: float, usable: tuple[float, float]) -> list[str]:
     if not found.estimates.dof[skip:].any():
         return []
-    finding = nis_finding(found.nis(skip), considers=found.system.considered is not None)
+    considers = found.system.considered is not None
+    finding = nis_finding(found.nis(skip), usable, considers, false_alarms)
     return [finding] if finding else []
 
 
-def nis_finding(nis: Consistency, usable: tuple[float, float] = USABLE_NIS, considers: bool = False) -> str:
+def nis_finding(
+    nis: Consistency,
+    usable: tuple[float, float] = USABLE_NIS,
+    considers: bool = False,
+    false_alarms: float = FALSE_ALARMS,
+) -> str:
     """That innovations are not as large as the filter states, where neither chance explains it nor the bands survive it; else "".
 
     `considers`: parameters are considered, whose one error all innovations share, so that they count as one sample in the worst case.
     """
-    low, high = replace(nis, level=1.0 - FALSE_ALARMS, independent=1.0 if considers else nis.independent).band
+    low, high = replace(nis, level=1.0 - false_alarms, independent=1.0 if considers else nis.independent).band
     if min(low, usable[0]) <= nis.mean <= max(high, usable[1]):
         return ""
     words = "too sure of itself" if nis.mean > 1.0 else "too cautious"
-    share = f"{100 * (1 - FALSE_ALARMS):g} %"
+    share = f"{100 * (1 - false_alarms):g} %"
     return f"the filter is {words}: NIS {nis.mean:.4g}, and {share} of consistent ones lie in {low:.3f} to {high:.3f}."

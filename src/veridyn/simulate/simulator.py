@@ -18,6 +18,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arguments import checked
 from veridyn.mechanics.integrate import Trajectory
 from veridyn.mechanics.tree.accept import accepts_machine
 from veridyn.mechanics.tree.of_machine import tree_of
@@ -39,6 +40,7 @@ MOTION = ("q.*", "base.omega.*", "base.acceleration.*", "base.velocity.*")
 INPUTS = ("force.*", "wrench.*", "signal.*")
 
 
+@checked
 def simulate(
     machine: Machine | Tree,
     manoeuvre: Manoeuvre,

@@ -385,10 +385,8 @@ def judged(
     if found.reduced_is_worse:
         _warn_of_reduced(found)
     if found.unjudged:
-        fault = Fault(
-            f"the fit cannot be judged: {found.unjudged}.", "validation", hint="Validate on a log that moves."
-        )
-        warn(IdentificationWarning, fault)
+        hint = "Shorten the horizon, or take more substeps." if found.not_simulated else "Validate on a log that moves."
+        warn(IdentificationWarning, Fault(f"the fit cannot be judged: {found.unjudged}.", "validation", hint=hint))
     return found
 
 

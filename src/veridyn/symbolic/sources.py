@@ -26,8 +26,10 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("model",),
     ("symbolic", "spatial"),
     ("method",),
+    ("arguments",),
     ("settings",),
     ("verbs",),
+    ("argument_words",),
     ("errors", "lazy", "progress", "version"),
 )
 PACKAGE = Path(__file__).resolve().parents[1]

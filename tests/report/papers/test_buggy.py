@@ -47,10 +47,10 @@ def test_one_log_has_no_interval() -> None:
     assert consistency({"nees": 1.0}, 1) is None
 
 
-@pytest.mark.parametrize("nees", [0.6, 0.82, 1.6])
-def test_a_quick_run_does_not_contradict_the_full_one(nees: float) -> None:
-    """Two logs of 8 s, in which the start weighs more than in 20 logs of 20 s, may have any NEES."""
-    quick = buggy_verdict(study(QUICK, nees=nees, nees_sigma=0.1))
+@pytest.mark.parametrize(("nees", "sigma"), [(0.6, 0.1), (0.82, 0.1), (1.68, 0.1), (1.68, 0.001)])
+def test_a_quick_run_does_not_contradict_the_full_one(nees: float, sigma: float) -> None:
+    """Two logs of 8 s, in which the start weighs more than in 20 logs of 20 s, may have any NEES; seed 0 has 1.68."""
+    quick = buggy_verdict(study(QUICK, nees=nees, nees_sigma=sigma))
     assert quick.headline.endswith("whether its bands are those of its errors, the full run says.")
     assert any("of 2 logs of 8 s: too few to judge it" in s for s in quick.findings)
     assert quick.may == () and "before a full run" in quick.may_not[0] and quick.grade == "fair"

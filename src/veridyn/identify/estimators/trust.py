@@ -48,7 +48,7 @@ SCALES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 ROUNDS = 3  # over all groups; one or two suffice where groups hardly depend on each other
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Trust(Generic[WithPrior]):
     """`settings` with the chosen ``relative`` and ``groups``; the errors ‖r‖/‖y‖ on what was tried of every scale and of least squares.
 
@@ -152,7 +152,14 @@ def trust_prior(
             break
     chosen = _scaled(settings, prior, best, groups)
     held_out = dict(zip(trials.parts, np.sqrt(trials.squares(best, groups)).tolist(), strict=True))
-    return Trust(chosen, tuple(order), tuple(map(_pooled, common)), _pooled(trials.plain), curves, held_out)
+    return Trust(
+        settings=chosen,
+        scales=tuple(order),
+        errors=tuple(map(_pooled, common)),
+        plain=_pooled(trials.plain),
+        curves=curves,
+        held_out=held_out,
+    )
 
 
 @dataclass(frozen=True, eq=False)

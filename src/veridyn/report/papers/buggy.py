@@ -23,6 +23,7 @@ from veridyn.studies.papers.buggy.observers import COURSE_SIGMA
 from veridyn.studies.papers.buggy.outage import Outage
 from veridyn.studies.papers.buggy.scores import QUANTITIES, UNITS
 from veridyn.studies.papers.buggy.study import (
+    FULL,
     GYRO_BIAS,
     HEAD_WIND,
     TABLES,
@@ -91,7 +92,8 @@ def buggy_verdict(study: BuggyStudy) -> Verdict:
     """By the study's own figures."""
     f = study.figures
     below = all(study.runs[k].rms("force", q) <= TABLES[k][q] for k in study.runs for q in QUANTITIES)
-    consistent = consistency(f, study.extent.further)
+    # In the first half second NEES is far above one, and in a shorter drive that weighs more: it is not the figure of the full run.
+    consistent = consistency(f, study.extent.further) if study.extent.duration >= FULL.duration else None
     held = f["share_inside_three_sigma_outage"] >= 0.95
     seconds = study.extent.silent[1] - study.extent.silent[0]
     better = f["rms_circular_xd_error_ekf"] / f["rms_circular_xd"]

@@ -25,7 +25,7 @@ from veridyn.model.table_law import LawTable
 from veridyn.model.transmission import Transmission
 from veridyn.studies.config.identify import ElementSettings, ModelSettings, TransmissionSettings
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.run.fitted import fit_file, fitted_machine
+from veridyn.studies.run.fitted import fit_file, fitted_machine, loaded_fit
 
 
 def model_path(loaded: Loaded, at: Place, model: ModelSettings) -> Path:
@@ -96,7 +96,8 @@ def described_by_points(loaded: Loaded, at: Place, model: ModelSettings) -> bool
     """Whether the file of a section ``model`` describes a machine in natural coordinates, whose tree a study of a tree takes."""
     file = model_path(loaded, at, model)
     if model.fit:
-        return fitted_machine(loaded, (*at, "fit"), model.fit, model.unexcited).formulation == "natural"
+        described = loaded_fit(loaded, (*at, "fit"), model.fit).described
+        return described is not None and described.formulation == "natural"
     return file.suffix.lower() not in (".urdf", *MJCF_ENDINGS) and load_model(file).formulation == "natural"
 
 

@@ -128,7 +128,8 @@ class ObserveRun:
             for n, count in self.rejected.items()
             if count and n not in told
         ]
-        return (*out, *observation_findings(o, self.log, self.skip))
+        level = 1.0 - self.nis.level
+        return (*out, *observation_findings(o, self.log, self.skip, false_alarms=level, usable=(1.0, 1.0)))
 
     @property
     def parameters(self) -> tuple[ParameterRow, ...]:
