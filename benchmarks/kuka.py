@@ -33,7 +33,7 @@ from veridyn.progress import silent
 from veridyn.studies.config.study import load_study
 from veridyn.studies.identification import Estimation
 from veridyn.studies.run.estimation import estimation_of
-from veridyn.studies.run.machine import tree_of
+from veridyn.studies.run.machine import study_tree
 from veridyn.studies.run.preparing import Preparing
 from veridyn.studies.run.recordings import Recordings
 
@@ -78,7 +78,7 @@ def recipe_of(study: Path = STUDY) -> Recipe:
     loaded = load_study(study, "identify")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r".*<origin> stands 2 times")
-        tree = tree_of(loaded, ("model",), loaded.study.model, "unknown")
+        tree = study_tree(loaded, ("model",), loaded.study.model, "unknown")
         work = Preparing(loaded, tree, Recordings(loaded), silent)
         training, _ = work.motions(work.lowpass()[1])
     estimation = estimation_of(loaded, ("estimator",), loaded.study.estimator)

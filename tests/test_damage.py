@@ -11,7 +11,6 @@ from benchmarks.damage.score import WEAKEST, damaged, moved, outcome, power, vis
 from benchmarks.damage.simulated import simulated
 
 import veridyn as vd
-from veridyn.mechanics.tree.of_machine import tree_of
 
 NAMED = {d.name: d for d in DAMAGES}
 
@@ -27,7 +26,7 @@ def test_every_kind_changes_the_log_or_the_machine() -> None:
 
 
 def test_a_robot_of_another_size_has_every_distance_longer() -> None:
-    tree = tree_of(simulated(1))
+    tree = simulated(1).tree
     for a, b in zip(tree.bodies, longer_links(tree, 0.25).bodies, strict=True):
         assert np.allclose(b.placement.position, 1.25 * np.asarray(a.placement.position))
         assert np.array_equal(b.placement.rotation, a.placement.rotation)

@@ -29,7 +29,6 @@ RELIED_ON = (
 # Records of more than five fields whose first ones are written by position in many places.
 BY_POSITION = {
     "BaseMotion": 4,
-    "Body": 4,
     "Consistent": 5,
     "Limits": 2,
     "Motion": 6,

@@ -11,7 +11,6 @@ from typer.testing import CliRunner, Result
 from studies.bench_robot import Bench
 from veridyn.cli.app import app
 from veridyn.files.archive import load, save
-from veridyn.mechanics.tree.of_machine import tree_of
 
 RUN = "runs/bench-001"
 SENSORS = "sensors:\n" + "".join(
@@ -104,7 +103,7 @@ def test_it_is_simulated_and_identified_again(folder: Path) -> None:
     done = called(folder, "identify", bench)
     assert done.exit_code == 0, done.output
     first, again = load(folder / RUN / "fit.json"), load(folder / "runs/twice-001/fit.json")
-    np.testing.assert_array_equal(tree_of(again).parameters.values, first.standard)
+    np.testing.assert_array_equal(again.tree.parameters.values, first.standard)
 
 
 def fault_of(folder: Path, kind: str, text: str) -> str:

@@ -11,7 +11,6 @@ from scipy.spatial.transform import Rotation
 from veridyn.errors import DataError, FileError, ModelError
 from veridyn.files.osim import load_osim
 from veridyn.mechanics.kinematics import body_pose
-from veridyn.mechanics.tree.of_machine import tree_of
 
 
 def axis(name: str, of: str, direction: str, function: str) -> str:
@@ -146,7 +145,7 @@ def test_poses_are_those_worked_out_by_hand(model_file: Path) -> None:
 
 
 def test_masses_inertias_and_gravity_are_kept(model_file: Path) -> None:
-    tree = tree_of(load_osim(model_file))
+    tree = load_osim(model_file).tree
     p = tree.parameters
     assert [p[f"M_{b}"] for b in ("pelvis", "tibia", "toes")] == [10.0, 3.0, 0.2]
     assert p["MY_tibia"] == pytest.approx(-0.6)

@@ -11,7 +11,6 @@ from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_tree
 from veridyn.errors import IdentificationError
 from veridyn.identify.constants import fit_constants
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element, coulomb, damper, spring
 from veridyn.model.motion import Motion
@@ -62,7 +61,7 @@ def test_speed_and_exponent_of_a_stribeck_curve() -> None:
     assert np.abs(z).max() < 4.0
     assert 0.5 < np.sqrt((z**2).mean()) < 1.6  # 20 numbers: the root mean square of unit normals stays within
     assert last.sigma[0] < 0.03 and last.sigma[1] < 0.3
-    assert tree_of(last).constants[0].value == last.values[0]
+    assert last.tree.constants[0].value == last.values[0]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from veridyn.machines.fourbar import (
 )
 from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import constraint_errors
-from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.rank import mobility
 from veridyn.mechanics.natural.system import system_of
 from veridyn.observe.observe import tuned
@@ -41,7 +40,7 @@ def test_it_is_the_mechanism_of_the_thesis() -> None:
     assert state.q[system.mechanism.index("2.y")] > 0.0
     assert mobility(system, state.q).degrees_of_freedom == 1
     wrong = system_of(wrong_fourbar())
-    assert initial_state(wrong, *MODEL_START).qdd[mechanism_of(wrong).index("phi")] == pytest.approx(-27.041, abs=5e-3)
+    assert initial_state(wrong, *MODEL_START).qdd[wrong.mechanism.index("phi")] == pytest.approx(-27.041, abs=5e-3)
 
 
 def test_the_model_left_to_itself(run: FourbarRun) -> None:

@@ -14,9 +14,7 @@ from veridyn.mechanics.measurement import readout
 from veridyn.mechanics.natural.forces import forces_of
 from veridyn.mechanics.natural.geometry import Geometry
 from veridyn.mechanics.natural.mechanism import Mechanism
-from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.system import system_of
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree_readout import tree_readout
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.place import Marker
@@ -46,8 +44,8 @@ def planar(body: str, at: float, point: str, end: Marker, plane: str) -> tuple[l
 
 
 def compare(twin: Twin, natural: list[Sensor], tree: list[Sensor]) -> None:
-    system = system_of(mechanism_of(twin))
-    one, other = readout(system, natural), tree_readout(tree_of(twin), tree, "numpy")
+    system = system_of(twin.mechanism)
+    one, other = readout(system, natural), tree_readout(twin.tree, tree, "numpy")
     assert len(one.names) == len(other.names)
     assert [u.partition("/")[2] for u in one.units] == [u.partition("/")[2] for u in other.units]
     motion = twin.states(np.random.default_rng(1), 4)
@@ -83,13 +81,13 @@ def test_the_spatial_mechanism() -> None:
         Sensor("turned", "gyroscope", turned, 0.1),
         Sensor("turned_acc", "accelerometer", turned, 0.1, axes="zy"),
     ]
-    compare(twin, [*mechanism_of(twin).sensors, *more], [*mechanism_of(twin).sensors, *more])
+    compare(twin, [*twin.mechanism.sensors, *more], [*twin.mechanism.sensors, *more])
 
 
 @pytest.mark.parametrize("make", [crane_twin, spatial_twin])
 def test_loads_spend_the_same_power(make: Callable[[], Twin]) -> None:
     twin = make()
-    m, deep = mechanism_of(twin), make is spatial_twin
+    m, deep = twin.mechanism, make is spatial_twin
     if deep:
         loads = [
             Drive("motor", "elbow"),
@@ -109,7 +107,7 @@ def test_loads_spend_the_same_power(make: Callable[[], Twin]) -> None:
     )
     table = forces_of(Geometry(loaded))
     motion = twin.states(np.random.default_rng(2), 3)
-    B = load_matrix(tree_of(twin), motion.q, same)
+    B = load_matrix(twin.tree, motion.q, same)
     for b, q, qd in zip(B, motion.q, motion.qd, strict=True):
         x, xd, _ = twin.natural(q, qd, 0 * qd)
         power = xd @ (table.constant + (table.turning @ np.append(x, 1.0)).T)

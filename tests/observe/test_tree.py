@@ -12,9 +12,7 @@ from strangers.twins import linkage_twin
 from veridyn.errors import DataError, ModelError
 from veridyn.machines.parallel import palletizer
 from veridyn.mechanics.integrate import BaseState, Inputs, Method, integrate
-from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.tree.body import Body
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree_readout import tree_readout
 from veridyn.model.elements import coulomb, damper
@@ -212,8 +210,8 @@ def test_twins_are_observed_alike() -> None:
     """One log of an encoder, the linkage as a closed tree and in natural coordinates: the same states to 1e-6 of their deviations."""
     twin = linkage_twin()
     encoder = Sensor("encoder", "coordinate", "q1", 0.002)
-    tree = replace(uniform_bars(tree_of(twin)), sensors=(encoder,))
-    mechanism = replace(mechanism_of(twin), sensors=(encoder,))
+    tree = replace(uniform_bars(twin.tree), sensors=(encoder,))
+    mechanism = replace(twin.mechanism, sensors=(encoder,))
     t = np.arange(0.0, 0.5, STEP)
     start, rate = 1.2, 3.0
     plain, q, qd = tree_system(tree, ProcessNoise(), unknown=(), start={"q1": start}, rates={"q1": rate})

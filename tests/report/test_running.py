@@ -10,7 +10,6 @@ from live.chromium import Chromium
 from studies.small_arm import small_arm
 from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.kinematics import body_pose
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.motion import Motion
 from veridyn.report import running
 from veridyn.report.blocks import Section, Text, Verdict
@@ -132,7 +131,7 @@ def test_in_a_browser_it_falls_as_it_does_in_python(browser, fit):
 
 
 def test_in_a_browser_the_places_are_those_of_kinematics(browser, fit):
-    tree = tree_of(fit[0])
+    tree = fit[0].tree
     q = [0.3, -0.7][: tree.n]
     points = np.array(browser.evaluate(f"machine.points({q})")).reshape(-1, 3)
     for j, body in enumerate(tree.bodies):

@@ -7,7 +7,6 @@ from veridyn.errors import DataError
 from veridyn.files.machine.natural import parse_mechanism
 from veridyn.machines.spatial import crane
 from veridyn.mechanics.natural.integrate import NaturalMethod
-from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.system import system_of
 from veridyn.signals.trajectory import FourierTrajectory
 from veridyn.simulate.mechanism import driven, led, load_channels, mechanism_truth, own_sensors
@@ -69,16 +68,16 @@ def test_the_truth_holds_sensors_coordinates_and_loads() -> None:
     assert truth["encoder"].values == pytest.approx(truth["q.swing"].values)
     assert (truth["q.swing"].unit, truth["qdd.P.x"].unit, truth["load.motor"].unit) == ("rad", "m/s^2", "N*m")
     assert truth["load.wind.y"].values == pytest.approx(2.0) and truth["load.wind.y"].unit == "N"
-    assert load_channels(mechanism_of(machine), "wind") == ("load.wind.x", "load.wind.y")
+    assert load_channels(machine.mechanism, "wind") == ("load.wind.x", "load.wind.y")
 
 
 def test_sensors_are_those_of_the_file() -> None:
     machine = pendulum()
-    drawn = [own_sensors(mechanism_of(machine), np.random.default_rng(k))["encoder"] for k in range(200)]
+    drawn = [own_sensors(machine.mechanism, np.random.default_rng(k))["encoder"] for k in range(200)]
     assert (drawn[0].noise, drawn[0].delay) == (0.01, 0.1)
     assert np.std([s.bias for s in drawn]) == pytest.approx(0.1, rel=3.0 / np.sqrt(400))
     run = driven(machine, 0.2, 50.0, start={"swing": 0.5}, rates={"swing": 40.0})
-    log = wrapped(mechanism_of(machine).sensors, mechanism_truth(run))
+    log = wrapped(machine.mechanism.sensors, mechanism_truth(run))
     turned = log["encoder"].values
     assert (np.abs(turned) <= np.pi).all() and np.abs(log["q.swing"].values).max() > 4.0
     assert np.exp(1j * turned) == pytest.approx(np.exp(1j * log["q.swing"].values))

@@ -8,7 +8,6 @@ import pytest
 
 from strangers.pinocchio_oracle import PinModel
 from studies.small_arm import small_arm
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.view.live import LiveRecording, LiveView, posable_tree
 from veridyn.view.meshes import BodyMesh, sphere
 
@@ -31,7 +30,7 @@ def view():
 
 
 def test_everything_is_where_pinocchio_has_the_bodies(view):
-    tree = tree_of(view.machine)
+    tree = view.machine.tree
     view.at(1.3)
     k = int(np.searchsorted(view.recording.t, 1.3, side="right")) - 1
     oracle = PinModel(tree)

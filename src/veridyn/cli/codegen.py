@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from veridyn.cli.reading import BaseOption, BaseWord, Strict
-from veridyn.mechanics.tree.of_machine import tree_of
 
 
 class Language(StrEnum):
@@ -47,6 +46,7 @@ def codegen(
     from veridyn.files.atomic import write_atomic
     from veridyn.files.machine.load import load_model
     from veridyn.mechanics.codegen import c_source
+    from veridyn.mechanics.tree.of_machine import tree_of
 
     source = c_source(tree_of(load_model(file, base=base.value, strict=strict)), what.value, name, wrench or ())
     if out is None:

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from veridyn.cli.reading import BaseOption, BaseWord, Strict
-from veridyn.mechanics.tree.of_machine import tree_of
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -42,6 +41,7 @@ def show(
     from veridyn.cli.shown_model import model_content, print_machine, print_parameters
     from veridyn.files.machine.load import load_model
     from veridyn.identify.base import base_parameters
+    from veridyn.mechanics.tree.of_machine import tree_of
 
     tree = tree_of(load_model(file, base=base.value, strict=strict))
     if mode() == "json":

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from veridyn.cli.reading import BaseOption, BaseWord, Strict
-from veridyn.mechanics.natural.of_machine import mechanism_of
-from veridyn.mechanics.tree.of_machine import tree_of
 
 if TYPE_CHECKING:
     from veridyn.model.machine import Machine
@@ -134,12 +132,14 @@ def _written(
         )
         raise FileError(Fault(what, "--kind", wanted, kind.value, hint), model.name)
     if "identify" in (wanted, kind.value):
+        from veridyn.mechanics.tree.of_machine import tree_of
         from veridyn.studies.config.template import template
 
         return template(file, tree_of(machine), logs, out, strict, rate)
     if len(logs) > 1:
         fault = Fault("an observer reads one log.", "logs", "one file", ", ".join(f.name for f in logs))
         raise FileError(fault, model.name)
+    from veridyn.mechanics.natural.of_machine import mechanism_of
     from veridyn.studies.config.observe_template import observe_template
 
     return observe_template(file, mechanism_of(machine), logs[0], out, rate)
@@ -147,6 +147,7 @@ def _written(
 
 def _designed(file: Path, out: Path, base: Literal["auto", "fixed", "free"], strict: bool) -> str:
     from veridyn.errors import Fault, FileError
+    from veridyn.mechanics.tree.of_machine import tree_of
     from veridyn.studies.config.excite_template import excite_template
 
     machine = _with_values(file, base, strict)
@@ -160,6 +161,8 @@ def _designed(file: Path, out: Path, base: Literal["auto", "fixed", "free"], str
 
 def _simulated(file: Path, tables: list[Path], out: Path, base: Literal["auto", "fixed", "free"], strict: bool) -> str:
     from veridyn.errors import Fault, FileError
+    from veridyn.mechanics.natural.of_machine import mechanism_of
+    from veridyn.mechanics.tree.of_machine import tree_of
     from veridyn.studies.config.simulate_template import simulate_mechanism_template, simulate_template
 
     machine = _with_values(file, base, strict)

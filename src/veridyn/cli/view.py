@@ -8,8 +8,6 @@ from typing import Annotated
 import typer
 
 from veridyn.cli.reading import Strict
-from veridyn.mechanics.natural.of_machine import mechanism_of
-from veridyn.mechanics.tree.of_machine import tree_of
 
 
 def view(
@@ -51,7 +49,9 @@ def view(
     from veridyn.files.machine.urdf import urdf_limits
     from veridyn.files.machine.urdf_visuals import urdf_visuals
     from veridyn.files.shipped import is_shipped, shipped
+    from veridyn.mechanics.natural.of_machine import mechanism_of
     from veridyn.mechanics.natural.system import system_of
+    from veridyn.mechanics.tree.of_machine import tree_of
     from veridyn.view.live import LiveView, posable_mechanism, posable_tree
     from veridyn.view.meshes import shapes_of
     from veridyn.view.playing import recorded

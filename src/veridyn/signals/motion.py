@@ -33,9 +33,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
-from veridyn.model.described import Described
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Experiment
+from veridyn.model.machine_parts import MachineParts
 from veridyn.model.motion import BaseMotion, Motion, NoiseBands
 from veridyn.model.pose import Pose
 from veridyn.signals.base_motion import NAMES, base_from_pose, nearest_rotations, pose_channels
@@ -113,7 +113,7 @@ class Signals:
 
 
 def motion(
-    tree: Described,
+    tree: MachineParts,
     log: Experiment,
     signals: Signals | None = None,
     *,
@@ -134,7 +134,7 @@ def motion(
 
 
 def prepare(
-    tree: Described,
+    tree: MachineParts,
     log: Experiment,
     signals: Signals | None = None,
     *,
@@ -201,7 +201,7 @@ def _repaired(
 class PreparedLog:
     """A log that is checked, repaired and on one uniform clock, and the motion that its channels are of."""
 
-    tree: Described
+    tree: MachineParts
     how: Signals
     naming: Naming
     log: Experiment

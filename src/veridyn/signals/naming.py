@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import ALIKE, DataError, DataWarning, Fault, Faults, did_you_mean, warn
-from veridyn.model.described import Described
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine_parts import MachineParts
 from veridyn.signals.findings import Findings
 from veridyn.signals.quality import inspect, inspect_clocks
 
@@ -40,7 +40,7 @@ class Naming:
     forces are looked for.
     """
 
-    tree: Described
+    tree: MachineParts
     log: Experiment
     rates: bool = True
     posed: bool = False
@@ -167,7 +167,7 @@ class Naming:
             warn(DataWarning, fault)
 
 
-def motor_channels(tree: Described, c: str, quantity: str) -> dict[str, float]:
+def motor_channels(tree: MachineParts, c: str, quantity: str) -> dict[str, float]:
     """Motor channel → its share in a coordinate: q = T q_m, Γ = T⁻ᵀ Γ_m; empty where no transmission drives it."""
     t = tree.transmission
     if t is None or c not in t.joints:
@@ -177,7 +177,7 @@ def motor_channels(tree: Described, c: str, quantity: str) -> dict[str, float]:
     return {f"{quantity}_motor.{m}": float(a) for m, a in zip(t.motors, row, strict=True) if abs(a) > 1e-12 * size}
 
 
-def measured_positions(tree: Described, log: Experiment) -> tuple[str, ...]:
+def measured_positions(tree: MachineParts, log: Experiment) -> tuple[str, ...]:
     """The coordinates whose position, or that of one of whose motors, is a channel of the log."""
     return tuple(
         c for c in tree.coordinates if f"q.{c}" in log or any(name in log for name in motor_channels(tree, c, "q"))

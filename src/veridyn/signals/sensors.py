@@ -20,9 +20,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.model.described import Described
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import Drive
+from veridyn.model.machine_parts import MachineParts
 from veridyn.model.place import Marker, frame
 from veridyn.model.sensor import Sensor
 
@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 OF_BASE = {"gyroscope": "omega", "accelerometer": "acceleration", "velocity": "velocity"}
 
 
-def with_sensor_channels(tree: Described, log: Experiment) -> Experiment:
+def with_sensor_channels(tree: MachineParts, log: Experiment) -> Experiment:
     """The same log with what the sensors and drives of the machine recorded under the names that a motion is made from."""
     found: dict[str, Channel] = {}
     for sensor in sorted(tree.sensors, key=lambda s: s.variance):
@@ -47,7 +47,7 @@ def with_sensor_channels(tree: Described, log: Experiment) -> Experiment:
     return log.replacing(*(channel for name, channel in found.items() if name not in log))
 
 
-def _readings(tree: Described, sensor: Sensor, log: Experiment) -> Iterator[Channel]:
+def _readings(tree: MachineParts, sensor: Sensor, log: Experiment) -> Iterator[Channel]:
     """What a sensor measures of the motion itself; nothing where it measures something else."""
     names = sensor.channels(3)
     t = log[names[0]].t - sensor.delay
@@ -64,7 +64,7 @@ def _readings(tree: Described, sensor: Sensor, log: Experiment) -> Iterator[Chan
         yield Channel(f"base.{OF_BASE[sensor.kind]}.{axis}", t, values[:, k], log[names[k]].unit)
 
 
-def _axes_on_base(tree: Described, sensor: Sensor) -> Array | None:
+def _axes_on_base(tree: MachineParts, sensor: Sensor) -> Array | None:
     """The sensor's axes as rows, in the frame of a free base whose own motion it measures; None where it does not."""
     if tree.base != "free" or sensor.kind not in OF_BASE:
         return None

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from veridyn.errors import DataError, Faults
-from veridyn.model.described import Described
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine_parts import MachineParts
 from veridyn.signals.naming import motor_channels, unit_faults
 
 WORDS = {
@@ -34,7 +34,7 @@ class _Way:
     channels: Mapping[str, str]
 
 
-def with_usual_names(tree: Described, log: Experiment) -> Experiment:
+def with_usual_names(tree: MachineParts, log: Experiment) -> Experiment:
     """The log with channels renamed to ``q.c``, ``qd.c`` and ``force.c`` where they have usual names; as it is where nothing is missing."""
     renamed: dict[str, str] = {}
     faults = Faults()
@@ -63,11 +63,11 @@ def with_usual_names(tree: Described, log: Experiment) -> Experiment:
     return Experiment(channels, log.name, log.notes)
 
 
-def _own(tree: Described, c: str, symbol: str) -> Sequence[str]:
+def _own(tree: MachineParts, c: str, symbol: str) -> Sequence[str]:
     return (f"{symbol}.{c}", *(motor_channels(tree, c, symbol) if symbol != "qd" else ()))
 
 
-def _ways(tree: Described, log: Experiment, symbol: str) -> Iterator[_Way]:
+def _ways(tree: MachineParts, log: Experiment, symbol: str) -> Iterator[_Way]:
     """Every way of naming under which each coordinate, or of forces each that can have one, has a channel of the right unit."""
     kinds = dict(zip(tree.coordinates, tree.coordinate_kinds, strict=True))
     lower = {name.lower(): name for name in log.names}

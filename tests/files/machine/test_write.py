@@ -159,7 +159,11 @@ def graphs(draw: st.DrawFn) -> Machine:
     if used:
         c = draw(st.sampled_from(used))
         loads.append(Drive("drive", c, draw(numbers)))
-        sensors.append(Sensor("encoder", "coordinate", c, 0.01, quantum=draw(st.floats(0, 1)), bias=draw(numbers)))
+        sensors.append(
+            Sensor(
+                "encoder", "coordinate", c, 0.01, quantum=draw(st.just(0.0) | st.floats(1e-9, 1)), bias=draw(numbers)
+            )
+        )
         elements = [spring({c: -2.0}, draw(st.one_of(st.just(np.nan), numbers)), draw(names)), coulomb(c, 1.0, "fs")]
         assembly = Assembly({}, {c: draw(numbers)})
     machine = Machine.build(

@@ -10,7 +10,6 @@ from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.natural.forces import forces_of
 from veridyn.mechanics.natural.geometry import Geometry
 from veridyn.mechanics.natural.mechanism import Mechanism
-from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.position import independent, velocity
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.load import Torque
@@ -41,8 +40,8 @@ def test_power_of_everything(seed: int, dim: int) -> None:
     """Q·q̇ = −d(potential)/dt − what dampers take + F·v + τ·ω, along a velocity that the joints allow."""
     rng = np.random.default_rng(500 + seed)
     posed = random_mechanism(rng, dim)
-    system = system_of(mechanism_of(posed))
-    m, g, q = mechanism_of(posed), system.geometry, system.guess
+    system = system_of(posed.mechanism)
+    m, g, q = posed.mechanism, system.geometry, system.guess
     names = independent(system, q)
     if not names:
         pytest.skip("a structure does not move")

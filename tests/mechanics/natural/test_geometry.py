@@ -9,7 +9,6 @@ from strangers.natural_mechanisms import PLANE_BASES, SPACE_BASES, fourbar, rand
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.natural.geometry import Geometry
 from veridyn.mechanics.natural.mechanism import Mechanism
-from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.model.place import Marker, frame
 from veridyn.model.point_parts import Point, RigidBody, uniform_bar
 
@@ -50,8 +49,8 @@ def test_angular_velocity(dim: int, basis: tuple[int, int]) -> None:
 @pytest.mark.parametrize("dim", [2, 3])
 def test_the_guess_of_added_coordinates(dim: int) -> None:
     posed = random_mechanism(np.random.default_rng(5), dim)
-    g = Geometry(mechanism_of(posed))
-    theta = g.guess[mechanism_of(posed).index("theta")]
+    g = Geometry(posed.mechanism)
+    theta = g.guess[posed.mechanism.index("theta")]
     assert abs(theta - 7.0) <= np.pi
     crank = Geometry(fourbar())
     assert crank.guess[4] == pytest.approx(np.arctan2(1.7, 1.0))

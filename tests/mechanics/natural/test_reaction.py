@@ -14,7 +14,6 @@ from veridyn.errors import DataError
 from veridyn.mechanics.natural.dynamics import solve_accelerations
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.minimal import start_of
-from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.position import independent, position, r_matrix
 from veridyn.mechanics.natural.reaction import Along, Wrench, reaction_of
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
@@ -140,7 +139,7 @@ def test_a_joint_by_its_equations_and_one_by_what_is_shared() -> None:
     state = (*there, *solve_accelerations(other, *there))
     shared = value(one, ("upper_a", "PA"), (q, qd, *rest))
     assert value(other, "elbow_joint", state) == pytest.approx(shared, abs=1e-8)
-    turned = replace(mechanism_of(other), joints=tuple(replace(j, a=j.b, b=j.a) for j in mechanism_of(other).joints))
+    turned = replace(other.mechanism, joints=tuple(replace(j, a=j.b, b=j.a) for j in other.mechanism.joints))
     back = system_of(turned)
     state = (*there, *solve_accelerations(back, *there))
     assert value(back, "elbow_joint", state) == pytest.approx(-shared, abs=1e-8)

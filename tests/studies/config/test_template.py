@@ -16,7 +16,7 @@ from veridyn.studies.config.guessing import pick
 from veridyn.studies.config.study import load_study, parse_study
 from veridyn.studies.config.template import shortened, template
 from veridyn.studies.run.identify import run_identify
-from veridyn.studies.run.machine import tree_of
+from veridyn.studies.run.machine import study_tree
 
 
 def written(folder: Path, header: str | None, tree: Tree | None = None):
@@ -194,7 +194,7 @@ def test_joints_without_a_column_are_locked_in_one_line(tmp_path: Path) -> None:
     assert "guessed: 1 joint has no column" in text and "not found, and needed" not in text
     (tmp_path / "new.yaml").write_text(text)
     loaded = load_study(tmp_path / "new.yaml")
-    assert tree_of(loaded, ("model",), loaded.study.model).coordinates == ("q1", "q2")
+    assert study_tree(loaded, ("model",), loaded.study.model).coordinates == ("q1", "q2")
     (tmp_path / "b").mkdir()
     moved, text = written(tmp_path / "b", "t,q1,q2,a,qd1,qd2,b,tau1,tau2,tau3")  # its force is measured: it moves
     assert not moved.model.lock and "# not found, and needed: q.q3" in text

@@ -120,7 +120,7 @@ def design_excitation(
     >>> plan.frequency, plan.trajectory.period, bool(max(plan.used.values()) <= 1.0)
     (0.2, 5.0, True)
     """
-    tree = tree_of(tree)
+    tree = tree_of(tree) if isinstance(tree, Machine) else tree
     shape = method_of(method, Shape, SHAPES, "design_excitation", ("all", "actuated", *tree.rows))
     if periods < 1 or starts < 1:
         raise DataError(Fault("at least one period and one start are needed.", where="design_excitation"))

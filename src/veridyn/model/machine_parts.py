@@ -15,7 +15,7 @@ from veridyn.model.sensor import Sensor
 from veridyn.model.transmission import Transmission
 
 
-class Described(Protocol):
+class MachineParts(Protocol):
     """A machine, or the form of it that a formulation computes with.
 
     `root`: the body of a free base, or "". Everything else is that of :class:`~veridyn.model.machine.Machine`.
