@@ -24,6 +24,7 @@ from veridyn.machines.buggy_log import driven
 from veridyn.machines.spatial import CRANE, crane
 from veridyn.mechanics.integrate import Inputs
 from veridyn.mechanics.natural.system import system_of
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
@@ -139,7 +140,7 @@ def buggy_tracker(model: Machine, log: Experiment) -> MachineTracker:
     setup = ObserverSetup(**how.settings(standing_start(model)), inputs=INPUTS)
     prepared = prepared_observer(machine, setup, ())
     x = prepared.system.belief(*setup.system(machine, how.noise)[1:]).x
-    tree = model.tree
+    tree = tree_of(model)
     picture = picture_of(lambda q: buggy_layer(tree, q, ""), prepared.system.split(x)[0], moving=True)
     notes = (f"errorEKF of paper 003 at 500 Hz, derivatives every {REFRESH} steps; readings are simulated",)
     return MachineTracker(prepared, picture, notes)

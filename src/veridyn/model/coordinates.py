@@ -82,12 +82,16 @@ class Coordinates:
     def kinds(self) -> Mapping[str, Motion1D]:
         """Coordinate → "turning" or "sliding"; those that a user added to points, which no joint may have, included."""
         written = self.graph.description
-        added: dict[str, Motion1D] = {}
+        found: dict[str, Motion1D] = {}
         if written is not None:
-            places = (f"{e.name}.{axis}" for e in (*written.points, *written.vectors) for axis in "xyz")
-            added |= dict.fromkeys(places, "sliding")
-            added |= {a.name: "turning" if isinstance(a, Angle) else "sliding" for a in written.added}
-        return added | {c.name: c.kind for c in self.all}
+            for e in (*written.points, *written.vectors):
+                for axis in "xyz":
+                    found[f"{e.name}.{axis}"] = "sliding"
+            for a in written.added:
+                found[a.name] = "turning" if isinstance(a, Angle) else "sliding"
+        for c in self.all:
+            found[c.name] = c.kind
+        return found
 
     @property
     def base(self) -> Literal["fixed", "free"]:

@@ -179,6 +179,11 @@ class Machine(MachineGraph):
         return self.described.base
 
     @property
+    def closed(self) -> bool:
+        """Whether its joints form loops."""
+        return bool(self.described.looped)
+
+    @property
     def root(self) -> str:
         """The body of a free base, or ""."""
         return self.described.root

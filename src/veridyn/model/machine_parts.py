@@ -18,7 +18,7 @@ from veridyn.model.transmission import Transmission
 class MachineParts(Protocol):
     """A machine, or the form of it that a formulation computes with.
 
-    `root`: the body of a free base, or "". Everything else is that of :class:`~veridyn.model.machine.Machine`.
+    `root`: the body of a free base, or ""; `closed`: whether joints form loops. Everything else is that of :class:`~veridyn.model.machine.Machine`.
     """
 
     @property
@@ -35,6 +35,8 @@ class MachineParts(Protocol):
     def base(self) -> Literal["fixed", "free"]: ...
     @property
     def root(self) -> str: ...
+    @property
+    def closed(self) -> bool: ...
     @property
     def body_names(self) -> tuple[str, ...]: ...
     @property

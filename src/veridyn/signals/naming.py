@@ -91,7 +91,7 @@ class Naming:
     def _standing(self) -> list[str]:
         """Positions of joints of which the log tells nothing, where they are many and others move: one fault for all of them."""
         found = [name for name in self.missing if name.startswith("q.") and f"force.{name[2:]}" not in self.log]
-        if len(found) < ALIKE or len(found) == self.tree.n or self.tree.loops:
+        if len(found) < ALIKE or len(found) == self.tree.n or self.tree.closed:
             return []
         listed = ", ".join(found[:ALIKE]) + (", …" if len(found) > ALIKE else "")
         self.faults.add(

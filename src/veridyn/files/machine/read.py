@@ -267,7 +267,7 @@ class _Draft:
             self.links,
             self.all_joints(),
             name=self.name,
-            elements=self.elements,
+            elements=[e for e in self.elements if isinstance(e, Element)],  # only points have others
             loads=self.loads,
             sensors=self.sensors,
             prescribed=self.prescribed,

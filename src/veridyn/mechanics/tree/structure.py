@@ -125,10 +125,19 @@ class TreeStructure:
     def _index(self) -> dict[str, int]:
         return {b.name: j for j, b in enumerate(self.bodies)}
 
-    @cached_property
+    @property
     def body_names(self) -> tuple[str, ...]:
         """Names of the bodies, in order."""
+        return self._body_names
+
+    @cached_property
+    def _body_names(self) -> tuple[str, ...]:
         return tuple(b.name for b in self.bodies)
+
+    @property
+    def closed(self) -> bool:
+        """Whether loops were cut open."""
+        return bool(self.loops)
 
     @property
     def root(self) -> str:
@@ -145,9 +154,13 @@ class TreeStructure:
         """σ: 0 turning, 1 sliding, 2 fixed."""
         return tuple(b.sigma for b in self.bodies)
 
-    @cached_property
+    @property
     def coordinates(self) -> tuple[str, ...]:
         """Names of the n coordinates, in order."""
+        return self._coordinates
+
+    @cached_property
+    def _coordinates(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(b.coordinate_name for b in self.bodies if b.coordinate_name))
 
     @cached_property
@@ -178,15 +191,23 @@ class TreeStructure:
             for R, p in ((b.placement.rotation, b.placement.position) for b in self.bodies)
         )
 
-    @cached_property
+    @property
     def actuated(self) -> tuple[bool, ...]:
         """μ of each coordinate."""
+        return self._actuated
+
+    @cached_property
+    def _actuated(self) -> tuple[bool, ...]:
         by_name = {b.coordinate_name: b.actuated for b in reversed(self.bodies)}
         return tuple(by_name[c] for c in self.coordinates)
 
-    @cached_property
+    @property
     def coordinate_kinds(self) -> tuple[str, ...]:
         """'turning' or 'sliding' for each coordinate."""
+        return self._coordinate_kinds
+
+    @cached_property
+    def _coordinate_kinds(self) -> tuple[str, ...]:
         by_name = {b.coordinate_name: b.joint for b in reversed(self.bodies)}
         return tuple(by_name[c] for c in self.coordinates)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.report.blocks import Animation, Figure
 from veridyn.report.drawing import Plot
 from veridyn.report.plots import Series, curves
@@ -68,7 +69,7 @@ def _fixes(run: BuggyRun, most: int) -> tuple[Array, Array]:
 
 
 def replay(study: BuggyStudy, run: BuggyRun) -> Animation:
-    tree = study.model.tree
+    tree = tree_of(study.model)
     at = np.linspace(0, len(run.truth.t) - 1, FRAMES).astype(int)
     stamps = np.searchsorted(run.example.t, run.truth.t[at]).clip(0, len(run.example.t) - 1)
     estimated = run.example.x[stamps][:, : run.truth.q.shape[1]]
