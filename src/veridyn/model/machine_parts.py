@@ -18,7 +18,8 @@ from veridyn.model.transmission import Transmission
 class MachineParts(Protocol):
     """A machine, or the form of it that a formulation computes with.
 
-    `root`: the body of a free base, or ""; `closed`: whether joints form loops. Everything else is that of :class:`~veridyn.model.machine.Machine`.
+    `root`: the body of a free base, or ""; `closed`: whether joints form loops.
+    Everything else is that of :class:`~veridyn.model.machine.Machine`.
     """
 
     @property
