@@ -81,25 +81,25 @@ def _relation(A: Array, B: Array, scale: Array, hidden: float) -> Array:
     _, s, Vt = singular(A)
     left = np.maximum(np.linalg.norm(B - A @ X, axis=0) + ROUNDING * float(s.max(initial=0.0)), hidden)
     rows = np.linalg.norm(Vt.T / np.maximum(s, np.finfo(np.float64).tiny), axis=1)  # of A⁺
-    unsure = np.asarray(np.outer(rows, left), dtype=np.float64)
+    accuracy = np.asarray(np.outer(rows, left), dtype=np.float64)
     out = _cleaned(np.asarray(X, dtype=np.float64), np.zeros(X.shape), scale)
     for k, limit in enumerate(CLEAN_RATIO * left):
-        there = np.abs(X[:, k]) >= np.maximum(unsure[:, k], ZERO_COEFFICIENT)
+        there = np.abs(X[:, k]) >= np.maximum(accuracy[:, k], ZERO_COEFFICIENT)
         others = np.zeros(len(X))
         # The others as they are, and as they fit best without those that are taken for zero.
         for again in (False, True):
             others[there] = np.linalg.lstsq(A[:, there], B[:, k], rcond=None)[0] if again else X[there, k]
-            clean = _cleaned(others, unsure[:, k], scale[:, k])
+            clean = _cleaned(others, accuracy[:, k], scale[:, k])
             if np.linalg.norm(B[:, k] - A @ (clean / scale[:, k])) <= limit:
                 out[:, k] = clean
                 break
     return out
 
 
-def _cleaned(X: Array, unsure: Array, scale: Array) -> Array:
-    """X · scale, each coefficient being known to `unsure` of X."""
-    zero = np.abs(X) < np.maximum(unsure, ZERO_COEFFICIENT)
-    return _snapped(_snapped(np.where(zero, 0.0, X), unsure) * scale, unsure * scale)
+def _cleaned(X: Array, accuracy: Array, scale: Array) -> Array:
+    """X · scale, each coefficient of X being known to `accuracy`."""
+    zero = np.abs(X) < np.maximum(accuracy, ZERO_COEFFICIENT)
+    return _snapped(_snapped(np.where(zero, 0.0, X), accuracy) * scale, accuracy * scale)
 
 
 def singular(S: Array, full: bool = False) -> tuple[Array, Array, Array]:
@@ -133,8 +133,8 @@ def _latest_dependent(null: Array) -> list[int]:
     return sorted(chosen)
 
 
-def _snapped(a: NDArray[np.floating], unsure: Array) -> Array:
+def _snapped(a: NDArray[np.floating], accuracy: Array) -> Array:
     """Coefficients of small integers and halves made exact where rounding, or what they are not known to, missed them."""
     nearest = np.round(2.0 * a) / 2.0
-    near = np.abs(a - nearest) < np.minimum(np.maximum(SNAPPED * np.maximum(1.0, np.abs(a)), unsure), LARGEST_SNAP)
+    near = np.abs(a - nearest) < np.minimum(np.maximum(SNAPPED * np.maximum(1.0, np.abs(a)), accuracy), LARGEST_SNAP)
     return np.where(near, nearest, a)

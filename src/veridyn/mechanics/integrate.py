@@ -109,25 +109,33 @@ def integrate(
         holding = None if dry is None else _holding(system, dry, rate)
         path = march(tableau("RK4"), rate, clock, y0, how.step, mend, None if holding is None else _alone(holding))
     else:
-        solution = solve_ivp(
-            rate, (clock[0], clock[-1]), y0, how.name, clock, rtol=how.rtol, atol=how.atol, max_step=how.step
-        )
-        path = solution.y.T
-        if not solution.success:
-            raise SimulationError(
-                Fault(
-                    f"{how.name} stopped at {solution.t[-1] if len(solution.t) else clock[0]:.6g} s: {solution.message}",
-                    where=tree.name,
-                    expected=f"{clock[-1]:.6g} s",
-                    hint="Look for a stiff spring, dry friction at standstill (friction_speed=), or a force that runs away.",
-                )
-            )
+        hint = "Look for a stiff spring, dry friction at standstill (friction_speed=), or a force that runs away."
+        path = adaptive_path(rate, clock, y0, how, tree.name, hint)
     if tree.loops or tree.held:
         path = system.mended(clock, path)
     if tree.loops:
         refuse_crossing(system, clock, path)
     found = _trajectory(system, clock, path, holding)
     return replace(found, motion=with_held_forces(tree, found.motion, values))
+
+
+def adaptive_path(
+    rate: Callable[[float, Array], Array], clock: Array, start: Array, how: Method, where: str, hint: str
+) -> Array:
+    """The states (N, …) at times `clock` by a method of SciPy that chooses its steps, refused with `hint` where it stops early."""
+    solution = solve_ivp(
+        rate, (clock[0], clock[-1]), start, how.name, clock, rtol=how.rtol, atol=how.atol, max_step=how.step
+    )
+    if not solution.success:
+        raise SimulationError(
+            Fault(
+                f"{how.name} stopped at {solution.t[-1] if len(solution.t) else clock[0]:.6g} s: {solution.message}",
+                where=where,
+                expected=f"{clock[-1]:.6g} s",
+                hint=hint,
+            )
+        )
+    return solution.y.T
 
 
 def _holding(system: StateRates, dry: DryFriction, rate: Callable[[float, Array, Array | None], Array]) -> HoldingSteps:

@@ -105,12 +105,12 @@ class Projected:
         windows = np.where(variance > white, windows, float(len(rest)))
         variance = np.maximum(variance, white)
         sizes = np.where(seen, g / safe, 0.0)
-        beyond, unsure = g, 0.0
+        beyond, noise_variance = g, 0.0
         if by_noise is not None:
             beyond = np.sign(g) * np.maximum(np.abs(g) - np.abs(by_noise), 0.0)
-            unsure = (NOISE_KNOWN_TO * by_noise) ** 2
+            noise_variance = (NOISE_KNOWN_TO * by_noise) ** 2
         with np.errstate(divide="ignore", invalid="ignore"):
-            z = np.where(seen, beyond / np.sqrt(variance + unsure), 0.0)
+            z = np.where(seen, beyond / np.sqrt(variance + noise_variance), 0.0)
             sigma = np.where(seen, np.sqrt(variance) / safe, np.inf)
         chance = 2.0 * stdtr(windows, -np.abs(z))
         return Scores(sizes, sigma, z, np.where(seen, chance, 1.0))

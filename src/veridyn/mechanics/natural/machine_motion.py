@@ -14,12 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
 from veridyn.errors import DataError, Fault, ModelError, SimulationError, did_you_mean
 from veridyn.mechanics.forward import with_held_forces
-from veridyn.mechanics.integrate import CLOSING_RATE
+from veridyn.mechanics.integrate import CLOSING_RATE, adaptive_path
 from veridyn.mechanics.integration_check import check_given_loads, check_prescribed, initial_state
 from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.natural.bordered import Bordered
@@ -327,19 +326,8 @@ def integrate_natural_machine(
     if how.name == "RK4":
         path = march(tableau("RK4"), rate, clock, state, how.step, rates.mended)
     else:
-        solution = solve_ivp(
-            rate, (clock[0], clock[-1]), state, how.name, clock, rtol=how.rtol, atol=how.atol, max_step=how.step
-        )
-        path = solution.y.T
-        if not solution.success:
-            raise SimulationError(
-                Fault(
-                    f"{how.name} stopped at {solution.t[-1] if len(solution.t) else clock[0]:.6g} s: {solution.message}",
-                    where=machine.name,
-                    expected=f"{clock[-1]:.6g} s",
-                    hint="Look for a stiff spring, or a force that runs away.",
-                )
-            )
+        hint = "Look for a stiff spring, or a force that runs away."
+        path = adaptive_path(rate, clock, state, how, machine.name, hint)
     return _trajectory(rates, clock, rates.mended(clock, path), q0)
 
 

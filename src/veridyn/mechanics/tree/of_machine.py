@@ -23,7 +23,7 @@ from veridyn.model.link import COURSES, Joint, Link, chained, inverted, is_ident
 from veridyn.model.machine import Machine
 from veridyn.model.names import GROUND
 from veridyn.model.placed import placed_load, placed_sensor
-from veridyn.model.spanning import PLANAR_BASE, Carrier, free_root, spanning_of
+from veridyn.model.spanning import PLANAR_BASE, Carrier
 from veridyn.spatial.inertia import broken_law
 from veridyn.spatial.transforms import MDH, Placement
 
@@ -52,39 +52,38 @@ def tree_of(machine: Machine | Tree) -> Tree:
     return kept[KEPT]
 
 
-def spanned_tree(graph: MachineGraph) -> Tree:
-    """The tree with cut joints of a graph.
+def spanned_tree(machine: Machine) -> Tree:
+    """The tree with cut joints of a machine.
 
     Racks, and coordinates that no joint has, are refused by name: they belong to natural coordinates.
     """
     faults = Faults()
-    if graph.description is not None:
-        _refuse_described(graph, faults)
-    faults.raise_if_any(ModelError, graph.name)
-    spanning = spanning_of(graph)
-    base = free_root(graph, spanning)
-    taken = set(graph.by_name)
+    if machine.description is not None:
+        _refuse_described(machine, faults)
+    faults.raise_if_any(ModelError, machine.name)
+    spanning, base = machine.described.spanning, machine.root
+    taken = set(machine.by_name)
     bodies: list[Body] = []
-    for link in graph.links:
-        made = _bodies(graph, link.name, spanning.carriers[link.name], taken, link.name == base)
+    for link in machine.links:
+        made = _bodies(machine, link.name, spanning.carriers[link.name], taken, link.name == base)
         taken |= {b.name for b in made}
         bodies += made
     tree = Tree.build(
         bodies,
-        name=graph.name,
+        name=machine.name,
         base="free" if base else "fixed",
-        gravity=graph.gravity,
-        inertia={link.name: link.ten for link in graph.links if _has_inertia(graph, link)},
-        elements=graph.elements,
-        transmission=graph.transmission,
-        loops=[_loop(graph, joint) for joint in spanning.cut if joint.kind != "floating"],
-        assembly=graph.assembly,
-        sensors=[placed_sensor(graph, sensor) for sensor in graph.sensors],
-        loads=[placed_load(graph, load) for load in graph.loads],
-        prescribed=graph.prescribed,
+        gravity=machine.gravity,
+        inertia={link.name: link.ten for link in machine.links if _has_inertia(machine, link)},
+        elements=machine.elements,
+        transmission=machine.transmission,
+        loops=[_loop(machine, joint) for joint in spanning.cut if joint.kind != "floating"],
+        assembly=machine.assembly,
+        sensors=[placed_sensor(machine, sensor) for sensor in machine.sensors],
+        loads=[placed_load(machine, load) for load in machine.loads],
+        prescribed=machine.prescribed,
     )
-    tree = tree if graph.stated is None else tree.with_parameters(graph.stated)
-    return tree if graph.uncertainty is None else replace(tree, uncertainty=graph.uncertainty)
+    tree = tree if machine.stated is None else tree.with_parameters(machine.stated)
+    return tree if machine.uncertainty is None else replace(tree, uncertainty=machine.uncertainty)
 
 
 def _has_inertia(graph: MachineGraph, link: Link) -> bool:
