@@ -29,8 +29,8 @@ from veridyn.identify.payload import with_payload
 from veridyn.identify.result import Fit
 from veridyn.mechanics.integrate import Method, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper, drive_gain
 from veridyn.model.motion import Motion
 from veridyn.model.uncertainty import Uncertainty

@@ -14,8 +14,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from strangers.cars import car_20, car_38
 from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_inertia
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.spatial.transforms import MDH
 

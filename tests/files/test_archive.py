@@ -16,8 +16,8 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.replay_settings import ReplaySettings
 from veridyn.identify.result import TWO_SIGMA_BELOW_TEN, Fit
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre

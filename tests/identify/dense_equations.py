@@ -14,8 +14,8 @@ from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.row_factors import RowFactors
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper, motor_inertia, offset, spring
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import Tie

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.integrate import Method, integrate
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper
 from veridyn.model.motion import Motion
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits

@@ -15,9 +15,9 @@ from veridyn.identify.base import BaseParameters, base_parameters, generic_motio
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_motion, body_pose, jacobian
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.virtual_base import on_six_joints
+from veridyn.model.body import Body
 from veridyn.model.elements import damper, offset, spring
 from veridyn.model.motion import BaseMotion, Motion
 

@@ -13,8 +13,8 @@ from veridyn.identify.observation import observation
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import validate
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import MDH

@@ -31,8 +31,8 @@ from veridyn.identify.observation import observation, stream
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import validate
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import drive_gain
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth, zero_phase

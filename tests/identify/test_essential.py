@@ -17,8 +17,8 @@ from veridyn.identify.observation import observation
 from veridyn.identify.result import TWO_SIGMA_BELOW_TEN
 from veridyn.identify.validate import validate
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper, offset
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import MDH

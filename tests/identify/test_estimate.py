@@ -15,8 +15,8 @@ from veridyn.identify.base import base_parameters
 from veridyn.identify.estimate import identify
 from veridyn.identify.result import TWO_SIGMA_BELOW_TEN
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper, motor_inertia, offset, spring
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import MDH

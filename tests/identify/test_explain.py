@@ -11,8 +11,8 @@ from veridyn.identify.explain import enriched, explain, null_vectors
 from veridyn.machines.parallel import palletizer
 from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import drag, offset, spring
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.spatial.transforms import MDH

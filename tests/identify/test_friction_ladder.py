@@ -15,8 +15,8 @@ from veridyn.identification import FrictionLadder, friction_ladder
 from veridyn.identify.friction_evidence import LadderStep
 from veridyn.identify.friction_terms import TERMS
 from veridyn.identify.sampling import Sampling
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import Element
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth

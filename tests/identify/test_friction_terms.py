@@ -7,8 +7,8 @@ import pytest
 
 from veridyn.identify.friction_terms import TERMS, Measured, candidates, load_signal, why_not
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper, offset
 from veridyn.model.motion import Motion
 

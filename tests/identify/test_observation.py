@@ -26,8 +26,8 @@ from veridyn.identify.observation import observation
 from veridyn.identify.row_factors import RowFactors
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import damper, drive_gain
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import MDH

@@ -13,8 +13,8 @@ from veridyn.identify.error_measures import RowReport
 from veridyn.identify.estimate import identify
 from veridyn.identify.result import SIGMA_BELOW_TEN, TWO_SIGMA_BELOW_TEN, Acceptance, Feasibility, Fit
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import coulomb
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import MDH

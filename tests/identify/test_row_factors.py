@@ -14,8 +14,8 @@ from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.observation import observation
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper, spring
 from veridyn.spatial.transforms import MDH
 

@@ -10,8 +10,8 @@ from strangers.random_trees import random_motion, random_tree
 from veridyn.identify.base import base_parameters, generic_motion, structural
 from veridyn.identify.rules import combinations, freedoms
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.names import GROUND
 from veridyn.spatial.rotations import rot_z
 from veridyn.spatial.transforms import MDH, Placement, rotation_to_axis

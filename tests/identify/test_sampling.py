@@ -16,8 +16,8 @@ from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import predicted, validate
 from veridyn.mechanics.inverse import external_rows
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import spring
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth, zero_phase

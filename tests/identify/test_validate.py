@@ -18,8 +18,8 @@ from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import Validation, predicted, validate
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper, drive_gain
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import MDH

@@ -14,8 +14,8 @@ from functools import cache
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import tyre
 from veridyn.model.motion import Motion
 from veridyn.model.place import Marker

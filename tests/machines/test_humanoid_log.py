@@ -17,8 +17,8 @@ from veridyn.machines.humanoid_log import SIGMA, Faulty, read, recorded, samplin
 from veridyn.machines.humanoid_walk import Performed
 from veridyn.mechanics.contact import sensor_wrench, with_contacts
 from veridyn.mechanics.kinematics import body_motion
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
 from veridyn.signals.base_motion import moved_to_base

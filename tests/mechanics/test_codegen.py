@@ -21,8 +21,8 @@ from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.regressor import regressor
 from veridyn.mechanics.symbols import Request
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.motion import Motion
 from veridyn.symbolic.count import count
 

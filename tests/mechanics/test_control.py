@@ -8,8 +8,8 @@ from veridyn.mechanics.control import Tracker, feedforward
 from veridyn.mechanics.integrate import Method, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.closure import closed_home, closed_motion
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper
 from veridyn.model.motion import Motion
 from veridyn.signals.trajectory import FourierTrajectory

@@ -15,8 +15,8 @@ from veridyn.mechanics.holding_steps import HoldingSteps
 from veridyn.mechanics.integrate import Inputs, Method, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.runs import simulate_runs
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import Element, coulomb, damper, stribeck
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH

@@ -16,9 +16,9 @@ from veridyn.mechanics.element_states import element_states
 from veridyn.mechanics.integrate import Inputs, Method, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.runs import simulate_runs
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import Element, Marker, damper, spring
 
 LUGRE = {"deflection": 1e-3, "ratio": 1.5, "speed": 0.1, "time": 5e-3}

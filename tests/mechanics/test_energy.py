@@ -13,8 +13,8 @@ from veridyn.errors import DataError
 from veridyn.mechanics.energy import energy
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import jacobian
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper, motor_inertia, offset, spring
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import MDH

@@ -35,8 +35,8 @@ from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.kinematics import jacobian
 from veridyn.mechanics.regressor import regressor
 from veridyn.mechanics.symbols import Request
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import spring
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import MDH

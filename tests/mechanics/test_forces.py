@@ -16,8 +16,8 @@ from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.instant import StateAccelerations
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import (
     Element,
     coulomb,

@@ -12,8 +12,8 @@ from strangers.random_trees import random_inertia, random_motion, random_tree
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.forward import forward_dynamics, mass_matrix
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import motor_inertia
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import MDH

@@ -13,8 +13,8 @@ from veridyn.mechanics import engine as machine_code
 from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.instant import StateAccelerations
 from veridyn.mechanics.integrate import BaseState, Inputs, Method, integrate
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.motion import Motion
 
 ENGINES = ("compiled", "numpy")

@@ -13,8 +13,8 @@ from strangers.random_trees import random_inertia, random_tree
 from veridyn.mechanics.energy import energy
 from veridyn.mechanics.integrate import BaseState, Method, Trajectory, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import spring
 from veridyn.spatial.transforms import MDH
 

@@ -8,8 +8,8 @@ import pytest
 from mechanics.small_trees import PENDULUM, pendulum
 from veridyn.errors import DataError, ModelError, SimulationError
 from veridyn.mechanics.integrate import BaseState, Method, integrate
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import spring
 
 

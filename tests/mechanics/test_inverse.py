@@ -12,8 +12,8 @@ from strangers.random_trees import random_motion, random_tree
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.motion import Motion
 
 ROUNDING = 1e-12  # of the largest value of a case

@@ -19,8 +19,8 @@ from veridyn.mechanics.engine import signature
 from veridyn.mechanics.integrate import Inputs, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import Element
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.motion import Motion

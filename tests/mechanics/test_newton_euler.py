@@ -23,8 +23,8 @@ from veridyn.mechanics.newton_euler import (
     to_antecedent,
 )
 from veridyn.mechanics.samples import acting_of, complete_values, split, state_of
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.spatial.algebra import ARRAYS, FLOATS
 from veridyn.spatial.transforms import MDH
 

@@ -22,11 +22,10 @@ from veridyn.mechanics.integrate import BaseState, Inputs, Method, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.runs import simulate_runs
-from veridyn.mechanics.tree.body import Body
-from veridyn.mechanics.tree.loop import Loop
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Assembly, Attachment
+from veridyn.model.body import Body, Loop
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import Placement
 

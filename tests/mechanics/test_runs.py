@@ -8,8 +8,8 @@ import pytest
 from veridyn.errors import ModelError, SimulationError
 from veridyn.mechanics.integrate import Inputs, Method, integrate
 from veridyn.mechanics.runs import simulate_runs
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper, drive_gain
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH

@@ -8,8 +8,8 @@ import pytest
 from strangers.random_trees import random_motion, random_tree
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.samples import acting_of, blocks, complete_values, components, minus_gravity, split, state_of
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import spring
 
 

@@ -10,8 +10,8 @@ import pytest
 from strangers.random_trees import random_tree
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.sensing import Output, in_ground, moving, outputs_of, place_of, reading, sizes
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.spatial.algebra import FLOATS

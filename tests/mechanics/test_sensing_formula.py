@@ -9,8 +9,8 @@ from veridyn.mechanics.formula import formula
 from veridyn.mechanics.sensing import outputs_of
 from veridyn.mechanics.sensing_formula import reading_derivatives, reading_entries
 from veridyn.mechanics.symbols import Request
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.symbolic.evaluate import evaluate

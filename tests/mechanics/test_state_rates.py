@@ -9,8 +9,8 @@ from mechanics.small_trees import PENDULUM, pendulum
 from strangers.random_trees import random_inertia
 from veridyn.mechanics.integrate import Inputs, Method, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper, drive_gain
 from veridyn.spatial.transforms import MDH
 

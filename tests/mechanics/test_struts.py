@@ -22,11 +22,10 @@ from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.system import system_of
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.body import Body
-from veridyn.mechanics.tree.loop import Loop
 from veridyn.mechanics.tree.rebase import rebased
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Assembly, Attachment
+from veridyn.model.body import Body, Loop
 from veridyn.model.elements import Element, Marker, coulomb, strut
 from veridyn.model.motion import Motion
 from veridyn.model.point_parts import Angle, Damper, Point, Spring, uniform_bar

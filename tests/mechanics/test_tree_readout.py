@@ -16,9 +16,9 @@ from strangers.sensor_states import added, random_sensors, random_state
 from veridyn.errors import DataError, ModelError
 from veridyn.machines.hexapod import hexapod
 from veridyn.machines.parallel import linkage
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree_readout import TreeReadout, tree_readout
+from veridyn.model.body import Body
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.observe.jacobian import check_jacobian

@@ -20,10 +20,10 @@ from veridyn.mechanics.ground.tyre_parameters import TyreParameters
 from veridyn.mechanics.instant import StateAccelerations
 from veridyn.mechanics.integrate import BaseState, Inputs, Method, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.virtual_base import on_six_joints
 from veridyn.mechanics.wheel_readings import wheel_readings
+from veridyn.model.body import Body
 from veridyn.model.elements import Element, Marker, tyre
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.spatial.transforms import Placement, rotation_to_axis

@@ -1,7 +1,7 @@
 """A body on two steered wheels, as a tree."""
 
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import drag, drive_gain, spring
 
 

@@ -30,6 +30,14 @@ def compare_with_tree(machine: Machine) -> None:
     assert machine.described.looped == {tree.coordinates[k] for k in tree.looped}
     assert machine.described.independent == tuple(tree.coordinates[k] for k in tree.independent)
     assert (machine.constants, machine.states, machine.signals) == (tree.constants, tree.states, tree.signals)
+    assert (machine.independent, machine.held) == (tree.independent, tree.held)
+    assert (machine.road_signals, machine.wheels) == (tree.road_signals, tree.wheels)
+    assert machine.shares_coordinates == tree.shares_coordinates
+    assert len(machine.cut_joints) == len(tree.loops)
+    np.testing.assert_array_equal(machine.turns, tree.turns)
+    assert machine.columns == tuple((tree.bodies[b].name if b >= 0 else "", k) for b, k in tree.columns)
+    for row in machine.rows:
+        assert machine.acting_on(row) == tree.acting_on(row)
     for rows in ("all", "joints", "actuated", *(["base"] if tree.base == "free" else [])):
         assert machine.select_rows(rows) == tree.select_rows(rows)
     own, trees = machine.parameters, tree.parameters
@@ -74,3 +82,13 @@ def test_a_loop_that_cannot_be_cut_is_refused_by_name() -> None:
     joints = [Joint(name=f"j{k}", a=a, b=b, cut="no") for k, (a, b) in enumerate(ends)]
     with pytest.raises(ModelError, match=r"j\d.*loop of joints that must not be cut"):
         coordinates_of(Machine(name="ring", links=tuple(links), joints=tuple(joints)))
+
+
+def test_other_values_keep_the_shape_of_the_tree() -> None:
+    machine = load_model("veridyn:delta.yaml")
+    tree = tree_of(machine)
+    other = machine.with_parameters(1.5 * machine.parameters.values)
+    assert tree_of(other).bodies is tree.bodies
+    assert tree_of(other).elements is other.elements
+    np.testing.assert_array_equal(tree_of(other).parameters.values, 1.5 * tree.parameters.values)
+    compare_with_tree(other)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from veridyn import elements
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model import element_laws
+from veridyn.model.body import Body
 from veridyn.model.element_kinds import KINDS
 from veridyn.model.elements import Element
 from veridyn.model.motion import Motion

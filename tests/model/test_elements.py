@@ -5,8 +5,8 @@ import pickle
 import pytest
 
 from veridyn.errors import ModelError
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import (
     KINDS,
     WRENCH_ROWS,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from veridyn.errors import ModelError
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.load import Drive, Force, Load, Torque, check_loads, components, moved_load
 from veridyn.model.place import Marker
 from veridyn.spatial.rotations import rot_z

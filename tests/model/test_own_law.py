@@ -8,8 +8,8 @@ import pytest
 from veridyn.elements import law
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.motion import Motion
 from veridyn.model.own_law import FUNCTIONS, LawInputs, read_formula, with_numbers
 from veridyn.spatial.algebra import ARRAYS

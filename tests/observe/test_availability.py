@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor

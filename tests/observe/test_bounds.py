@@ -13,8 +13,8 @@ from veridyn.errors import ModelError
 from veridyn.mechanics.compiled import compiled
 from veridyn.mechanics.integrate import Method, integrate
 from veridyn.mechanics.record import Bound, opened
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import Element, damper, offset
 from veridyn.model.experiment import Experiment
 from veridyn.model.sensor import Sensor

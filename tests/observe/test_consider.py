@@ -13,9 +13,9 @@ from veridyn.errors import IdentificationError
 from veridyn.identify.estimate import identify
 from veridyn.mechanics.integrate import Inputs, Method, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import damper
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

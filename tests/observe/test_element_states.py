@@ -10,8 +10,8 @@ import pytest
 
 from observe.test_tree import BODY, STEP, log_of
 from veridyn.mechanics.integrate import Inputs, Method, integrate
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import Element, damper
 from veridyn.model.experiment import Experiment
 from veridyn.model.sensor import Sensor

@@ -11,9 +11,9 @@ import pytest
 from mechanics.test_prescribed import bob_way, cart, closed
 from veridyn.mechanics.integrate import Inputs, Method, integrate
 from veridyn.mechanics.loops.closure import closed_motion
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree_readout import tree_readout
+from veridyn.model.body import Body
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.motion import Motion
 from veridyn.model.sensor import Sensor

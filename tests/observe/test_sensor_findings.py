@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.sensor import Sensor
 from veridyn.observe.ekf import EKF

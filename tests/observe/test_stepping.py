@@ -18,9 +18,9 @@ from veridyn.mechanics.measurement import readout
 from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
 from veridyn.mechanics.natural.system import system_of
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import damper, spring
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine

@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.sensor import Sensor
 from veridyn.observe.ekf import EKF

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from veridyn.identify.friction_evidence import FrictionLadder, LadderStep
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.report.blocks import Table
 from veridyn.report.friction import friction_section
 

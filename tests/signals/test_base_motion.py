@@ -7,8 +7,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from veridyn.errors import DataError
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import BaseMotion
 from veridyn.model.pose import Pose

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError, DataWarning
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import damper, drag, drive_gain
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.transmission import Transmission

@@ -5,8 +5,8 @@ import pytest
 
 from veridyn.errors import DataError, DataWarning
 from veridyn.machines.parallel import palletizer
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.transmission import Transmission
 from veridyn.signals.naming import Naming, measured_positions, unit_faults

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from veridyn.mechanics.integrate import BaseState, Inputs
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import Drive
 from veridyn.model.place import Marker

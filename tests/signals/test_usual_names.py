@@ -7,8 +7,8 @@ import pytest
 
 import veridyn as vd
 from veridyn.errors import DataError
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.experiment import Experiment
 from veridyn.signals.usual_names import with_usual_names
 

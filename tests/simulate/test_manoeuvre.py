@@ -4,8 +4,8 @@ import pytest
 from veridyn.errors import DataError
 from veridyn.mechanics.integrate import BaseState, Inputs, Method
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper, spring
 from veridyn.signals.trajectory import FourierTrajectory
 from veridyn.simulate.manoeuvre import Driven, Prescribed, Tracking, clock

@@ -5,8 +5,8 @@ from veridyn.errors import DataError, DataWarning, ModelError
 from veridyn.mechanics.integrate import BaseState, Inputs, Method
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import damper, drive_gain
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.place import Marker

@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import Element, coulomb, damper, drag, offset, spring
 from veridyn.spatial.inertia import INERTIAL, from_centre
 from veridyn.spatial.transforms import MDH

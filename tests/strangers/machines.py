@@ -7,8 +7,8 @@ from functools import cache
 import numpy as np
 
 from strangers.random_trees import random_inertia, random_motion, random_placement
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper, drag, drive_gain, motor_inertia, offset, spring
 from veridyn.model.motion import BaseMotion, Motion
 

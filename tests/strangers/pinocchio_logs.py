@@ -14,8 +14,8 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from strangers.pinocchio_oracle import TEN
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import Element
 from veridyn.model.experiment import Experiment
 from veridyn.spatial.transforms import Placement

@@ -11,9 +11,9 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from strangers.pinocchio_oracle import PinModel
-from veridyn.mechanics.tree.loop import Loop
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Attachment
+from veridyn.model.body import Loop
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]

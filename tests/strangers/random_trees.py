@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.tree.body import Body, JointKind
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body, JointKind
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.names import GROUND
 from veridyn.spatial.transforms import MDH, Placement

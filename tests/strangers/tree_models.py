@@ -9,9 +9,9 @@ import numpy as np
 from strangers.machines import branched_arm, free_machine
 from veridyn.machines.hexapod import truth
 from veridyn.machines.parallel import delta, linkage, palletizer
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.model import TreeModel, tree_model
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import Element, coulomb, damper, drive_gain, motor_inertia, spring
 from veridyn.spatial.inertia import INERTIAL, from_centre
 

@@ -18,10 +18,9 @@ from veridyn.machines.spatial import crane, spatial
 from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.tree.actuators import actuators
-from veridyn.mechanics.tree.body import Body
-from veridyn.mechanics.tree.loop import Loop
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Assembly, Attachment
+from veridyn.model.body import Body, Loop
 from veridyn.model.motion import Motion
 from veridyn.model.place import Marker
 from veridyn.model.point_parts import Angle, Point, uniform_bar

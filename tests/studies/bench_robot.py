@@ -9,8 +9,8 @@ import numpy as np
 
 from veridyn.files.machine.write import save_model
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strangers.pinocchio_oracle import PinModel
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.motion import Motion
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 from veridyn.spatial.inertia import from_centre

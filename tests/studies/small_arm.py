@@ -7,8 +7,8 @@ import numpy as np
 
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion

@@ -405,7 +405,7 @@ PROGRAM = """
     import numpy as np
     from veridyn.mechanics import engine
     from veridyn.mechanics.inverse import inverse_dynamics
-    from veridyn.mechanics.tree.body import Body
+    from veridyn.model.body import Body
     from veridyn.model.motion import Motion
     from veridyn.mechanics.tree.tree import Tree
 

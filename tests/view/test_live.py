@@ -15,9 +15,9 @@ from veridyn.files.shipped import shipped
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.system import system_of
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.spatial.transforms import MDH
 from veridyn.view.live import LiveRecording, LiveView, posable_mechanism, posable_tree
 

@@ -11,9 +11,9 @@ from veridyn.files.shipped import shipped
 from veridyn.machines.parallel import linkage
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.loops.closure import closed_positions
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.view.machine import body_poses, tree_layer
 
 

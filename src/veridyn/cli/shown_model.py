@@ -12,8 +12,8 @@ from veridyn.cli.plain_table import console, plain_table
 from veridyn.identify.base import BaseParameters
 from veridyn.mechanics.loops.assembly import CLOSED_TOLERANCE_M
 from veridyn.mechanics.loops.pose import AssembledPose, assembled_pose
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import Element
 from veridyn.model.transmission import Transmission
 from veridyn.report.words import count, number, unit_text

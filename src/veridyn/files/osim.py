@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, FileError, ModelError, did_you_mean
 from veridyn.files.osim_values import FUNCTIONS, function_of, is_identity, number, numbers
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.pose import Pose
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import rot_x, rot_y, rot_z

@@ -21,10 +21,10 @@ from veridyn.identify.delivery import uncertainty_of
 from veridyn.identify.result import Fit
 from veridyn.mechanics.kinematics import body_motion
 from veridyn.mechanics.tree.accept import accepts_machine
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import INERTIAL, broken_law, inertia_matrix

@@ -19,10 +19,10 @@ from scipy.linalg import null_space
 from veridyn.machines.described import described
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.virtual_base import on_six_joints
+from veridyn.model.body import Body
 from veridyn.model.elements import Element
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import INERTIAL

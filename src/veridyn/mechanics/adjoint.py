@@ -20,7 +20,9 @@ from veridyn.errors import DataError, Fault, ModelError
 from veridyn.mechanics.engine import Engine, compiled, sample_arrays, uniform_values, wants_compiled
 from veridyn.mechanics.formula import formula
 from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.symbolic.evaluate import evaluate
 from veridyn.symbolic.kernel import padded
@@ -29,7 +31,7 @@ Array = NDArray[np.float64]
 
 
 def regressor_adjoint(
-    tree: Tree,
+    machine: Machine | Tree,
     motion: Motion,
     weights: Array,
     rows: Rows = "all",
@@ -43,6 +45,7 @@ def regressor_adjoint(
     Rows and columns as for :func:`~veridyn.mechanics.regressor.regressor`. Dry friction counts as constant, which it is but at standstill;
     with a `friction_speed` it is rounded off below that speed, and the derivative is that of the rounded one.
     """
+    tree = tree_of(machine)
     tree.check_motion(motion)
     if tree.loops:
         raise ModelError(

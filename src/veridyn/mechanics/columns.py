@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from veridyn.mechanics.forces import element_rows
 from veridyn.mechanics.newton_euler import Outward, State, body_wrench, carry
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.spatial.algebra import Algebra, Scalar, is_zero
 
 UNITS = tuple(tuple(float(k == i) for i in range(10)) for k in range(10))
@@ -35,11 +37,12 @@ def columns(
         yield c, {r: value for r, value in entries.items() if not is_zero(value)}
 
 
-def structure(tree: Tree) -> tuple[tuple[int, ...], ...]:
+def structure(machine: Machine | Tree) -> tuple[tuple[int, ...], ...]:
     """For each row, the columns that can enter it: those of the bodies it carries and of its elements.
 
     The inertia J of a body asks for moments only, so it enters neither the force rows of a free base nor a sliding joint.
     """
+    tree = tree_of(machine)
     touched: list[set[int]] = [set() for _ in tree.rows]
     first = len(tree.rows) - tree.n
     for c, (j, k) in enumerate(tree.columns):

@@ -25,7 +25,9 @@ from veridyn.mechanics.loops.projection import loop_jacobian
 from veridyn.mechanics.newton_euler import outward
 from veridyn.mechanics.samples import complete_values, state_of
 from veridyn.mechanics.spline import spline_at
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.algebra import ARRAYS, ArrayAlgebra, rounded_sign
 
@@ -73,7 +75,13 @@ class Tracker:
 
 
 def feedforward(
-    model: Tree, reference: Reference, start: float, end: float, *, step: float = 2e-3, friction_speed: float = 0.0
+    machine: Machine | Tree,
+    reference: Reference,
+    start: float,
+    end: float,
+    *,
+    step: float = 2e-3,
+    friction_speed: float = 0.0,
 ) -> Callable[[float], Array]:
     """Γ_ff(t) = Γ(q_r, q̇_r, q̈_r) of a model on a fixed base: a cubic spline through one value every `step` seconds.
 
@@ -82,6 +90,7 @@ def feedforward(
     `friction_speed`: the controller takes dry friction as rounded off below it where given, so that it switches gently;
     with 0 it is sign(v), which the spline rounds within a step.
     """
+    model = tree_of(machine)
     if not (step > 0.0 and end > start and friction_speed >= 0.0):
         raise DataError(
             Fault(

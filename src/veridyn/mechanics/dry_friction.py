@@ -21,8 +21,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element
+from veridyn.model.machine import Machine
 from veridyn.model.own_law import LOG_OFFSET
 
 Array = NDArray[np.float64]
@@ -88,8 +90,9 @@ class DryFriction:
         return out
 
 
-def dry_friction(tree: Tree, values: Array) -> DryFriction | None:
+def dry_friction(machine: Machine | Tree, values: Array) -> DryFriction | None:
     """The dry friction of a tree that can hold; None where it has none."""
+    tree = tree_of(machine)
     number = {name: k for k, name in enumerate(tree.parameters.names)}
     combinations: dict[tuple[float, ...], int] = {}
     found: list[tuple[int, Element, int]] = []

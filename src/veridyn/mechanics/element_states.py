@@ -19,14 +19,16 @@ from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.instant import StateAccelerations
 from veridyn.mechanics.integration_check import inner_start
 from veridyn.mechanics.spline import spline_at
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
 
 
 def element_states(
-    tree: Tree,
+    machine: Machine | Tree,
     motion: Motion,
     start: Mapping[str, float] | None = None,
     *,
@@ -37,6 +39,7 @@ def element_states(
 
     `start`: the states at the first sample by name ("fl_q1.z"), zero where not given. Errors of the measured rates enter the states.
     """
+    tree = tree_of(machine)
     y0 = inner_start(tree, start or {})
     names = [s.name for s in tree.states]
     if not names:

@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault
 from veridyn.mechanics.symbols import Label, Request
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.element_kinds import KINDS
 from veridyn.model.elements import Element
 from veridyn.model.load import Drive, Force
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.names import GROUND
 from veridyn.model.place import Marker
@@ -83,8 +85,9 @@ class Compiled:
             list(pool.map(part, range(parts)))
 
 
-def wants_compiled(engine: Engine, tree: Tree, request: Request, samples: int) -> bool:
+def wants_compiled(engine: Engine, machine: Machine | Tree, request: Request, samples: int) -> bool:
     """Whether to go through machine code: "auto" does where it is there already, or where there is enough to do to pay for it."""
+    tree = tree_of(machine)
     check_engine(engine)
     if engine != "auto":
         return engine == "compiled"
@@ -106,8 +109,9 @@ def check_angles(tree: Tree, q: Array) -> None:
         check_farthest(tree, float((np.abs(q) * tree.turns).max(initial=0.0)))
 
 
-def check_farthest(tree: Tree, farthest: float) -> None:
+def check_farthest(machine: Machine | Tree, farthest: float) -> None:
     """The same for the largest angle of all, in rad."""
+    tree = tree_of(machine)
     if farthest > LARGEST_ANGLE_RAD:
         raise DataError(
             Fault(
@@ -143,7 +147,7 @@ class Buffer:
 
 def filled(
     made: Compiled,
-    tree: Tree,
+    machine: Machine | Tree,
     motion: Motion,
     shape: tuple[int, ...],
     place: Mapping[Label, tuple[int, ...]] | None = None,
@@ -156,6 +160,7 @@ def filled(
     Each entry's samples lie together in memory, which is how they are written and how least squares reads them. `out` is memory to
     write into again: new memory costs more than what is computed.
     """
+    tree = tree_of(machine)
     N = len(motion)
     room = padded(N) + SPREAD
     places = made.labels if place is None else [place[label] for label in made.labels]
@@ -178,13 +183,14 @@ def _key(tree: Tree, request: Request, target: Host, block: int = BLOCK, few: bo
 
 
 def compiled(
-    tree: Tree, request: Request, host: Host | None = None, single: bool = False, few: bool = False
+    machine: Machine | Tree, request: Request, host: Host | None = None, single: bool = False, few: bool = False
 ) -> Compiled:
     """The kernel of a request: from memory, from disk, or made now; for blocks of samples, or for a `single` one a call.
 
     `few`: it is called on few samples, as in a search, so that compiling a long one must not take longer than it saves; nor must that of a
     single one.
     """
+    tree = tree_of(machine)
     target = this_host(1) if single else host or this_host()
     block = 1 if single else BLOCK
     key = _key(tree, request, target, block, few)
@@ -287,8 +293,9 @@ def _pushes(tree: Tree) -> str:
     return repr(found)
 
 
-def uniform_values(tree: Tree, values: Array, names: Sequence[str]) -> Array:
+def uniform_values(machine: Machine | Tree, values: Array, names: Sequence[str]) -> Array:
     """What kernels take that is the same for all samples: parameters "p.3" from `values`, constants "const.0" from the tree."""
+    tree = tree_of(machine)
     parameters, constants = _uniform_places(tuple(names))
     found = np.empty(len(names))
     found[parameters[0]] = values[parameters[1]]
@@ -322,8 +329,9 @@ def _array(tree: Tree, motion: Motion, name: str) -> Array:
     return array if column is None else array[:, column]
 
 
-def sample_source(tree: Tree, motion: Motion, name: str) -> tuple[Array, int | None]:
+def sample_source(machine: Machine | Tree, motion: Motion, name: str) -> tuple[Array, int | None]:
     """The array of a motion that holds an input, and its column there; None where the array is the input itself."""
+    tree = tree_of(machine)
     kind, _, rest = name.partition(".")
     if kind in ("q", "qd", "qdd"):
         return getattr(motion, kind), int(rest)

@@ -7,16 +7,19 @@ from collections.abc import Mapping, Sequence
 from veridyn.mechanics.laws import Acting, constant_of, law, rates
 from veridyn.mechanics.newton_euler import Outward, State, Wrench, carry, rigid_rows, squared_speed
 from veridyn.mechanics.struts import Strut, strut_of
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tyres import tyre_of
 from veridyn.model.element_kinds import KINDS
 from veridyn.model.elements import Element
+from veridyn.model.machine import Machine
 from veridyn.spatial.algebra import Algebra, Scalar, add, mul
 from veridyn.spatial.linalg import ZERO, Vec, minus
 
 
-def needs_velocity(tree: Tree) -> bool:
+def needs_velocity(machine: Machine | Tree) -> bool:
     """True when some element needs the velocities of bodies."""
+    tree = tree_of(machine)
     return any(e.kind == "drag" or e.wheel is not None for e in tree.elements)
 
 

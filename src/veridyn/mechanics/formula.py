@@ -18,8 +18,10 @@ from veridyn.mechanics.newton_euler import State, jacobian_entries, outward, rig
 from veridyn.mechanics.sensing_formula import reading_derivatives, reading_entries
 from veridyn.mechanics.symbols import Label, Request, Symbols
 from veridyn.mechanics.tree import quantity, statement
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tyres import tyre_of
+from veridyn.model.machine import Machine
 from veridyn.spatial.algebra import add, is_zero, mul
 from veridyn.symbolic.derivative import along, reverse
 from veridyn.symbolic.derivative import forward as derivatives
@@ -54,8 +56,9 @@ class Formula:
     parameters: tuple[str, ...]
 
 
-def formula(tree: Tree, request: Request) -> Formula:
+def formula(machine: Machine | Tree, request: Request) -> Formula:
     """The expressions of a request."""
+    tree = tree_of(machine)
     graph = _SmoothGraph(speed=request.friction_speed) if request.friction_speed > 0 else Graph()
     found = _QUANTITIES[request.quantity](Symbols(tree, graph), request)
     kept = {label: value for label, value in found.items() if not is_zero(value)}

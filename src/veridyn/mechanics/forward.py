@@ -19,7 +19,9 @@ from veridyn.mechanics.mass import equations_of_motion, mass_entries
 from veridyn.mechanics.samples import acting_of, blocks, complete_values, loaded_bodies, split, state_of
 from veridyn.mechanics.symbols import Request
 from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.spatial.algebra import ARRAYS, Scalar
 
@@ -187,9 +189,10 @@ def mass_matrix(
 
 
 def open_mass_matrix(
-    tree: Tree, q: ArrayLike, parameters: Array | None = None, *, engine: Engine = "auto", threads: int = 1
+    machine: Machine | Tree, q: ArrayLike, parameters: Array | None = None, *, engine: Engine = "auto", threads: int = 1
 ) -> Array:
     """The same of the open tree, whatever loops there are."""
+    tree = tree_of(machine)
     values = complete_values(tree, parameters)
     request = Request("mass")
     if wants_compiled(engine, tree, request, len(np.atleast_1d(q))):
@@ -218,8 +221,9 @@ def solve_mass(tree: Tree, M: Array, load: Array, qdd: Array | None = None) -> A
     return out
 
 
-def check_mass(tree: Tree, M: Array) -> None:
+def check_mass(machine: Machine | Tree, M: Array) -> None:
     """Refuse a mass matrix (…, rows, rows) that is not safely positive: nothing may be divided by it. Prescribed rows do not count."""
+    tree = tree_of(machine)
     names = tree.rows
     if tree.held:
         free = list(tree.solved_rows)

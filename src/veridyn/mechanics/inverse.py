@@ -12,7 +12,9 @@ from veridyn.mechanics.newton_euler import State, outward, rigid_rows
 from veridyn.mechanics.samples import acting_of, blocks, complete_values, loaded_bodies, split, state_of
 from veridyn.mechanics.symbols import Request
 from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.algebra import ARRAYS
 
@@ -114,11 +116,12 @@ def _open(
     return gamma_of
 
 
-def external_rows(tree: Tree, motion: Motion) -> Array:
+def external_rows(machine: Machine | Tree, motion: Motion) -> Array:
     """Γ_ext (N, all rows): what the wrenches of a motion alone ask of each row, −Gᵀ wrenches (paper 001, equation 4).
 
     Passive joints of closed loops keep what the open tree asks of them.
     """
+    tree = tree_of(machine)
     tree.check_motion(motion)
     out = np.zeros((len(motion), len(tree.rows)))
     if not motion.wrenches:

@@ -14,7 +14,9 @@ from veridyn.mechanics.newton_euler import Outward, State, jacobian_entries, out
 from veridyn.mechanics.samples import state_of
 from veridyn.mechanics.symbols import Request
 from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.spatial.algebra import ARRAYS, Scalar
 from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, plus, product, rotate
@@ -88,8 +90,9 @@ def pose_in_root(tree: Tree, o: Outward, j: int) -> tuple[Mat, Vec]:
     return A, P
 
 
-def posed(tree: Tree, q: ArrayLike) -> Outward:
+def posed(machine: Machine | Tree, q: ArrayLike) -> Outward:
     """The outward pass at rest: only poses are anything but zero."""
+    tree = tree_of(machine)
     values = _checked(tree, q)
     still = [0.0] * tree.n
     return outward(tree, State(list(np.ascontiguousarray(values.T)), still, still), ARRAYS)

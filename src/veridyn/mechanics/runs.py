@@ -23,7 +23,9 @@ from veridyn.mechanics.samples import complete_values
 from veridyn.mechanics.stepper import explicit_step
 from veridyn.mechanics.symbols import Request
 from veridyn.mechanics.tableau import tableau
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.symbolic.kernel import padded
 
 Array = NDArray[np.float64]
@@ -140,7 +142,7 @@ class _StateRates:
 
 
 def simulate_runs(
-    tree: Tree,
+    machine: Machine | Tree,
     step: float,
     samples: int,
     q: Array,
@@ -160,6 +162,7 @@ def simulate_runs(
 
     A run that leaves the finite numbers, or whose mass matrix becomes singular, raises :class:`~veridyn.errors.SimulationError`.
     """
+    tree = tree_of(machine)
     tree.check_unprescribed("a simulation of many runs")
     values = complete_values(tree, parameters)
     check_mass(tree, mass_matrix(tree, q[:1], values, engine="numpy"))

@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, ModelError
 from veridyn.mechanics.newton_euler import State, Wrench
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.linalg import IDENTITY, ZERO, Vec, rotation_matrix
 
@@ -24,8 +26,9 @@ def blocks(samples: int, size: int = BLOCK) -> Iterator[slice]:
         yield slice(start, min(start + size, samples))
 
 
-def state_of(tree: Tree, motion: Motion) -> State:
+def state_of(machine: Machine | Tree, motion: Motion) -> State:
     """The scalars of the recursion as arrays over the samples of a motion."""
+    tree = tree_of(machine)
     q, qd, qdd = (list(np.ascontiguousarray(x.T)) for x in (motion.q, motion.qd, motion.qdd))
     if motion.base is None:
         return State(q, qd, qdd, vd=minus_gravity(tree))
@@ -49,13 +52,15 @@ def components(values: Array) -> Vec:
     return (x, y, z)
 
 
-def loaded_bodies(tree: Tree, wrenches: Iterable[str]) -> tuple[int, ...]:
+def loaded_bodies(machine: Machine | Tree, wrenches: Iterable[str]) -> tuple[int, ...]:
     """The numbers of the bodies that wrenches act on, in the order of the tree."""
+    tree = tree_of(machine)
     return tuple(sorted(tree.index(name) for name in wrenches))
 
 
-def acting_of(tree: Tree, motion: Motion) -> dict[int, Wrench]:
+def acting_of(machine: Machine | Tree, motion: Motion) -> dict[int, Wrench]:
     """Wrenches acting on bodies, by number of the body."""
+    tree = tree_of(machine)
     return {tree.index(name): (components(w[:, :3]), components(w[:, 3:])) for name, w in motion.wrenches.items()}
 
 
@@ -67,8 +72,9 @@ def split(tree: Tree, values: Array) -> tuple[dict[int, tuple[float, ...]], list
     return X, [float(v) for v in values[inertial:]]
 
 
-def complete_values(tree: Tree, values: Array | None = None) -> Array:
+def complete_values(machine: Machine | Tree, values: Array | None = None) -> Array:
     """The parameter values to compute with: those given or the priors, ties applied; refused where some are unknown."""
+    tree = tree_of(machine)
     p = tree.parameters if values is None else tree.parameters.replacing(values)
     new = p.values.copy()
     for name, tie in p.ties.items():

@@ -20,7 +20,9 @@ import numpy as np
 
 from veridyn.mechanics.newton_euler import Outward, State, frames_in_root, outward
 from veridyn.mechanics.samples import minus_gravity
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.names import GROUND
 from veridyn.model.place import Marker, PointRef, frame
 from veridyn.model.sensor import ON_COORDINATE, Sensor
@@ -169,8 +171,9 @@ def outputs_of(tree: Tree, sensor: Sensor) -> list[Output]:
     return [Output(kind=sensor.kind, on=on, at=at, along=u, own=sensor.has_own_axes) for u in chosen]
 
 
-def place_of(tree: Tree, ref: PointRef) -> tuple[int, Triple]:
+def place_of(machine: Machine | Tree, ref: PointRef) -> tuple[int, Triple]:
     """The number of a body, −1 for the ground, and a place on it; a body's name stands for its origin."""
+    tree = tree_of(machine)
     body, at = (ref.body, _triple(np.array(ref.at))) if isinstance(ref, Marker) else (ref, NOWHERE)
     return -1 if body == GROUND else tree.index(body), at
 

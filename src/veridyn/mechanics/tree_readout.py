@@ -20,7 +20,9 @@ from veridyn.mechanics.formula import Formula, formula
 from veridyn.mechanics.samples import blocks
 from veridyn.mechanics.sensing import Output, moving, outputs_of, reading, sizes
 from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor, check_sensors
 from veridyn.spatial.algebra import ARRAYS
 from veridyn.symbolic.evaluate import evaluate
@@ -211,7 +213,9 @@ class TreeReadout:
         return formula(self.tree, self._slopes)
 
 
-def tree_readout(tree: Tree, sensors: Sequence[Sensor] | None = None, engine: Engine = "auto") -> TreeReadout:
+def tree_readout(
+    machine: Machine | Tree, sensors: Sequence[Sensor] | None = None, engine: Engine = "auto"
+) -> TreeReadout:
     """The sensors of a tree, open or closed, fixed or free, made ready to read.
 
     Parameters
@@ -228,6 +232,7 @@ def tree_readout(tree: Tree, sensors: Sequence[Sensor] | None = None, engine: En
     TreeReadout
         With `read`, `derivatives` and the compiled kernel.
     """
+    tree = tree_of(machine)
     check_engine(engine)
     chosen = tuple(tree.sensors if sensors is None else sensors)
     kinds = dict(zip(tree.coordinates, tree.coordinate_kinds, strict=True))

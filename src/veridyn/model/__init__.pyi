@@ -1,14 +1,14 @@
 """What a machine is, and the data types that travel through the rooms: trees, parameters, motions, experiments."""
 
 from veridyn.mechanics.natural.mechanism import Mechanism as Mechanism
-from veridyn.mechanics.tree.body import Body as Body
-from veridyn.mechanics.tree.loop import Loop as Loop
 from veridyn.mechanics.tree.rebase import rebased as rebased
 from veridyn.mechanics.tree.tree import Tree as Tree
 from veridyn.mechanics.tree.virtual_base import on_six_joints as on_six_joints
 from veridyn.mechanics.tree.weld import welded as welded
 from veridyn.model.assembly import Assembly as Assembly
 from veridyn.model.assembly import Attachment as Attachment
+from veridyn.model.body import Body as Body
+from veridyn.model.body import Loop as Loop
 from veridyn.model.elements import Element as Element
 from veridyn.model.experiment import Channel as Channel
 from veridyn.model.experiment import Experiment as Experiment

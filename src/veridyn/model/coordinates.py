@@ -125,6 +125,27 @@ class Coordinates:
         """The coordinates that have an equation of their own: all of an open machine; the actuated ones and those outside every loop."""
         return tuple(c.name for c in self.all if c.actuated or c.name not in self.looped)
 
+    def feeding(self, coordinate: str) -> tuple[str, ...]:
+        """The coordinates whose equations of the machine cut open enter the equation of an independent one, itself first."""
+        if coordinate not in self.looped:
+            return (coordinate,)
+        return (coordinate, *(c for c in self.names if c in self.looped and c not in self.independent))
+
+    @cached_property
+    def turns(self) -> Mapping[str, float]:
+        """For each coordinate the largest ratio by which it turns a joint: an angle is at most this times the coordinate."""
+        most = dict.fromkeys(self.names, 0.0)
+        for link in self.links:
+            for c in self._of(link):
+                if c.kind == "turning":
+                    most[c.name] = max(most[c.name], abs(self.spanning.carriers[link].joint.ratio))
+        return most
+
+    @cached_property
+    def shared(self) -> bool:
+        """Whether one coordinate moves several joints."""
+        return sum(len(self._of(link)) for link in self.links) > len(self.names)
+
     def select_rows(self, rows: Rows) -> tuple[int, ...]:
         """The numbers of the chosen rows: "all", "joints", "base", "actuated", one name, or names in the order wished.
 

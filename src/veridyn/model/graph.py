@@ -87,6 +87,20 @@ class MachineGraph:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @cached_property
+    def forms(self) -> dict[str, object]:
+        """The forms of it that formulations have made; it is frozen, so that what is computed from it stays true."""
+        return {}
+
+    @cached_property
+    def shapes(self) -> Mapping[str, object]:
+        """Forms of a machine that differs from it in values of parameters and constants alone: a formulation need not make its own anew."""
+        return {}
+
+    def shaped_as(self, other: MachineGraph) -> None:
+        """Take over the shapes of a machine that differs in values of parameters and constants alone."""
+        vars(self)["shapes"] = {**other.shapes, **other.forms}
+
+    @cached_property
     def by_name(self) -> Mapping[str, Link]:
         """Links by name."""
         return MappingProxyType({link.name: link for link in self.links})

@@ -8,11 +8,12 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import Fault, ModelError, did_you_mean
 from veridyn.lazy import above
 from veridyn.model.assembly import Assembly
+from veridyn.model.body import Body, Loop, joint_of_loop, joints_of_bodies, links_of
 from veridyn.model.constants import Constant, ElementState, constants_of, replaced, states_of
 from veridyn.model.coordinates import Coordinates, Rows, coordinates_of
 from veridyn.model.element_kinds import KINDS
@@ -21,6 +22,8 @@ from veridyn.model.graph import GRAVITY, Formulation, MachineGraph, PointDescrip
 from veridyn.model.link import Joint, Link
 from veridyn.model.load import Load
 from veridyn.model.machine_check import check_graph, check_prescribed, formulation_fault
+from veridyn.model.motion import Motion
+from veridyn.model.motion_check import check_motion
 from veridyn.model.parameter_set import acts_on_angles, described_parameters
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.sensor import Sensor
@@ -29,6 +32,7 @@ from veridyn.model.uncertainty import Uncertainty
 from veridyn.spatial.inertia import INERTIAL
 
 __all__ = ["Joint", "Link", "Machine"]
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -107,6 +111,56 @@ class Machine(MachineGraph):
             raise ModelError(faults, name)
         return _checked(machine)
 
+    @classmethod
+    def of_bodies(
+        cls,
+        bodies: Iterable[Body],
+        *,
+        name: str = "machine",
+        base: Literal["fixed", "free"] = "fixed",
+        gravity: ArrayLike = GRAVITY,
+        inertia: Mapping[str, ArrayLike] | None = None,
+        elements: Iterable[Element] = (),
+        transmission: Transmission | None = None,
+        loops: Iterable[Loop] = (),
+        assembly: Assembly | None = None,
+        sensors: Iterable[Sensor] = (),
+        loads: Iterable[Load] = (),
+        prescribed: Iterable[str] = (),
+        formulation: Formulation = "tree",
+    ) -> Machine:
+        """Make the machine of a table of bodies, each with the joint that carries it, as tables of Denavit and Hartenberg list them.
+
+        Parameters
+        ----------
+        bodies : the rows of the table. The first body of a free `base` floats, all others have an antecedent.
+        inertia : body name → ten numbers XX XY XZ YY YZ ZZ MX MY MZ M; a real body that is not named has unknown inertia.
+        loops : joints at which closed loops are cut open.
+
+        The others are those of :meth:`build`.
+
+        Examples
+        --------
+        >>> import veridyn as vd
+        >>> arm = vd.Machine.of_bodies([vd.model.Body("upper"), vd.model.Body("lower", "upper", placement=vd.spatial.MDH(d=0.5))])
+        >>> arm.coordinates
+        ('upper', 'lower')
+        """
+        rows, cuts = tuple(bodies), tuple(loops)
+        return cls.build(
+            links_of(rows, inertia or {}, name),
+            [*joints_of_bodies(rows, base, [c.name for c in cuts]), *map(joint_of_loop, cuts)],
+            name=name,
+            elements=elements,
+            loads=loads,
+            sensors=sensors,
+            prescribed=prescribed,
+            transmission=transmission,
+            assembly=assembly,
+            gravity=gravity,
+            formulation=formulation,
+        )
+
     @cached_property
     def described(self) -> Coordinates:
         """Its coordinates and rows as the description gives them, in whichever formulation it is computed."""
@@ -152,9 +206,13 @@ class Machine(MachineGraph):
         """The constants inside the laws of its elements."""
         return constants_of(self.elements, self._acts_on_angles)
 
-    @cached_property
+    @property
     def states(self) -> tuple[ElementState, ...]:
         """The states that its elements have of their own, in order."""
+        return self._states
+
+    @cached_property
+    def _states(self) -> tuple[ElementState, ...]:
         return states_of(self.elements, self._acts_on_angles)
 
     @cached_property
@@ -165,8 +223,17 @@ class Machine(MachineGraph):
     def signals(self) -> tuple[str, ...]:
         """The signals that its elements need: measured ones, what tyres read of the road, then the states of elements' own."""
         measured = (name for e in self.elements for name in e.signals)
-        road = (f"{e.parameter_name}.{key}" for e in self.elements for key in KINDS[e.kind].inputs)
-        return tuple(dict.fromkeys([*measured, *road, *(s.name for s in self.states)]))
+        return tuple(dict.fromkeys([*measured, *self.road_signals, *(s.name for s in self.states)]))
+
+    @cached_property
+    def road_signals(self) -> tuple[str, ...]:
+        """What tyres read of the road; zero where a motion does not give it."""
+        return tuple(f"{e.parameter_name}.{key}" for e in self.elements for key in KINDS[e.kind].inputs)
+
+    @cached_property
+    def wheels(self) -> tuple[Element, ...]:
+        """The elements that act between a wheel and the road."""
+        return tuple(e for e in self.elements if e.wheel is not None)
 
     @property
     def rows(self) -> tuple[str, ...]:
@@ -198,6 +265,46 @@ class Machine(MachineGraph):
         """Names of the coordinates with a motor, in order."""
         return tuple(c.name for c in self.described.all if c.actuated)
 
+    @cached_property
+    def held(self) -> tuple[int, ...]:
+        """The numbers of the prescribed coordinates, in order."""
+        return tuple(k for k, c in enumerate(self.coordinates) if c in self.prescribed)
+
+    @cached_property
+    def independent(self) -> tuple[int, ...]:
+        """The numbers of the coordinates that have an equation of their own: all of an open machine; the actuated ones and those
+        outside every loop."""
+        return tuple(self.coordinates.index(c) for c in self.described.independent)
+
+    @cached_property
+    def turns(self) -> Array:
+        """For each coordinate, the largest ratio by which it turns a joint: an angle is at most this times the coordinate."""
+        return np.array([self.described.turns[c] for c in self.coordinates])
+
+    @property
+    def shares_coordinates(self) -> bool:
+        """Whether one coordinate moves several joints."""
+        return self.described.shared
+
+    @property
+    def cut_joints(self) -> tuple[Joint, ...]:
+        """The joints at which its loops are cut open."""
+        return tuple(joint for joint in self.described.spanning.cut if joint.kind != "floating")
+
+    @cached_property
+    def columns(self) -> tuple[tuple[str, int], ...]:
+        """For each parameter, (body, 0..9) of an inertial one or ("", e) for element e."""
+        real = [name for name in self.described.links if self.by_name[name].real]
+        return (*((name, k) for name in real for k in range(10)), *(("", e) for e in range(len(self.elements))))
+
+    def acting_on(self, row: str) -> frozenset[str]:
+        """The coordinates whose equations of the machine cut open enter a row, by name."""
+        return frozenset(self.described.feeding(row) if row in self.coordinates else [row])
+
+    def check_motion(self, motion: Motion) -> None:
+        """Refuse a motion that is not one of this machine."""
+        check_motion(self, motion)
+
     def select_rows(self, rows: Rows) -> tuple[int, ...]:
         """The numbers of rows by word or name; see :meth:`~veridyn.model.coordinates.Coordinates.select_rows`."""
         return self.described.select_rows(rows)
@@ -211,7 +318,9 @@ class Machine(MachineGraph):
         by_name = dict(zip(new.names, new.values.tolist(), strict=True))
         links = [_with_ten(k, [by_name[k.parameter(s)] for s in INERTIAL] if k.real else []) for k in self.links]
         elements = [_with_value(e, by_name) for e in self.elements]
-        return replace(self, links=tuple(links), elements=tuple(elements), stated=new, uncertainty=None)
+        made = replace(self, links=tuple(links), elements=tuple(elements), stated=new, uncertainty=None)
+        made.shaped_as(self)
+        return made
 
     def with_uncertainty(self, uncertainty: Uncertainty | None) -> Machine:
         """The same machine with a covariance of its parameters and of constants in the laws of its elements, or without one."""
@@ -219,7 +328,9 @@ class Machine(MachineGraph):
         for name in uncertainty.names if uncertainty is not None else ():
             if name not in constants:
                 self.parameters.index(name)  # refuses a name that is no parameter
-        return replace(self, uncertainty=uncertainty)
+        made = replace(self, uncertainty=uncertainty)
+        made.shaped_as(self)
+        return made
 
     def with_elements(self, elements: Iterable[Element]) -> Machine:
         """The same machine with these elements besides its own; values, states and typical sizes of the others stay."""
@@ -245,7 +356,9 @@ class Machine(MachineGraph):
         new = dict(zip(self.element_names, changed, strict=True))
         touched = {name.rpartition(".")[0] for name in values}
         elements = (new[n] if n in touched else e for n, e in zip(self.element_names, self.elements, strict=True))
-        return replace(self, elements=tuple(elements))
+        made = replace(self, elements=tuple(elements))
+        made.shaped_as(self)
+        return made
 
     def with_prescribed(self, names: Iterable[str]) -> Machine:
         """The same machine with these coordinates prescribed, and no others."""

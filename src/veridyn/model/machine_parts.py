@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.model.constants import ElementState
 from veridyn.model.elements import Element
 from veridyn.model.load import Load
 from veridyn.model.parameters import ParameterSet
@@ -50,5 +51,7 @@ class MachineParts(Protocol):
     def sensors(self) -> Sequence[Sensor]: ...
     @property
     def transmission(self) -> Transmission | None: ...
+    @property
+    def states(self) -> Sequence[ElementState]: ...
     @property
     def parameters(self) -> ParameterSet: ...

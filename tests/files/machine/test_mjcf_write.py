@@ -16,9 +16,9 @@ from veridyn.files.machine.mjcf_elements import Carried
 from veridyn.files.machine.mjcf_write import mjcf_text, save_mjcf
 from veridyn.files.machine.urdf_reader import UrdfLimits
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import Element, coulomb, damper, motor_inertia, offset, spring
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.transmission import Transmission

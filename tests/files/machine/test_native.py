@@ -17,10 +17,10 @@ from veridyn.errors import FileError, ModelError, VeridynError
 from veridyn.files.machine.load import load_model, parse_machine
 from veridyn.files.machine.native import parse_model
 from veridyn.files.machine.write import model_text, save_model
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.virtual_base import on_six_joints
+from veridyn.model.body import Body
 from veridyn.model.elements import Element, Marker, coulomb, damper, drag, drive_gain, motor_inertia, offset, spring
 from veridyn.model.parameters import Tie
 from veridyn.model.transmission import Transmission

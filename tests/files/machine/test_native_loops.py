@@ -12,8 +12,8 @@ from veridyn.files.machine.write import model_text
 from veridyn.machines.hexapod import hexapod
 from veridyn.machines.parallel import delta, linkage, palletizer
 from veridyn.mechanics.loops.closure import closed_home
-from veridyn.mechanics.tree.loop import Loop
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.model.body import Loop
 
 HEAD = """veridyn: 1
 bodies:

@@ -14,8 +14,8 @@ from veridyn.files.machine.load import load_model
 from veridyn.files.machine.urdf import load_urdf
 from veridyn.files.machine.urdf_write import save_urdf
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper, spring
 from veridyn.spatial.transforms import MDH
 

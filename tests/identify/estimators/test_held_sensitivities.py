@@ -11,8 +11,8 @@ from veridyn.identify.estimators.output_error import OutputError
 from veridyn.identify.estimators.run_model import run_model
 from veridyn.identify.replay import replay
 from veridyn.mechanics.integrate import Method, integrate
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre

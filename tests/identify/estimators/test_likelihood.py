@@ -12,8 +12,8 @@ from veridyn.identify.estimators.harmonics import PeriodicData, trajectory_noise
 from veridyn.identify.estimators.likelihood import Likelihood, averaged_data, force_noise
 from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import damper
 from veridyn.model.motion import Motion
 from veridyn.signals.frequency import averaged

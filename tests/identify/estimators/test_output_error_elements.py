@@ -14,9 +14,9 @@ from veridyn.errors import DataError, IdentificationError
 from veridyn.files.shipped import shipped
 from veridyn.identify.estimators.output_error import OutputError
 from veridyn.mechanics.integrate import Inputs, Method, integrate
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import Element, coulomb
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre

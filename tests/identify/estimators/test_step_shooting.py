@@ -23,9 +23,9 @@ from veridyn.identify.replay import replay
 from veridyn.mechanics.integrate import integrate
 from veridyn.mechanics.loops.closure import close, closed_motion
 from veridyn.mechanics.simulation import BaseState, Inputs, Method
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH

@@ -19,8 +19,8 @@ from veridyn.identify.interior import Barrier
 from veridyn.machines.hexapod import POSE, hexapod, limits
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.motion import Motion
 from veridyn.signals.trajectory import JointLimits
 

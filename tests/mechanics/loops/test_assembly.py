@@ -9,10 +9,9 @@ from veridyn.errors import ModelError
 from veridyn.machines.hexapod import hexapod
 from veridyn.machines.parallel import delta, linkage, palletizer
 from veridyn.mechanics.loops.assembly import assembled, splitting, units
-from veridyn.mechanics.tree.body import Body
-from veridyn.mechanics.tree.loop import Loop
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Assembly, Attachment
+from veridyn.model.body import Body, Loop
 from veridyn.spatial.transforms import MDH, Placement
 
 

@@ -27,10 +27,9 @@ from veridyn.mechanics.loops.dynamics import (
     solve_regular,
 )
 from veridyn.mechanics.loops.projection import loop_jacobian
-from veridyn.mechanics.tree.body import Body
-from veridyn.mechanics.tree.loop import Loop
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Assembly, Attachment
+from veridyn.model.body import Body, Loop
 from veridyn.model.elements import damper
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.spatial.inertia import from_centre

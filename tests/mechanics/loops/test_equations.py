@@ -8,10 +8,10 @@ import pytest
 from strangers.random_trees import random_placement
 from veridyn.mechanics.loops.assembly import loop_values
 from veridyn.mechanics.loops.equations import COUNTS, names_of
-from veridyn.mechanics.tree.body import Body
-from veridyn.mechanics.tree.loop import CUTS, Loop
+from veridyn.mechanics.tree.loop import CUTS
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Attachment
+from veridyn.model.body import Body, Loop
 from veridyn.spatial.transforms import Placement
 
 

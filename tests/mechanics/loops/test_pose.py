@@ -12,9 +12,9 @@ from veridyn.errors import ModelError
 from veridyn.files.machine.load import load_model
 from veridyn.mechanics.loops.closure import closed_home
 from veridyn.mechanics.loops.pose import assembled_pose
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 
 
 def test_both_ends_of_every_pin_lie_where_pinocchio_has_them() -> None:

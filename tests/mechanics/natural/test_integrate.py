@@ -22,8 +22,8 @@ from veridyn.mechanics.natural.integrate import (
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.position import independent, velocity
 from veridyn.mechanics.natural.system import system_of
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.point_parts import Angle, Point, uniform_bar
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from veridyn.errors import Fault, ModelError
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.check import check_tree
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import Element, coulomb, drag, drive_gain, offset, spring
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH, Placement

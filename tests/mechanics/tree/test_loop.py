@@ -12,12 +12,12 @@ from veridyn.machines.hexapod import LEGS, hexapod
 from veridyn.machines.parallel import palletizer
 from veridyn.mechanics.codegen import c_source
 from veridyn.mechanics.forward import mass_matrix
-from veridyn.mechanics.tree.body import Body
-from veridyn.mechanics.tree.loop import Loop, members
+from veridyn.mechanics.tree.loop import members
 from veridyn.mechanics.tree.rebase import rebased
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.weld import welded
 from veridyn.model.assembly import Assembly, Attachment
+from veridyn.model.body import Body, Loop
 from veridyn.spatial.transforms import Placement
 
 BODIES = [Body("a"), Body("b", "a"), Body("c", "ground", actuated=False)]

@@ -8,9 +8,9 @@ import pytest
 from strangers.pinocchio_closed import PinClosed
 from strangers.pinocchio_oracle import PinModel
 from strangers.tree_models import model, moving, small_arm
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.model import tree_model
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import matrix_of

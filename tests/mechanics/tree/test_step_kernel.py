@@ -8,9 +8,9 @@ import pytest
 from strangers.tree_models import MACHINES, model, moving, small_arm, stateful_linkage, stateful_model
 from veridyn.mechanics.integrate import BaseState, Method, integrate
 from veridyn.mechanics.tree import layout
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.model import TreeModel, tree_model
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import matrix_of
 

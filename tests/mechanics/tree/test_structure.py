@@ -5,8 +5,8 @@ import pytest
 
 from model.small_car import car
 from veridyn.errors import ModelError
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.spatial.transforms import MDH
 
 

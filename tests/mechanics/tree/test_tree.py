@@ -8,8 +8,8 @@ import pytest
 from model.small_car import car
 from strangers.random_trees import random_tree
 from veridyn.errors import ModelError
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import offset, spring
 from veridyn.model.transmission import Transmission
 from veridyn.spatial.transforms import Placement

@@ -13,10 +13,10 @@ from veridyn.machines.buggy_drive import settle
 from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.instant import StateAccelerations
 from veridyn.mechanics.integrate import BaseState, Method, integrate
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.model import TreeModel, tree_model
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import Marker, tyre
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.spatial.rotations import matrix_of

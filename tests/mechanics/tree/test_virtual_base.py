@@ -9,10 +9,10 @@ from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_motion, random_tree
 from strangers.sensor_states import random_sensors
 from veridyn.errors import ModelError
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.virtual_base import SIX, on_six_joints
 from veridyn.mechanics.tree_readout import tree_readout
+from veridyn.model.body import Body
 from veridyn.model.elements import drag, spring
 from veridyn.model.load import Force
 from veridyn.model.motion import BaseMotion, Motion

@@ -9,8 +9,8 @@ from strangers.cars import car_20, car_38
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.ground.road import Flat, Plane
 from veridyn.mechanics.ground.road_rough import rough_road
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.simulate.vehicle import state as eq
 from veridyn.simulate.vehicle.aerodynamics import Aerodynamics
 from veridyn.simulate.vehicle.contact import LinearTyre

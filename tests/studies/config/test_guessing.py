@@ -5,8 +5,8 @@ import pytest
 
 from real_logs import folder
 from veridyn.files.log.survey import survey
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.transmission import Transmission
 from veridyn.studies.config.guessing import Guess, LogTable, guesses, wrench_columns
 

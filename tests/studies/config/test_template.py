@@ -9,8 +9,8 @@ from studies.closed_bench import ClosedBench
 from veridyn.errors import FileError
 from veridyn.files.yaml_plain import plain_yaml
 from veridyn.machines.parallel import palletizer
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.transmission import Transmission
 from veridyn.studies.config.guessing import pick
 from veridyn.studies.config.study import load_study, parse_study

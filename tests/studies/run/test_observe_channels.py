@@ -9,8 +9,8 @@ import pytest
 
 from veridyn.errors import FileError
 from veridyn.files.machine.write import save_model
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor

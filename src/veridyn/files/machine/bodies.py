@@ -18,8 +18,8 @@ from veridyn.files.machine.native_bodies import (
     read_mdh,
 )
 from veridyn.files.yaml_reader import Reader
-from veridyn.mechanics.tree.body import Body
 from veridyn.model.assembly import Attachment
+from veridyn.model.body import Body
 from veridyn.model.capsule import LinkCapsule
 from veridyn.model.link import CUT_CHOICES, KINDS, Cut, End, Joint, JointKind, Link
 from veridyn.spatial.transforms import MDH, Placement

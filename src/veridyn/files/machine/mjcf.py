@@ -21,9 +21,9 @@ from veridyn.files.machine.urdf_joints import ROW_NAMES, free_name
 from veridyn.files.machine.urdf_notes import broken_inertias, check_word, warnings_of
 from veridyn.files.machine.urdf_reader import UrdfLimits, UrdfLink
 from veridyn.files.machine.urdf_xml import XmlNode
-from veridyn.mechanics.tree.body import Body, JointKind
 from veridyn.mechanics.tree.check import check_tree
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body, JointKind
 from veridyn.model.elements import Element
 from veridyn.model.names import GROUND
 from veridyn.spatial.inertia import from_centre

@@ -19,9 +19,9 @@ from veridyn.errors import DataWarning, Fault, Faults, ModelError, part_at, warn
 from veridyn.files.atomic import refuse_to_replace, write_atomic
 from veridyn.files.machine.mjcf_elements import Carried, JointLaw
 from veridyn.identify.result import Fit
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import INERTIAL, broken_law, cross_matrix, inertia_matrix
 from veridyn.spatial.quaternions import quaternion

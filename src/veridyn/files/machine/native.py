@@ -22,12 +22,12 @@ from veridyn.files.machine.native_parameters import ParameterSection, priors_of,
 from veridyn.files.machine.quarter_turns import warn_of_rounded_angles
 from veridyn.files.yaml_nodes import compose, line_of, name_in
 from veridyn.files.yaml_reader import Reader
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.check import check_tree
-from veridyn.mechanics.tree.loop import Loop, check_loops
+from veridyn.mechanics.tree.loop import check_loops
 from veridyn.mechanics.tree.tree import GRAVITY, Tree
 from veridyn.mechanics.tree.virtual_base import SIX, on_six_joints
 from veridyn.model.assembly import Assembly
+from veridyn.model.body import Body, Loop
 from veridyn.model.element_kinds import CONSTANT_KEYS, NAN
 from veridyn.model.elements import OWN_KINDS, Element, Marker
 from veridyn.model.transmission import Transmission

@@ -13,7 +13,7 @@ from veridyn.errors import part_at, within
 from veridyn.files.machine.quarter_turns import ROUNDED, snap_quarter_turns
 from veridyn.files.yaml_nodes import line_of, name_in
 from veridyn.files.yaml_reader import Reader
-from veridyn.mechanics.tree.body import SIGMA, Body, JointKind
+from veridyn.model.body import SIGMA, Body, BodyJoint
 from veridyn.model.names import GROUND
 from veridyn.spatial.inertia import INERTIAL, from_centre
 from veridyn.spatial.rotations import rpy
@@ -78,7 +78,7 @@ def _antecedent(read: Reader, at: Mapping[str, Node], where: str) -> str | None:
     return read.text(node, where, "antecedent") or GROUND
 
 
-def _joint(read: Reader, node: Node, at: Mapping[str, Node], where: str, floats: bool) -> JointKind:
+def _joint(read: Reader, node: Node, at: Mapping[str, Node], where: str, floats: bool) -> BodyJoint:
     only_one(read, at, where, ("joint", "sigma"))
     kind: str | None = "turning"
     if "joint" in at:
@@ -90,7 +90,7 @@ def _joint(read: Reader, node: Node, at: Mapping[str, Node], where: str, floats:
         kind = "fixed"  # the root of a free tree has no joint to speak of
     else:
         read.fault(node, "the key 'joint' is missing.", where, expected="turning, sliding or fixed")
-    return cast(JointKind, kind or "turning")
+    return cast(BodyJoint, kind or "turning")
 
 
 def _placement(read: Reader, at: Mapping[str, Node], where: str) -> MDH | Placement:

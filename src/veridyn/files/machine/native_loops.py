@@ -8,8 +8,9 @@ from veridyn.errors import part_at
 from veridyn.files.machine.native_bodies import ROTATIONS, placed
 from veridyn.files.yaml_nodes import name_in
 from veridyn.files.yaml_reader import Reader
-from veridyn.mechanics.tree.loop import CUTS, Loop
+from veridyn.mechanics.tree.loop import CUTS
 from veridyn.model.assembly import Assembly, Attachment
+from veridyn.model.body import Loop
 from veridyn.model.names import GROUND
 
 KEYS = ("name", "joint", "first", "second", "length")

@@ -13,7 +13,7 @@ from ruamel.yaml.nodes import MappingNode, Node
 from veridyn.errors import ModelError, did_you_mean
 from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
-from veridyn.mechanics.tree.body import Body
+from veridyn.model.body import Body
 from veridyn.model.elements import Element
 from veridyn.model.parameters import ParameterSet, Tie
 from veridyn.model.uncertainty import Uncertainty

@@ -28,14 +28,14 @@ from veridyn.files.machine.quarter_turns import warn_of_rounded_angles
 from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
 from veridyn.mechanics.natural.mechanism import Mechanism
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.check import check_tree
 from veridyn.mechanics.tree.element_check import check_elements
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.to_machine import joints_of_bodies, machine_of_tree
+from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import GRAVITY
 from veridyn.mechanics.tree.virtual_base import SIX, on_six_joints
 from veridyn.model.assembly import Assembly
+from veridyn.model.body import Body, joints_of_bodies
 from veridyn.model.elements import Element
 from veridyn.model.graph import FORMULATIONS, Formulation, MachineGraph
 from veridyn.model.link import Joint, Link

@@ -33,7 +33,7 @@ from veridyn.files.machine.places import MARKER
 from veridyn.files.machine.points import ANGLE, DISTANCE, POINT_SECTIONS
 from veridyn.files.machine.points import BODY as POINT_BODY
 from veridyn.files.machine.points import KINDS as POINT_JOINTS
-from veridyn.mechanics.tree.body import SIGMA
+from veridyn.model.body import SIGMA
 from veridyn.model.element_kinds import CONSTANT_KEYS, KINDS
 from veridyn.model.graph import FORMULATIONS
 from veridyn.model.link import CUT_CHOICES

@@ -28,9 +28,9 @@ from veridyn.files.machine.urdf_joints import (
 from veridyn.files.machine.urdf_notes import Impossible, broken_inertias, check_word, warnings_of
 from veridyn.files.machine.urdf_reader import KINDS, UrdfJoint, UrdfLimits, UrdfLink, UrdfReader
 from veridyn.files.machine.urdf_xml import bytes_of, parse_xml, refuse_xacro
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.check import check_tree
 from veridyn.mechanics.tree.tree import GRAVITY, Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import Element
 from veridyn.model.names import GROUND
 from veridyn.spatial.inertia import INERTIAL

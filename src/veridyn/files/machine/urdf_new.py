@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import Faults, ModelError, part_at
 from veridyn.files.machine.mjcf_write import JointRange
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.names import GROUND
 from veridyn.spatial.inertia import INERTIAL, cross_matrix, inertia_matrix, six
 from veridyn.spatial.rotations import angles_of

@@ -14,13 +14,13 @@ from veridyn.errors import Faults, did_you_mean, part_at
 from veridyn.files.expressions import MAX_NUMBER
 from veridyn.files.machine.quarter_turns import ROUNDED, snap_quarter_turns
 from veridyn.files.machine.urdf_xml import XmlNode
-from veridyn.mechanics.tree.body import JointKind
+from veridyn.model.body import BodyJoint
 from veridyn.spatial.inertia import from_centre, inertia_matrix
 from veridyn.spatial.rotations import rpy, snapped
 
 Array = NDArray[np.float64]
 
-KINDS: dict[str, JointKind] = {
+KINDS: dict[str, BodyJoint] = {
     "revolute": "turning",
     "continuous": "turning",
     "prismatic": "sliding",

@@ -21,9 +21,9 @@ from veridyn.files.machine.urdf_reader import SIX, UrdfJoint, UrdfLink
 from veridyn.files.machine.urdf_xml import XmlNode, bytes_of
 from veridyn.identify.result import Fit
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import Element
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion

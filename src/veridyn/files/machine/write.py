@@ -30,10 +30,10 @@ from veridyn.files.yaml_nodes import compose
 from veridyn.files.yaml_write import flow, name_text, names_text, number_text, numbers_text
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.to_machine import machine_of_mechanism
-from veridyn.mechanics.tree.body import SIGMA, Body
-from veridyn.mechanics.tree.to_machine import joints_of_bodies, machine_of_tree
+from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Assembly, Attachment
+from veridyn.model.body import SIGMA, Body, joints_of_bodies
 from veridyn.model.differences import differences, equal_parts
 from veridyn.model.link import Joint, Link
 from veridyn.model.machine import Machine

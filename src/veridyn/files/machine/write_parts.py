@@ -21,8 +21,8 @@ from veridyn.files.yaml_write import (
     truth_text,
     wrapped,
 )
-from veridyn.mechanics.tree.body import Body
 from veridyn.model.assembly import Attachment
+from veridyn.model.body import Body
 from veridyn.model.capsule import LinkCapsule
 from veridyn.model.elements import Element
 from veridyn.model.link import End, Joint, Link

@@ -19,7 +19,9 @@ from veridyn.mechanics.kinematics import at_rest
 from veridyn.mechanics.loops.equations import COUNTS, equations, names_of
 from veridyn.mechanics.samples import blocks
 from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.algebra import ARRAYS
 
@@ -30,8 +32,9 @@ SINGULAR_RATIO = 1e-7  # of the largest singular value, sliding coordinates in u
 SYMMETRY_OFFSET = 0.02  # rad, and of the machine's reach: from the home position to one without symmetry
 
 
-def loop_values(tree: Tree, q: Array, qd: Array | None = None, engine: Engine = "auto") -> Array:
+def loop_values(machine: Machine | Tree, q: Array, qd: Array | None = None, engine: Engine = "auto") -> Array:
     """(N, equations, n + 2): Φ_q, then Φ, then the bias of Φ̈ (zero where no rates are given)."""
+    tree = tree_of(machine)
     n, rows = tree.n, sum(COUNTS[loop.joint] for loop in tree.loops)
     request = Request("loops" if qd is None else "loop_motion")
     if wants_compiled(engine, tree, request, len(q)):
@@ -101,8 +104,9 @@ class _Shape:
         return isinstance(other, _Shape) and self.key == other.key
 
 
-def assembled(tree: Tree) -> Assembled:
+def assembled(machine: Machine | Tree) -> Assembled:
     """The machine at home; refused where its loops cannot be closed there."""
+    tree = tree_of(machine)
     return _assembled(_Shape(tree))
 
 
@@ -154,8 +158,9 @@ def nearest_pose(tree: Tree) -> tuple[Array, Array]:
     return _least(tree, q, free, units(tree))
 
 
-def splitting(tree: Tree, at: str | Sequence[str] = "actuated") -> Split:
+def splitting(machine: Machine | Tree, at: str | Sequence[str] = "actuated") -> Split:
     """What follows from the coordinates `at`; refused where these do not determine the machine, or say too much."""
+    tree = tree_of(machine)
     return _splitting(_Shape(tree), at if isinstance(at, str) else tuple(at))
 
 

@@ -27,7 +27,9 @@ from veridyn.mechanics.loops.solver import (
     times,
 )
 from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 
 Array = NDArray[np.float64]
@@ -181,11 +183,12 @@ def closed_motion(
     return Motion(times_, whole, speed, acceleration, base, force)
 
 
-def closed_positions(tree: Tree, samples: int, rng: np.random.Generator, spread: float = 0.3) -> Array:
+def closed_positions(machine: Machine | Tree, samples: int, rng: np.random.Generator, spread: float = 0.3) -> Array:
     """Closed positions (N, n) about home: independent coordinates within ± `spread`, in rad and of the machine's reach.
 
     Where fewer than half of those drawn can be reached, or are nearly singular, the spread is halved.
     """
+    tree = tree_of(machine)
     split = splitting(tree)
     given = list(split.given)
     found = np.zeros((0, tree.n))

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from veridyn.mechanics.newton_euler import Outward, State, frames_in_root, outward
-from veridyn.mechanics.tree.loop import Loop
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Attachment
+from veridyn.model.body import Loop
 from veridyn.model.names import GROUND
 from veridyn.spatial.algebra import Algebra, Scalar, add, mul, sub
 from veridyn.spatial.linalg import ZERO, Mat, Vec, cross, dot, minus, plus, rotate, scaled

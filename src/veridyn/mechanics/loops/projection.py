@@ -17,7 +17,9 @@ from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.loops.assembly import Split, loop_values, splitting, widest
 from veridyn.mechanics.loops.solver import check_regular, inverse, slopes
 from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
@@ -37,8 +39,9 @@ def loop_jacobian(tree: Tree, q: ArrayLike, at: str | Sequence[str] = "actuated"
     return _whole(split, where, T)
 
 
-def projection(tree: Tree, motion: Motion, engine: Engine = "auto") -> Array:
+def projection(machine: Machine | Tree, motion: Motion, engine: Engine = "auto") -> Array:
     """∂q/∂q_a (N, n, independent) along a motion, which must keep the loops closed: positions, rates and accelerations."""
+    tree = tree_of(machine)
     split = splitting(tree)
     n = tree.n
     T = loop_values(tree, motion.q, motion.qd, engine=engine)
@@ -92,8 +95,9 @@ def _affected_rows(tree: Tree, own: Sequence[int], columns: Sequence[int]) -> li
     return [np.flatnonzero(np.isin(columns, enters[r])) for r in own]
 
 
-def open_rows(tree: Tree, rows: Sequence[int]) -> tuple[int, ...]:
+def open_rows(machine: Machine | Tree, rows: Sequence[int]) -> tuple[int, ...]:
     """The rows of the open tree that enter these rows of the closed one: themselves first."""
+    tree = tree_of(machine)
     first = len(tree.rows) - tree.n
     passive = [first + j for r in rows if r >= first for j in tree.feeding(r - first)[1:]]
     return tuple(dict.fromkeys((*rows, *passive)))

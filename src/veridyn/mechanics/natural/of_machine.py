@@ -36,16 +36,16 @@ Array = NDArray[np.float64]
 Coordinates = Literal["needed", "all"] | Iterable[str]
 ON_COORDINATE = ("coordinate", "rate")
 TREE_ONLY = "Use formulation: tree."
-KEPT = "mechanics.natural"  # where the form is kept among what a machine computes of itself
+FORM = "natural"  # its name among the forms of a machine
 LAWS = ("law", "table", "cubic", "tanh_friction", "bump_stop", "dead_zone", "damper_forward", "damper_backward")
 
 
 def mechanism_of(machine: Machine) -> Mechanism:
     """The machine in natural coordinates, made when it is first asked for and kept with the machine."""
-    kept = vars(machine)  # a machine is frozen: what is computed from it stays true
-    if KEPT not in kept:
-        kept[KEPT] = mechanism_with(machine)
-    return kept[KEPT]
+    kept = machine.forms.get(FORM)
+    if not isinstance(kept, Mechanism):
+        kept = machine.forms[FORM] = mechanism_with(machine)
+    return kept
 
 
 def mechanism_with(graph: MachineGraph, coordinates: Coordinates = "needed") -> Mechanism:

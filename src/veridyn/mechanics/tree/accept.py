@@ -74,12 +74,24 @@ class MachineChecks(ArgumentChecks):
         machine, rest, named = self.split(args, kwargs)
         self.check((machine, *rest), named)
         tree = tree_of(machine)
+        return machine, tree, *self._with_motions(machine, rest, named)
+
+    def with_machine(self, args: Given, kwargs: dict[str, Any]) -> tuple[Machine, Given, dict[str, Any]]:
+        """The machine, and the other arguments with motions made of logs."""
+        machine, rest, named = self.split(args, kwargs)
+        self.check((machine, *rest), named)
+        machine = machine_of_tree(machine) if isinstance(machine, Tree) else machine
+        return machine, *self._with_motions(machine, rest, named)
+
+    def _with_motions(
+        self, machine: Machine | Tree, rest: Given, named: dict[str, Any]
+    ) -> tuple[Given, dict[str, Any]]:
         for name, place in self.motions.items():
             if place < len(rest) and not isinstance(rest[place], Motion):
-                rest = (*rest[:place], with_motions(tree, rest[place]), *rest[place + 1 :])
+                rest = (*rest[:place], with_motions(machine, rest[place]), *rest[place + 1 :])
             if name in named:
-                named = named | {name: with_motions(tree, named[name])}
-        return machine, tree, rest, named
+                named = named | {name: with_motions(machine, named[name])}
+        return rest, named
 
 
 def _with_logs(hint: Any) -> Any:
@@ -116,6 +128,19 @@ def accepts_machine(verb: Callable[Concatenate[Tree, P], R]) -> Callable[Concate
     def taken(*args: Any, **kwargs: Any) -> R:
         _, tree, rest, named = door.taken(args, kwargs)
         return verb(tree, *rest, **named)
+
+    taken.door = door  # pyright: ignore[reportAttributeAccessIssue]
+    return taken
+
+
+def takes_machine(verb: Callable[Concatenate[Machine, P], R]) -> Callable[Concatenate[Machine, P], R]:
+    """`verb`, whose first argument is a machine, with logs accepted for motions, and every argument checked by its annotation."""
+    door = MachineChecks(verb)
+
+    @functools.wraps(verb)
+    def taken(*args: Any, **kwargs: Any) -> R:
+        machine, rest, named = door.with_machine(args, kwargs)
+        return verb(machine, *rest, **named)
 
     taken.door = door  # pyright: ignore[reportAttributeAccessIssue]
     return taken

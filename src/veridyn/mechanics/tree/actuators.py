@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from veridyn.mechanics.tree.accept import changes_machine
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 
 
 @changes_machine

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from veridyn.mechanics.newton_euler import Wrench
-from veridyn.mechanics.tree.loop import Loop
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Attachment
+from veridyn.model.body import Loop
 from veridyn.model.names import GROUND
 from veridyn.spatial.algebra import Scalar
 from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, cross, minus, plus, rotate, scaled

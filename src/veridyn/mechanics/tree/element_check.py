@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from veridyn.errors import Faults, did_you_mean, part_at
-from veridyn.mechanics.tree.body import Body
+from veridyn.model.body import Body
 from veridyn.model.element_kinds import KINDS
 from veridyn.model.elements import WRENCH_ROWS, Element, Marker
 from veridyn.model.names import GROUND

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
 
 from veridyn.errors import Fault, Faults, did_you_mean, part_at
-from veridyn.mechanics.tree.body import Body
-from veridyn.model.assembly import Assembly, Attachment
+from veridyn.model.assembly import Assembly
+from veridyn.model.body import Body, Loop
 from veridyn.model.names import GROUND
 from veridyn.spatial.rotations import is_rotation
 
@@ -27,25 +26,6 @@ CUTS: Mapping[str, str] = MappingProxyType(
         "distance": "two points at a constant distance: a rod without mass",
     }
 )
-
-
-@dataclass(frozen=True)
-class Loop:
-    """A cut joint between two frames: `joint` is one of :data:`CUTS`; `length` (m) belongs to "distance" alone.
-
-    A cut joint has no motor, no friction and no coordinate. Cut a loop where that is so; a motor or friction stays with a joint of
-    the tree.
-    """
-
-    name: str
-    joint: str
-    first: Attachment
-    second: Attachment
-    length: float = 0.0
-
-    @property
-    def where(self) -> str:
-        return part_at("loop", self.name)
 
 
 def members(bodies: Sequence[Body], loop: Loop) -> tuple[str, ...]:

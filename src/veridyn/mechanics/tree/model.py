@@ -21,11 +21,13 @@ from veridyn.mechanics.natural.minimal import Instant
 from veridyn.mechanics.samples import complete_values
 from veridyn.mechanics.tree.kernels import TreeKernels, kernels_of
 from veridyn.mechanics.tree.layout import DONE, UNSETTLED
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.statement import column_of
 from veridyn.mechanics.tree.step_kernel import MAX_ITERATIONS
 from veridyn.mechanics.tree.trapezoid import tree_trapezoid
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import Drive, Torque, channels, values_of
+from veridyn.model.machine import Machine
 from veridyn.spatial.rotations import angles_of, matrix_of, rotation_vector
 
 Array = NDArray[np.float64]
@@ -346,7 +348,7 @@ class TreeModel:
 
 
 def tree_model(
-    tree: Tree,
+    machine: Machine | Tree,
     *,
     independents: Iterable[str] = (),
     unknown: Iterable[str] | None = (),
@@ -362,6 +364,7 @@ def tree_model(
     every independent coordinate. `varying`: parameters, constants of elements' laws and loads that do. `wrenches`: bodies on which
     measured wrenches act. Parameters without a value are refused by name, and so is a machine that moves no mass.
     """
+    tree = tree_of(machine)
     values = complete_values(tree, parameters)
     free = tree.base == "free"
     if tree.loops:

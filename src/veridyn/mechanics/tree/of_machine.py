@@ -14,10 +14,9 @@ from typing import Literal
 import numpy as np
 
 from veridyn.errors import Fault, Faults, ModelError, part_at
-from veridyn.mechanics.tree.body import Body
-from veridyn.mechanics.tree.loop import Loop
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Attachment
+from veridyn.model.body import Body, Loop
 from veridyn.model.graph import MachineGraph, unique
 from veridyn.model.link import COURSES, Joint, Link, chained, inverted, is_identity
 from veridyn.model.machine import Machine
@@ -31,7 +30,7 @@ NO_TREE = (
     "The machine has no tree, which parameters, regressors, inverse dynamics, identification and excitation need. It can be observed in "
     "natural coordinates, and simulated by a study file."
 )
-KEPT = "mechanics.tree"  # where the form is kept among what a machine computes of itself
+FORM = "tree"  # its name among the forms of a machine
 
 
 def tree_of(machine: Machine | Tree) -> Tree:
@@ -41,15 +40,23 @@ def tree_of(machine: Machine | Tree) -> Tree:
     """
     if isinstance(machine, Tree):
         return machine
-    kept = vars(machine)  # a machine is frozen: what is computed from it stays true
-    if KEPT not in kept:
-        try:
-            kept[KEPT] = spanned_tree(machine)
-        except ModelError as error:
-            if machine.formulation != "natural":
-                raise
-            raise ModelError([replace(fault, hint=NO_TREE) for fault in error.faults], error.source) from error
-    return kept[KEPT]
+    kept = machine.forms.get(FORM)
+    if not isinstance(kept, Tree):
+        kept = machine.forms[FORM] = _made(machine)
+    return kept
+
+
+def _made(machine: Machine) -> Tree:
+    """The tree of a machine, or that of another one with its shape with its values."""
+    shape = machine.shapes.get(FORM)
+    if isinstance(shape, Tree):
+        return replace(shape, elements=machine.elements, parameters=machine.parameters, uncertainty=machine.uncertainty)
+    try:
+        return spanned_tree(machine)
+    except ModelError as error:
+        if machine.formulation != "natural":
+            raise
+        raise ModelError([replace(fault, hint=NO_TREE) for fault in error.faults], error.source) from error
 
 
 def spanned_tree(machine: Machine) -> Tree:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, ModelError
 from veridyn.mechanics.tree.accept import changes_machine
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import Element, Marker
 from veridyn.model.load import moved_load
 from veridyn.spatial.inertia import moved

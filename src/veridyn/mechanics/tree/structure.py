@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, ModelError, did_you_mean
-from veridyn.mechanics.tree.body import Body
-from veridyn.mechanics.tree.loop import Loop, members
+from veridyn.mechanics.tree.loop import members
 from veridyn.model.assembly import Assembly
+from veridyn.model.body import Body, Loop
 from veridyn.model.constants import Constant, ElementState, constants_of, states_of
 from veridyn.model.coordinates import Rows, select_rows
 from veridyn.model.element_kinds import KINDS
@@ -65,9 +65,13 @@ class TreeStructure:
         kinds = {b.coordinate_name: b.joint for b in self.bodies}
         return constants_of(self.elements, {e.parameter_name: acts_on_angles(e, kinds) for e in self.elements})
 
-    @cached_property
+    @property
     def states(self) -> tuple[ElementState, ...]:
         """The states that its elements have of their own, in order."""
+        return self._states
+
+    @cached_property
+    def _states(self) -> tuple[ElementState, ...]:
         kinds = {b.coordinate_name: b.joint for b in self.bodies}
         return states_of(self.elements, {e.parameter_name: acts_on_angles(e, kinds) for e in self.elements})
 

@@ -10,18 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import Fault, ModelError, did_you_mean, part_at
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.check import check_tree
-from veridyn.mechanics.tree.loop import Loop, check_loops
-from veridyn.mechanics.tree.motion import check_motion
+from veridyn.mechanics.tree.loop import check_loops
 from veridyn.mechanics.tree.structure import Rows, TreeStructure
 from veridyn.model.assembly import Assembly
+from veridyn.model.body import Body, Loop
 from veridyn.model.constants import replaced
 from veridyn.model.elements import Element
 from veridyn.model.graph import GRAVITY
 from veridyn.model.load import Load, check_loads
 from veridyn.model.machine_check import check_prescribed
 from veridyn.model.motion import Motion
+from veridyn.model.motion_check import check_motion
 from veridyn.model.names import GROUND
 from veridyn.model.parameter_set import parameter_set
 from veridyn.model.parameters import ParameterSet

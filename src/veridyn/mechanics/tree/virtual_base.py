@@ -8,8 +8,8 @@ import numpy as np
 
 from veridyn.errors import Fault, ModelError
 from veridyn.mechanics.tree.accept import changes_machine
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.names import GROUND
 from veridyn.spatial.transforms import Placement, rotation_to_axis
 

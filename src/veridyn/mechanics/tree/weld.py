@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, ModelError, did_you_mean, part_at
 from veridyn.mechanics.tree.accept import changes_machine
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.welded_elements import welded_elements
+from veridyn.model.body import Body
 from veridyn.model.load import Drive, moved_load
 from veridyn.model.names import GROUND
 from veridyn.model.place import Home

@@ -7,8 +7,8 @@ import pytest
 
 from studies.arm_simulation import FREE, PUSHED, written
 from veridyn.files.log.load import load_log
-from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import coulomb
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.studies.config.study import load_study

@@ -1,83 +1,88 @@
-"""Whether a motion is one of a tree: its coordinates, base, wrenches, signals and states of elements."""
+"""Whether a motion is one of a machine: its coordinates, base, wrenches, signals and states of elements."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from veridyn.errors import DataError, Faults, did_you_mean
-from veridyn.mechanics.tree.structure import TreeStructure
+from veridyn.model.machine_parts import MachineParts
 from veridyn.model.motion import Motion
 from veridyn.model.own_law import LawInputs
 from veridyn.spatial.algebra import ARRAYS
 
 
-def check_motion(tree: TreeStructure, motion: Motion) -> None:
+def check_motion(machine: MachineParts, motion: Motion) -> None:
     """Refuse a motion that is not one of this machine: every fault at once."""
     faults = Faults()
-    if motion.n != tree.n:
+    if motion.n != machine.n:
         faults.add(
             "the motion has another number of coordinates.",
-            where=tree.name,
-            expected=f"{tree.n} ({', '.join(tree.coordinates)})",
+            where=machine.name,
+            expected=f"{machine.n} ({', '.join(machine.coordinates)})",
             found=f"{motion.n}",
         )
-    if tree.base == "free" and motion.base is None:
+    if machine.base == "free" and motion.base is None:
         faults.add(
-            "the base is free, and the motion does not say how it moves.", where=tree.name, expected="motion.base"
+            "the base is free, and the motion does not say how it moves.", where=machine.name, expected="motion.base"
         )
-    if tree.base == "fixed" and motion.base is not None:
+    if machine.base == "fixed" and motion.base is not None:
         faults.add(
-            "the base is fixed, but the motion moves it.", where=tree.name, hint="Build the tree with base='free'."
+            "the base is fixed, but the motion moves it.",
+            where=machine.name,
+            hint="Build the machine with base='free'.",
         )
     for body in motion.wrenches:
-        if body not in [b.name for b in tree.bodies]:
+        if body not in machine.body_names:
             faults.add(
                 f"a wrench acts on '{body}', which is no body.",
-                where=tree.name,
-                hint=did_you_mean(body, [b.name for b in tree.bodies]),
+                where=machine.name,
+                hint=did_you_mean(body, machine.body_names),
             )
-    needed = {name: e.parameter_name for e in tree.elements for name in e.signals}
+    needed = {name: e.parameter_name for e in machine.elements for name in e.signals}
     for signal, element in needed.items():
         if signal not in motion.signals:
-            faults.add(f"element '{element}' needs the signal '{signal}', which the motion has not.", where=tree.name)
-    for state in tree.states:
+            faults.add(
+                f"element '{element}' needs the signal '{signal}', which the motion has not.", where=machine.name
+            )
+    for state in machine.states:
         if state.name not in motion.signals:
             faults.add(
                 f"the force of element '{state.element}' follows a state of its own, '{state.name}', which the motion has not.",
-                where=tree.name,
+                where=machine.name,
                 hint="Log the force it exerts, give it as a force or wrench, and leave the element out (without_elements); or let "
                 "element_states compute the state from the motion; or simulate, which carries it.",
             )
-    if tree.base == "free" and motion.base is not None and tree.wheels:
+    wheels = [e for e in machine.elements if e.wheel is not None]
+    if machine.base == "free" and motion.base is not None and wheels:
         for part in ("velocity", "position", "quaternion"):
             if getattr(motion.base, part) is None:
                 faults.add(
-                    f"tyre '{tree.wheels[0].parameter_name}' needs the {part} of the base.",
-                    where=tree.name,
+                    f"tyre '{wheels[0].parameter_name}' needs the {part} of the base.",
+                    where=machine.name,
                     expected=f"motion.base.{part}",
                     hint="Or leave the tyres out (without_elements) and give the wrenches on the wheels.",
                 )
-    elif tree.base == "free" and motion.base is not None and motion.base.velocity is None:
-        drags = [e.parameter_name for e in tree.elements if e.kind == "drag"]
+    elif machine.base == "free" and motion.base is not None and motion.base.velocity is None:
+        drags = [e.parameter_name for e in machine.elements if e.kind == "drag"]
         if drags:
             faults.add(
                 f"drag '{drags[0]}' needs the velocity of the base.",
-                where=tree.name,
+                where=machine.name,
                 expected="motion.base.velocity",
             )
     faults.raise_if_any(DataError)
-    _check_own_laws(tree, motion, faults)
+    _check_own_laws(machine, motion, faults)
     faults.raise_if_any(DataError)
 
 
-def _check_own_laws(tree: TreeStructure, motion: Motion, faults: Faults) -> None:
+def _check_own_laws(machine: MachineParts, motion: Motion, faults: Faults) -> None:
     """Laws of one's own that have no value somewhere on the motion: a logarithm of what is negative, a division by zero."""
-    number = {name: k for k, name in enumerate(tree.coordinates)}
-    for e in tree.elements:
+    number = {name: k for k, name in enumerate(machine.coordinates)}
+    for e in machine.elements:
         law = e.own_law
         if law is None or e.between is not None or law.everywhere:
             continue
-        on = np.array([e.on.get(c, 0.0) for c in tree.coordinates])
+        on = np.array([e.on.get(c, 0.0) for c in machine.coordinates])
         x = LawInputs(
             position=lambda on=on: motion.q @ on,
             rate=lambda on=on: motion.qd @ on,
@@ -92,7 +97,7 @@ def _check_own_laws(tree: TreeStructure, motion: Motion, faults: Faults) -> None
             k = int(np.argmax(bad))
             faults.add(
                 f"'{law.text}' is not a number on this motion.",
-                where=f"{tree.name}, element '{e.parameter_name}'",
+                where=f"{machine.name}, element '{e.parameter_name}'",
                 found=f"{int(bad.sum())} of {len(motion)} samples, the first at {motion.t[k]:.6g} s",
                 hint="Keep roots, logarithms and divisions away from where they have no value: sqrt(abs(x)), 1/max(x, 0.01).",
             )
