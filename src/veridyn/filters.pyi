@@ -1,8 +1,7 @@
 """Filters for a user's own equations: systems of plain or compiled functions, runs and streams of filters, tuning and fitting."""
 
-from veridyn.model.vehicle import PriorValue as PriorValue
-from veridyn.model.vehicle import RoadVehicle as RoadVehicle
-from veridyn.model.vehicle import vehicle_of as vehicle_of
+from veridyn.model.car_machine import PriorValue as PriorValue
+from veridyn.model.car_machine import car_machine as car_machine
 from veridyn.observe.consistency import innovation_whiteness as innovation_whiteness
 from veridyn.observe.consistency import nees as nees
 from veridyn.observe.consistency import nis as nis

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from strangers.bicycle_drive import Bicycle, write_csv
 from veridyn.cli.app import app
 from veridyn.files.vehicle import load_vehicle
+from veridyn.model.car_machine import prior_of
 
 CAR = Bicycle(duration=40.0, rate=50.0)
 CHANNELS = "{speed: 'speed [m/s]', steer: 'steer [rad]', yaw_rate: 'yaw_rate [rad/s]', ay: 'ay [m/s^2]'}"
@@ -58,8 +59,8 @@ def test_a_drive_gives_parameters_with_deviations_and_a_vehicle_file(tmp_path: P
         assert found[name]["sigma"] < 0.2 * abs(value), name
     assert 0.7 < result["figures"]["validation_nis_ay"] < 1.4
     car = load_vehicle(tmp_path / "runs" / "car-001" / "vehicle.yaml")
-    assert car["front_stiffness"] == pytest.approx(found["front_stiffness"]["value"])
-    assert car.parameters["front_stiffness"].sigma == pytest.approx(found["front_stiffness"]["sigma"], rel=1e-3)
+    assert car.parameters["front_stiffness"] == pytest.approx(found["front_stiffness"]["value"])
+    assert prior_of(car, "front_stiffness").sigma == pytest.approx(found["front_stiffness"]["sigma"], rel=1e-3)
     page = (tmp_path / "runs" / "car-001" / "report.html").read_text(encoding="utf-8")
     assert "front_stiffness" in page and "Not shown" not in page
 
@@ -180,7 +181,7 @@ def test_drag_shows_in_an_ordinary_drive_where_it_coasts(tmp_path: Path) -> None
     assert abs(found["drag"]["value"] - 0.45) < 4.0 * found["drag"]["sigma"] and found["drag"]["sigma"] < 0.06
     assert found["rolling"]["value"] == pytest.approx(0.13, abs=4.0 * found["rolling"]["sigma"])
     car = load_vehicle(tmp_path / "runs" / "coasting-001" / "vehicle.yaml")
-    assert car["drag"] == pytest.approx(found["drag"]["value"], rel=1e-6)
+    assert car.parameters["drag"] == pytest.approx(found["drag"]["value"], rel=1e-6)
 
 
 def test_a_drive_that_never_coasts_does_not_show_drag(tmp_path: Path) -> None:

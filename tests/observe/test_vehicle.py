@@ -5,7 +5,7 @@ import pytest
 
 from strangers.bicycle_drive import Bicycle
 from veridyn.errors import ModelError
-from veridyn.model.vehicle import PriorValue, vehicle_of
+from veridyn.model.car_machine import PriorValue, car_machine
 from veridyn.observe.ekf import EKF
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.run import run
@@ -23,7 +23,7 @@ QUIET = VehicleNoise(slip_error=5e-4, bank=5e-4, lateral=0.02, yaw=0.02, sensors
 def car_of(b: Bicycle, **more: PriorValue):
     given = {"mass": b.mass, "front": b.front, "rear": b.rear, "yaw_inertia": b.inertia, "front_stiffness": b.cf, "rear_stiffness": b.cr,
         "front_friction": b.mu, "rear_friction": b.mu}  # fmt: skip
-    return vehicle_of("bicycle", {**{n: PriorValue(v) for n, v in given.items()}, **more})
+    return car_machine("bicycle", {**{n: PriorValue(v) for n, v in given.items()}, **more})
 
 
 def log_of(d: dict) -> Measurements:

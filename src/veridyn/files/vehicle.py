@@ -8,7 +8,7 @@
       tyre: tanh
       front_stiffness: {value: 15, sigma: 6}        # uncertain: it can be identified
 
-A number is a known value; ``{value, sigma, lower, upper}`` carries its uncertainty. :data:`veridyn.model.vehicle.TABLE` has every key.
+A number is a known value; ``{value, sigma, lower, upper}`` carries its uncertainty. :data:`veridyn.model.car.TABLE` has every key.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ from veridyn.errors import Fault, Faults, FileError, ModelError, did_you_mean, p
 from veridyn.files.expressions import evaluate
 from veridyn.files.yaml_nodes import text_of
 from veridyn.files.yaml_plain import plain_yaml
-from veridyn.model.vehicle import PARAMETERS, TABLE, PriorValue, RoadVehicle, vehicle_of
+from veridyn.model.car import PARAMETERS, TABLE
+from veridyn.model.car_machine import PriorValue, car_described, car_machine, prior_of
+from veridyn.model.machine import Machine
 
 FORMAT = 2
 PRIOR_KEYS = ("value", "sigma", "lower", "upper")
 
 
-def parse_vehicle(values: Mapping[str, Any], name: str = "vehicle") -> RoadVehicle:
+def parse_vehicle(values: Mapping[str, Any], name: str = "vehicle") -> Machine:
     """The vehicle that the keys and values of a section describe; a ModelError with every fault, by key."""
     faults, given = Faults(), dict[str, PriorValue]()
     known = (*PARAMETERS, "name", "tyre")
@@ -45,7 +47,7 @@ def parse_vehicle(values: Mapping[str, Any], name: str = "vehicle") -> RoadVehic
             expected = f"a number, or {{{', '.join(PRIOR_KEYS)}}} of numbers: {TABLE[key].what}, {TABLE[key].unit}"
             faults.add("the value cannot be used.", where=where, expected=expected, found=f"{value!r}"[:60])
     faults.raise_if_any(ModelError)
-    return vehicle_of(str(values.get("name", name)), given, str(values.get("tyre", "tanh")))
+    return car_machine(str(values.get("name", name)), given, str(values.get("tyre", "tanh")))
 
 
 def _prior_value(value: Any) -> PriorValue:
@@ -63,7 +65,7 @@ def _number(value: Any) -> float:
 
 
 @checked
-def load_vehicle(path: str | Path) -> RoadVehicle:
+def load_vehicle(path: str | Path) -> Machine:
     """Read a vehicle file.
 
     Parameters
@@ -73,7 +75,7 @@ def load_vehicle(path: str | Path) -> RoadVehicle:
 
     Returns
     -------
-    RoadVehicle
+    Machine
 
     Raises
     ------
@@ -88,7 +90,7 @@ def load_vehicle(path: str | Path) -> RoadVehicle:
     >>> with TemporaryDirectory() as folder:
     ...     file = Path(folder) / "car.yaml"
     ...     _ = file.write_text("veridyn: 2\\nvehicle: {mass: 900, front: 1.0, rear: 1.4}\\n", encoding="utf-8")
-    ...     load_vehicle(file)["mass"]
+    ...     load_vehicle(file).parameters["mass"]
     900.0
     """
     file = Path(path)
@@ -113,11 +115,11 @@ def _with_line(fault: Fault, line: int | None) -> Fault:
 
 
 @checked
-def vehicle_text(car: RoadVehicle) -> str:
+def vehicle_text(car: Machine) -> str:
     """The text of a vehicle file: parse(text) is the car, to the digits written; what is as by default is left out."""
-    lines = [f"veridyn: {FORMAT}", "vehicle:", f"  name: {car.name}", f"  tyre: {car.tyre}"]
-    for key, b in car.parameters.items():
-        kind = TABLE[key]
+    lines = [f"veridyn: {FORMAT}", "vehicle:", f"  name: {car.name}", f"  tyre: {car_described(car).tyre}"]
+    for key, kind in TABLE.items():
+        b = prior_of(car, key)
         if b.sigma == 0.0 and b.value == kind.default:
             continue
         parts = [f"value: {b.value:.9g}"]

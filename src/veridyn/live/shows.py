@@ -26,11 +26,11 @@ from veridyn.mechanics.integrate import Inputs
 from veridyn.mechanics.natural.system import system_of
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.car_machine import PriorValue, car_machine, uncertain
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.model.vehicle import PriorValue, RoadVehicle, vehicle_of
 from veridyn.observe.ekf import EKF
 from veridyn.observe.observer_setup import Observable, ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
@@ -162,7 +162,7 @@ def car_show(progress: Progress) -> tuple[LiveTracker, Sequence[Sample], str]:
     progress("making the observer ready", 0.0, None)
     noise, learned = VehicleNoise(sensors={"yaw_rate": 0.003, "ay": 0.1}), ("front_stiffness", "rear_stiffness")
     log = lateral_measurements(drive_log, noise)
-    considered = tuple(name for name in car.uncertain if name not in learned)
+    considered = tuple(name for name in uncertain(car) if name not in learned)
     system = vehicle_system(car, noise, log.names, learned, considered)
     start = vehicle_start(car, noise, float(log.values[0, 0]), learned, considered)
     notes = ("readings are simulated; cornering stiffnesses start 30 % uncertain and are learned on the way",)
@@ -170,7 +170,7 @@ def car_show(progress: Progress) -> tuple[LiveTracker, Sequence[Sample], str]:
     return tracker, vehicle_samples(log), "a simulated drive"
 
 
-def saloon(vehicle: Vehicle) -> RoadVehicle:
+def saloon(vehicle: Vehicle) -> Machine:
     """The car of the simulator as its driver knows it: masses and lengths, and tyres as of any passenger car."""
     mass, ahead = _mass_and_centre(vehicle)
     given = {
@@ -185,7 +185,7 @@ def saloon(vehicle: Vehicle) -> RoadVehicle:
         "rear_friction": PriorValue(1.0, 0.15),
         "steering_ratio": PriorValue(vehicle.steering.ratio),
     }
-    return vehicle_of(vehicle.name, given)
+    return car_machine(vehicle.name, given)
 
 
 def car_drive(vehicle: Vehicle, rng: np.random.Generator) -> DriveLog:

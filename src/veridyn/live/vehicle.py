@@ -18,7 +18,7 @@ from veridyn.live.row import Array, Layout, Row, Shown
 from veridyn.live.sample import Sample, SampleSource, Trouble
 from veridyn.live.session import Session
 from veridyn.live.tracker import StampCheck, Tracked, refused_stamp
-from veridyn.model.vehicle import RoadVehicle
+from veridyn.model.machine import Machine
 from veridyn.observe.ekf import EKF
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.result import Belief
@@ -43,7 +43,7 @@ class VehicleTracker:
 
     def __init__(
         self,
-        car: RoadVehicle,
+        car: Machine,
         system: Continuous,
         start: Belief,
         virtual: Sequence[str],
@@ -52,7 +52,7 @@ class VehicleTracker:
         self._car, self._system, self._start = car, system, start
         self._quantities = VehicleQuantities(system, tuple(virtual))
         self._off: set[str] = set()
-        self._body, lines = body_of(car["front"], car["rear"], car["track"])
+        self._body, lines = body_of(car.parameters["front"], car.parameters["rear"], car.parameters["track"])
         wheels = [len(self._body) + WHEEL_POINTS * k for k in range(4)]
         lines += [(w + k, w + (k + 1) % WHEEL_POINTS) for w in wheels for k in range(WHEEL_POINTS)]
         shown = [Shown(n, u, "states") for n, u in zip(system.states, state_units(system), strict=True)]
@@ -97,10 +97,10 @@ class VehicleTracker:
     def points(self, pose: Array) -> Array | None:
         """The car at (x, y, heading, steering)."""
         x, y, heading, steer = pose.tolist()
-        parts = [self._body]
+        parts, given = [self._body], self._car.parameters
         for front in (True, False):
             for side in (1.0, -1.0):
-                at = np.array([self._car["front"] if front else -self._car["rear"], side * self._car["track"] / 2.0])
+                at = np.array([given["front"] if front else -given["rear"], side * given["track"] / 2.0])
                 parts.append(standing_wheel(at, steer if front else 0.0, WHEEL_POINTS))
         c, s = np.cos(heading), np.sin(heading)
         return np.concatenate(parts) @ np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]).T + np.array([x, y, 0.0])
@@ -143,7 +143,7 @@ class VehicleTracker:
             done.codes.tolist(),
             nis / dof if dof else nan,
         )
-        return Tracked(row, np.array([*self._way, acting[1] / self._car["steering_ratio"]]))
+        return Tracked(row, np.array([*self._way, acting[1] / self._car.parameters["steering_ratio"]]))
 
 
 def vehicle_samples(log: Measurements) -> list[Sample]:

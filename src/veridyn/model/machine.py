@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from veridyn.errors import Fault, ModelError, did_you_mean
 from veridyn.lazy import above
 from veridyn.model.assembly import Assembly
+from veridyn.model.car import CarDescription, car_link, car_parameters, car_with
 from veridyn.model.constants import Constant, ElementState, constants_of, replaced, states_of
 from veridyn.model.coordinates import Coordinates, Rows, coordinates_of
 from veridyn.model.element_kinds import KINDS
@@ -57,6 +58,7 @@ class Machine(MachineGraph):
         dimension: int = 3,
         formulation: Formulation = "tree",
         description: PointDescription | None = None,
+        car: CarDescription | None = None,
     ) -> Machine:
         """Check a description whole and make the machine.
 
@@ -71,7 +73,8 @@ class Machine(MachineGraph):
         assembly : where the machine stands when it is put together.
         gravity : (3,) m/s^2 in the ground's axes; by default along −z, in the plane along −y.
         dimension : 2 for a planar machine, which moves in the ground's x-y plane.
-        formulation : "tree" or "natural", what is meant by default.
+        formulation : "tree" or "natural", what is meant by default; "single_track" of a car, which
+            :func:`~veridyn.model.car_machine.car_machine` makes of a few numbers.
 
         Returns
         -------
@@ -100,6 +103,7 @@ class Machine(MachineGraph):
             dimension=dimension,
             formulation=formulation,
             description=description,
+            car=car,
             stated=parameters,
         )
         faults = check_graph(machine)
@@ -115,7 +119,9 @@ class Machine(MachineGraph):
     @cached_property
     def parameters(self) -> ParameterSet:
         """Its parameters in the order of the regressor's columns."""
-        return described_parameters(self.described, self.elements) if self.stated is None else self.stated
+        if self.stated is not None:
+            return self.stated
+        return described_parameters(self.described, self.elements) if self.car is None else car_parameters(self.car)
 
     @property
     def coordinates(self) -> tuple[str, ...]:
@@ -208,6 +214,8 @@ class Machine(MachineGraph):
         What was known of their uncertainty does not go with it.
         """
         new = values if isinstance(values, ParameterSet) else self.parameters.replacing(values)
+        if self.car is not None:
+            return _car_with(self, self.car, new)
         by_name = dict(zip(new.names, new.values.tolist(), strict=True))
         links = [_with_ten(k, [by_name[k.parameter(s)] for s in INERTIAL] if k.real else []) for k in self.links]
         elements = [_with_value(e, by_name) for e in self.elements]
@@ -282,6 +290,14 @@ def _checked(machine: Machine) -> Machine:
     """The machine, refused by name where its formulation cannot carry it."""
     above("veridyn.mechanics.formulation", "check_formulation")(machine)
     return machine
+
+
+def _car_with(machine: Machine, car: CarDescription, new: ParameterSet) -> Machine:
+    """A car with other parameters: its few numbers and its body have them."""
+    described = car_with(car, new)
+    plain = bool(np.array_equal(new.typical, car_parameters(described).typical))
+    stated = None if plain else new
+    return replace(machine, car=described, links=(car_link(new),), stated=stated, uncertainty=None)
 
 
 def _with_ten(link: Link, ten: list[float]) -> Link:

@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, ModelError, did_you_mean
-from veridyn.mechanics.single_track import MOVING, READING_UNITS, READINGS, lateral_functions, packed
-from veridyn.model.vehicle import PARAMETERS, TABLE, RoadVehicle
+from veridyn.mechanics.single_track.equations import MOVING, READING_UNITS, READINGS, lateral_functions, packed
+from veridyn.model.car import PARAMETERS, TABLE
+from veridyn.model.car_machine import car_described
+from veridyn.model.machine import Machine
 from veridyn.observe.result import Belief, Estimates
 from veridyn.observe.system import Continuous
 
@@ -55,7 +57,7 @@ class VehicleNoise:
 
 
 def vehicle_system(
-    car: RoadVehicle,
+    car: Machine,
     noise: VehicleNoise,
     outputs: Sequence[str],
     estimate: Sequence[str] = (),
@@ -65,7 +67,8 @@ def vehicle_system(
     _check(noise, outputs, (*estimate, *consider))
     extra = (*estimate, *consider)
     q = np.zeros(5 + len(extra))
-    slip, bank = car["slip_time"], car["bank_time"]
+    given = car.parameters
+    slip, bank = given["slip_time"], given["bank_time"]
     q[:5] = (
         noise.lateral**2,
         noise.yaw**2,
@@ -76,7 +79,12 @@ def vehicle_system(
     for j, name in enumerate(extra):
         q[5 + j] = noise.walk.get(name, 0.0) ** 2
     f, F, h, H = lateral_functions()
-    p = packed(car.values, car.tyre, [PARAMETERS.index(n) for n in extra], [READINGS.index(n) for n in outputs])
+    p = packed(
+        given.values,
+        car_described(car).tyre,
+        [PARAMETERS.index(n) for n in extra],
+        [READINGS.index(n) for n in outputs],
+    )
     return Continuous(
         (*MOVING, *extra),
         tuple(outputs),
@@ -87,7 +95,7 @@ def vehicle_system(
         F,
         H,
         parameters=p,
-        limits={n: (car.parameters[n].lower, car.parameters[n].upper) for n in estimate} or None,
+        limits={n: given.bounds[n] for n in estimate} or None,
         consider=tuple(consider),
         integrator="midpoint",
         step=LONGEST_STEP_S,
@@ -95,21 +103,23 @@ def vehicle_system(
 
 
 def vehicle_start(
-    car: RoadVehicle,
+    car: Machine,
     noise: VehicleNoise,
     yaw_rate: float,
     estimate: Sequence[str] = (),
     consider: Sequence[str] = (),
-    covariance: Array | None = None,
 ) -> Belief:
-    """A car that goes nearly straight with this yaw rate; parameters with their deviations, or with this covariance."""
+    """A car that goes nearly straight with this yaw rate; parameters with the covariance that the machine has of them."""
     extra = (*estimate, *consider)
-    x = np.array([0.0, yaw_rate, 0.0, 0.0, 0.0, *(car[n] for n in extra)])
+    x = np.array([0.0, yaw_rate, 0.0, 0.0, 0.0, *(car.parameters[n] for n in extra)])
     sensor = noise.sensors.get("yaw_rate", 0.05)
     sigma = [1.0, max(3.0 * sensor, 0.02), noise.slip_error, noise.slip_error, noise.bank]
-    P = np.diag(np.array([*sigma, *(car.parameters[n].sigma for n in extra)]) ** 2)
-    if covariance is not None:
-        P[5:, 5:] = covariance
+    P = np.diag(np.array([*sigma, *([0.0] * len(extra))]) ** 2)
+    known = car.uncertainty
+    at = {n: known.names.index(n) for n in extra if n in known.names} if known is not None else {}
+    if known is not None:
+        rows = [5 + extra.index(n) for n in at]
+        P[np.ix_(rows, rows)] = known.covariance[np.ix_([*at.values()], [*at.values()])]
     return Belief(x, P)
 
 

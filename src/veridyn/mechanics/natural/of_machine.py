@@ -20,6 +20,7 @@ from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.points.coordinates import added_coordinates
 from veridyn.mechanics.natural.points.joints import layout_of
 from veridyn.mechanics.natural.points.layout import PointsLayout
+from veridyn.mechanics.single_track.of_machine import refuse_car
 from veridyn.model.elements import Element
 from veridyn.model.graph import MachineGraph, unique
 from veridyn.model.load import Drive, Force, Load, Torque
@@ -42,6 +43,7 @@ LAWS = ("law", "table", "cubic", "tanh_friction", "bump_stop", "dead_zone", "dam
 
 def mechanism_of(machine: Machine) -> Mechanism:
     """The machine in natural coordinates, made when it is first asked for and kept with the machine."""
+    refuse_car(machine, "natural coordinates")
     kept = vars(machine)  # a machine is frozen: what is computed from it stays true
     if KEPT not in kept:
         kept[KEPT] = mechanism_with(machine)

@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from veridyn.errors import Fault, Faults, ModelError, part_at
+from veridyn.mechanics.single_track.of_machine import refuse_car
 from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.loop import Loop
 from veridyn.mechanics.tree.tree import Tree
@@ -41,6 +42,7 @@ def tree_of(machine: Machine | Tree) -> Tree:
     """
     if isinstance(machine, Tree):
         return machine
+    refuse_car(machine, "a tree")
     kept = vars(machine)  # a machine is frozen: what is computed from it stays true
     if KEPT not in kept:
         try:

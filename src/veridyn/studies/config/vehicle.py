@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from veridyn.mechanics.single_track import READINGS
-from veridyn.model.vehicle import TABLE
+from veridyn.mechanics.single_track.equations import READINGS
+from veridyn.model.car import TABLE
 from veridyn.studies.config.identify import Column, Ends, PartSettings, TableSettings
 from veridyn.studies.config.study import Number, StudyFile, StudySection
 

@@ -9,7 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault
-from veridyn.model.vehicle import TABLE, RoadVehicle
+from veridyn.model.car import TABLE
+from veridyn.model.car_machine import prior_of, with_exchanged_axles
+from veridyn.model.machine import Machine
+from veridyn.model.uncertainty import Uncertainty
 from veridyn.observe.ekf import EKF
 from veridyn.observe.fitting import ParameterFit, ParameterGuess, fit_parameters
 from veridyn.observe.measurements import Measurements, Status
@@ -35,7 +38,7 @@ KNOWN_TYRES = 0.25  # relative deviation of tyre stiffness up to which exchanged
 class VehicleFit:
     """A car with identified values and deviations, its noise, and the fit they come from."""
 
-    car: RoadVehicle
+    car: Machine
     noise: VehicleNoise
     fit: ParameterFit
 
@@ -43,11 +46,6 @@ class VehicleFit:
     def names(self) -> tuple[str, ...]:
         """Parameters of the car that were fitted."""
         return tuple(n for n in self.fit.values if n in TABLE)
-
-    def covariance(self, names: tuple[str, ...]) -> Array:
-        """Of some of the parameters."""
-        at = [list(self.fit.values).index(n) for n in names]
-        return self.fit.covariance[np.ix_(at, at)]
 
 
 def noise_of(s: VehicleNoiseSettings) -> VehicleNoise:
@@ -86,13 +84,14 @@ def lateral_measurements(drive: DriveLog, noise: VehicleNoise) -> Measurements:
     return Measurements(drive.t, values, outputs, flags.astype(np.int8), inputs)
 
 
-def fit_vehicle(car: RoadVehicle, s: VehicleNoiseSettings, drive: DriveLog, progress: Progress) -> VehicleFit:
+def fit_vehicle(car: Machine, s: VehicleNoiseSettings, drive: DriveLog, progress: Progress) -> VehicleFit:
     """The uncertain parameters of the car, and the noises of `tuned`, under which this drive and the priors are most likely."""
     noise = noise_of(s)
     log = lateral_measurements(drive, noise)
+    estimated = [n for n, state in zip(TABLE, car.parameters.states, strict=True) if state == "estimated"]
     guesses = {
         n: ParameterGuess(value=b.value, sigma=b.sigma, lower=b.lower, upper=b.upper, positive=b.positive)
-        for n, b in ((n, car.parameters[n]) for n in car.uncertain)
+        for n, b in ((n, prior_of(car, n)) for n in estimated)
     }
     for n in s.tuned:
         if n in log.names or hasattr(noise, n):
@@ -106,7 +105,9 @@ def fit_vehicle(car: RoadVehicle, s: VehicleNoiseSettings, drive: DriveLog, prog
     start = vehicle_start(car, noise, first_yaw_rate(log))
     fit = fit_parameters(EKF(), build, guesses, [(log, start)], progress=progress)
     found, tuned = _with(car, noise, fit.values)
-    return VehicleFit(found.with_values({n: found[n] for n in car.uncertain}, fit.sigma), tuned, fit)
+    at = [list(fit.values).index(n) for n in estimated]
+    known = Uncertainty(tuple(estimated), fit.covariance[np.ix_(at, at)])
+    return VehicleFit(found.with_uncertainty(known), tuned, fit)
 
 
 def first_yaw_rate(log: Measurements) -> float:
@@ -119,7 +120,7 @@ def first_yaw_rate(log: Measurements) -> float:
 
 
 def swapped_axles_fault(
-    found: VehicleFit, car: RoadVehicle, s: VehicleNoiseSettings, drive: DriveLog, progress: Progress
+    found: VehicleFit, car: Machine, s: VehicleNoiseSettings, drive: DriveLog, progress: Progress
 ) -> Fault | None:
     """Distances of the axles that are exchanged: the drive is far more likely the other way round, tyres and priors considered."""
     other = exchanged_axles(car)
@@ -129,7 +130,7 @@ def swapped_axles_fault(
     gain = _evidence(swapped.fit) - _evidence(found.fit)
     if gain < SWAP_EVIDENCE:
         return None
-    a, b = car["front"], car["rear"]
+    a, b = car.parameters["front"], car.parameters["rear"]
     return Fault(
         "the distances of the front and the rear axle seem to be exchanged.",
         "vehicle, front and rear",
@@ -139,14 +140,14 @@ def swapped_axles_fault(
     )
 
 
-def exchanged_axles(car: RoadVehicle) -> RoadVehicle | None:
+def exchanged_axles(car: Machine) -> Machine | None:
     """The car with its axles the other way round; None where a drive cannot tell: tyres hardly known beforehand, or equal distances."""
     a, b = car.parameters["front"], car.parameters["rear"]
-    tyres = [car.parameters[n] for n in ("front_stiffness", "rear_stiffness")]
+    tyres = [prior_of(car, n) for n in ("front_stiffness", "rear_stiffness")]
     vague = max(t.sigma / t.value for t in tyres) > KNOWN_TYRES
-    if vague or abs(a.value - b.value) < 0.02 * (a.value + b.value):
+    if vague or abs(a - b) < 0.02 * (a + b):
         return None
-    return replace(car, parameters={**car.parameters, "front": b, "rear": a})
+    return with_exchanged_axles(car)
 
 
 def _evidence(fit: ParameterFit) -> float:
@@ -158,9 +159,9 @@ def _evidence(fit: ParameterFit) -> float:
     return fit.log_likelihood - 0.5 * float(np.sum(np.square(z)))
 
 
-def _with(car: RoadVehicle, noise: VehicleNoise, values: Mapping[str, float]) -> tuple[RoadVehicle, VehicleNoise]:
+def _with(car: Machine, noise: VehicleNoise, values: Mapping[str, float]) -> tuple[Machine, VehicleNoise]:
     """Car and noise with these values; "noise.NAME" is of the noise."""
     own = {n: v for n, v in values.items() if n in TABLE}
     tuned = {n.removeprefix("noise."): v for n, v in values.items() if n not in TABLE}
     sensors = {n: tuned.pop(n, v) for n, v in noise.sensors.items()}
-    return car.with_values(own), replace(noise, sensors=sensors, **tuned)
+    return car.with_parameters(own), replace(noise, sensors=sensors, **tuned)

@@ -18,7 +18,9 @@ from veridyn.identify.vehicle_regressions import (
     roll_gradients,
     wheel_scales,
 )
-from veridyn.model.vehicle import TABLE, RoadVehicle
+from veridyn.model.car import TABLE
+from veridyn.model.car_machine import uncertain, with_estimate
+from veridyn.model.machine import Machine
 from veridyn.observe.ekf import EKF
 from veridyn.observe.run import run
 from veridyn.observe.vehicle import vehicle_start, vehicle_system
@@ -45,7 +47,7 @@ COASTING_BRAKE = 0.02  # of the brake's range, and of the throttle's
 class VehicleIdentified:
     """What a study of a vehicle has identified. `lines`: name → line of wheels and axles; `checked`: name → the same on the rest."""
 
-    car: RoadVehicle
+    car: Machine
     drive: DriveLog
     fitted: VehicleFit | None
     lines: Mapping[str, Line]
@@ -89,7 +91,7 @@ def identify_vehicle(loaded: Loaded[Any], progress: Progress = silent) -> Vehicl
     rows, figures, validation = list[ParameterRow](), dict[str, float](), dict[str, dict[str, float]]()
     faults, not_shown = list(drive.faults), dict[str, str]()
     fitted = None
-    if drive.has("speed", "steer") and (drive.has("yaw_rate") or drive.has("ay")) and car.uncertain:
+    if drive.has("speed", "steer") and (drive.has("yaw_rate") or drive.has("ay")) and uncertain(car):
         try:
             fitted = fit_vehicle(car, study.noise, train, progress)
         except DataError as error:
@@ -194,7 +196,7 @@ def _validated(found: VehicleFit, rest: DriveLog) -> dict[str, dict[str, float]]
     return out
 
 
-def _lines(drive: DriveLog, car: RoadVehicle, quiet: bool = False) -> dict[str, Line]:
+def _lines(drive: DriveLog, car: Machine, quiet: bool = False) -> dict[str, Line]:
     """What straight lines show of this drive; with `quiet`, what has too few samples is left out."""
     c, out = drive.channels, dict[str, Line]()
     wheels = {w: c[f"wheel_{w}"] for w in WHEELS if f"wheel_{w}" in c}
@@ -204,7 +206,8 @@ def _lines(drive: DriveLog, car: RoadVehicle, quiet: bool = False) -> dict[str, 
             out |= {f"wheel_{w}_scale": line for w, line in wheel_scales(wheels, c["speed"], drive.rate).items()}
         if travel and drive.has("ay"):
             out |= {
-                f"roll_{axle}": line for axle, line in roll_gradients(travel, c["ay"], car["track"], drive.rate).items()
+                f"roll_{axle}": line
+                for axle, line in roll_gradients(travel, c["ay"], car.parameters["track"], drive.rate).items()
             }
     except DataError:
         if not quiet:
@@ -230,7 +233,7 @@ def _line_rows(name: str, line: Line, other: Line | None, figures: dict[str, flo
     return []
 
 
-def _with_drag(drive: DriveLog, car: RoadVehicle, rows: list[ParameterRow]) -> tuple[RoadVehicle, dict[str, str]]:
+def _with_drag(drive: DriveLog, car: Machine, rows: list[ParameterRow]) -> tuple[Machine, dict[str, str]]:
     """The car with the drag that shows while neither throttle nor brake acts, and its rows; or why the drive does not show it."""
     c = drive.channels
     free = (_share(c["throttle"]) < COASTING_BRAKE) & (_share(c["brake"]) < COASTING_BRAKE)
@@ -238,7 +241,7 @@ def _with_drag(drive: DriveLog, car: RoadVehicle, rows: list[ParameterRow]) -> t
         line = coast_down(c["speed"], c["ax"], free, drive.rate)
     except DataError as error:
         return car, {"drag": f"{error.faults[0].what}"}
-    m = car["mass"]
+    m = car.parameters["mass"]
     value, sigma = m * line.value["drag"], m * line.sigma["drag"]
     rows.append(_row("drag", "N/(m/s)^2", value, sigma))
     rows.append(_row("rolling", "m/s^2", line.value["rolling"], line.sigma["rolling"]))
@@ -246,4 +249,4 @@ def _with_drag(drive: DriveLog, car: RoadVehicle, rows: list[ParameterRow]) -> t
         return car, {
             "drag": f"coasting leaves {value:.2g} ± {sigma:.2g} N/(m/s)^2; coast through a wider range of speeds."
         }
-    return car.with_values({"drag": value}, {"drag": sigma}), {}
+    return with_estimate(car, "drag", value, sigma), {}

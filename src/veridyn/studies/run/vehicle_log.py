@@ -21,7 +21,7 @@ from veridyn.identify.diagnosis.vehicle import (
     swapped_sides_fault,
 )
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.model.vehicle import RoadVehicle
+from veridyn.model.machine import Machine
 from veridyn.observe.measurements import clock_faults
 from veridyn.signals.clock_offset import ClockOffset
 from veridyn.studies.config.identify import TableSettings
@@ -56,7 +56,7 @@ class DriveLog:
         return all(name in self.channels for name in names)
 
 
-def study_vehicle(loaded: Loaded[Any]) -> RoadVehicle:
+def study_vehicle(loaded: Loaded[Any]) -> Machine:
     """The car of a study: its own keys, or a vehicle file."""
     study: VehicleStudy = loaded.study
     if isinstance(study.vehicle, str):
@@ -74,7 +74,7 @@ def _plain(value: str | PriorSettings) -> Any:
     return value if isinstance(value, str) else {k: v for k, v in value.model_dump().items() if v is not None}
 
 
-def study_drive(loaded: Loaded[Any], car: RoadVehicle) -> DriveLog:
+def study_drive(loaded: Loaded[Any], car: Machine) -> DriveLog:
     """The log of a study on one clock, with what its checks found."""
     study: VehicleStudy = loaded.study
     s = study.log
@@ -167,15 +167,15 @@ def _carried(t: Array, values: Array, name: str) -> Array:
     return np.where(finite, values, np.where(close, np.interp(t, t[finite], values[finite]), np.nan))
 
 
-def checked(drive: DriveLog, car: RoadVehicle) -> tuple[list[Fault], ClockOffset | None]:
+def checked(drive: DriveLog, car: Machine) -> tuple[list[Fault], ClockOffset | None]:
     """What the checks of the log have found, and the offset of the positions' clock where it can be estimated."""
     c, found = drive.channels, list[Fault | None]()
     offset = None
     if drive.has("speed", "steer", "yaw_rate"):
         rows = np.isfinite(c["speed"]) & np.isfinite(c["steer"]) & np.isfinite(c["yaw_rate"])
-        L = car["front"] + car["rear"]
+        L = car.parameters["front"] + car.parameters["rear"]
         given = (c["speed"][rows], c["steer"][rows], c["yaw_rate"][rows])
-        found.append(steering_fault(*given, L, car["steering_ratio"], drive.rate))
+        found.append(steering_fault(*given, L, car.parameters["steering_ratio"], drive.rate))
     wheels = {w: c[f"wheel_{w}"] for w in ("fl", "fr", "rl", "rr") if f"wheel_{w}" in c}
     if drive.has("speed", "yaw_rate") and wheels:
         found.append(swapped_sides_fault(wheels, c["speed"], c["yaw_rate"], drive.rate))
@@ -186,7 +186,7 @@ def checked(drive: DriveLog, car: RoadVehicle) -> tuple[list[Fault], ClockOffset
         if scale is None and drive.has("yaw_rate"):
             ay = np.nan_to_num(c["ay"]) if "ay" in c else None
             offset = position_delay(
-                drive.t, c["east"], c["north"], speed, np.nan_to_num(c["yaw_rate"]), ay, car["rear"]
+                drive.t, c["east"], c["north"], speed, np.nan_to_num(c["yaw_rate"]), ay, car.parameters["rear"]
             )
             found.append(clock_fault(offset))
     return [f for f in found if f is not None], offset

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, VeridynError
 from veridyn.identify.vehicle_regressions import wheel_scales
-from veridyn.model.vehicle import TABLE, RoadVehicle
+from veridyn.model.car import TABLE
+from veridyn.model.car_machine import uncertain, with_tyre
+from veridyn.model.machine import Machine
 from veridyn.observe.consistency import nis
 from veridyn.observe.ekf import EKF
 from veridyn.observe.findings import nis_finding
@@ -71,7 +73,7 @@ CHECKED_S = 60.0  # s of a drive that tell whether its axles are exchanged
 class VehicleObserved:
     """A car observed: estimates of its lateral motion and of its way, quantities with bands, and references on the same clocks."""
 
-    car: RoadVehicle
+    car: Machine
     drive: DriveLog
     fitted: VehicleFit | None
     estimates: Estimates | None
@@ -173,9 +175,7 @@ def observe_vehicle(loaded: Loaded[Any], progress: Progress = silent) -> Vehicle
                 use = _settled(drive, seen.warm) & np.isfinite(reference["sideslip"])
                 figures["rms_sideslip_linear"] = _rms((linear - reference["sideslip"])[use])
                 if fitted is not None and study.training is not None:
-                    own = fit_vehicle(
-                        replace(car, tyre="linear"), study.noise, whole.between(*study.training), progress
-                    )
+                    own = fit_vehicle(with_tyre(car, "linear"), study.noise, whole.between(*study.training), progress)
                     linear = _linear_sideslip(study, own.car, drive)
                     figures["rms_sideslip_linear_identified"] = _rms((linear - reference["sideslip"])[use])
     if path is not None and study.path is not None:
@@ -225,7 +225,7 @@ class _Seen:
 
 def _lateral(
     study: VehicleObserveFile,
-    car: RoadVehicle,
+    car: Machine,
     fitted: VehicleFit | None,
     drive: DriveLog,
     first: float,
@@ -245,20 +245,17 @@ def _lateral(
 
 
 def lateral_filter(
-    study: VehicleObserveFile, car: RoadVehicle, fitted: VehicleFit | None, log: Measurements
+    study: VehicleObserveFile, car: Machine, fitted: VehicleFit | None, log: Measurements
 ) -> tuple[Continuous, Belief]:
     """The lateral motion as a system, and where it starts, for the outputs of a log and its first yaw rate."""
     noise = noise_of(study.noise) if fitted is None else fitted.noise
     own, estimate = car if fitted is None else fitted.car, tuple(study.estimate)
-    consider = tuple(n for n in own.uncertain if n not in estimate and n not in NOT_CONSIDERED)
+    consider = tuple(n for n in uncertain(own) if n not in estimate and n not in NOT_CONSIDERED)
     system = vehicle_system(own, noise, log.names, estimate, consider)
-    covariance = None
-    if fitted is not None and {*estimate, *consider} <= set(fitted.names):
-        covariance = fitted.covariance((*estimate, *consider))
-    return system, vehicle_start(own, noise, first_yaw_rate(log), estimate, consider, covariance)
+    return system, vehicle_start(own, noise, first_yaw_rate(log), estimate, consider)
 
 
-def _swapped_axles(study: VehicleObserveFile, car: RoadVehicle, drive: DriveLog, progress: Progress) -> Fault | None:
+def _swapped_axles(study: VehicleObserveFile, car: Machine, drive: DriveLog, progress: Progress) -> Fault | None:
     """Exchanged axles where the study learns nothing: by fits to the beginning of what is observed, which are used for nothing else."""
     if exchanged_axles(car) is None or len(drive.t) < FEWEST_FITTED:
         return None
@@ -274,11 +271,11 @@ def _cut(found: Estimates, kept: NDArray[np.bool_]) -> Estimates:
     )
 
 
-def _linear_sideslip(study: VehicleObserveFile, car: RoadVehicle, drive: DriveLog) -> Array:
+def _linear_sideslip(study: VehicleObserveFile, car: Machine, drive: DriveLog) -> Array:
     """Sideslip by the linear two-state Kalman filter of textbooks, with the stiffness of `car`."""
     noise = replace(noise_of(study.noise), slip_error=LINEAR_NOISE, bank=LINEAR_NOISE)
     log = lateral_measurements(drive, noise)
-    linear = replace(car, tyre="linear")
+    linear = with_tyre(car, "linear")
     found = run(EKF(), vehicle_system(linear, noise, log.names), log, vehicle_start(linear, noise, first_yaw_rate(log)))
     return np.arctan(found.x[:, 0] / np.maximum(log.inputs[:, 0], 1.0))
 
@@ -320,9 +317,7 @@ def _rms(x: Array) -> float:
     return float(np.sqrt(np.mean(x**2))) if len(x) else NAN
 
 
-def _path(
-    study: VehicleObserveFile, car: RoadVehicle, whole: DriveLog, drive: DriveLog, progress: Progress
-) -> Estimates:
+def _path(study: VehicleObserveFile, car: Machine, whole: DriveLog, drive: DriveLog, progress: Progress) -> Estimates:
     """The way of the car; scales of the wheels are those of the training span, where there is one and a speed to compare with."""
     s, c = study.path, drive.channels
     assert s is not None
@@ -351,7 +346,7 @@ def _path(
     heading, speed, first = _first_course(drive)
     start = path_start(float(c["east"][first]), float(c["north"][first]), heading, speed)
     try:
-        return run(EKF(), path_system(outputs, noise, car["track"]), log, start, progress)
+        return run(EKF(), path_system(outputs, noise, car.parameters["track"]), log, start, progress)
     except VeridynError as error:
         raise DataError(error.faults) from error
 

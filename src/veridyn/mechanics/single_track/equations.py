@@ -31,7 +31,7 @@ from numba.core import types
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.mechanics.compiled import address_of, inner, kept
-from veridyn.model.vehicle import PARAMETERS, TYRE_LAWS
+from veridyn.model.car import PARAMETERS, TYRE_LAWS
 
 Array = NDArray[np.float64]
 GRAVITY = 9.81  # m/s²

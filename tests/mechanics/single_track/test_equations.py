@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from strangers.bicycle_drive import Bicycle
-from veridyn.mechanics.single_track import (
+from veridyn.mechanics.single_track.equations import (
     COUNT,
     GRAVITY,
     LAWS,
@@ -13,7 +13,8 @@ from veridyn.mechanics.single_track import (
     packed,
     understeer_gradient,
 )
-from veridyn.model.vehicle import PARAMETERS, PriorValue, vehicle_of
+from veridyn.model.car import PARAMETERS
+from veridyn.model.car_machine import car_machine
 from veridyn.observe.jacobian import check_jacobian
 
 GIVEN = {
@@ -46,12 +47,14 @@ ESTIMATED = (
 
 
 def car(law: str = "tanh", **more: float):
-    return vehicle_of("test", {n: PriorValue(v) for n, v in {**GIVEN, **more}.items()}, law)
+    return car_machine("test", {**GIVEN, **more}, law)
 
 
 def parameters(law: str, estimated=(), readings=READINGS, **more: float) -> np.ndarray:
     c = car(law, **more)
-    return packed(c.values, law, [PARAMETERS.index(n) for n in estimated], [READINGS.index(n) for n in readings])
+    return packed(
+        c.parameters.values, law, [PARAMETERS.index(n) for n in estimated], [READINGS.index(n) for n in readings]
+    )
 
 
 @pytest.mark.parametrize("law", sorted(LAWS))
@@ -125,9 +128,9 @@ def test_accelerations_are_those_of_a_stranger() -> None:
     """Equations written elsewhere, at states along a drive of theirs."""
     f, _, h, _ = lateral_functions()
     b = Bicycle()
-    c = vehicle_of("b", {n: PriorValue(v) for n, v in {"mass": b.mass, "front": b.front, "rear": b.rear, "yaw_inertia": b.inertia,
-        "front_stiffness": b.cf, "rear_stiffness": b.cr, "front_friction": b.mu, "rear_friction": b.mu}.items()})  # fmt: skip
-    p = packed(c.values, "tanh", [], [READINGS.index("front_force"), READINGS.index("rear_force")])
+    c = car_machine("b", {"mass": b.mass, "front": b.front, "rear": b.rear, "yaw_inertia": b.inertia,
+        "front_stiffness": b.cf, "rear_stiffness": b.cr, "front_friction": b.mu, "rear_friction": b.mu})  # fmt: skip
+    p = packed(c.parameters.values, "tanh", [], [READINGS.index("front_force"), READINGS.index("rear_force")])
     for t, v, r in ((0.3, 0.2, 0.1), (2.0, -0.5, 0.3), (5.0, 1.0, -0.4)):
         u = np.array([b.speed(t), b.steer(t), 0.0])
         forces = h(np.array([v, r, 0.0, 0.0, 0.0]), u, 0.0, p)

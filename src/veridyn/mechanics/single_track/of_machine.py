@@ -1,0 +1,51 @@
+"""Which machines are cars of a few numbers, and what such a car cannot be."""
+
+from __future__ import annotations
+
+from veridyn.errors import Fault, Faults, ModelError, part_at
+from veridyn.model.car import car_with, check_car
+from veridyn.model.car_machine import car_described
+from veridyn.model.machine import Machine
+from veridyn.model.sensor import sensor_faults
+
+PARTS = ("elements", "loads", "transmission", "prescribed")  # that a car of a few numbers does not have
+
+
+def check_car_machine(machine: Machine) -> None:
+    """Refuse by name what a car of a few numbers cannot carry."""
+    car = car_with(car_described(machine), machine.parameters)
+    faults = Faults()
+    faults.extend(check_car(car))
+    for part in PARTS:
+        if getattr(machine, part):
+            faults.add(
+                f"a car of a few numbers has no {part}.",
+                where=part_at(part),
+                hint="Springs, motors and loads need bodies and joints: formulation: tree.",
+            )
+    for s in machine.sensors:
+        faults.extend(sensor_faults(s, machine.dimension))
+        if s.kind != "reading":
+            faults.add(
+                "a car of a few numbers is read by name.",
+                where=part_at("sensor", s.name),
+                expected="kind reading, on yaw_rate, ay, roll, sideslip or lateral_speed",
+                found=f"kind {s.kind}",
+            )
+    faults.raise_if_any(ModelError, machine.name)
+
+
+def refuse_car(machine: Machine, form: str) -> None:
+    """A car of a few numbers has no `form`, and the reason."""
+    if machine.car is not None:
+        raise ModelError(
+            Fault(
+                f"a car of a few numbers has no form as {form}.",
+                where=part_at("formulation"),
+                expected="formulation: single_track",
+                hint="Its speed is an input, and its tyres answer to slip angles of axles, not to positions of bodies: there are no joints "
+                "that inertias, motors and loops could be computed of. Such a car can be identified and observed; for inverse dynamics "
+                "describe bodies, joints and tyres.",
+            ),
+            machine.name,
+        )
