@@ -48,5 +48,5 @@ def test_faults_have_their_lines(tmp_path: Path) -> None:
 def test_other_files_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="this is no vehicle file"):
         load_vehicle(written(tmp_path, "veridyn: 2\nbodies: {}\n"))
-    with pytest.raises(FileError, match=r"describes a vehicle.*\n.*load_vehicle"):
+    with pytest.raises(FileError, match=r"older format.*\n.*veridyn model convert"):
         load_model(written(tmp_path, TEXT))

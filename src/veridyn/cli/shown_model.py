@@ -14,7 +14,9 @@ from veridyn.mechanics.loops.assembly import CLOSED_TOLERANCE_M
 from veridyn.mechanics.loops.pose import AssembledPose, assembled_pose
 from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.car_machine import car_described, prior_of, uncertain
 from veridyn.model.elements import Element
+from veridyn.model.machine import Machine
 from veridyn.model.transmission import Transmission
 from veridyn.report.words import count, number, unit_text
 
@@ -38,6 +40,46 @@ def model_content(tree: Tree, base: BaseParameters) -> dict[str, Any]:
         "relations": base.relations(),
         "without_effect": [p.names[k] for k in base.dead],
     }
+
+
+def car_content(machine: Machine) -> dict[str, Any]:
+    """A car of a few numbers, for programs."""
+    p = machine.parameters
+    return {
+        "name": machine.name,
+        "formulation": machine.formulation,
+        "tyre": car_described(machine).tyre,
+        "coordinates": dict(zip(machine.coordinates, machine.coordinate_kinds, strict=True)),
+        "sensors": [s.name for s in machine.sensors],
+        "values": dict(zip(p.names, p.values.tolist(), strict=True)),
+        "sigma": {n: prior_of(machine, n).sigma for n in uncertain(machine)},
+        "parameters": dict(zip(p.names, p.states, strict=True)),
+    }
+
+
+def print_car(machine: Machine) -> None:
+    """The parameters of a car of a few numbers with deviations and bounds, and its sensors."""
+    out, p, car = console(), machine.parameters, car_described(machine)
+    out.print(
+        f"{machine.name}: a car with {car.tyre} tyres, formulation {machine.formulation}", style="bold", highlight=False
+    )
+    rows = []
+    for n, unit, state in zip(p.names, p.units, p.states, strict=True):
+        b = prior_of(machine, n)
+        how = state if n in car.values else "by default"
+        rows.append(
+            (
+                n,
+                how,
+                unit_text(unit),
+                number(b.value),
+                number(b.sigma) if b.sigma else "",
+                f"{b.lower:g} to {b.upper:g}",
+            )
+        )
+    out.print(plain_table(("parameter", "state", "unit", "value", "± σ", "bounds"), rows, left=3))
+    measured = ", ".join(f"{s.name} (σ {s.sigma:g} {s.unit(False)})" for s in machine.sensors)
+    out.print(f"sensors: {measured or 'none'}", highlight=False, soft_wrap=True)
 
 
 def _assembly_content(tree: Tree) -> dict[str, Any]:

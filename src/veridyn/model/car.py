@@ -166,6 +166,7 @@ def car_with(car: CarDescription, new: ParameterSet) -> CarDescription:
     plain = car_parameters(replace(car, values=stated))
     stated |= {n: new[n] for n in PARAMETERS if n not in stated and new[n] != plain[n]}
     estimated = tuple(n for n, state in zip(new.names, new.states, strict=True) if state == "estimated")
+    stated |= {n: new[n] for n in estimated}
     return replace(car, values=stated, estimated=estimated)
 
 

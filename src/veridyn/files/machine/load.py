@@ -72,6 +72,10 @@ def parse_machine(text: str, source: str = "model") -> Machine:
     """The machine that the text of a model file describes. `source` stands in messages and names a nameless machine."""
     root = compose(text, source)
     if _version(root, source) == FORMAT:
+        if _is_car(root):
+            from veridyn.files.machine.car import parse_car
+
+            return parse_car(root, source)
         from veridyn.files.machine.read import parse_root
 
         return parse_root(root, source)
@@ -85,12 +89,19 @@ def parse_machine(text: str, source: str = "model") -> Machine:
     return machine_of_tree(parse_model(text, source))
 
 
+def _is_car(root: MappingNode) -> bool:
+    """Whether it describes a car of a few numbers: by the section car, or by its formulation."""
+    keys = {key.value: value for key, value in root.value if isinstance(key, ScalarNode)}
+    word = keys.get("formulation")
+    return "car" in keys or (isinstance(word, ScalarNode) and word.value == "single_track")
+
+
 def _version(root: MappingNode, source: str) -> int:
     """The version of the format; a file without one is of the newest, whose reader reports the missing key."""
     keys = {key.value: value for key, value in root.value if isinstance(key, ScalarNode)}
     if "vehicle" in keys and "bodies" not in keys:
-        hint = "Read it with veridyn.files.load_vehicle, or name it in a study: vehicle: FILE."
-        raise FileError(Fault("this file describes a vehicle, not a multibody machine.", hint=hint), source)
+        what = "this is a vehicle file of an older format."
+        raise FileError(Fault(what, hint=f"Convert it: veridyn model convert {source} NEW.yaml"), source)
     if "veridyn" not in keys and "bodies" not in keys:
         found = f"the keys {', '.join(list(keys)[:8]) or '(none)'}"
         hint = f"A model file begins with veridyn: {FORMAT} and lists bodies."

@@ -14,6 +14,7 @@ from veridyn.arguments import checked
 from veridyn.errors import Fault, Faults, ModelError
 from veridyn.files.atomic import write_atomic
 from veridyn.files.expressions import MAX_NUMBER
+from veridyn.files.machine.car import car_lines, parse_car
 from veridyn.files.machine.keys import FORMAT
 from veridyn.files.machine.read import parse_root
 from veridyn.files.machine.write_parts import (
@@ -90,21 +91,33 @@ def model_text(machine: Machine | Tree | Mechanism) -> str:
     """
     whole = as_machine(machine)
     _check(whole)
+    if whole.car is not None:
+        text = "\n".join([*_head(whole), *car_lines(whole)]) + "\n"
+        _refuse_lost(whole, differences(whole, parse_car(compose(text, whole.name), whole.name)))
+        return text
     start = whole.description is None
     text = _text(whole, start)
     lost = differences(whole, _read(text, whole.name))
     if not start and lost:  # the pose at the start is not the one that its points give
         text = _text(whole, True)
         lost = differences(whole, _read(text, whole.name))
+    _refuse_lost(whole, lost)
+    return text
+
+
+def _refuse_lost(machine: Machine, lost: Sequence[str]) -> None:
     if lost:
         raise ModelError(
             Fault(
                 f"a model file cannot hold its {', '.join(lost)}.",
-                where=whole.name,
+                where=machine.name,
                 hint="Make it with Machine.build, and change its parameters with with_parameters.",
             )
         )
-    return text
+
+
+def _head(machine: Machine) -> list[str]:
+    return [f"veridyn: {FORMAT}", f"name: {name_text(machine.name)}", f"formulation: {machine.formulation}"]
 
 
 def as_machine(machine: Machine | Tree | Mechanism) -> Machine:
@@ -121,7 +134,7 @@ def _read(text: str, name: str) -> Machine:
 def _text(machine: Machine, start: bool) -> str:
     """`start`: whether the pose at the start is written."""
     described = machine.description
-    lines = [f"veridyn: {FORMAT}", f"name: {name_text(machine.name)}", f"formulation: {machine.formulation}"]
+    lines = _head(machine)
     if described is not None:
         lines.append(f"gravity: {numbers_text(machine.gravity[: machine.dimension])}  # m/s^2")
         lines += point_lines(described, machine.dimension)
