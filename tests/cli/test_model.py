@@ -166,4 +166,4 @@ def test_a_vehicle_file_is_converted_and_shown(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, ["model", "convert", str(old), str(new)]).exit_code == 2  # it exists
     old.write_text("veridyn: 1\nkind: observe\nvehicle: {mass: 900, front: 1.0, rear: 1.4}\nlog: {}\n", "utf-8")
     done = CliRunner().invoke(app, ["model", "convert", str(old), str(tmp_path / "other.yaml")])
-    assert "In the study, write model: {file: other.yaml}" in done.stdout
+    assert "In the study, write model: {file: other.yaml, formulation: single_track}" in done.stdout

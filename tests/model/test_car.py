@@ -44,9 +44,11 @@ def test_a_centre_of_mass_on_an_axle_and_values_outside_bounds_are_refused() -> 
 
 def test_other_values_state_what_the_table_would_not_give() -> None:
     """The yaw inertia followed from the mass; it stays as it was when the mass changes."""
-    car = CarDescription(SMALL, estimated=("front_stiffness",))
+    car = CarDescription({**SMALL, "front_stiffness": 15.0}, estimated=("front_stiffness",))
     new = car_with(car, car_parameters(car).replacing({"mass": 1000.0, "drag": 0.4}))
-    assert dict(new.values) == {**SMALL, "mass": 1000.0, "yaw_inertia": 1260.0, "drag": 0.4}
+    assert dict(new.values) == {**car.values, "mass": 1000.0, "yaw_inertia": 1260.0, "drag": 0.4}
+    default = car_with(car, car_parameters(car).estimated(["height"]))
+    assert default.values["height"] == 0.5 and default.estimated == ("height", "front_stiffness")
     assert new.estimated == ("front_stiffness",)
     assert equal_parts(car_with(car, car_parameters(car)), car)
     with pytest.raises(ModelError, match="cannot be tied"):

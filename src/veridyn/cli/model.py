@@ -91,4 +91,6 @@ def convert(
     save_model(machine, new)
     typer.echo(f"{new}: {machine.name}, formulation {machine.formulation}")
     if of_study:
-        typer.echo(f"In the study, write model: {{file: {new.name}}} in place of vehicle, and drive in place of log.")
+        typer.echo(
+            f"In the study, write model: {{file: {new.name}, formulation: {machine.formulation}}} in place of vehicle."
+        )

@@ -14,9 +14,9 @@ from veridyn.mechanics.loops.assembly import CLOSED_TOLERANCE_M
 from veridyn.mechanics.loops.pose import AssembledPose, assembled_pose
 from veridyn.mechanics.tree.body import Body
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.car_machine import car_described, prior_of, uncertain
 from veridyn.model.elements import Element
 from veridyn.model.machine import Machine
+from veridyn.model.single_track import car_described, prior_of, uncertain
 from veridyn.model.transmission import Transmission
 from veridyn.report.words import count, number, unit_text
 

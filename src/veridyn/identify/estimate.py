@@ -30,6 +30,7 @@ from veridyn.identify.observation import Device, measured_rows
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.threads import one_blas_thread
+from veridyn.lazy import above
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.tree.accept import accepts_machine, first_argument
 from veridyn.mechanics.tree.tree import Rows, Tree
@@ -56,6 +57,8 @@ def _keeps_machine(
     @functools.wraps(verb)
     def kept(*args: Any, **kwargs: Any) -> Fit:
         machine, rest, named = split(args, kwargs)
+        if isinstance(machine, Machine) and machine.car is not None:
+            return above("veridyn.observe.car.fit", "identify_car")(machine, *rest, **named)
         fit = verb(machine, *rest, **named)
         if not isinstance(machine, Machine):
             return fit
@@ -94,7 +97,8 @@ def identify(
     ----------
     tree : Machine or Tree
         The machine. In natural coordinates, which have no regressor, its tree is used, and a note of the fit says so; ``fit.machine()`` is
-        in natural coordinates again. Its parameters of state "estimated" are estimated, known ones move to the measured side; the
+        in natural coordinates again. A car of a few numbers (formulation single_track) takes the log of a drive and an ``Innovations``
+        method, and gives a ``CarFit``. Its parameters of state "estimated" are estimated, known ones move to the measured side; the
         uncertainty that the machine states of known ones (``machine.with_uncertainty``) enters the standard deviations.
     motion : Motion, Experiment, or a sequence of them
         Coordinates, rates and accelerations (N, n) in rad or m and s, with measured forces (N, n) in N*m or N. A log is prepared by

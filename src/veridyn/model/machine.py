@@ -74,7 +74,7 @@ class Machine(MachineGraph):
         gravity : (3,) m/s^2 in the ground's axes; by default along −z, in the plane along −y.
         dimension : 2 for a planar machine, which moves in the ground's x-y plane.
         formulation : "tree" or "natural", what is meant by default; "single_track" of a car, which
-            :func:`~veridyn.model.car_machine.car_machine` makes of a few numbers.
+            :func:`~veridyn.model.single_track.car_machine` makes of a few numbers.
 
         Returns
         -------

@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 
 from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, ModelError, SimulationError
+from veridyn.lazy import above
 from veridyn.mechanics.tree.model import FRICTION_SPEED
 from veridyn.method import verb_with_method
 from veridyn.model.experiment import Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.sensor import Choice
 from veridyn.observe.bounds import Parameters
+from veridyn.observe.car.noise import CarNoise
 from veridyn.observe.filter import Filter
 from veridyn.observe.findings import warn_of_findings
 from veridyn.observe.inputs import inputs_in
@@ -53,7 +56,7 @@ def observe(
     log: Experiment | Measurements,
     method: Filter | str = "ekf",
     *,
-    process_noise: ProcessNoise | None = None,
+    process_noise: ProcessNoise | CarNoise | None = None,
     start: Mapping[str, float] | Literal["readings"] | None = None,
     rates: Mapping[str, float] | None = None,
     independents: Sequence[str] = (),
@@ -74,7 +77,8 @@ def observe(
     ----------
     machine : Machine, Tree or Mechanism
         The machine, open or closed, on a fixed base or a free one, in either formulation, with its sensors. ``fit.machine()`` brings the
-        covariance of its identified parameters along.
+        covariance of its identified parameters along. A car of a few numbers (formulation single_track) is observed by "ekf", "ukf" or
+        "smoother" from speed, steer, ax and its sensors, and gives a ``CarObservation``.
     log : Experiment
         Channels by the names of the sensors' outputs and of the inputs, in the sensors' units.
     method : Filter or str
@@ -82,7 +86,7 @@ def observe(
         "error_ekf_force", "ekf" (the default), "ukf", "smoother".
     process_noise : ProcessNoise, optional
         The process noise: how far the model is trusted. By default the density of the unknown forces (or of white acceleration) is the
-        one under which the first thousand samples of the log are most likely.
+        one under which the first thousand samples of the log are most likely. Of a car of a few numbers a ``CarNoise``.
     start, rates : mapping of coordinates to numbers, optional
         Where the model starts (rad or m), and how fast (rad/s or m/s); what is not given is at home, and at rest. "readings" in place of
         a start: coordinates with a sensor of their own start at its first reading.
@@ -151,6 +155,23 @@ def observe(
     >>> bool(states.sigma[-1, 0] < 1e-3)
     True
     """
+    if isinstance(machine, Machine) and machine.car is not None:
+        settings = {"start": start, "rates": rates, "independents": independents, "unknown": unknown, "inputs": inputs}
+        settings |= {
+            "step": step,
+            "input_hold": input_hold != "zero",
+            "friction_speed": friction_speed != FRICTION_SPEED,
+        }
+        _refuse_of_bodies(machine, settings)
+        common = {"process_noise": process_noise, "parameters": parameters, "sensors": sensors, "consider": consider}
+        seen = above("veridyn.observe.car.observation", "observe_car")(
+            machine, log, method, **common, frozen_after=frozen_after, progress=progress
+        )
+        warn_of_findings(seen, log if isinstance(log, Experiment) else None)
+        return seen
+    if isinstance(process_noise, CarNoise):
+        what, wanted = "this noise is that of a car of a few numbers.", "ProcessNoise(force=…)"
+        raise ModelError(Fault(what, where="observe, process_noise", expected=wanted, found="CarNoise"))
     setup = ObserverSetup(
         method=filter_of(method, "observe"),
         process_noise=process_noise,
@@ -170,6 +191,20 @@ def observe(
     found = observe_with(setup, machine, log, progress)
     warn_of_findings(found, log if isinstance(log, Experiment) else None)
     return found
+
+
+def _refuse_of_bodies(machine: Machine, settings: Mapping[str, object]) -> None:
+    """A car of a few numbers has no joints that these settings could speak of."""
+    given = [name for name, value in settings.items() if value is not None and value is not False and value != ()]
+    if given:
+        raise ModelError(
+            Fault(
+                f"'{given[0]}' belongs to machines of bodies and joints.",
+                where="observe",
+                hint="A car of a few numbers starts straight ahead, and takes speed, steer and ax as inputs.",
+            ),
+            machine.name,
+        )
 
 
 def observe_with(

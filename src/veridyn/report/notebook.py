@@ -29,7 +29,7 @@ from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.observe.observation import Observation
+from veridyn.observe.history import StateHistory
 from veridyn.report.blocks import Block, Figure, Heat, Listing, Table, Text
 from veridyn.report.drawing import Plot
 from veridyn.report.figures import singular_values, trace_figure
@@ -134,7 +134,7 @@ def show_validation(validation: Validation) -> Display:
     return Display("Validation", [_errors(validation.rows)])
 
 
-def show_observation(states: Observation) -> Display:
+def show_observation(states: StateHistory) -> Display:
     """States at the end of the log with their deviations, and whether innovations are as large as they should be."""
     rows = [
         (name, *measured(float(x), float(s)), unit_text(u))
@@ -179,7 +179,7 @@ def plot_validation(validation: Validation, *rows: str) -> Display:
     return Display("Validation", [Figure([bars("Errors of each row", names, errors, "%")], "Errors of each row")])
 
 
-def plot_states(states: Observation, *names: str) -> Display:
+def plot_states(states: StateHistory, *names: str) -> Display:
     """States with their 95 % bands; all of them, or those that are named."""
     for name in names:
         if name not in states.states:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.observe.findings import USABLE_NIS
+from veridyn.observe.history import StateHistory
 from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.tree import TreeSystem
 from veridyn.report.attempted import attempted
@@ -42,9 +43,7 @@ def observed_page(run: ObserveRun, result: Result, command: str) -> str:
             if run.virtual
             else []
         ),
-        Section("Innovations", _innovations(run), "Readings minus their predictions."),
-        Section("Consistency", _consistency(run), "Whether the filter knows how wrong it is."),
-        Section("Sensors", _sensors(run), "What became of the readings."),
+        *consistency_sections(o, run.skip),
     ]
     f = run.figures
     white = sum(w.is_white for w in run.whiteness.values())
@@ -152,25 +151,35 @@ def _last(run: ObserveRun) -> Table:
     return Table(("state", "value", "± σ", "unit"), rows, "At the end of the log.", left=(3,))
 
 
-def _innovations(run: ObserveRun) -> list[Block]:
-    plots = [whiteness_plot(name, w) for name, w in run.whiteness.items()]
-    blocks: list[Block] = [Figure(innovation_plots(run.observation.estimates), "Innovations", "Shaded: ±1.96 σ.")]
+def consistency_sections(o: StateHistory, skip: int) -> list[Section]:
+    """Innovations, whether they are as large as the filter states, and what became of readings, of any machine."""
+    return [
+        Section("Innovations", _innovations(o, skip), "Readings minus their predictions."),
+        Section("Consistency", _consistency(o, skip), "Whether the filter knows how wrong it is."),
+        Section("Sensors", _sensors(o), "What became of the readings."),
+    ]
+
+
+def _innovations(o: StateHistory, skip: int) -> list[Block]:
+    whiteness = o.whiteness(skip)
+    plots = [whiteness_plot(name, w) for name, w in whiteness.items()]
+    blocks: list[Block] = [Figure(innovation_plots(o.estimates), "Innovations", "Shaded: ±1.96 σ.")]
     if plots:
         caption = "Shaded: the band of Kolmogorov and Smirnov, 95 %. Outside, the model's errors have a colour."
         blocks.append(Figure(plots, "Are they white?", caption))
-    blocks.append(Listing([f"'{name}': {w.summary()}" for name, w in run.whiteness.items()] or ["Too few readings."]))
+    blocks.append(Listing([f"'{name}': {w.summary()}" for name, w in whiteness.items()] or ["Too few readings."]))
     return blocks
 
 
-def _consistency(run: ObserveRun) -> list[Block]:
-    nis, o = run.nis, run.observation
+def _consistency(o: StateHistory, skip: int) -> list[Block]:
+    nis = o.nis(skip)
     some = nis.dof > 0
     plot = curves(
         "NIS per reading over time",
         [
             Series(
                 "NIS",
-                thin(o.t[run.skip :][some]),
+                thin(o.t[skip:][some]),
                 thin(np.maximum(nis.values[some] / nis.dof[some], 1e-4)),
                 colour=0,
             )
@@ -183,9 +192,9 @@ def _consistency(run: ObserveRun) -> list[Block]:
     return [Text(nis.summary() + "."), Figure([plot])]
 
 
-def _sensors(run: ObserveRun) -> list[Block]:
-    counts = run.observation.estimates.counts()
+def _sensors(o: StateHistory) -> list[Block]:
+    counts = o.estimates.counts()
     kinds = list(next(iter(counts.values())))
     rows = [(name, *(str(found[k]) for k in kinds)) for name, found in counts.items()]
-    listed = [f"{e}." for e in run.observation.episodes()] or ["No sensor failed for longer than two readings."]
+    listed = [f"{e}." for e in o.episodes()] or ["No sensor failed for longer than two readings."]
     return [Table(("output", *(k.replace("_", " ") for k in kinds)), rows), Listing(listed)]

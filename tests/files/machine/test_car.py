@@ -9,8 +9,8 @@ import veridyn as vd
 from veridyn.errors import FileError, ModelError, VeridynError
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.write import model_text
-from veridyn.model.car_machine import PriorValue, car_machine, prior_of, uncertain, with_estimate, with_exchanged_axles
 from veridyn.model.differences import differences
+from veridyn.model.single_track import PriorValue, car_machine, prior_of, uncertain, with_estimate, with_exchanged_axles
 from veridyn.model.uncertainty import Uncertainty
 
 TEXT = """veridyn: 2
@@ -26,7 +26,7 @@ car:
   front_stiffness: {value: 15, sigma: 5, upper: 30}
   rear_friction: {value: 1.1}
 sensors:
-  - {name: gyro, kind: reading, on: yaw_rate, sigma: 0.002, delay: 0.01}
+  - {name: gyro, kind: reading, on: yaw_rate, sigma: 0.002, quantum: 0.01}
 """
 
 
@@ -38,7 +38,7 @@ def test_a_car_of_a_few_lines() -> None:
     assert prior_of(car, "height") == PriorValue(0.5, 0.0, 0.05, 0.8)
     assert [car.parameters.names[k] for k in car.parameters.select("estimated")] == ["front_stiffness", "rear_friction"]
     assert uncertain(car) == ("front_stiffness",)
-    assert [(s.name, s.on, s.delay) for s in car.sensors] == [("gyro", "yaw_rate", 0.01)]
+    assert [(s.name, s.on, s.quantum) for s in car.sensors] == [("gyro", "yaw_rate", 0.01)]
 
 
 def test_without_sensors_it_has_the_usual_ones() -> None:
@@ -89,6 +89,7 @@ def test_parameters_of_the_common_section_stand_beside_those_of_the_car() -> Non
         ("tyre: magic", "tyre: tan", ["line 6", "there is no tyre law 'tan'"]),
         ("on: yaw_rate", "on: yawrate", ["line 14", "no reading 'yawrate'", "Did you mean 'yaw_rate'"]),
         ("kind: reading", "kind: gyroscope", ["line 14", "is read by name"]),
+        ("quantum: 0.01", "delay: 0.01", ["line 14", "a reading of a car has no delay"]),
         ("single_track", "tree", ["line 3", "has one formulation"]),
         ("sensors:", "bodies: []\nsensors:", ["'bodies' does not belong to a car"]),
         ("sensors:", "parameters: {sigma: {mass: 10}}\nsensors:", ["deviations stand here and with the parameters"]),

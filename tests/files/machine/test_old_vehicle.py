@@ -4,7 +4,7 @@ import pytest
 
 from veridyn.errors import FileError, VeridynError
 from veridyn.files.machine.old_vehicle import has_vehicle, parse_vehicle
-from veridyn.model.car_machine import PriorValue, prior_of, uncertain
+from veridyn.model.single_track import PriorValue, prior_of, uncertain
 
 TEXT = """veridyn: 2
 vehicle:

@@ -14,7 +14,7 @@ from veridyn.mechanics.single_track.equations import (
     understeer_gradient,
 )
 from veridyn.model.car import PARAMETERS
-from veridyn.model.car_machine import car_machine
+from veridyn.model.single_track import car_machine
 from veridyn.observe.jacobian import check_jacobian
 
 GIVEN = {

@@ -31,9 +31,9 @@ from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
 from veridyn.files.yaml_write import flow, mapping_text, name_text, number_text
 from veridyn.model.car import SECTION, TABLE, CarDescription, car_parameters, check_car
-from veridyn.model.car_machine import USUAL_SENSORS, described_car
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
+from veridyn.model.single_track import USUAL_SENSORS, described_car
 
 FORMULATION = "single_track"
 PRIOR = ("value", "sigma", "lower", "upper")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from veridyn.errors import Fault, Faults, ModelError, part_at
 from veridyn.model.car import car_with, check_car
-from veridyn.model.car_machine import car_described
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import sensor_faults
+from veridyn.model.single_track import car_described
 
 PARTS = ("elements", "loads", "transmission", "prescribed")  # that a car of a few numbers does not have
+NOT_READ = ("rate", "delay", "bias", "bias_sigma", "bias_walk", "turns")  # what sensors of other machines may have
 
 
 def check_car_machine(machine: Machine) -> None:
@@ -32,6 +33,13 @@ def check_car_machine(machine: Machine) -> None:
                 expected="kind reading, on yaw_rate, ay, roll, sideslip or lateral_speed",
                 found=f"kind {s.kind}",
             )
+        for part in NOT_READ:
+            if getattr(s, part):
+                faults.add(
+                    f"a reading of a car has no {part}.",
+                    where=part_at("sensor", s.name),
+                    hint="gyro_bias and ay_bias are parameters of the car; a study has the delays of channels.",
+                )
     faults.raise_if_any(ModelError, machine.name)
 
 

@@ -1,4 +1,4 @@
-"""A car as a tracker: sideslip, tyre forces, roll and loads with bands from a study of a vehicle, and the car on its way.
+"""A car as a tracker: sideslip, tyre forces, roll and loads with bands from a study of a car, and the car on its way.
 
 What acts from one sample to the next is the mean of both, so a row is made when the next sample is there.
 """
@@ -18,19 +18,18 @@ from veridyn.live.row import Array, Layout, Row, Shown
 from veridyn.live.sample import Sample, SampleSource, Trouble
 from veridyn.live.session import Session
 from veridyn.live.tracker import StampCheck, Tracked, refused_stamp
-from veridyn.model.machine import Machine
+from veridyn.observe.car.fit import fit_car
+from veridyn.observe.car.log import SLOWEST_M_S, lateral_measurements
+from veridyn.observe.car.observation import ObservedCar, observed_car
+from veridyn.observe.car.system import CarQuantities, Inflation, state_units
 from veridyn.observe.ekf import EKF
 from veridyn.observe.measurements import Measurements, Status
-from veridyn.observe.result import Belief
 from veridyn.observe.stream import Stream
-from veridyn.observe.system import Continuous
-from veridyn.observe.vehicle import Inflation, VehicleQuantities, state_units
 from veridyn.progress import Progress
+from veridyn.studies.config.car import CarObserveFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.config.vehicle import VehicleObserveFile
-from veridyn.studies.run.vehicle_fit import SLOWEST_M_S, fit_vehicle, lateral_measurements, noise_of
-from veridyn.studies.run.vehicle_log import study_drive, study_vehicle
-from veridyn.studies.run.vehicle_observe import lateral_filter, replace_span
+from veridyn.studies.run.car.log import study_car, study_drive, study_method
+from veridyn.studies.run.car.observe import replace_span
 from veridyn.view.car import body_of, standing_wheel
 
 ACTING = ("speed", "steer", "ax")
@@ -38,26 +37,25 @@ WHEEL_POINTS = 12
 STATES_FIRST = 5  # that move; parameters follow
 
 
-class VehicleTracker:
+class CarTracker:
     """Runs the lateral observer of a car; its place is that of speed, yaw rate and sideslip added up, for the picture alone."""
 
     def __init__(
         self,
-        car: Machine,
-        system: Continuous,
-        start: Belief,
+        observed: ObservedCar,
         virtual: Sequence[str],
         notes: tuple[str, ...] = (),
     ) -> None:
-        self._car, self._system, self._start = car, system, start
-        self._quantities = VehicleQuantities(system, tuple(virtual))
+        self._car, self._system, self._start = observed.machine, observed.equations, observed.start
+        car, system = self._car, self._system
+        self._quantities = CarQuantities(system, tuple(virtual))
         self._off: set[str] = set()
         self._body, lines = body_of(car.parameters["front"], car.parameters["rear"], car.parameters["track"])
         wheels = [len(self._body) + WHEEL_POINTS * k for k in range(4)]
         lines += [(w + k, w + (k + 1) % WHEEL_POINTS) for w in wheels for k in range(WHEEL_POINTS)]
         shown = [Shown(n, u, "states") for n, u in zip(system.states, state_units(system), strict=True)]
         shown += [Shown(n, u, "virtual sensors") for n, u in zip(self._quantities.names, self._quantities.units)]
-        units = {"yaw_rate": "rad/s", "ay": "m/s^2", "roll": "rad", "sideslip": "rad", "lateral_speed": "m/s"}
+        units = dict(zip(observed.table.names, observed.table.units, strict=True))
         self.layout = Layout(
             car.name,
             "observer",
@@ -146,7 +144,7 @@ class VehicleTracker:
         return Tracked(row, np.array([*self._way, acting[1] / self._car.parameters["steering_ratio"]]))
 
 
-def vehicle_samples(log: Measurements) -> list[Sample]:
+def drive_samples(log: Measurements) -> list[Sample]:
     """The readings and inputs of a drive, sample by sample."""
     found = []
     for t, values, codes, acting in zip(log.t.tolist(), log.values, log.flags, log.inputs, strict=True):
@@ -155,27 +153,27 @@ def vehicle_samples(log: Measurements) -> list[Sample]:
     return found
 
 
-def vehicle_session(
+def car_session(
     loaded: Loaded[Any],
     pace: float,
     source: Callable[[SampleColumns], SampleSource] | None,
     token: str,
     progress: Progress,
 ) -> Session:
-    """The session of a study of a vehicle: tyres are learned from its training span first, then the drive is replayed or arrives."""
-    study: VehicleObserveFile = loaded.study
-    car, fitted = study_vehicle(loaded), None
-    whole = study_drive(replace_span(loaded), car)
+    """The session of a study of a car: tyres are learned from its training span first, then the drive is replayed or arrives."""
+    study: CarObserveFile = loaded.study
+    car, method = study_car(loaded), study_method(loaded)
+    whole, noise = study_drive(replace_span(loaded), car), method.noise
     if study.training is not None:
-        fitted = fit_vehicle(car, study.noise, whole.between(*study.training), progress)
+        fitted = fit_car(car, method, whole.between(*study.training), progress)
+        car, noise = fitted.car, fitted.noise
     drive = whole.between(study.log.start, np.inf if study.log.end is None else study.log.end)
-    log = lateral_measurements(drive, noise_of(study.noise) if fitted is None else fitted.noise)
-    system, start = lateral_filter(study, car, fitted, log)
+    log = lateral_measurements(drive, car)
     notes: tuple[str, ...] = ()
     if study.training is not None:
         notes = (f"tyres learned from {study.training[0]:g} to {study.training[1]:g} s of the log",)
-    tracker = VehicleTracker(car if fitted is None else fitted.car, system, start, study.virtual, notes)
+    tracker = CarTracker(observed_car(car, noise, log, study.estimate), study.virtual, notes)
     if source is not None:
         return Session(tracker, source(columns_of(loaded, study.log, ACTING, token)))
     own = Pace(pace)
-    return Session(tracker, Replay(str(study.log.file or "the drive"), vehicle_samples(log), own), pace=own)
+    return Session(tracker, Replay(str(study.log.file or "the drive"), drive_samples(log), own), pace=own)

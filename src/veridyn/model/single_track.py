@@ -58,7 +58,7 @@ def car_machine(
 
     Examples
     --------
-    >>> from veridyn.model.car_machine import PriorValue, car_machine
+    >>> from veridyn.model.single_track import PriorValue, car_machine
     >>> tyres = PriorValue(15.0, 5.0)
     >>> car = car_machine("small", {"mass": 900.0, "front": 1.0, "rear": 1.4, "front_stiffness": tyres})
     >>> car.parameters["yaw_inertia"]

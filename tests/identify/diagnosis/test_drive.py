@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from strangers.bicycle_drive import Bicycle
-from veridyn.identify.diagnosis.vehicle import (
+from veridyn.identify.diagnosis.drive import (
     clock_fault,
     position_delay,
     position_format_fault,

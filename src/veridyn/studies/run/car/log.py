@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, ModelError
-from veridyn.files.vehicle import load_vehicle, parse_vehicle
-from veridyn.identify.diagnosis.vehicle import (
+from veridyn.errors import DataError, Fault, did_you_mean
+from veridyn.files.machine.load import load_model
+from veridyn.identify.diagnosis.drive import (
     clock_fault,
     position_delay,
     position_format_fault,
@@ -22,61 +22,65 @@ from veridyn.identify.diagnosis.vehicle import (
 )
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
+from veridyn.observe.car.fit import Innovations
+from veridyn.observe.car.noise import CarNoise
 from veridyn.observe.measurements import clock_faults
 from veridyn.signals.clock_offset import ClockOffset
+from veridyn.signals.drive import DriveLog, binned, common_clock
+from veridyn.studies.config.car import CHANNELS, CarNoiseSettings, CarStudy
 from veridyn.studies.config.identify import TableSettings
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.config.vehicle import CHANNELS, PriorSettings, VehicleStudy
 from veridyn.studies.result import fingerprint
+from veridyn.studies.run.observe_machine import existing_file
 from veridyn.studies.run.recordings import single_log, spread_log
 
 Array = NDArray[np.float64]
-HELD = ("speed", "steer", "ax", "throttle", "brake")  # channels that are carried over empty samples
-LONGEST_HOLD_S = 0.5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class DriveLog:
-    """Channels (N,) on the clock `t` (N,), NaN where one has no sample; `hashes` of the files; `offset` of the positions' clock."""
+class StudyDrive(DriveLog):
+    """The drive of a study: `hashes` of its files, what its checks have found, and the `offset` of the positions' clock."""
 
-    t: Array
-    channels: Mapping[str, Array]
-    rate: float
     hashes: Mapping[str, str]
     faults: tuple[Fault, ...] = ()
     offset: ClockOffset | None = None
 
-    def between(self, low: float, high: float) -> DriveLog:
-        """The samples from `low` up to `high` seconds."""
-        inside = (self.t >= low) & (self.t < high)
-        kept = {name: values[inside] for name, values in self.channels.items()}
-        return replace(self, t=self.t[inside], channels=kept)
 
-    def has(self, *names: str) -> bool:
-        return all(name in self.channels for name in names)
-
-
-def study_vehicle(loaded: Loaded[Any]) -> Machine:
-    """The car of a study: its own keys, or a vehicle file."""
-    study: VehicleStudy = loaded.study
-    if isinstance(study.vehicle, str):
-        return load_vehicle(loaded.path(study.vehicle, ("vehicle",)))
-    values = {key: _plain(value) for key, value in study.vehicle.items()}
-    try:
-        return parse_vehicle(values, study.name)
-    except ModelError as error:
-        raise loaded.error(
-            [loaded.fault(f.at or ("vehicle",), f.what, f.expected, f.found, f.hint) for f in error.faults]
-        ) from error
-
-
-def _plain(value: str | PriorSettings) -> Any:
-    return value if isinstance(value, str) else {k: v for k, v in value.model_dump().items() if v is not None}
+def study_car(loaded: Loaded[Any]) -> Machine:
+    """The car of a study with the sensors' noise that it gives; its sensors are those of its model file."""
+    study: CarStudy = loaded.study
+    file = existing_file(loaded, study.model.file, ("model", "file"))
+    car = load_model(file)
+    if car.car is None:
+        what, hint = "this machine is no car of a few numbers.", f"Leave out formulation: {study.model.formulation}."
+        found = f"{car.name}, formulation: {car.formulation}"
+        raise loaded.error(loaded.fault(("model", "file"), what, "a model file with the section car", found, hint))
+    own = [s.name for s in car.sensors]
+    faults = [
+        loaded.fault(("noise", "sensors", n), f"the car has no sensor '{n}'.", hint=did_you_mean(n, own))
+        for n in study.noise.sensors
+        if n not in own
+    ]
+    faults += [
+        loaded.fault(("noise", "sensors", n), "this is no deviation.", "a positive number", f"{x:g}")
+        for n, x in study.noise.sensors.items()
+        if not x > 0.0
+    ]
+    if faults:
+        raise loaded.error(faults)
+    return replace(car, sensors=tuple(replace(s, sigma=study.noise.sensors.get(s.name, s.sigma)) for s in car.sensors))
 
 
-def study_drive(loaded: Loaded[Any], car: Machine) -> DriveLog:
+def study_method(loaded: Loaded[Any]) -> Innovations:
+    """How the parameters of the car are fitted, with the noise of the study."""
+    s: CarNoiseSettings = loaded.study.noise
+    noise = CarNoise(slip_error=s.slip_error, bank=s.bank, lateral=s.lateral, yaw=s.yaw, walk=dict(s.walk))
+    return Innovations(noise=noise, tuned=s.tuned)
+
+
+def study_drive(loaded: Loaded[Any], car: Machine) -> StudyDrive:
     """The log of a study on one clock, with what its checks found."""
-    study: VehicleStudy = loaded.study
+    study: CarStudy = loaded.study
     s = study.log
     files = {"": s.file} if s.file else dict(s.files)
     paths = {p: loaded.path(text, ("log", "files", p) if p else ("log", "file")) for p, text in files.items()}
@@ -107,7 +111,7 @@ def study_drive(loaded: Loaded[Any], car: Machine) -> DriveLog:
         raise loaded.error(loaded.fault(("log",), "fewer than ten samples lie between start and end."))
     channels = _local(channels)
     hashes = {files[p]: fingerprint(path) for p, path in paths.items()}
-    drive = DriveLog(t=t, channels=channels, rate=rate, hashes=hashes)
+    drive = StudyDrive(t=t, channels=channels, rate=rate, hashes=hashes)
     if not study.checks:
         return drive
     found, offset = checked(drive, car)
@@ -122,49 +126,6 @@ def reference_values(loaded: Loaded[Any], settings: TableSettings, file: str, dr
     zero = min(float(c.t[0]) for c in read.channels.values())
     shifted = {n: Channel(n, c.t - zero, c.values, c.unit) for n, c in read.channels.items()}
     return {n: binned(c.t, c.values, drive.t, drive.rate) for n, c in shifted.items()}
-
-
-def common_clock(
-    channels: Mapping[str, Channel], rate: float | None, low: float, high: float
-) -> tuple[Array, float, dict[str, Array]]:
-    """One clock for all: the channels' own where they share one and no rate is asked for, otherwise equal steps of means.
-
-    A sample at t is the mean over the step that is centred on it; what has no sample there is NaN, and inputs are carried over.
-    """
-    first = next(iter(channels.values()))
-    shared = all(np.array_equal(c.t, first.t) for c in channels.values())
-    own = 1.0 / float(np.median(np.diff(first.t)))
-    if shared and (rate is None or rate >= 0.99 * own):
-        inside = (first.t >= low) & (first.t < high)
-        return first.t[inside], own, {n: _carried(first.t[inside], c.values[inside], n) for n, c in channels.items()}
-    fastest = max(1.0 / float(np.median(np.diff(c.t))) for c in channels.values())
-    rate = min(fastest, 50.0) if rate is None else rate
-    start = max(low, max(float(c.t[0]) for n, c in channels.items() if n in HELD or n not in ("latitude", "longitude")))
-    end = min(high, min(float(c.t[-1]) for c in channels.values()))
-    count = int(np.floor((end - start) * rate))
-    t: Array = start + (np.arange(count, dtype=np.float64) + 0.5) / float(rate)
-    return t, rate, {n: _carried(t, binned(c.t, c.values, t, rate), n) for n, c in channels.items()}
-
-
-def binned(t: Array, values: Array, clock: Array, rate: float) -> Array:
-    """Means of the samples within half a step of each time of the clock; NaN where there are none."""
-    if len(t) == len(clock) and np.allclose(t, clock, atol=1e-6):
-        return values
-    at = np.floor((t - clock[0]) * rate + 0.5).astype(np.int64)
-    use = (at >= 0) & (at < len(clock)) & np.isfinite(values)
-    sums = np.bincount(at[use], weights=values[use], minlength=len(clock))
-    counts = np.bincount(at[use], minlength=len(clock))
-    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-
-
-def _carried(t: Array, values: Array, name: str) -> Array:
-    """Inputs without a hole: short ones are bridged, long ones stay, and are refused later."""
-    finite = np.isfinite(values)
-    if name not in HELD or finite.all() or finite.sum() < 2:
-        return values
-    last = np.maximum.accumulate(np.where(finite, np.arange(len(t)), -1))
-    close = (last >= 0) & (t - t[np.maximum(last, 0)] <= LONGEST_HOLD_S)
-    return np.where(finite, values, np.where(close, np.interp(t, t[finite], values[finite]), np.nan))
 
 
 def checked(drive: DriveLog, car: Machine) -> tuple[list[Fault], ClockOffset | None]:

@@ -9,15 +9,14 @@ from typer.testing import CliRunner
 
 from strangers.bicycle_drive import Bicycle, write_csv
 from veridyn.cli.app import app
-from veridyn.files.vehicle import load_vehicle
-from veridyn.model.car_machine import prior_of
+from veridyn.files.machine.load import load_model
+from veridyn.model.single_track import prior_of
 
 CAR = Bicycle(duration=40.0, rate=50.0)
 CHANNELS = "{speed: 'speed [m/s]', steer: 'steer [rad]', yaw_rate: 'yaw_rate [rad/s]', ay: 'ay [m/s^2]'}"
-STUDY = f"""veridyn: 1
-kind: KIND
-name: car
-vehicle:
+MODEL = f"""veridyn: 2
+formulation: single_track
+car:
   mass: {CAR.mass}
   front: {CAR.front}
   rear: {CAR.rear}
@@ -25,6 +24,11 @@ vehicle:
   front_stiffness: {{value: 11, sigma: 4}}
   rear_stiffness: {{value: 20, sigma: 6}}
   steering_offset: {{value: 0, sigma: 0.01}}
+"""
+STUDY = f"""veridyn: 1
+kind: KIND
+name: car
+model: {{file: model.yaml, formulation: single_track}}
 log:
   file: drive.csv
   time: t [s]
@@ -41,8 +45,9 @@ def drive() -> dict[str, np.ndarray]:
     return Bicycle(duration=40.0, rate=50.0, offset=0.003, gyro_bias=0.0).drive(11)
 
 
-def run(folder: Path, kind: str, text: str, drive: dict, exit_code: int = 0) -> tuple[dict, str]:
+def run(folder: Path, kind: str, text: str, drive: dict, exit_code: int = 0, model: str = MODEL) -> tuple[dict, str]:
     write_csv(folder / "drive.csv", drive)
+    (folder / "model.yaml").write_text(model, encoding="utf-8")
     (folder / "study.yaml").write_text(text.replace("KIND", kind), encoding="utf-8")
     done = CliRunner().invoke(app, [kind, str(folder / "study.yaml"), "--out", str(folder / "runs")])
     assert done.exit_code == exit_code, done.output
@@ -50,7 +55,7 @@ def run(folder: Path, kind: str, text: str, drive: dict, exit_code: int = 0) -> 
     return (json.loads(results[-1].read_text(encoding="utf-8")) if results else {}), done.output
 
 
-def test_a_drive_gives_parameters_with_deviations_and_a_vehicle_file(tmp_path: Path, drive: dict) -> None:
+def test_a_drive_gives_parameters_with_deviations_and_a_model_file(tmp_path: Path, drive: dict) -> None:
     result, _ = run(tmp_path, "identify", STUDY, drive)
     truth = {"front_stiffness": CAR.cf, "rear_stiffness": CAR.cr, "yaw_inertia": CAR.inertia, "steering_offset": 0.003}
     found = {p["name"]: p for p in result["parameters"]}
@@ -58,7 +63,7 @@ def test_a_drive_gives_parameters_with_deviations_and_a_vehicle_file(tmp_path: P
         assert abs(found[name]["value"] - value) < 4.0 * found[name]["sigma"], name
         assert found[name]["sigma"] < 0.2 * abs(value), name
     assert 0.7 < result["figures"]["validation_nis_ay"] < 1.4
-    car = load_vehicle(tmp_path / "runs" / "car-001" / "vehicle.yaml")
+    car = load_model(tmp_path / "runs" / "car-001" / "identified.yaml")
     assert car.parameters["front_stiffness"] == pytest.approx(found["front_stiffness"]["value"])
     assert prior_of(car, "front_stiffness").sigma == pytest.approx(found["front_stiffness"]["sigma"], rel=1e-3)
     page = (tmp_path / "runs" / "car-001" / "report.html").read_text(encoding="utf-8")
@@ -67,9 +72,9 @@ def test_a_drive_gives_parameters_with_deviations_and_a_vehicle_file(tmp_path: P
 
 def test_it_is_observed_with_bands_from_the_identified_file(tmp_path: Path, drive: dict) -> None:
     run(tmp_path, "identify", STUDY, drive)
-    head, tail = STUDY.split("vehicle:")[0], STUDY[STUDY.index("log:") :].replace("training: [0, 25]\n", "")
+    tail = STUDY.replace("training: [0, 25]\n", "").replace("model.yaml", "runs/car-001/identified.yaml")
     reference = "reference: {file: drive.csv, time: 't [s]', columns: {sideslip: 'sideslip [rad]'}}\n"
-    text = head + "vehicle: runs/car-001/vehicle.yaml\n" + tail.replace("  rate: 25", "  rate: 25\n  start: 25")
+    text = tail.replace("  rate: 25", "  rate: 25\n  start: 25")
     result, output = run(tmp_path, "observe", text + reference + "accept: {rms_sideslip: [0, 0.003]}\n", drive)
     figures = result["figures"]
     assert figures["rms_sideslip"] < 0.003 and figures["share_inside_two_sigma"] > 0.9
@@ -109,44 +114,45 @@ def test_degrees_and_minutes_are_refused_by_name(tmp_path: Path, drive: dict) ->
     minutes = {n: np.trunc(v) * 100.0 + 60.0 * np.fmod(v, 1.0) for n, v in (("lat", lat), ("lon", lon))}
     text = STUDY.replace("{speed:", "{latitude: 'lat [deg]', longitude: 'lon [deg]', speed:")
     _, output = run(tmp_path, "observe", text, {**drive, **minutes}, exit_code=2)
-    assert "degrees and minutes, ddmm.mmmm" in output and "line 1" in output
+    assert "degrees and minutes, ddmm.mmmm" in output and "line 9" in output
 
 
 @pytest.mark.parametrize("learning", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_exchanged_axles_are_named_where_the_tyres_are_known(tmp_path: Path, drive: dict, learning: bool) -> None:
     """By identify, and by observe with and without a part of the log to learn from."""
-    text = STUDY.replace(f"front: {CAR.front}", f"front: {CAR.rear}").replace(
-        f"rear: {CAR.rear}", f"rear: {CAR.front}", 1
-    )
-    text = text.replace("{value: 11, sigma: 4}", "{value: 14, sigma: 1.4}").replace(
+    right = MODEL.replace("{value: 11, sigma: 4}", "{value: 14, sigma: 1.4}").replace(
         "{value: 20, sigma: 6}", "{value: 16, sigma: 1.6}"
     )
-    told = "front and the rear axle seem to be exchanged"
-    result, _ = run(tmp_path, "identify", text, drive)
-    assert any(told in w for w in result["warnings"])
-    extent = text if learning else text.replace("training: [0, 25]\n", "")
-    result, output = run(tmp_path, "observe", extent, drive)
-    assert any(told in w for w in result["warnings"]) and told in output
-    right = text.replace(f"front: {CAR.rear}", f"front: {CAR.front}").replace(
-        f"rear: {CAR.front}", f"rear: {CAR.rear}", 1
+    wrong = right.replace(f"front: {CAR.front}", f"front: {CAR.rear}").replace(
+        f"rear: {CAR.rear}", f"rear: {CAR.front}", 1
     )
-    result, _ = run(tmp_path, "observe", right.replace("training: [0, 25]\n", ""), drive)
+    told = "front and the rear axle seem to be exchanged"
+    result, _ = run(tmp_path, "identify", STUDY, drive, model=wrong)
+    assert any(told in w for w in result["warnings"])
+    extent = STUDY if learning else STUDY.replace("training: [0, 25]\n", "")
+    result, output = run(tmp_path, "observe", extent, drive, model=wrong)
+    assert any(told in w for w in result["warnings"]) and told in output
+    result, _ = run(tmp_path, "observe", STUDY.replace("training: [0, 25]\n", ""), drive, model=right)
     assert not result["warnings"]
 
 
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("mass:", "mas:", "'mas' is no key of a vehicle"),
+        ("mass:", "mas:", "there is no key 'mas' here"),
         ("speed: 'speed [m/s]'", "speed: 'speed [km]'", "its unit is not that of this channel"),
         ("file: drive.csv", "file: nowhere.csv", "there is no such log"),
-        ("speed:", "velocity:", "'velocity' is no channel of a vehicle"),
+        ("speed:", "velocity:", "'velocity' is no channel of a car"),
         ("training: [0, 25]", "training: [100, 200]", "fewer than fifty samples"),
         (f"front: {CAR.front}", "front: 0.1", "far nearer to one axle"),
+        ("file: model.yaml", "file: other.yaml", "there is no such file"),
+        ("sensors: {yaw_rate", "sensors: {yawrate", "the car has no sensor 'yawrate'"),
+        ("sigma: 400}", "lower: 1000}", "'yaw_inertia' has no prior deviation"),
     ],
 )
 def test_what_is_wrong_with_a_study_is_named(tmp_path: Path, drive: dict, old: str, new: str, words: str) -> None:
-    _, output = run(tmp_path, "identify", STUDY.replace(old, new), drive, exit_code=2)
+    study, model = STUDY.replace(old, new), MODEL.replace(old, new)
+    _, output = run(tmp_path, "identify", study, drive, exit_code=2, model=model)
     assert words in output
 
 
@@ -164,10 +170,11 @@ def _coasting(throttle_off: bool) -> dict[str, np.ndarray]:
     return {"t [s]": t, "speed [m/s]": v, "ax [m/s^2]": noisy, "throttle [1]": throttle, "brake [1]": brake}
 
 
+ROLLING = "veridyn: 2\ncar: {mass: 1500, front: 1.2, rear: 1.4}\n"
 COASTING = """veridyn: 1
 kind: identify
 name: coasting
-vehicle: {mass: 1500, front: 1.2, rear: 1.4}
+model: {file: model.yaml, formulation: single_track}
 log:
   file: drive.csv
   time: t [s]
@@ -176,16 +183,16 @@ log:
 
 
 def test_drag_shows_in_an_ordinary_drive_where_it_coasts(tmp_path: Path) -> None:
-    result, _ = run(tmp_path, "identify", COASTING, _coasting(True))
+    result, _ = run(tmp_path, "identify", COASTING, _coasting(True), model=ROLLING)
     found = {p["name"]: p for p in result["parameters"]}
     assert abs(found["drag"]["value"] - 0.45) < 4.0 * found["drag"]["sigma"] and found["drag"]["sigma"] < 0.06
     assert found["rolling"]["value"] == pytest.approx(0.13, abs=4.0 * found["rolling"]["sigma"])
-    car = load_vehicle(tmp_path / "runs" / "coasting-001" / "vehicle.yaml")
+    car = load_model(tmp_path / "runs" / "coasting-001" / "identified.yaml")
     assert car.parameters["drag"] == pytest.approx(found["drag"]["value"], rel=1e-6)
 
 
 def test_a_drive_that_never_coasts_does_not_show_drag(tmp_path: Path) -> None:
-    result, output = run(tmp_path, "identify", COASTING, _coasting(False))
+    result, output = run(tmp_path, "identify", COASTING, _coasting(False), model=ROLLING)
     assert any("not shown by this drive: drag: the car hardly ever coasts" in w for w in result["warnings"])
     assert "drag" in output
 
@@ -200,7 +207,7 @@ def test_innovations_far_larger_than_stated_are_a_suspicion(tmp_path: Path, driv
     assert "too sure of itself" in output
 
 
-def test_a_drive_as_the_vehicle_expects_it_raises_no_suspicion(tmp_path: Path, drive: dict) -> None:
+def test_a_drive_as_the_car_expects_it_raises_no_suspicion(tmp_path: Path, drive: dict) -> None:
     """With considered parameters, whose deviations make the filter cautious, and with those of a training span."""
     for text in (STUDY, STUDY.replace("training: [0, 25]\n", "")):
         result, _ = run(tmp_path, "observe", text, drive)

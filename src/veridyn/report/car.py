@@ -1,4 +1,4 @@
-"""The reports of vehicle studies: what was identified with priors and deviations, and what was observed with bands beside references."""
+"""The reports of studies of a car: what was identified with priors and deviations, and what was observed with bands beside references."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.observe.vehicle import USABLE_NIS
+from veridyn.observe.car.observation import CarObservation
 from veridyn.report.blocks import Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.drawing import Plot
-from veridyn.report.observer import innovation_plots, thin
+from veridyn.report.observed import consistency_sections
+from veridyn.report.observer import thin
 from veridyn.report.page import page
 from veridyn.report.plots import Series, curves
 from veridyn.report.words import count, listed, measured, number, unit_text
 from veridyn.studies.result import ParameterRow, Result
-from veridyn.studies.run.vehicle_identify import VehicleIdentified
-from veridyn.studies.run.vehicle_observe import VehicleObserved
+from veridyn.studies.run.car.identify import CarIdentified
+from veridyn.studies.run.car.observe import CarObserved
 
 Array = NDArray[np.float64]
 WORDS = {
@@ -32,14 +33,14 @@ WORDS = {
 }
 
 
-def vehicle_identified_page(done: VehicleIdentified, result: Result, command: str) -> str:
+def car_identified_page(done: CarIdentified, result: Result, command: str) -> str:
     """The page of an identification."""
     sections = [
         *_limits(done.missed),
         Section(
             "Parameters",
             [_parameters(done.parameters)],
-            "Identified values with deviations; priors are those of the study.",
+            "Identified values with deviations; priors are those of the model file.",
         ),
         *(
             [Section("Not shown by this drive", [Listing([f"{n}: {why}" for n, why in done.not_shown.items()])])]
@@ -66,7 +67,7 @@ def vehicle_identified_page(done: VehicleIdentified, result: Result, command: st
     return page(f"Identification of “{done.car.name}”", identified_verdict(done), keys, sections, result, command)
 
 
-def identified_verdict(done: VehicleIdentified) -> Verdict:
+def identified_verdict(done: CarIdentified) -> Verdict:
     """Good where everything that was asked is shown and no check is raised."""
     shown = [p.name for p in done.parameters if p.name not in done.not_shown]
     findings = [f"{count(len(shown), 'parameter')} determined: {listed(shown)}."]
@@ -77,8 +78,9 @@ def identified_verdict(done: VehicleIdentified) -> Verdict:
     return Verdict(grade, f"{done.car.name}: what the drive shows of the car.", tuple(findings))
 
 
-def vehicle_observed_page(done: VehicleObserved, result: Result, command: str) -> str:
+def car_observed_page(done: CarObserved, result: Result, command: str) -> str:
     """The page of an observation."""
+    o = done.observation
     sections = [
         *_limits(done.missed),
         *_quantities(done),
@@ -94,17 +96,7 @@ def vehicle_observed_page(done: VehicleObserved, result: Result, command: str) -
             if done.parameters
             else []
         ),
-        *(
-            [
-                Section(
-                    "Innovations",
-                    [Figure(innovation_plots(done.estimates), "", "Shaded: ±1.96 σ.")],
-                    "Readings minus predictions.",
-                )
-            ]
-            if done.estimates is not None
-            else []
-        ),
+        *(consistency_sections(o, 0) if o is not None and o.estimates.dof.any() else []),
         *_suspicions(list(result.warnings)),
         Section(
             "The drive",
@@ -124,10 +116,11 @@ def vehicle_observed_page(done: VehicleObserved, result: Result, command: str) -
     return page(f"Observation of “{done.car.name}”", observed_verdict(done), keys, sections, result, command)
 
 
-def observed_verdict(done: VehicleObserved) -> Verdict:
+def observed_verdict(done: CarObserved) -> Verdict:
     """Good where the innovations are as large as the filter says and no check is raised."""
     f, findings = done.figures, list[str]()
-    near = USABLE_NIS[0] <= f.get("nis", 1.0) <= USABLE_NIS[1]
+    low, high = CarObservation.usable_nis
+    near = low <= f.get("nis", 1.0) <= high
     if "nis" in f:
         findings.append(f"Innovations are {number(f['nis'], 3)} times as large, squared, as the filter says they are.")
     if "rms_sideslip" in f:
@@ -135,7 +128,7 @@ def observed_verdict(done: VehicleObserved) -> Verdict:
         text = f"Sideslip is {np.degrees(f['rms_sideslip']):.2f}° rms off the reference, {share:.0f} % inside 2σ"
         linear = {
             "a stiffness identified from the same drive": "rms_sideslip_linear_identified",
-            "the stiffness of the vehicle file, which is not identified": "rms_sideslip_linear",
+            "the stiffness of the model file, which is not identified": "rms_sideslip_linear",
         }
         compared = [f"{np.degrees(f[name]):.2f}° with {what}" for what, name in linear.items() if name in f]
         if compared:
@@ -147,15 +140,15 @@ def observed_verdict(done: VehicleObserved) -> Verdict:
     return Verdict(grade, f"{done.car.name}: what its sensors do not measure.", tuple(findings))
 
 
-def _quantities(done: VehicleObserved) -> list[Section]:
+def _quantities(done: CarObserved) -> list[Section]:
     if not done.virtual:
         return []
     plots = []
     for name, v in done.virtual.items():
-        angle = v.unit == "rad"
-        scale, unit = (180.0 / np.pi, "deg") if angle else (1.0, v.unit)
-        band = (thin(scale * (v.values - 2.0 * v.sigma)), thin(scale * (v.values + 2.0 * v.sigma)))
-        shown = [Series("estimate", thin(v.t), thin(scale * v.values), band=band, colour="estimate")]
+        angle = v.units[0] == "rad"
+        scale, unit = (180.0 / np.pi, "deg") if angle else (1.0, v.units[0])
+        low, high = (thin(scale * end[:, 0]) for end in v.band(2.0))
+        shown = [Series("estimate", thin(v.t), thin(scale * v.values[:, 0]), band=(low, high), colour="estimate")]
         if name in done.reference:
             shown.append(Series("reference", thin(v.t), thin(scale * done.reference[name]), colour="truth"))
         plots.append(curves(WORDS.get(name, name), shown, "time, s", unit_text(unit)))
@@ -167,9 +160,9 @@ def _quantities(done: VehicleObserved) -> list[Section]:
     return [Section("What nobody measures", blocks, "Shaded: ±2σ.")]
 
 
-def _errors(done: VehicleObserved) -> Plot:
+def _errors(done: CarObserved) -> Plot:
     v, scale = done.virtual["sideslip"], 180.0 / np.pi
-    error, sigma = scale * (v.values - done.reference["sideslip"]), 2.0 * scale * v.sigma
+    error, sigma = scale * (v.values[:, 0] - done.reference["sideslip"]), 2.0 * scale * v.sigma[:, 0]
     shown = [
         Series("estimate minus reference", thin(v.t), thin(error), band=(thin(-sigma), thin(sigma)), colour="estimate")
     ]
@@ -188,7 +181,7 @@ def _errors(done: VehicleObserved) -> Plot:
     return curves("error", shown, "time, s", "deg")
 
 
-def _way(done: VehicleObserved) -> list[Section]:
+def _way(done: CarObserved) -> list[Section]:
     p = done.path
     if p is None:
         return []
@@ -222,7 +215,7 @@ def _parameters(rows: Sequence[ParameterRow]) -> Table:
     return Table(("parameter", "value", "± σ", "prior", "unit"), shown, left=(4,))
 
 
-def _validation(done: VehicleIdentified) -> Table:
+def _validation(done: CarIdentified) -> Table:
     rows = [
         (n, number(v["rms"], 3), number(v["measured_rms"], 3), number(v["nis"], 3), f"{v['samples']:.0f}")
         for n, v in done.validation.items()

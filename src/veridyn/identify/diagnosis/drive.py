@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault
-from veridyn.identify.vehicle_regressions import robust_line
+from veridyn.identify.drive_lines import robust_line
 from veridyn.model.experiment import Channel
 from veridyn.signals.clock_offset import ClockOffset, estimate_clock_offset
 
@@ -55,7 +55,7 @@ def steering_fault(
             "channel 'steer'",
             f"about {ratio:g} times the road wheel angle that the car's turning needs (steering_ratio)",
             f"{scale:.3g} ± {sigma:.2g} times",
-            f"Give steering_ratio: {{value: {scale:.3g}, sigma: {max(3.0 * sigma, 0.1 * scale):.2g}}} in the vehicle.",
+            f"Give steering_ratio: {{value: {scale:.3g}, sigma: {max(3.0 * sigma, 0.1 * scale):.2g}}} in the model file.",
         )
     if scale + 3.0 * sigma < 0.0:
         what = "it turns the other way than the car does."

@@ -8,7 +8,12 @@ import pytest
 from veridyn.errors import ModelError
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.model.car_machine import (
+from veridyn.model.differences import differences
+from veridyn.model.elements import Element
+from veridyn.model.link import Joint, Link
+from veridyn.model.machine import Machine
+from veridyn.model.sensor import Sensor
+from veridyn.model.single_track import (
     PriorValue,
     car_machine,
     prior_of,
@@ -17,11 +22,6 @@ from veridyn.model.car_machine import (
     with_exchanged_axles,
     with_tyre,
 )
-from veridyn.model.differences import differences
-from veridyn.model.elements import Element
-from veridyn.model.link import Joint, Link
-from veridyn.model.machine import Machine
-from veridyn.model.sensor import Sensor
 
 SMALL = {"mass": 900.0, "front": 1.0, "rear": 1.4, "front_stiffness": PriorValue(15.0, 5.0, upper=30.0)}
 

@@ -1,66 +1,42 @@
-"""``veridyn observe`` of a vehicle: sideslip, forces, roll and loads with bands, and the way of the car through gaps of its positions."""
+"""``veridyn observe`` of a car: sideslip, forces, roll and loads with bands, and the way of the car through gaps of its positions."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, VeridynError
-from veridyn.identify.vehicle_regressions import wheel_scales
-from veridyn.model.car import TABLE
-from veridyn.model.car_machine import uncertain, with_tyre
+from veridyn.errors import DataError, Fault, IdentificationError, VeridynError
+from veridyn.identify.drive_lines import wheel_scales
 from veridyn.model.machine import Machine
+from veridyn.model.single_track import uncertain, with_tyre
+from veridyn.observe.car.fit import CarFit, Innovations, exchanged_axles, fit_car, swapped_axles_fault
+from veridyn.observe.car.log import lateral_measurements
+from veridyn.observe.car.noise import CarNoise
+from veridyn.observe.car.observation import CarObservation, observed_car, run_car
+from veridyn.observe.car.path import STATE_UNITS, PathNoise, path_start, path_system
 from veridyn.observe.consistency import nis
 from veridyn.observe.ekf import EKF
-from veridyn.observe.findings import nis_finding
+from veridyn.observe.findings import nis_finding, serious_findings
 from veridyn.observe.measurements import Measurements, Status
-from veridyn.observe.result import Belief, Estimates
+from veridyn.observe.result import Estimates
 from veridyn.observe.run import run
-from veridyn.observe.system import Continuous
-from veridyn.observe.vehicle import (
-    USABLE_NIS,
-    VehicleTrack,
-    frozen_parameters,
-    state_units,
-    vehicle_start,
-    vehicle_system,
-    virtual_sensors,
-)
-from veridyn.observe.vehicle_path import STATE_UNITS, PathNoise, path_start, path_system
+from veridyn.observe.virtual import Reading
 from veridyn.progress import Progress, silent
+from veridyn.signals.drive import DriveLog
+from veridyn.studies.config.car import CarObserveFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.config.vehicle import VehicleObserveFile
 from veridyn.studies.result import NAN, ParameterRow, Result
-from veridyn.studies.run.vehicle_fit import (
-    VehicleFit,
-    exchanged_axles,
-    first_yaw_rate,
-    fit_vehicle,
-    lateral_measurements,
-    noise_of,
-    swapped_axles_fault,
-)
-from veridyn.studies.run.vehicle_identify import limits_missed
-from veridyn.studies.run.vehicle_log import DriveLog, reference_values, study_drive, study_vehicle
+from veridyn.studies.run.car.identify import fitted_rows, limits_missed
+from veridyn.studies.run.car.log import StudyDrive, reference_values, study_car, study_drive, study_method
+from veridyn.studies.run.observe import consistency_figures
 
 Array = NDArray[np.float64]
-NOT_CONSIDERED = (
-    "slip_time",
-    "bank_time",
-    "yaw_inertia",
-    "mass",
-    "front",
-    "rear",
-    "track",
-    "shape",
-    "drag",
-)  # little or no effect
 SETTLING_S = 3.0  # left out of the figures after a start
 WARM_UP_S = 10.0  # that a filter runs before the first sample it is asked about, where the log has them
 LINEAR_NOISE = 1e-6  # of errors that a textbook's linear filter does not have
@@ -70,15 +46,14 @@ CHECKED_S = 60.0  # s of a drive that tell whether its axles are exchanged
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class VehicleObserved:
+class CarObserved:
     """A car observed: estimates of its lateral motion and of its way, quantities with bands, and references on the same clocks."""
 
     car: Machine
-    drive: DriveLog
-    fitted: VehicleFit | None
-    estimates: Estimates | None
-    units: tuple[str, ...]
-    virtual: Mapping[str, VehicleTrack]
+    drive: StudyDrive
+    fitted: CarFit | None
+    observation: CarObservation | None
+    virtual: Mapping[str, Reading]
     reference: Mapping[str, Array]
     linear: Array | None
     path: Estimates | None
@@ -88,10 +63,11 @@ class VehicleObserved:
     parameters: tuple[ParameterRow, ...]
     frozen: Mapping[str, float]
     faults: tuple[Fault, ...]
+    findings: tuple[str, ...]
     missed: tuple[str, ...]
 
     def result(self, name: str, seed: int) -> Result:
-        warnings = [str(f) for f in self.faults]
+        warnings = [*(str(f) for f in self.faults), *self.findings]
         warnings += [
             f"'{n}' is frozen: the drive excites it too little, and {100.0 * share:.0f} % of its deviation are left."
             for n, share in self.frozen.items()
@@ -101,19 +77,22 @@ class VehicleObserved:
     def summary(self) -> str:
         """The last values of all quantities with their deviations."""
         lines = [f"{self.car.name}: {len(self.drive.t)} samples at {self.drive.rate:.4g} Hz"]
-        lines += [f"  {n:<20}{v.values[-1]:12.5g} ± {v.sigma[-1]:<9.2g} {v.unit}" for n, v in self.virtual.items()]
+        lines += [
+            f"  {n:<20}{v.values[-1, 0]:12.5g} ± {v.sigma[-1, 0]:<9.2g} {v.units[0]}" for n, v in self.virtual.items()
+        ]
         return "\n".join(lines)
 
     def table(self) -> str:
         """CSV: times, states with deviations, and quantities with deviations."""
         columns: dict[str, Array] = {}
-        if self.estimates is not None:
-            e = self.estimates
-            columns["t [s]"] = e.t
-            for j, (n, u) in enumerate(zip(e.states, self.units, strict=True)):
-                columns |= {f"{n} [{u}]": e.x[:, j], f"{n}.sigma [{u}]": e.sigma[:, j]}
+        if self.observation is not None:
+            o = self.observation
+            columns["t [s]"] = o.t
+            for j, (n, u) in enumerate(zip(o.states, o.units, strict=True)):
+                columns |= {f"{n} [{u}]": o.reduced[:, j], f"{n}.sigma [{u}]": o.sigma[:, j]}
             for n, v in self.virtual.items():
-                columns |= {f"virtual.{n} [{v.unit}]": v.values, f"virtual.{n}.sigma [{v.unit}]": v.sigma}
+                unit = v.units[0]
+                columns |= {f"virtual.{n} [{unit}]": v.values[:, 0], f"virtual.{n}.sigma [{unit}]": v.sigma[:, 0]}
         if self.path is not None:
             p = self.path
             columns.setdefault("t [s]", p.t)
@@ -127,10 +106,10 @@ class VehicleObserved:
         return text.getvalue()
 
 
-def observe_vehicle(loaded: Loaded[Any], progress: Progress = silent) -> VehicleObserved:
+def observe_car_study(loaded: Loaded[Any], progress: Progress = silent) -> CarObserved:
     """Run the study."""
-    study: VehicleObserveFile = loaded.study
-    car, fitted = study_vehicle(loaded), None
+    study: CarObserveFile = loaded.study
+    car, method, fitted = study_car(loaded), study_method(loaded), None
     whole = study_drive(replace_span(loaded), car)
     faults = list(whole.faults)
     lateral = whole.has("speed", "steer") and (whole.has("yaw_rate") or whole.has("ay"))
@@ -144,20 +123,20 @@ def observe_vehicle(loaded: Loaded[Any], progress: Progress = silent) -> Vehicle
             train = whole.between(*study.training)
             if len(train.t) < FEWEST_FITTED:
                 raise loaded.error(loaded.fault(("training",), "fewer than fifty samples lie in this span."))
-            fitted = fit_vehicle(car, study.noise, train, progress)
+            fitted = fit_car(car, method, train, progress)
             if study.checks:
-                swapped = swapped_axles_fault(fitted, car, study.noise, train, progress)
+                swapped = swapped_axles_fault(fitted, car, method, train, progress)
                 faults += [swapped] if swapped is not None else []
         drive = whole.between(study.log.start, np.inf if study.log.end is None else study.log.end)
         if len(drive.t) < 10:
             raise loaded.error(loaded.fault(("log",), "fewer than ten samples lie between start and end."))
         warm = whole.between(study.log.start - WARM_UP_S, float(drive.t[-1]) + 0.5 / drive.rate)
-        seen = _lateral(study, car, fitted, warm, float(drive.t[0]), progress) if lateral else None
+        seen = _lateral(study, car, fitted, method.noise, warm, float(drive.t[0]), progress) if lateral else None
         if lateral and fitted is None and study.checks:
-            swapped = _swapped_axles(study, car, drive, progress)
+            swapped = _swapped_axles(method, car, drive, progress)
             faults += [swapped] if swapped is not None else []
         path = _path(study, car, whole, drive, progress) if study.path is not None else None
-    except DataError as error:
+    except (DataError, IdentificationError) as error:
         raise loaded.error(
             [loaded.fault(("log",), f.what, f.expected, f.found, f.hint) for f in error.faults]
         ) from error
@@ -165,34 +144,37 @@ def observe_vehicle(loaded: Loaded[Any], progress: Progress = silent) -> Vehicle
     inside = np.isin(whole.t, drive.t)
     reference = {n: v[inside] for n, v in given.items()}
     figures: dict[str, float] = {"samples": float(len(drive.t)), "duration": float(drive.t[-1] - drive.t[0])}
-    linear = None
+    linear, findings = None, tuple[str, ...]()
     if seen is not None:
         figures |= _lateral_figures(seen, reference, drive)
-        faults += [] if faults else _inconsistent(seen, drive)  # a cause that is named explains it
+        inconsistent, findings = _inconsistent(seen, drive)
+        faults += [] if faults else inconsistent  # a cause that is named explains it
         if study.compare_linear:
-            linear = _linear_sideslip(study, car, drive)
+            linear = _linear_sideslip(method.noise, car, drive)
             if "sideslip" in reference:
                 use = _settled(drive, seen.warm) & np.isfinite(reference["sideslip"])
                 figures["rms_sideslip_linear"] = _rms((linear - reference["sideslip"])[use])
                 if fitted is not None and study.training is not None:
-                    own = fit_vehicle(with_tyre(car, "linear"), study.noise, whole.between(*study.training), progress)
-                    linear = _linear_sideslip(study, own.car, drive)
+                    own = fit_car(with_tyre(car, "linear"), method, whole.between(*study.training), progress)
+                    linear = _linear_sideslip(method.noise, replace(own.car, sensors=car.sensors), drive)
                     figures["rms_sideslip_linear_identified"] = _rms((linear - reference["sideslip"])[use])
     if path is not None and study.path is not None:
         figures |= _path_figures(path, reference, drive, study.path.gaps)
+        size = nis(path, skip=int(np.argmax(_settled(drive))))
+        figures["path_nis"], finding = size.mean, nis_finding(size)
+        findings += (f"the way of the car: {finding}",) if finding else ()
     if whole.offset is not None:
         figures["clock_offset"], figures["clock_offset_sigma"] = whole.offset.seconds, whole.offset.sigma
     figures["suspicions"] = float(len(faults))
-    frozen = {} if seen is None else seen.frozen
+    frozen = {} if seen is None else seen.whole.frozen()
     if study.estimate:
         figures["frozen"] = float(len(frozen))
     rows = [] if seen is None else _rows(seen, fitted)
-    return VehicleObserved(
+    return CarObserved(
         car=car if fitted is None else fitted.car,
         drive=drive,
         fitted=fitted,
-        estimates=None if seen is None else seen.estimates,
-        units=() if seen is None else seen.units,
+        observation=None if seen is None else seen.observation,
         virtual={} if seen is None else seen.virtual,
         reference=reference,
         linear=linear,
@@ -203,6 +185,7 @@ def observe_vehicle(loaded: Loaded[Any], progress: Progress = silent) -> Vehicle
         parameters=tuple(rows),
         frozen=frozen,
         faults=tuple(faults),
+        findings=findings,
         missed=limits_missed(study.accept, figures),
     )
 
@@ -215,80 +198,63 @@ def replace_span(loaded: Loaded[Any]) -> Loaded[Any]:
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    estimates: Estimates
-    units: tuple[str, ...]
-    virtual: Mapping[str, VehicleTrack]
-    frozen: Mapping[str, float]
-    warm: float  # s that the filter had run before the first sample
-    considers: bool  # whether parameters are considered
+    whole: CarObservation  # from before the first sample on
+    observation: CarObservation
+    virtual: Mapping[str, Reading]
+
+    @property
+    def warm(self) -> float:
+        """s that the filter had run before the first sample."""
+        return float(self.observation.t[0] - self.whole.t[0])
 
 
 def _lateral(
-    study: VehicleObserveFile,
+    study: CarObserveFile,
     car: Machine,
-    fitted: VehicleFit | None,
+    fitted: CarFit | None,
+    noise: CarNoise,
     drive: DriveLog,
     first: float,
     progress: Progress,
 ) -> _Seen:
     """The lateral motion from `first` on; the filter starts with the drive, before it where the log does."""
-    log = lateral_measurements(drive, noise_of(study.noise) if fitted is None else fitted.noise)
-    system, start = lateral_filter(study, car, fitted, log)
-    estimate = tuple(study.estimate)
-    found = run(EKF(), system, log, start, progress)
-    virtual = virtual_sensors(found, system, log.inputs, study.virtual)
-    kept = found.t >= first
-    virtual = {n: replace(v, t=v.t[kept], values=v.values[kept], sigma=v.sigma[kept]) for n, v in virtual.items()}
-    frozen = frozen_parameters(found, estimate, start)
-    considers = bool(system.considered is not None and system.considered.any())
-    return _Seen(_cut(found, kept), state_units(system), virtual, frozen, first - float(found.t[0]), considers)
+    own, noise = (car, noise) if fitted is None else (fitted.car, fitted.noise)
+    log = lateral_measurements(drive, own)
+    whole = run_car(EKF(), observed_car(own, noise, log, study.estimate), log, noise, progress)
+    kept = whole.t >= first
+    virtual = {
+        n: replace(v, t=v.t[kept], values=v.values[kept], sigma=v.sigma[kept])
+        for n, v in whole.virtual(*study.virtual).items()
+    }
+    return _Seen(whole, whole.since(first), virtual)
 
 
-def lateral_filter(
-    study: VehicleObserveFile, car: Machine, fitted: VehicleFit | None, log: Measurements
-) -> tuple[Continuous, Belief]:
-    """The lateral motion as a system, and where it starts, for the outputs of a log and its first yaw rate."""
-    noise = noise_of(study.noise) if fitted is None else fitted.noise
-    own, estimate = car if fitted is None else fitted.car, tuple(study.estimate)
-    consider = tuple(n for n in uncertain(own) if n not in estimate and n not in NOT_CONSIDERED)
-    system = vehicle_system(own, noise, log.names, estimate, consider)
-    return system, vehicle_start(own, noise, first_yaw_rate(log), estimate, consider)
-
-
-def _swapped_axles(study: VehicleObserveFile, car: Machine, drive: DriveLog, progress: Progress) -> Fault | None:
+def _swapped_axles(method: Innovations, car: Machine, drive: DriveLog, progress: Progress) -> Fault | None:
     """Exchanged axles where the study learns nothing: by fits to the beginning of what is observed, which are used for nothing else."""
-    if exchanged_axles(car) is None or len(drive.t) < FEWEST_FITTED:
+    if not uncertain(car) or exchanged_axles(car) is None or len(drive.t) < FEWEST_FITTED:
         return None
     part = drive.between(float(drive.t[0]), float(drive.t[0]) + CHECKED_S)
-    return swapped_axles_fault(fit_vehicle(car, study.noise, part, progress), car, study.noise, part, progress)
+    return swapped_axles_fault(fit_car(car, method, part, progress), car, method, part, progress)
 
 
-def _cut(found: Estimates, kept: NDArray[np.bool_]) -> Estimates:
-    """The estimates of some samples."""
-    arrays = {f.name: getattr(found, f.name) for f in fields(found)}
-    return replace(
-        found, **{n: a[kept] for n, a in arrays.items() if isinstance(a, np.ndarray) and len(a) == len(kept)}
-    )
-
-
-def _linear_sideslip(study: VehicleObserveFile, car: Machine, drive: DriveLog) -> Array:
+def _linear_sideslip(noise: CarNoise, car: Machine, drive: DriveLog) -> Array:
     """Sideslip by the linear two-state Kalman filter of textbooks, with the stiffness of `car`."""
-    noise = replace(noise_of(study.noise), slip_error=LINEAR_NOISE, bank=LINEAR_NOISE)
-    log = lateral_measurements(drive, noise)
-    linear = with_tyre(car, "linear")
-    found = run(EKF(), vehicle_system(linear, noise, log.names), log, vehicle_start(linear, noise, first_yaw_rate(log)))
-    return np.arctan(found.x[:, 0] / np.maximum(log.inputs[:, 0], 1.0))
+    noise, linear = replace(noise, slip_error=LINEAR_NOISE, bank=LINEAR_NOISE), with_tyre(car, "linear")
+    log = lateral_measurements(drive, linear)
+    found = run_car(EKF(), observed_car(linear, noise, log, consider=False), log, noise)
+    return np.arctan(found.reduced[:, 0] / np.maximum(log.inputs[:, 0], 1.0))
 
 
 def _lateral_figures(seen: _Seen, reference: Mapping[str, Array], drive: DriveLog) -> dict[str, float]:
-    e, out = seen.estimates, dict[str, float]()
+    e, out = seen.observation.estimates, dict[str, float]()
     used = int(e.dof.sum())
     out["nis"] = float(e.nis.sum()) / used if used else NAN
+    out |= consistency_figures(seen.observation) if used else {}
     for name, truth in reference.items():
         if name not in seen.virtual:
             continue
         v, use = seen.virtual[name], _settled(drive, seen.warm) & np.isfinite(truth)
-        error, sigma = (v.values - truth)[use], v.sigma[use]
+        error, sigma = (v.values[:, 0] - truth)[use], v.sigma[use, 0]
         tail = "" if name == "sideslip" else f"_{name}"
         out[f"rms_{name}"] = _rms(error)
         out[f"mean_error_{name}"] = float(error.mean())
@@ -297,14 +263,19 @@ def _lateral_figures(seen: _Seen, reference: Mapping[str, Array], drive: DriveLo
     return out
 
 
-def _inconsistent(seen: _Seen, drive: DriveLog) -> list[Fault]:
-    """That the lateral motion's innovations are not as large as its filter states, which makes its bands wrong."""
-    e, settled = seen.estimates, int(np.argmax(_settled(drive, seen.warm)))
-    if not e.dof[settled:].any():
-        return []
-    finding = nis_finding(nis(e, skip=settled), USABLE_NIS, seen.considers)
-    hint = "Look at the units and signs of speed, steering and yaw rate, at the clock, and at the parameters of the vehicle."
-    return [Fault(finding, "lateral motion", hint=hint)] if finding else []
+def _inconsistent(seen: _Seen, drive: DriveLog) -> tuple[list[Fault], tuple[str, ...]]:
+    """That the lateral motion's innovations are not as large as its filter states, which makes its bands wrong; and what else the common
+    findings of an observation say."""
+    o, settled = seen.observation, int(np.argmax(_settled(drive, seen.warm)))
+    found = serious_findings(o, skip=settled)
+    if not o.estimates.dof[settled:].any():
+        return [], found
+    finding = nis_finding(o.nis(settled), o.usable_nis, o.system.considered is not None)
+    others = tuple(text for text in found if text != finding)
+    hint = (
+        "Look at the units and signs of speed, steering and yaw rate, at the clock, and at the parameters of the car."
+    )
+    return [Fault(finding, "lateral motion", hint=hint)] if finding else [], others
 
 
 def _settled(drive: DriveLog, warm: float = 0.0) -> NDArray[np.bool_]:
@@ -317,7 +288,7 @@ def _rms(x: Array) -> float:
     return float(np.sqrt(np.mean(x**2))) if len(x) else NAN
 
 
-def _path(study: VehicleObserveFile, car: Machine, whole: DriveLog, drive: DriveLog, progress: Progress) -> Estimates:
+def _path(study: CarObserveFile, car: Machine, whole: DriveLog, drive: DriveLog, progress: Progress) -> Estimates:
     """The way of the car; scales of the wheels are those of the training span, where there is one and a speed to compare with."""
     s, c = study.path, drive.channels
     assert s is not None
@@ -389,15 +360,8 @@ def _path_figures(
     return out
 
 
-def _rows(seen: _Seen, fitted: VehicleFit | None) -> list[ParameterRow]:
-    rows = []
-    if fitted is not None:
-        for n, value in fitted.fit.values.items():
-            sigma, guess = fitted.fit.sigma[n], fitted.fit.guesses[n]
-            unit = TABLE[n].unit if n in TABLE else "1"
-            rows.append(ParameterRow(n, unit, value, sigma, 100.0 * sigma / abs(value) if value else NAN, guess.value))
-    e = seen.estimates
-    for j, (n, u) in enumerate(zip(e.states, seen.units, strict=True)):
-        value, sigma = float(e.x[-1, j]), float(e.sigma[-1, j])
-        rows.append(ParameterRow(f"end.{n}", u, value, sigma, 100.0 * sigma / abs(value) if value else NAN))
+def _rows(seen: _Seen, fitted: CarFit | None) -> list[ParameterRow]:
+    rows, o = [] if fitted is None else fitted_rows(fitted), seen.observation
+    for n, u, x, s in zip(o.states, o.units, o.reduced[-1].tolist(), o.sigma[-1].tolist(), strict=True):
+        rows.append(ParameterRow(f"end.{n}", u, x, s, 100.0 * s / abs(x) if x else NAN))
     return rows

@@ -1,6 +1,6 @@
-"""A vehicle as a system for filters: its lateral motion, the errors of its tyres, the bank of the road, and parameters that are states.
+"""A car as a system for filters: its lateral motion, the errors of its tyres, the bank of the road, and parameters that are states.
 
-    system = vehicle_system(car, VehicleNoise(), ("yaw_rate", "ay"))        inputs: speed, steering, longitudinal acceleration
+    system = car_system(car, CarNoise())        inputs: speed, steering, longitudinal acceleration; outputs: the sensors of the car
 
 Parameters of `estimate` walk with the state within their bounds; those of `consider` keep their value, and their uncertainty enters the
 bands of everything else.
@@ -8,8 +8,7 @@ bands of everything else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,54 +16,38 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, Faults, ModelError, did_you_mean
 from veridyn.mechanics.single_track.equations import MOVING, READING_UNITS, READINGS, lateral_functions, packed
 from veridyn.model.car import PARAMETERS, TABLE
-from veridyn.model.car_machine import car_described
 from veridyn.model.machine import Machine
-from veridyn.observe.result import Belief, Estimates
+from veridyn.model.single_track import car_described
+from veridyn.observe.car.noise import CarNoise
+from veridyn.observe.result import Belief, Estimates, Track
 from veridyn.observe.system import Continuous
+from veridyn.observe.virtual import Reading
 
 Array = NDArray[np.float64]
-MEASURED = READINGS[:5]
 MOVING_UNITS = ("m/s", "rad/s", "rad", "rad", "rad")
 LONGEST_STEP_S = 0.05
 INFLATION_S = 20.0  # memory of the innovations' size
 MOST_NIS = 25.0  # of a reading: one outlier does not widen the bands of the next twenty seconds
 LEAST_READINGS = 40.0  # before the innovations' size means anything
-USABLE_NIS = (
-    0.5,
-    2.0,
-)  # bands are widened by the innovations' own size, so they hold further from 1 than those of other machines
 FROZEN_SHARE = (
     0.71  # of a deviation at the start: with more left, and so half of the variance, the drive showed too little
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class VehicleNoise:
-    """What the equations leave out, as standard deviations.
-
-    `slip_error` (rad): stationary deviation of each axle's slip error; `bank` (rad): of the bank; `lateral` (m/s²/√Hz) and `yaw`
-    (rad/s²/√Hz): white accelerations; `sensors`: output → its deviation; `walk`: estimated parameter → drift of it in a √s.
-    """
-
-    slip_error: float = 0.007
-    bank: float = 0.02
-    lateral: float = 0.05
-    yaw: float = 0.05
-    sensors: Mapping[str, float] = field(
-        default_factory=lambda: {"yaw_rate": 0.01, "ay": 0.3, "roll": 0.01, "sideslip": 0.01}
-    )
-    walk: Mapping[str, float] = field(default_factory=dict)
-
-
-def vehicle_system(
+def car_system(
     car: Machine,
-    noise: VehicleNoise,
-    outputs: Sequence[str],
+    noise: CarNoise,
+    outputs: Sequence[str] | None = None,
     estimate: Sequence[str] = (),
     consider: Sequence[str] = (),
 ) -> Continuous:
-    """The car as a :class:`~veridyn.observe.system.Continuous` system with compiled equations."""
-    _check(noise, outputs, (*estimate, *consider))
+    """The car as a :class:`~veridyn.observe.system.Continuous` system with compiled equations.
+
+    `outputs`: sensors of the car by name, all of them by default.
+    """
+    by_name = {s.name: s for s in car.sensors}
+    chosen = [*by_name] if outputs is None else [*outputs]
+    _check(car, chosen, (*estimate, *consider))
     extra = (*estimate, *consider)
     q = np.zeros(5 + len(extra))
     given = car.parameters
@@ -83,15 +66,15 @@ def vehicle_system(
         given.values,
         car_described(car).tyre,
         [PARAMETERS.index(n) for n in extra],
-        [READINGS.index(n) for n in outputs],
+        [READINGS.index(str(by_name[n].on)) for n in chosen],
     )
     return Continuous(
         (*MOVING, *extra),
-        tuple(outputs),
+        tuple(chosen),
         f,
         h,
         q,
-        [noise.sensors[name] ** 2 for name in outputs],
+        [by_name[name].variance for name in chosen],
         F,
         H,
         parameters=p,
@@ -102,9 +85,9 @@ def vehicle_system(
     )
 
 
-def vehicle_start(
+def car_start(
     car: Machine,
-    noise: VehicleNoise,
+    noise: CarNoise,
     yaw_rate: float,
     estimate: Sequence[str] = (),
     consider: Sequence[str] = (),
@@ -112,7 +95,9 @@ def vehicle_start(
     """A car that goes nearly straight with this yaw rate; parameters with the covariance that the machine has of them."""
     extra = (*estimate, *consider)
     x = np.array([0.0, yaw_rate, 0.0, 0.0, 0.0, *(car.parameters[n] for n in extra)])
-    sensor = noise.sensors.get("yaw_rate", 0.05)
+    sensor = min(
+        (float(np.hypot(s.sigma, s.quantum / 12.0**0.5)) for s in car.sensors if s.on == "yaw_rate"), default=0.05
+    )
     sigma = [1.0, max(3.0 * sensor, 0.02), noise.slip_error, noise.slip_error, noise.bank]
     P = np.diag(np.array([*sigma, *([0.0] * len(extra))]) ** 2)
     known = car.uncertainty
@@ -123,17 +108,7 @@ def vehicle_start(
     return Belief(x, P)
 
 
-@dataclass(frozen=True, eq=False)
-class VehicleTrack:
-    """A quantity of the car over a log with its deviations: `values` and `sigma` (N,)."""
-
-    t: Array
-    values: Array
-    sigma: Array
-    unit: str
-
-
-class VehicleQuantities:
+class CarQuantities:
     """What sensors of `READINGS` would read of an observed car, by name: :meth:`at` one state."""
 
     def __init__(self, system: Continuous, names: Sequence[str]) -> None:
@@ -156,16 +131,19 @@ class VehicleQuantities:
 
 
 def virtual_sensors(
-    found: Estimates, system: Continuous, inputs: Array, names: Sequence[str]
-) -> dict[str, VehicleTrack]:
-    """What sensors of `READINGS` would have read, by name, with deviations: those of the estimates, times :func:`inflation`."""
-    quantities = VehicleQuantities(system, names)
+    found: Estimates, system: Continuous, inputs: Array, names: Sequence[str], track: Track | None = None
+) -> dict[str, Reading]:
+    """What sensors of `READINGS` would have read, by name, with deviations: those of the states, times :func:`inflation`.
+
+    `track`: the states where they are not the filter's own, as a smoother's.
+    """
+    quantities, states = CarQuantities(system, names), found if track is None else track
     values, sigma = np.empty((len(found), len(names))), np.empty((len(found), len(names)))
-    for i, (x, P, u) in enumerate(zip(found.x, found.P, inputs, strict=True)):
+    for i, (x, P, u) in enumerate(zip(states.x, states.P, inputs, strict=True)):
         values[i], sigma[i] = quantities.at(x, P, u)
     sigma *= inflation(found)[:, None]
     return {
-        name: VehicleTrack(found.t, values[:, j], sigma[:, j], unit)
+        name: Reading(name, (name,), (unit,), found.t, values[:, j : j + 1], sigma[:, j : j + 1])
         for j, (name, unit) in enumerate(zip(names, quantities.units, strict=True))
     }
 
@@ -206,14 +184,12 @@ def state_units(system: Continuous) -> tuple[str, ...]:
     return (*MOVING_UNITS, *(TABLE[n].unit for n in system.states[5:]))
 
 
-def _check(noise: VehicleNoise, outputs: Sequence[str], names: Sequence[str]) -> None:
-    faults = Faults()
+def _check(car: Machine, outputs: Sequence[str], names: Sequence[str]) -> None:
+    faults, own = Faults(), [s.name for s in car.sensors]
     for name in outputs:
-        if name not in MEASURED:
-            faults.add(f"there is no sensor '{name}'.", where="vehicle", hint=did_you_mean(name, MEASURED))
-        elif not noise.sensors.get(name, 0.0) > 0.0:
-            faults.add(f"the deviation of '{name}' is missing.", where="noise, sensors", expected="a positive number")
+        if name not in own:
+            faults.add(f"there is no sensor '{name}'.", where=car.name, hint=did_you_mean(name, own))
     for name in names:
         if name not in TABLE:
-            faults.add(f"there is no parameter '{name}'.", where="vehicle", hint=did_you_mean(name, PARAMETERS))
+            faults.add(f"there is no parameter '{name}'.", where=car.name, hint=did_you_mean(name, PARAMETERS))
     faults.raise_if_any(ModelError)

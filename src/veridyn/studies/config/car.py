@@ -1,14 +1,14 @@
-"""The settings of studies of a vehicle: ``kind: identify`` and ``kind: observe`` with a section `vehicle` in place of `model`."""
+"""The settings of studies of a car of a few numbers: ``kind: identify`` and ``kind: observe`` of a model in formulation single_track."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from veridyn.mechanics.single_track.equations import READINGS
-from veridyn.model.car import TABLE
+from veridyn.observe.car.noise import CarNoise
 from veridyn.studies.config.identify import Column, Ends, PartSettings, TableSettings
 from veridyn.studies.config.study import Number, StudyFile, StudySection
 
@@ -32,30 +32,16 @@ CHANNELS: dict[str, str] = {
 }
 
 
-def _prior_value(value: Any) -> Any:
-    return {"value": value} if isinstance(value, int | float) and not isinstance(value, bool) else value
+class CarModelSettings(StudySection):
+    """The car: a model file in the formulation single_track."""
+
+    file: str
+    """Model file (.yaml) beside the study file, such as that of a run: runs/car-001/identified.yaml."""
+    formulation: Literal["single_track"]
+    """What the file describes: a car of a few numbers."""
 
 
-class PriorSettings(StudySection):
-    """The prior of a parameter; short: a number, which is known."""
-
-    value: Number
-    """The value."""
-    sigma: Number = Field(default=0.0, ge=0.0)
-    """Its standard deviation; 0: known."""
-    lower: Number | None = None
-    """Least value that it may take."""
-    upper: Number | None = None
-    """Largest value."""
-
-
-VehicleKeys = dict[
-    str,
-    Annotated[str | PriorSettings, BeforeValidator(_prior_value, json_schema_input_type=float | str | PriorSettings)],
-]
-
-
-class VehicleLogSettings(TableSettings):
+class DriveSettings(TableSettings):
     """The log of a drive: its file or files, and what its columns hold. Seconds count from its first sample."""
 
     example: ClassVar[Mapping[str, Any]] = {
@@ -87,16 +73,16 @@ class VehicleLogSettings(TableSettings):
         return None
 
     @model_validator(mode="after")
-    def _one_of(self) -> VehicleLogSettings:
+    def _one_of(self) -> DriveSettings:
         if bool(self.file) == bool(self.files):
             raise ValueError("either file or files")
         odd = sorted((set(self.columns) | set(self.delays)) - set(CHANNELS))
         if odd:
-            raise ValueError(f"'{odd[0]}' is no channel of a vehicle: {', '.join(CHANNELS)}")
+            raise ValueError(f"'{odd[0]}' is no channel of a car: {', '.join(CHANNELS)}")
         return self
 
 
-class VehicleReferenceSettings(TableSettings):
+class CarReferenceSettings(TableSettings):
     """What was measured otherwise, to judge by; the filter does not see it."""
 
     file: str
@@ -105,24 +91,24 @@ class VehicleReferenceSettings(TableSettings):
     """Quantity → column: sideslip, lateral_speed, speed, heading, roll."""
 
 
-class VehicleNoiseSettings(StudySection):
+class CarNoiseSettings(StudySection):
     """What the equations leave out, as standard deviations."""
 
-    slip_error: Number = Field(default=0.006, gt=0.0)
+    slip_error: Number = Field(default=CarNoise.slip_error, gt=0.0)
     """Errors of the tyre curves of each axle, rad of slip angle; they last slip_time seconds."""
-    bank: Number = Field(default=0.02, gt=0.0)
+    bank: Number = Field(default=CarNoise.bank, gt=0.0)
     """Bank of the road, rad; it lasts bank_time seconds."""
-    lateral: Number = Field(default=0.02, gt=0.0)
+    lateral: Number = Field(default=CarNoise.lateral, gt=0.0)
     """White lateral acceleration, m/s^2/sqrt(Hz)."""
-    yaw: Number = Field(default=0.05, gt=0.0)
+    yaw: Number = Field(default=CarNoise.yaw, gt=0.0)
     """White yaw acceleration, rad/s^2/sqrt(Hz)."""
-    sensors: dict[str, Number] = Field(default_factory=lambda: {"yaw_rate": 0.002, "ay": 0.3, "roll": 0.01})
-    """Output → deviation of its samples at the rate that is used."""
+    sensors: dict[str, Number] = Field(default_factory=dict)
+    """Sensor → deviation of its samples at the rate that is used, in place of the machine's."""
     walk: dict[str, Number] = Field(default_factory=dict)
     """Estimated parameter → its drift in a square root of a second."""
     tuned: tuple[str, ...] = ()
-    """Which of these are found with the parameters, within a factor e or so of what stands here: slip_error, bank, lateral, yaw, or an
-    output."""
+    """Which of these are found with the parameters, within a factor e or so of what is stated: slip_error, bank, lateral, yaw, or a
+    sensor."""
 
 
 class PathSettings(StudySection):
@@ -144,29 +130,19 @@ class PathSettings(StudySection):
     """Spans [from, to], s, in which positions are withheld, to see how the observer carries on."""
 
 
-class VehicleStudy(StudyFile):
-    """What both kinds of vehicle studies share."""
+class CarStudy(StudyFile):
+    """What both kinds of studies of a car share."""
 
-    vehicle: str | VehicleKeys
-    """The car: a vehicle file, or its keys: mass, front, rear (distances of the centre of mass from the axles), height, track,
-    yaw_inertia, front_stiffness, rear_stiffness (per load), front_friction, rear_friction, steering_ratio, steering_offset,
-    roll_gradient, gyro_bias, ay_bias … each a number or {value, sigma, lower, upper}; tyre: linear, tanh or magic."""
-    log: VehicleLogSettings
-    noise: VehicleNoiseSettings = VehicleNoiseSettings()
+    model: CarModelSettings
+    log: DriveSettings
+    noise: CarNoiseSettings = CarNoiseSettings()
     checks: bool = True
     """Look for a steering wheel angle taken for that of the road wheels, degrees and minutes, clocks that differ and swapped sides."""
     accept: dict[str, Ends] = Field(default_factory=dict)
     """Figure → least and largest value that are accepted; the exit code is 1 where one is missed."""
 
-    @model_validator(mode="after")
-    def _known_keys(self) -> VehicleStudy:
-        odd = [] if isinstance(self.vehicle, str) else [k for k in self.vehicle if k not in (*TABLE, "name", "tyre")]
-        if odd:
-            raise ValueError(f"'{odd[0]}' is no key of a vehicle: name, tyre, {', '.join(TABLE)}")
-        return self
 
-
-class VehicleIdentifyFile(VehicleStudy):
+class CarIdentifyFile(CarStudy):
     """Parameters of a car from an ordinary drive, with deviations and priors, and what the drive cannot show."""
 
     kind: Literal["identify"] = "identify"  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -177,7 +153,7 @@ class VehicleIdentifyFile(VehicleStudy):
     """Axle → roll stiffness at the wheels, N*m/rad, for the distribution of the roll moment; without them none is given."""
 
 
-class VehicleObserveFile(VehicleStudy):
+class CarObserveFile(CarStudy):
     """A car observed: sideslip, tyre forces, roll and wheel loads with bands, its way through gaps of the satellite positions."""
 
     kind: Literal["observe"] = "observe"  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -185,15 +161,15 @@ class VehicleObserveFile(VehicleStudy):
     name: str = Field(default="observation", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
     """Name of the run folder, which gets a number."""
     training: Ends | None = None
-    """Span of the log, s, from which uncertain parameters are identified first; without it they stay as the vehicle has them."""
+    """Span of the log, s, from which estimated parameters are identified first; without it they stay as the model has them."""
     estimate: tuple[str, ...] = ()
     """Parameters that are estimated with the state, within their bounds."""
     virtual: tuple[Literal[READINGS], ...] = ("sideslip", "front_force", "rear_force", "roll")  # pyright: ignore[reportInvalidTypeForm]
     """Quantities to give with their bands."""
     path: PathSettings | None = None
     """The way of the car, where positions are in the log."""
-    reference: VehicleReferenceSettings | None = None
+    reference: CarReferenceSettings | None = None
     """What was measured otherwise, for the figures and pictures."""
     compare_linear: bool = False
-    """Also run a linear two-state Kalman filter with the tyre stiffness of the vehicle file and, with training, with one that linear tyres
+    """Also run a linear two-state Kalman filter with the tyre stiffness of the model file and, with training, with one that linear tyres
     are identified with, for comparison with the reference."""

@@ -1,4 +1,4 @@
-"""``veridyn identify`` of a vehicle: what a drive shows of the car, what it cannot show by name, and how it does on the rest of the log."""
+"""``veridyn identify`` of a car: what a drive shows of the car, what it cannot show by name, and how it does on the rest of the log."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault
-from veridyn.identify.vehicle_regressions import (
+from veridyn.errors import DataError, Fault, IdentificationError
+from veridyn.identify.drive_lines import (
     WHEELS,
     Line,
     coast_down,
@@ -19,37 +19,33 @@ from veridyn.identify.vehicle_regressions import (
     wheel_scales,
 )
 from veridyn.model.car import TABLE
-from veridyn.model.car_machine import uncertain, with_estimate
 from veridyn.model.machine import Machine
+from veridyn.model.single_track import uncertain, with_estimate
+from veridyn.observe.car.fit import SHOWS_NOTHING, CarFit, fit_car, swapped_axles_fault
+from veridyn.observe.car.log import lateral_measurements
+from veridyn.observe.car.observation import observed_car, run_car
 from veridyn.observe.ekf import EKF
-from veridyn.observe.run import run
-from veridyn.observe.vehicle import vehicle_start, vehicle_system
+from veridyn.observe.findings import serious_findings
 from veridyn.progress import Progress, silent
+from veridyn.signals.drive import DriveLog
+from veridyn.studies.config.car import CarIdentifyFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.config.vehicle import VehicleIdentifyFile
 from veridyn.studies.result import NAN, ParameterRow, Result
-from veridyn.studies.run.vehicle_fit import (
-    VehicleFit,
-    first_yaw_rate,
-    fit_vehicle,
-    lateral_measurements,
-    swapped_axles_fault,
-)
-from veridyn.studies.run.vehicle_log import DriveLog, study_drive, study_vehicle
+from veridyn.studies.run.car.log import StudyDrive, study_car, study_drive, study_method
 
 Array = NDArray[np.float64]
 TRAINED = 0.7  # of the log, where the study names no span
-SHOWS_NOTHING = 0.8  # of the prior's deviation: with more left, the drive does not show the parameter
+SETTLING = 20  # samples after a start that are not judged
 COASTING_BRAKE = 0.02  # of the brake's range, and of the throttle's
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class VehicleIdentified:
-    """What a study of a vehicle has identified. `lines`: name → line of wheels and axles; `checked`: name → the same on the rest."""
+class CarIdentified:
+    """What a study of a car has identified. `lines`: name → line of wheels and axles; `checked`: name → the same on the rest."""
 
     car: Machine
-    drive: DriveLog
-    fitted: VehicleFit | None
+    drive: StudyDrive
+    fitted: CarFit | None
     lines: Mapping[str, Line]
     checked: Mapping[str, Line]
     parameters: tuple[ParameterRow, ...]
@@ -76,10 +72,10 @@ class VehicleIdentified:
         return "\n".join([f"{self.car.name}:", *lines])
 
 
-def identify_vehicle(loaded: Loaded[Any], progress: Progress = silent) -> VehicleIdentified:
+def identify_car_study(loaded: Loaded[Any], progress: Progress = silent) -> CarIdentified:
     """Run the study."""
-    study: VehicleIdentifyFile = loaded.study
-    car = study_vehicle(loaded)
+    study: CarIdentifyFile = loaded.study
+    car, method = study_car(loaded), study_method(loaded)
     drive = study_drive(loaded, car)
     low, high = study.training or (float(drive.t[0]), float(drive.t[0] + TRAINED * (drive.t[-1] - drive.t[0])))
     train = drive.between(low, high)
@@ -93,21 +89,21 @@ def identify_vehicle(loaded: Loaded[Any], progress: Progress = silent) -> Vehicl
     fitted = None
     if drive.has("speed", "steer") and (drive.has("yaw_rate") or drive.has("ay")) and uncertain(car):
         try:
-            fitted = fit_vehicle(car, study.noise, train, progress)
-        except DataError as error:
+            fitted = fit_car(car, method, train, progress)
+        except (DataError, IdentificationError) as error:
             raise loaded.error(
                 [loaded.fault(("log",), f.what, f.expected, f.found, f.hint) for f in error.faults]
             ) from error
         if study.checks:
-            swapped = swapped_axles_fault(fitted, car, study.noise, train, progress)
+            swapped = swapped_axles_fault(fitted, car, method, train, progress)
             faults += [swapped] if swapped is not None else []
         car = fitted.car
-        own, shown = _fitted_rows(fitted, train)
-        rows += own
-        not_shown |= shown
+        rows += fitted_rows(fitted)
+        not_shown |= fitted.not_shown
         figures["log_likelihood"] = fitted.fit.log_likelihood
         if len(rest.t) > 50:
-            validation = _validated(fitted, rest)
+            validation, inconsistent = _validated(fitted, rest)
+            faults += [] if faults else inconsistent  # a cause that is named explains it
             figures |= {f"validation_nis_{n}": v["nis"] for n, v in validation.items()}
     lines, checked = _lines(train, car), _lines(rest, car, quiet=True)
     for name, line in lines.items():
@@ -128,7 +124,7 @@ def identify_vehicle(loaded: Loaded[Any], progress: Progress = silent) -> Vehicl
     if drive.offset is not None:
         figures["clock_offset"], figures["clock_offset_sigma"] = drive.offset.seconds, drive.offset.sigma
     figures |= {"samples": float(len(drive.t)), "not_shown": float(len(not_shown)), "suspicions": float(len(faults))}
-    return VehicleIdentified(
+    return CarIdentified(
         car=car,
         drive=drive,
         fitted=fitted,
@@ -158,34 +154,24 @@ def _row(name: str, unit: str, value: float, sigma: float, prior: float = NAN) -
     return ParameterRow(name, unit, value, sigma, 100.0 * sigma / abs(value) if value else NAN, prior)
 
 
-def _fitted_rows(found: VehicleFit, train: DriveLog) -> tuple[list[ParameterRow], dict[str, str]]:
-    rows, shown = [], {}
-    most = {n: float(np.nanmax(np.abs(train.channels[n]))) for n in ("ay", "yaw_rate") if n in train.channels}
-    for n, value in found.fit.values.items():
-        guess, sigma = found.fit.guesses[n], found.fit.sigma[n]
-        unit = TABLE[n].unit if n in TABLE else "1"
-        rows.append(_row(n, unit, value, sigma, guess.value))
-        left = sigma / guess.spread(value)
-        if n in found.fit.at_bound:
-            shown[n] = f"it ends at its bound {value:.4g}."
-        elif left > SHOWS_NOTHING and n in TABLE:
-            why = f"{100.0 * left:.0f} % of its prior deviation are left"
-            if n.endswith("friction") and "ay" in most:
-                why += f"; with at most {most['ay']:.1f} m/s² the tyres are far from their grip"
-            shown[n] = why + "."
-    return rows, shown
+def fitted_rows(found: CarFit) -> list[ParameterRow]:
+    """Parameters and tuned noises with deviations and priors."""
+    f = found.fit
+    return [
+        _row(n, TABLE[n].unit if n in TABLE else "1", v, f.sigma[n], f.guesses[n].value) for n, v in f.values.items()
+    ]
 
 
-def _validated(found: VehicleFit, rest: DriveLog) -> dict[str, dict[str, float]]:
-    """One-step predictions on samples not used for the fit, by output."""
-    log = lateral_measurements(rest, found.noise)
-    system = vehicle_system(found.car, found.noise, log.names)
-    done = run(EKF(), system, log, vehicle_start(found.car, found.noise, first_yaw_rate(log)))
+def _validated(found: CarFit, rest: DriveLog) -> tuple[dict[str, dict[str, float]], list[Fault]]:
+    """One-step predictions on samples not used for the fit, by output, and that they are off by more, or less, than stated."""
+    log = lateral_measurements(rest, found.car)
+    seen = run_car(EKF(), observed_car(found.car, found.noise, log, consider=False), log, found.noise)
+    done = seen.estimates
     out = {}
     for j, name in enumerate(log.names):
-        e, v = done.innovations[20:, j], done.innovation_variances[20:, j]
+        e, v = done.innovations[SETTLING:, j], done.innovation_variances[SETTLING:, j]
         good = np.isfinite(e)
-        measured = log.values[20:, j][good]
+        measured = log.values[SETTLING:, j][good]
         out[name] = {
             "samples": float(good.sum()),
             "rms": float(np.sqrt(np.mean(e[good] ** 2))),
@@ -193,7 +179,10 @@ def _validated(found: VehicleFit, rest: DriveLog) -> dict[str, dict[str, float]]
             "error_percent": float(100.0 * np.sqrt(np.sum(e[good] ** 2) / np.sum(measured**2))),
             "nis": float(np.mean(e[good] ** 2 / v[good])),
         }
-    return out
+    hint = (
+        "The drive may differ from the one that was learned from, or the noise of the study from that of the sensors."
+    )
+    return out, [Fault(text, "validation", hint=hint) for text in serious_findings(seen, skip=SETTLING)]
 
 
 def _lines(drive: DriveLog, car: Machine, quiet: bool = False) -> dict[str, Line]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from veridyn.model.experiment import Channel
-from veridyn.studies.run.vehicle_log import binned, common_clock
+from veridyn.signals.drive import binned, common_clock
 
 
 def channel(name: str, rate: float, values, start: float = 0.0) -> Channel:

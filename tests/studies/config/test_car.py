@@ -1,4 +1,4 @@
-"""Study files of vehicles: what they may say, every default written out and read back, and words about every key."""
+"""Study files of cars: what they may say, every default written out and read back, and words about every key."""
 
 from pathlib import Path
 
@@ -6,17 +6,17 @@ import pytest
 
 from veridyn.errors import FileError
 from veridyn.files.yaml_plain import plain_yaml
+from veridyn.studies.config.car import CarIdentifyFile, CarObserveFile
 from veridyn.studies.config.reference import reference
 from veridyn.studies.config.study import SECTIONS, json_schema, parse_study, settings_class
 from veridyn.studies.config.text import study_text
-from veridyn.studies.config.vehicle import VehicleIdentifyFile, VehicleObserveFile
 
 STUDIES = Path(__file__).parents[3] / "examples" / "studies"
 KINDS = {
-    "ferrari": VehicleObserveFile,
-    "indy": VehicleObserveFile,
-    "rav4": VehicleIdentifyFile,
-    "formula": VehicleIdentifyFile,
+    "ferrari": CarObserveFile,
+    "indy": CarObserveFile,
+    "rav4": CarIdentifyFile,
+    "formula": CarIdentifyFile,
 }
 
 
@@ -28,19 +28,26 @@ def test_the_examples_are_read_and_written_back(name: str) -> None:
 
 
 def test_words_about_every_key() -> None:
-    for kind in SECTIONS["vehicle"]:
-        schema = settings_class(kind, "vehicle").model_json_schema()
+    for kind in SECTIONS["car"]:
+        schema = settings_class(kind, "car").model_json_schema()
         for part in (schema, *schema["$defs"].values()):
             missing = [
                 key for key, value in part["properties"].items() if not (value.get("description") or "$ref" in value)
             ]
             assert missing == []
-    assert "## `kind: observe` of a vehicle" in reference()
+    assert "## `kind: observe` of a car" in reference()
     (either,) = [part for part in json_schema()["oneOf"] if part["properties"]["kind"]["const"] == "identify"]
-    assert len(either["oneOf"]) == 4  # of a machine, of a vehicle, of a payload, of a fleet
+    assert len(either["oneOf"]) == 4  # of a machine, of a car, of a payload, of a fleet
 
 
 def test_a_log_is_one_file_or_several() -> None:
     text = (STUDIES / "formula.yaml").read_text(encoding="utf-8")
     with pytest.raises(FileError, match="either file or files"):
         parse_study(plain_yaml(text.replace("  file: ", "  files: {a: x.csv}\n  file: "), "formula.yaml"))
+
+
+def test_a_study_with_its_car_inside_is_told_how_to_be_converted() -> None:
+    text = (STUDIES / "formula.yaml").read_text(encoding="utf-8")
+    old = text.replace("model: {file: formula_model.yaml, formulation: single_track}", "vehicle: {mass: 250}")
+    with pytest.raises(FileError, match=r"stands in a model file now(.|\n)*veridyn model convert formula.yaml"):
+        parse_study(plain_yaml(old, "formula.yaml"))
