@@ -110,3 +110,9 @@ def test_long_names_keep_their_columns(found) -> None:
     lines = found[1].summary().splitlines()
     head = next(line for line in lines if line.startswith("parameter"))
     assert all(len(line) >= len(head) - 4 for line in lines[2 : 2 + len(found[1].names)])
+
+
+def test_a_car_of_a_few_numbers_shows_them() -> None:
+    car = vd.model.car_machine("small", {"mass": vd.model.PriorValue(900.0, 20.0), "front": 1.0, "rear": 1.4})
+    page = car._repr_html_()
+    assert "tanh tyres" in page and "rear_stiffness" in page and "by default" in page and "estimated" in page

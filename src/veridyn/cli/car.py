@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 def is_car(loaded: Loaded[Any]) -> bool:
     """Whether a study is of a car of a few numbers."""
-    from veridyn.studies.config.car import CarStudy
+    from veridyn.studies.config.car import CarStudyFile
 
-    return isinstance(loaded.study, CarStudy)
+    return isinstance(loaded.study, CarStudyFile)
 
 
 def identify_work(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:

@@ -17,7 +17,7 @@ from veridyn.live.session import Session
 from veridyn.live.shows import SHOWS
 from veridyn.observe.readings import measurements_of
 from veridyn.progress import Progress, silent
-from veridyn.studies.config.car import CarObserveFile, CarStudy
+from veridyn.studies.config.car import CarObserveFile, CarStudyFile
 from veridyn.studies.config.observe import ObserveFile
 from veridyn.studies.config.study import Loaded, load_study
 from veridyn.studies.run.observe_log import observed_log
@@ -80,7 +80,7 @@ def open_session(
         from veridyn.live.car import car_session
 
         return car_session(loaded, pace, come.source if come.wanted else None, come.token, progress)
-    if loaded.study.kind == "identify" and not isinstance(loaded.study, CarStudy):
+    if loaded.study.kind == "identify" and not isinstance(loaded.study, CarStudyFile):
         from veridyn.live.identification import identification_session
 
         return identification_session(loaded, pace, come.source if come.wanted else None, come.token, folder, progress)

@@ -29,6 +29,7 @@ from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
+from veridyn.model.single_track import car_described, prior_of
 from veridyn.observe.history import StateHistory
 from veridyn.report.blocks import Block, Figure, Heat, Listing, Table, Text
 from veridyn.report.drawing import Plot
@@ -67,7 +68,9 @@ class Display:
 
 
 def show_machine(machine: Machine | Tree) -> Display:
-    """Bodies with their joints, what acts, what is measured, and how many parameters there are."""
+    """Bodies with their joints, what acts, what is measured, and how many parameters there are; of a car its few numbers."""
+    if isinstance(machine, Machine) and machine.car is not None:
+        return _show_car(machine)
     tree = tree_of(machine)
     kinds = dict(zip(tree.coordinates, tree.coordinate_kinds, strict=True))
     masses = {b.name: tree.parameters.values[10 * k + 9] for k, b in enumerate(b for b in tree.bodies if b.real)}
@@ -89,6 +92,17 @@ def show_machine(machine: Machine | Tree) -> Display:
     ]
     table = Table(("body", "carried by", "joint", "mass, kg"), rows, left=(1, 2))
     return Display(f"Machine “{tree.name}”", [Listing(facts), table])
+
+
+def _show_car(car: Machine) -> Display:
+    p, own = car.parameters, car_described(car)
+    rows = [
+        (n, *measured(p[n], prior_of(car, n).sigma), unit_text(u), state if n in own.values else "by default")
+        for n, u, state in zip(p.names, p.units, p.states, strict=True)
+    ]
+    facts = [f"a car of a few numbers, {own.tyre} tyres", f"sensors: {listed([s.name for s in car.sensors]) or 'none'}"]
+    table = Table(("parameter", "value", "± σ", "unit", "state"), rows, left=(3, 4))
+    return Display(f"Machine “{car.name}”", [Listing(facts), table])
 
 
 def show_base(base: BaseParameters) -> Display:

@@ -30,6 +30,7 @@ from veridyn.model.machine import Machine
 from veridyn.model.sensor import Choice, chosen_sensors
 from veridyn.progress import Progress, silent
 from veridyn.signals.plausible_speed import warn_of_speeds
+from veridyn.simulate.car import simulate_car
 from veridyn.simulate.imperfection import Imperfection, Imperfections
 from veridyn.simulate.manoeuvre import Manoeuvre
 from veridyn.simulate.readings import exact_readings, imperfections_of, sensor_dimension, wrapped
@@ -56,7 +57,8 @@ def simulate(
     ----------
     machine : Machine or Tree
         The machine, in either formulation, in whose coordinates the motion is integrated; a :class:`Prescribed` motion is closed and its
-        forces found as on the tree. Its sensors record, each with its own noise, clock, delay and bias.
+        forces found as on the tree. Its sensors record, each with its own noise, clock, delay and bias. A car of a few numbers is
+        ``Steered``.
     manoeuvre : Tracking, Driven or Prescribed
         What it does, for how long (s), sampled at which rate (Hz).
     rng : numpy.random.Generator, optional
@@ -100,6 +102,8 @@ def simulate(
     >>> log.names, len(log["encoder"])
     (('encoder', 'force.q1'), 101)
     """
+    if isinstance(machine, Machine) and machine.car is not None:
+        return simulate_car(machine, manoeuvre, rng, sensors, imperfections, progress)
     natural = isinstance(machine, Machine) and machine.formulation == "natural"
     trajectory = manoeuvre.run(machine if natural else tree_of(machine), progress)
     units = ["rad" if kind == "turning" else "m" for kind in machine.coordinate_kinds]

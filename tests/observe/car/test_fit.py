@@ -5,7 +5,7 @@ import pytest
 
 import veridyn as vd
 from strangers.bicycle_drive import Bicycle
-from veridyn.errors import DataError, IdentificationError
+from veridyn.errors import DataError, IdentificationError, IdentificationWarning
 from veridyn.identification import CarFit, Innovations
 from veridyn.model.experiment import Channel
 from veridyn.model.single_track import PriorValue, car_machine, prior_of
@@ -60,6 +60,13 @@ def test_what_a_gentle_drive_does_not_show_is_named() -> None:
 def test_the_default_word_is_answered_with_a_note(log: vd.Experiment) -> None:
     found = vd.identify(car(), log)
     assert "no regressor" in found.notes[0]
+
+
+def test_a_search_that_does_not_end_is_warned_of(log: vd.Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veridyn.observe.fitting.MOST_STEPS", 1)
+    with pytest.warns(IdentificationWarning, match="did not converge"):
+        found = vd.identify(car(), log, Innovations(noise=NOISE))
+    assert "did not converge" in found.summary() and len(found.faults) == 1
 
 
 def test_what_cannot_be_asked_is_refused_by_name(log: vd.Experiment) -> None:

@@ -12,7 +12,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, IdentificationError, VeridynError, did_you_mean, part_at
+from veridyn.errors import (
+    DataError,
+    Fault,
+    IdentificationError,
+    IdentificationWarning,
+    VeridynError,
+    did_you_mean,
+    part_at,
+    warn,
+)
 from veridyn.model.car import TABLE
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
@@ -117,6 +126,17 @@ class CarFit:
                 found[n] = why + "."
         return found
 
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """What makes the values doubtful: a search that did not reach the most likely ones."""
+        if self.fit.converged:
+            return ()
+        what = (
+            f"the search for the most likely parameters did not converge in {self.fit.evaluations} runs of the filter."
+        )
+        hint = "Start nearer to the car, or let the noise be larger: tight noise makes a wrong start hard to leave."
+        return (Fault(what, where=self.car.name, hint=hint),)
+
     def summary(self) -> str:
         """Each parameter with deviation and prior, and what the drive does not show."""
         lines = [f"{self.car.name}: {self.fit.summary()}"]
@@ -152,8 +172,10 @@ def identify_car(
         )
     if isinstance(method, str) and method in ("wls", Innovations.name):
         notes = (WHY,) if method == "wls" else ()  # the default word of the verb
-        return replace(fit_car(machine, Innovations(), drive_of(machine, motion), progress), notes=notes)
-    if not isinstance(method, Innovations):
+        chosen = Innovations()
+    elif isinstance(method, Innovations):
+        notes, chosen = (), method
+    else:
         raise IdentificationError(
             Fault(
                 "a car of a few numbers has no regressor.",
@@ -164,7 +186,10 @@ def identify_car(
             ),
             machine.name,
         )
-    return fit_car(machine, method, drive_of(machine, motion), progress)
+    found = replace(fit_car(machine, chosen, drive_of(machine, motion), progress), notes=notes)
+    for fault in found.faults:
+        warn(IdentificationWarning, fault)
+    return found
 
 
 def fit_car(car: Machine, method: Innovations, drive: DriveLog, progress: Progress = silent) -> CarFit:

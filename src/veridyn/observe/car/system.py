@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import Fault, Faults, ModelError, did_you_mean
 from veridyn.mechanics.single_track.equations import MOVING, READING_UNITS, READINGS, lateral_functions, packed
 from veridyn.model.car import PARAMETERS, TABLE
@@ -34,6 +35,7 @@ FROZEN_SHARE = (
 )
 
 
+@checked
 def car_system(
     car: Machine,
     noise: CarNoise,
@@ -85,6 +87,7 @@ def car_system(
     )
 
 
+@checked
 def car_start(
     car: Machine,
     noise: CarNoise,

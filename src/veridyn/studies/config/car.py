@@ -130,7 +130,7 @@ class PathSettings(StudySection):
     """Spans [from, to], s, in which positions are withheld, to see how the observer carries on."""
 
 
-class CarStudy(StudyFile):
+class CarStudyFile(StudyFile):
     """What both kinds of studies of a car share."""
 
     model: CarModelSettings
@@ -142,7 +142,7 @@ class CarStudy(StudyFile):
     """Figure → least and largest value that are accepted; the exit code is 1 where one is missed."""
 
 
-class CarIdentifyFile(CarStudy):
+class CarIdentifyFile(CarStudyFile):
     """Parameters of a car from an ordinary drive, with deviations and priors, and what the drive cannot show."""
 
     kind: Literal["identify"] = "identify"  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -153,7 +153,7 @@ class CarIdentifyFile(CarStudy):
     """Axle → roll stiffness at the wheels, N*m/rad, for the distribution of the roll moment; without them none is given."""
 
 
-class CarObserveFile(CarStudy):
+class CarObserveFile(CarStudyFile):
     """A car observed: sideslip, tyre forces, roll and wheel loads with bands, its way through gaps of the satellite positions."""
 
     kind: Literal["observe"] = "observe"  # pyright: ignore[reportIncompatibleVariableOverride]

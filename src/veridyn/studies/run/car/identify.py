@@ -94,6 +94,7 @@ def identify_car_study(loaded: Loaded[Any], progress: Progress = silent) -> CarI
             raise loaded.error(
                 [loaded.fault(("log",), f.what, f.expected, f.found, f.hint) for f in error.faults]
             ) from error
+        faults += fitted.faults
         if study.checks:
             swapped = swapped_axles_fault(fitted, car, method, train, progress)
             faults += [swapped] if swapped is not None else []

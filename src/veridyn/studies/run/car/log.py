@@ -27,7 +27,7 @@ from veridyn.observe.car.noise import CarNoise
 from veridyn.observe.measurements import clock_faults
 from veridyn.signals.clock_offset import ClockOffset
 from veridyn.signals.drive import DriveLog, binned, common_clock
-from veridyn.studies.config.car import CHANNELS, CarNoiseSettings, CarStudy
+from veridyn.studies.config.car import CHANNELS, CarNoiseSettings, CarStudyFile
 from veridyn.studies.config.identify import TableSettings
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import fingerprint
@@ -48,7 +48,7 @@ class StudyDrive(DriveLog):
 
 def study_car(loaded: Loaded[Any]) -> Machine:
     """The car of a study with the sensors' noise that it gives; its sensors are those of its model file."""
-    study: CarStudy = loaded.study
+    study: CarStudyFile = loaded.study
     file = existing_file(loaded, study.model.file, ("model", "file"))
     car = load_model(file)
     if car.car is None:
@@ -80,7 +80,7 @@ def study_method(loaded: Loaded[Any]) -> Innovations:
 
 def study_drive(loaded: Loaded[Any], car: Machine) -> StudyDrive:
     """The log of a study on one clock, with what its checks found."""
-    study: CarStudy = loaded.study
+    study: CarStudyFile = loaded.study
     s = study.log
     files = {"": s.file} if s.file else dict(s.files)
     paths = {p: loaded.path(text, ("log", "files", p) if p else ("log", "file")) for p, text in files.items()}

@@ -124,6 +124,7 @@ def observe_car_study(loaded: Loaded[Any], progress: Progress = silent) -> CarOb
             if len(train.t) < FEWEST_FITTED:
                 raise loaded.error(loaded.fault(("training",), "fewer than fifty samples lie in this span."))
             fitted = fit_car(car, method, train, progress)
+            faults += fitted.faults
             if study.checks:
                 swapped = swapped_axles_fault(fitted, car, method, train, progress)
                 faults += [swapped] if swapped is not None else []
