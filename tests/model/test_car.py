@@ -36,6 +36,8 @@ def test_faults_come_together_by_name() -> None:
 def test_a_centre_of_mass_on_an_axle_and_values_outside_bounds_are_refused() -> None:
     (fault,) = check_car(CarDescription({**SMALL, "front": 0.2}))
     assert "far nearer to one axle" in fault.what
+    text = "\n".join(str(f) for f in check_car(CarDescription({**SMALL, "rear": 0.0})))
+    assert "'rear' is outside its bounds" in text and "far nearer to one axle" in text
     (fault,) = check_car(CarDescription({**SMALL, "front_friction": 0.01}))
     assert "'front_friction' is outside its bounds" in fault.what
     (fault,) = check_car(CarDescription({**SMALL, "front_friction": 1.5}, bounds={"front_friction": (0.5, 1.2)}))

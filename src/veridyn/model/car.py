@@ -206,8 +206,8 @@ def check_car(car: CarDescription) -> list[Fault]:
                 found=f"{found[key]:g}",
                 hint=f"It is the {TABLE[key].what}.",
             )
-    ratio = found["front"] / found["rear"]
-    if not 1.0 / MOST_LIKELY_AXLES <= ratio <= MOST_LIKELY_AXLES:
+    nearer, farther = sorted((found["front"], found["rear"]))
+    if not farther <= MOST_LIKELY_AXLES * nearer:
         faults.add(
             "the centre of mass is far nearer to one axle than to the other.",
             where=part_at(SECTION, "front"),

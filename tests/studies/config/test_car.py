@@ -8,7 +8,7 @@ from veridyn.errors import FileError
 from veridyn.files.yaml_plain import plain_yaml
 from veridyn.studies.config.car import CarIdentifyFile, CarObserveFile
 from veridyn.studies.config.reference import reference
-from veridyn.studies.config.study import SECTIONS, json_schema, parse_study, settings_class
+from veridyn.studies.config.study import SECTIONS, json_schema, load_study, parse_study, settings_class
 from veridyn.studies.config.text import study_text
 
 STUDIES = Path(__file__).parents[3] / "examples" / "studies"
@@ -51,3 +51,11 @@ def test_a_study_with_its_car_inside_is_told_how_to_be_converted() -> None:
     old = text.replace("model: {file: formula_model.yaml, formulation: single_track}", "vehicle: {mass: 250}")
     with pytest.raises(FileError, match=r"stands in a model file now(.|\n)*veridyn model convert formula.yaml"):
         parse_study(plain_yaml(old, "formula.yaml"))
+
+
+def test_a_study_of_a_car_says_so(tmp_path: Path) -> None:
+    text = (STUDIES / "formula.yaml").read_text(encoding="utf-8").replace(", formulation: single_track", "")
+    (tmp_path / "s.yaml").write_text(text, encoding="utf-8")
+    (tmp_path / "formula_model.yaml").write_text((STUDIES / "formula_model.yaml").read_text(encoding="utf-8"), "utf-8")
+    with pytest.raises(FileError, match=r"is a car of a few numbers(.|\n)*formulation: single_track"):
+        load_study(tmp_path / "s.yaml")

@@ -154,8 +154,26 @@ def load_study(
     file = Path(path)
     text = text_of(file)
     yaml = modern(plain_yaml(text, file.name))
-    study = parse_study(yaml, kind)
-    return Loaded(study, file, yaml, text, {**os.environ, **(variables or {})})
+    known = {**os.environ, **(variables or {})}
+    _refuse_unnamed_car(yaml, file, known)
+    return Loaded(parse_study(yaml, kind), file, yaml, text, known)
+
+
+def _refuse_unnamed_car(yaml: PlainYaml, file: Path, variables: Mapping[str, str]) -> None:
+    """A study of a car says that it is one: its other keys are those of a drive."""
+    model = yaml.values.get("model")
+    named = model.get("file") if isinstance(model, Mapping) and "formulation" not in model else None
+    if not isinstance(named, str) or Path(named).suffix.lower() not in (".yaml", ".yml") or is_shipped(named):
+        return
+    place = file.parent / _VARIABLE.sub(lambda m: variables.get(m[1], m[0]), named)
+    try:
+        of_a_car = any(line.startswith("car:") for line in place.read_text(encoding="utf-8").splitlines())
+    except (OSError, ValueError):
+        return  # what is wrong with the file is told by who reads it
+    if of_a_car:
+        what, wanted = "this model is a car of a few numbers.", f"model: {{file: {named}, formulation: {OF_A_CAR}}}"
+        fault = Fault(what, "model", expected=wanted, found="no formulation", line=yaml.line(("model",)))
+        raise FileError(fault, yaml.source)
 
 
 def parse_study(yaml: PlainYaml, kind: str | None = None) -> StudyFile:
