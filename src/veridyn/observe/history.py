@@ -24,8 +24,8 @@ Array = NDArray[np.float64]
 class StateHistory(ABC):
     """The `track` of states and the `estimates` of the filter behind it (the same, but for a smoother).
 
-    `system` has a `name`, the `table` of its sensors, and which of its states are `considered`. `usable_nis`: within it the bands are of
-    use, however long the log.
+    `system` has a `name`, the `table` of its sensors, the `bounds` of estimated parameters, and which states are `considered`.
+    `usable_nis`: within it the bands are of use, however long the log.
     """
 
     filter: str
@@ -54,10 +54,6 @@ class StateHistory(ABC):
     def sigma(self) -> Array:
         """Their standard deviations (N, n)."""
 
-    @abstractmethod
-    def bounded(self) -> tuple[str, ...]:
-        """Estimated parameters that stood at a bound, with how often."""
-
     def __len__(self) -> int:
         return len(self.track)
 
@@ -74,6 +70,15 @@ class StateHistory(ABC):
     def episodes(self, least: int = 3) -> tuple[Episode, ...]:
         """What became of the sensors."""
         return episodes(self.estimates, least)
+
+    def bounded(self) -> tuple[str, ...]:
+        """Estimated parameters that stood at a bound, with how often: their estimate is the bound's there, and not the data's."""
+        bounds = self.system.bounds
+        held = {} if bounds is None else bounds.held(self.track.x)
+        return tuple(
+            f"parameter '{name}' stood at its bound {bound:g} at {times} of {len(self)} samples"
+            for name, (bound, times) in held.items()
+        )
 
     def nis(self, skip: int = 0) -> Consistency:
         return nis(self.estimates, skip=skip)

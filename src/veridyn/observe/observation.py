@@ -95,15 +95,6 @@ class Observation(StateHistory):
         """Kinetic, gravity's and elastic energy (J) of the estimate, (N, 3)."""
         return self.system.energies(self.q, self.qd)
 
-    def bounded(self) -> tuple[str, ...]:
-        """Estimated parameters that stood at a bound, with how often: their estimate is the bound's there, and not the data's."""
-        bounds = self.system.bounds
-        held = {} if bounds is None else bounds.held(self.track.x)
-        return tuple(
-            f"parameter '{name}' stood at its bound {bound:g} at {times} of {len(self)} samples"
-            for name, (bound, times) in held.items()
-        )
-
     def nees(self, q: ArrayLike, qd: ArrayLike, skip: int = 0) -> Consistency:
         """Of the independent coordinates and their rates, against the true coordinates and rates (N, n)."""
         shapes = ((len(self), self.system.nq), (len(self), self.system.nv))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Choice, Sensor, chosen_sensors
 from veridyn.model.single_track import uncertain
-from veridyn.observe.bounds import Parameters
+from veridyn.observe.bounds import ParameterBounds, Parameters
 from veridyn.observe.car.log import drive_of, first_yaw_rate, lateral_measurements
 from veridyn.observe.car.noise import CarNoise
 from veridyn.observe.car.system import car_start, car_system, frozen_parameters, state_units, virtual_sensors
@@ -35,6 +35,7 @@ from veridyn.observe.virtual import Reading
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]
+T = TypeVar("T", bound=Estimates | Smoothed)
 LITTLE_EFFECT = ("slip_time", "bank_time", "yaw_inertia", "mass", "front", "rear", "track", "shape", "drag")
 METHODS: tuple[type[Filter], ...] = (EKF, UKF, Smoother)
 
@@ -82,15 +83,18 @@ class ObservedCar:
         found = self.equations.considered
         return found if found is not None and found.any() else None
 
+    @property
+    def bounds(self) -> ParameterBounds | None:
+        """Of the estimated parameters."""
+        return self.equations.bounds
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CarObservation(StateHistory):
     """The states of a car along a drive; see :class:`~veridyn.observe.history.StateHistory`."""
 
-    usable_nis: ClassVar[tuple[float, float]] = (
-        0.5,
-        2.0,
-    )  # bands are widened by the innovations' own size: they hold further from 1
+    # Bands are widened by the innovations' own size, so that they hold further from 1 than those of other machines.
+    usable_nis: ClassVar[tuple[float, float]] = (0.5, 2.0)
 
     filter: str
     system: ObservedCar  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -116,16 +120,6 @@ class CarObservation(StateHistory):
     def sigma(self) -> Array:
         return self.track.sigma
 
-    def bounded(self) -> tuple[str, ...]:
-        found, bounds = [], self.system.machine.parameters.bounds
-        for name in self.system.estimate:
-            x, (low, high) = self.state(name), bounds[name]
-            for bound in (low, high):
-                times = int((x == bound).sum())
-                if times:
-                    found.append(f"parameter '{name}' stood at its bound {bound:g} at {times} of {len(self)} samples")
-        return tuple(found)
-
     def virtual(self, *names: str) -> dict[str, Reading]:
         """Quantities that nobody measured, by name, with deviations that allow for innovations larger than stated."""
         return virtual_sensors(self.estimates, self.system.equations, self.inputs, names, self.track)
@@ -137,17 +131,12 @@ class CarObservation(StateHistory):
     def since(self, first: float) -> CarObservation:
         """The same from a time (s) on: what a filter is asked about, after it has settled."""
         kept = self.t >= first
-        track = self.estimates if self.track is self.estimates else self.track
         found = _cut(self.estimates, kept)
-        return replace(
-            self,
-            estimates=found,
-            track=found if track is self.estimates else _cut(track, kept),
-            inputs=self.inputs[kept],
-        )
+        track = found if self.track is self.estimates else _cut(self.track, kept)
+        return replace(self, estimates=found, track=track, inputs=self.inputs[kept])
 
 
-def _cut(found: Estimates | Smoothed, kept: NDArray[np.bool_]) -> Estimates | Smoothed:
+def _cut(found: T, kept: NDArray[np.bool_]) -> T:
     """The estimates of some samples."""
     arrays = {f.name: getattr(found, f.name) for f in fields(found)}
     return replace(

@@ -161,7 +161,7 @@ def load_study(
 
 def _refuse_unnamed_car(yaml: PlainYaml, file: Path, variables: Mapping[str, str]) -> None:
     """A study of a car says that it is one: its other keys are those of a drive."""
-    model = yaml.values.get("model")
+    model = yaml.values.get("model") if yaml.values.get("kind") in [*SECTIONS["car"]] else None
     named = model.get("file") if isinstance(model, Mapping) and "formulation" not in model else None
     if not isinstance(named, str) or Path(named).suffix.lower() not in (".yaml", ".yml") or is_shipped(named):
         return
