@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 At = tuple[str | int, ...]
 MOST_COMPARED = 500  # names in which a nearest spelling is looked for: the time of a fault does not grow with the model
@@ -130,13 +131,44 @@ class VeridynError(Exception):
         listed = "\n".join(f"{i}. {fault}" for i, fault in enumerate(shown, 1))
         return f"{head}{len(self.faults)} faults:\n{listed}"
 
-    def __reduce__(self) -> tuple[type[VeridynError], tuple[tuple[Fault, ...], str]]:
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         """Rebuild from faults and source, so that an error raised in a worker process arrives whole."""
         return type(self), (self.faults, self.source)
 
 
 class ModelError(VeridynError):
     """A machine's description contradicts itself or physics."""
+
+
+class CapabilityError(ModelError):
+    """A formulation of a machine has not what is asked of it, for a reason of physics or mathematics; something else has.
+
+    `formulation`: its word. `asked`: what is asked for, as a noun. `reason`: why it is not there. `instead`: what has it.
+
+    Examples
+    --------
+    >>> raise CapabilityError("natural", "base parameters", "its equations hold multipliers", "Use formulation: tree.")
+    Traceback (most recent call last):
+        ...
+    veridyn.errors.CapabilityError: formulation natural has no base parameters: its equations hold multipliers.
+    Use formulation: tree.
+    """
+
+    def __init__(
+        self, formulation: str, asked: str, reason: str, instead: str, *, where: str = "", found: str = "", at: At = ()
+    ) -> None:
+        self.formulation, self.asked, self.reason, self.instead = formulation, asked, reason, instead
+        self._where, self._found, self._at = where, found, at
+        what = f"formulation {formulation} has no {asked}: {reason}."
+        super().__init__(Fault(what, where, found=found, hint=instead, at=at))
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        own = (self.formulation, self.asked, self.reason, self.instead)
+        return _capability_error, (own, self._where, self._found, self._at)
+
+
+def _capability_error(own: tuple[str, str, str, str], where: str, found: str, at: At) -> CapabilityError:
+    return CapabilityError(*own, where=where, found=found, at=at)
 
 
 class DataError(VeridynError):

@@ -164,7 +164,9 @@ def test_a_saved_fit_gives_the_same_machine(tmp_path) -> None:
 @pytest.mark.filterwarnings("ignore:.*the step of the integration is too long")
 def test_what_cannot_be_considered_is_refused_by_name() -> None:
     machine = identified()
-    with pytest.raises(ModelError, match=r"unscented filter does not consider[\s\S]*ZZ_crank[\s\S]*consider=False"):
+    with pytest.raises(
+        ModelError, match=r"considered parameters in an unscented filter[\s\S]*ZZ_crank[\s\S]*consider=False"
+    ):
         observed(3, machine, "ukf")
     found, _ = observed(3, machine, "ukf", consider=False)
     assert not any(name.startswith("parameter.") for name in found.states)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.observe.free import FreeSystem
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.mechanism import MechanismSystem
-from veridyn.observe.tree import TreeSystem
 from veridyn.spatial.rotations import matrix_of
 from veridyn.view.machine import tree_layer
 from veridyn.view.mechanism import mechanism_layer
@@ -46,11 +44,11 @@ def picture_of(layer: Callable[[Array], Layer], q: Array, up: str = "z", moving:
 
 def machine_picture(system: MachineSystem, x: Array) -> Picture | None:
     """The picture of an observed machine from its state `x`; None where its formulation cannot be drawn."""
-    q = system.split(x)[0]
-    if isinstance(system, TreeSystem):
-        return tree_picture(system.model.tree, q)
-    if isinstance(system, FreeSystem | MechanismSystem):
-        natural = system.model.system
+    q, model = system.split(x)[0], cast(Any, system.model)
+    if system.formulation == "tree":
+        return tree_picture(model.tree, q)
+    if system.formulation == "natural":
+        natural = model.system
         flat = natural.mechanism.dimension == 2
         return picture_of(lambda many: mechanism_layer("", natural, many), q, "y" if flat else "z")
     return None

@@ -22,6 +22,7 @@ from veridyn.machines.buggy import buggy
 from veridyn.machines.buggy_drive import BuggyDrive
 from veridyn.machines.buggy_log import driven
 from veridyn.machines.spatial import CRANE, crane
+from veridyn.mechanics.formulated import GivenMachine
 from veridyn.mechanics.integrate import Inputs
 from veridyn.mechanics.natural.system import system_of
 from veridyn.mechanics.tree.of_machine import tree_of
@@ -32,7 +33,7 @@ from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.model.vehicle import PriorValue, RoadVehicle, vehicle_of
 from veridyn.observe.ekf import EKF
-from veridyn.observe.observer_setup import Observable, ObserverSetup
+from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.vehicle import VehicleNoise, vehicle_start, vehicle_system
 from veridyn.observe.virtual import Virtual
@@ -215,7 +216,7 @@ def _mass_and_centre(vehicle: Vehicle) -> tuple[float, float]:
     return mass, (vehicle.chassis[6] + front * vehicle.wheelbase) / mass
 
 
-def prepared_observer(machine: Observable, setup: ObserverSetup, wanted: Sequence[Virtual]) -> PreparedObserver:
+def prepared_observer(machine: GivenMachine, setup: ObserverSetup, wanted: Sequence[Virtual]) -> PreparedObserver:
     """An observer made ready without a study file."""
     assert setup.process_noise is not None
     return PreparedObserver(machine, setup, setup.system(machine, setup.process_noise)[0], tuple(wanted))

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from veridyn.machines.buggy_drive import BuggyDrive, Standing, settle
 from veridyn.machines.buggy_road import RoadBelow
+from veridyn.mechanics.formulation import MachineModel
 from veridyn.mechanics.ground.road import Road
-from veridyn.mechanics.tree.model import TreeModel, tree_model
+from veridyn.mechanics.tree.model import tree_model
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree_readout import tree_readout
 from veridyn.model.experiment import Channel, Experiment
@@ -45,7 +46,7 @@ class BuggyTruth:
     tyres: Array
     torque: Array
 
-    def reduced(self, model: TreeModel) -> Array:
+    def reduced(self, model: MachineModel) -> Array:
         """(z, ż) (N, 2f) as an observer reports them."""
         return model.local(self.q, self.qd)
 

@@ -12,10 +12,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from veridyn.errors import DataWarning, Fault, warn
-from veridyn.mechanics.natural.redundant import Reduced
 from veridyn.model.experiment import Experiment
 from veridyn.observe.consistency import Consistency
-from veridyn.observe.mechanism import MechanismSystem
 from veridyn.observe.observation import Observation
 from veridyn.observe.sensor_findings import finding_lines, sensor_findings
 
@@ -58,9 +56,9 @@ def _limits(found: Observation) -> list[str]:
     if found.tuning is not None and not found.tuning.converged:
         what = f"the noise chosen on this log is doubtful: {found.tuning.message}."
         out.append(f"{what} Give a density of the process noise.")
-    natural = found.system.model.system if isinstance(found.system, MechanismSystem) else None
-    if isinstance(natural, Reduced) and (open_by := float(found.constraint_errors()[:, 0].max())) > OPEN_CONSTRAINT:
-        left = ", ".join(f"'{name}'" for name in natural.left_out)
+    names = found.system.model.left_out
+    if names and (open_by := float(found.constraint_errors()[:, 0].max())) > OPEN_CONSTRAINT:
+        left = ", ".join(f"'{name}'" for name in names)
         out.append(
             f"constraints that were left out as redundant ({left}) open by up to {open_by:.3g}: the motion passes a pose where they "
             "are needed, and from there on the estimates are those of another mechanism."

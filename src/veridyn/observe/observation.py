@@ -102,11 +102,11 @@ class Observation:
     def constraint_errors(self) -> Array:
         """The largest |Φ|, |Φ_q q̇| and |Φ_q q̈ + Φ̇_q q̇| at each instant, (N, 3), of all constraints: of those left out as redundant too."""
         every = zip(self.q, self.qd, self.qdd, strict=True)
-        return np.array([self.system.constraint_errors(*one) for one in every])
+        return np.array([self.system.model.constraint_errors(*one) for one in every])
 
     def energy(self) -> Array:
         """Kinetic, gravity's and elastic energy (J) of the estimate, (N, 3)."""
-        return self.system.energies(self.q, self.qd)
+        return self.system.model.energies(self.q, self.qd)
 
     def episodes(self, least: int = 3) -> tuple[Episode, ...]:
         """What became of the sensors."""
@@ -154,7 +154,7 @@ class Observation:
         return observability(self.system, self.t[part], self.track.x[part], sizes, self.inputs[part], further)
 
     def _extra(self, sensor: Sensor) -> list[ExtraSensor]:
-        table = self.system.readout([sensor])
+        table = self.system.model.readout([sensor])
 
         def slope(x: Array, inputs: Array, j: int) -> Array:
             q, qd, _, _ = self.system.split(x)
@@ -199,8 +199,9 @@ class Observation:
 
 def state_units(system: MachineSystem) -> tuple[str, ...]:
     """The units of a system's states, in their order."""
-    sizes = tuple(system.unit_of(name) for name in system.model.names)
-    forces = tuple(system.force_unit(name) for name in system.model.unknown)
-    parameters = tuple(system.parameter_unit(name) for name in (*system.varying, *system.inner))
+    model = system.model
+    sizes = tuple(model.unit_of(name) for name in model.names)
+    forces = tuple(model.force_unit(name) for name in model.unknown)
+    parameters = tuple(model.varying_unit(name) for name in (*system.varying, *system.inner))
     biases = tuple(system.table.units[j] for j in system.drifting)
     return (*sizes, *(f"{u}/s" for u in sizes), *forces, *parameters, *biases)

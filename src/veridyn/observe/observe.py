@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, ModelError, SimulationError
-from veridyn.mechanics.tree.model import FRICTION_SPEED
+from veridyn.mechanics.formulated import GivenMachine
+from veridyn.mechanics.formulation import FRICTION_SPEED
 from veridyn.method import verb_with_method
 from veridyn.model.experiment import Experiment
 from veridyn.model.sensor import Choice
@@ -26,7 +27,7 @@ from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, Status, frozen
 from veridyn.observe.methods import LinearKF, Smoother, filter_of
 from veridyn.observe.observation import Observation
-from veridyn.observe.observer_setup import Observable, ObserverSetup, formulated, ready
+from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.readings import InputHold, first_positions, measurements_of
 from veridyn.observe.result import Estimates
@@ -49,7 +50,7 @@ GONE["filter"] = "The filter is the third argument: observe(machine, log, EKF(ga
 @checked
 @verb_with_method(ModelError, GONE)
 def observe(
-    machine: Observable,
+    machine: GivenMachine,
     log: Experiment | Measurements,
     method: Filter | str = "ekf",
     *,
@@ -173,25 +174,24 @@ def observe(
 
 
 def observe_with(
-    setup: ObserverSetup, machine: Observable, log: Experiment | Measurements, progress: Progress = silent
+    setup: ObserverSetup, machine: GivenMachine, log: Experiment | Measurements, progress: Progress = silent
 ) -> Observation:
     """:func:`observe` with all that it is run with in one object."""
     tuning: Tuning | None = None
     process_noise = setup.process_noise
     if setup.inputs is None and isinstance(log, Experiment):
         setup = replace(setup, inputs=inputs_in(machine, log.names, log.name))
-    machine = formulated(machine, setup.inputs or ())
     system, q, qd = setup.system(machine, process_noise or ProcessNoise())
     readings = log if isinstance(log, Measurements) else measurements_of(system, log, setup.input_hold)
     if setup.start == "readings":
         if isinstance(log, Measurements):
             raise DataError(Fault("first readings are taken from a log's channels.", "observe, start", "an Experiment"))
         setup = replace(setup, start=first_positions(system, log))
-        system, q, qd = setup.system(ready(system), process_noise or ProcessNoise())
+        system, q, qd = setup.system(system.model.form, process_noise or ProcessNoise())
     if setup.frozen_after is not None:
         readings = readings.flagged(frozen(readings.values, setup.frozen_after), Status.FROZEN)
     if process_noise is None:
-        machine = ready(system)
+        machine = system.model.form
         process_noise, tuning = tuned(setup, machine, [readings], progress)
         system, q, qd = setup.system(machine, process_noise)
     method, smooths = setup.method, isinstance(setup.method, Smoother)
@@ -239,7 +239,7 @@ def smoothed(found: Observation) -> Observation:
 
 def tuned(
     setup: ObserverSetup,
-    machine: Observable,
+    machine: GivenMachine,
     logs: Sequence[Measurements],
     progress: Progress = silent,
     samples: int = TUNING_SAMPLES,
@@ -258,11 +258,11 @@ def tuned(
         theta = values["density"]
         if not forces:
             return replace(base, acceleration=theta)
-        push = np.abs(system.accelerated(at, 0)[:, 2 * f : 2 * f + len(forces)]).max(axis=0)
+        push = np.abs(system.model.accelerated(at, 0)[:, 2 * f : 2 * f + len(forces)]).max(axis=0)
         return replace(base, force={n: theta / max(float(p), 1e-12) ** 2 for n, p in zip(forces, push)})
 
     def build(values: Mapping[str, float]) -> System:
-        return setup.seen(setup.system(ready(system), described(values))[0], q)
+        return setup.seen(setup.system(system.model.form, described(values))[0], q)
 
     parts = [(log.first(samples), system.belief(q, qd)) for log in logs]
     found = tune(setup.method, build, {"density": 1.0}, parts, decades=5.0, progress=progress)

@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.observe.availability import muted
-from veridyn.observe.free import FreeSystem
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import OWN_DEVIATION, SAME_STAMP_S, Measurements, Status
-from veridyn.observe.tree import TreeSystem
 from veridyn.signals.clock_unit import MILLISECONDS, SLOWEST_CLOCK, slow_clock
 from veridyn.signals.coarse import coarse_fault
 
@@ -72,9 +70,7 @@ def measurements_of(system: MachineSystem, log: Experiment, hold: InputHold = "z
         held[:, j] = channel.values[acting]  # where a delay looks back to before it: as it begins
         if channel.name.startswith("q."):
             ages = np.maximum(readings.t - channel.t[acting], 0.0)
-    leads = isinstance(system, TreeSystem) and system.model.tree.held
-    leads = leads or (isinstance(system, FreeSystem) and system.model.system.mechanism.prescribed)
-    if isinstance(system, TreeSystem | FreeSystem) and leads and known and hold == "zero":
+    if system.model.prescribed and known and hold == "zero":
         held = np.array([system.later(one, age) for one, age in zip(held, ages.tolist(), strict=True)])
     arrival = readings.t[:, None] + delays if delays.any() else None
     return replace(_muted(system, log, readings, delays), inputs=held, arrival=arrival)

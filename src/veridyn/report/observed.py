@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.observe.findings import USABLE_NIS
-from veridyn.observe.mechanism import MechanismSystem
-from veridyn.observe.tree import TreeSystem
 from veridyn.report.attempted import attempted
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.drawing import Plot
@@ -108,10 +108,10 @@ def verdict_of(run: ObserveRun) -> Verdict:
 
 def _animation(run: ObserveRun) -> Animation:
     o = run.observation
-    if isinstance(o.system, MechanismSystem):
-        return mechanism_animation(o.system.model.system, o.t, o.q, "estimate")
-    assert isinstance(o.system, TreeSystem)  # the other formulation
-    tree, kept = o.system.model.tree, np.unique(np.linspace(0, len(o) - 1, min(MAX_FRAMES, len(o))).astype(int))
+    model: Any = o.system.model
+    if o.system.formulation == "natural":
+        return mechanism_animation(model.system, o.t, o.q, "estimate")
+    tree, kept = model.tree, np.unique(np.linspace(0, len(o) - 1, min(MAX_FRAMES, len(o))).astype(int))
     q = o.q[kept]
     at, R = (None, None) if tree.base == "fixed" else (q[:, :3], matrix_of(q[:, 3:7]))
     own, solids = q[:, -tree.n :] if tree.n else q[:, :0], solids_of(tree)[0]

@@ -9,6 +9,7 @@ from pathlib import Path
 from veridyn.errors import ModelError, did_you_mean
 from veridyn.files.machine.load import load_model
 from veridyn.mechanics.measurement import readout
+from veridyn.mechanics.natural.inputs import motor_names, with_motor_inputs
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.slopes import with_parameter_slopes
@@ -21,7 +22,6 @@ from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.load import channels
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
-from veridyn.observe.inputs import motor_names, with_motor_inputs
 from veridyn.studies.config.observe import ObserveFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.run.fitted import fit_file, fitted_machine

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, did_you_mean
+from veridyn.mechanics.formulation import Instant, QuantityReading
 from veridyn.mechanics.measurement import Readout
+from veridyn.mechanics.natural.free_model import FreeInputs, FreeModel
 from veridyn.mechanics.natural.mechanism import AXES
-from veridyn.mechanics.natural.minimal import Instant
-from veridyn.model.place import Marker
+from veridyn.model.place import PointRef
 from veridyn.model.sensor import KINDS, Sensor, SensorKind
-from veridyn.observe.free import FreeSystem
 
 Array = NDArray[np.float64]
 FURTHER = ("acceleration", "force")  # kinds that no sensor has
@@ -27,27 +27,29 @@ class FreeQuantity:
     Kinds beyond those of sensors: "acceleration" of a place, in the ground's axes, and "force", which leads a prescribed coordinate.
     """
 
-    def __init__(self, system: FreeSystem, name: str, kind: str, on: str | Marker) -> None:
-        self.system, self.name, self.kind, self.on = system, name, kind, on
+    def __init__(self, model: FreeModel, name: str, kind: str, on: PointRef | tuple[str, str]) -> None:
         kinds = [k for k in KINDS if k != "distance"]
         where = f"virtual sensor '{name}'"
+        if isinstance(on, tuple):
+            raise DataError(Fault("this is no place.", where, "a point, or a place on a body: {body, at}", f"{on}"))
+        self.model, self.name, self.kind, self.on = model, name, kind, on
         if kind not in (*kinds, *FURTHER):
             expected, hint = ", ".join((*kinds, *FURTHER)), "Observe the machine in formulation tree."
             raise DataError(
                 Fault(f"natural coordinates of a vehicle have none of kind '{kind}'.", where, expected, hint=hint)
             )
-        led = system.model.system.mechanism.prescribed
+        led = model.prescribed
         if kind == "force" and on not in led:
             hint = did_you_mean(str(on), led)
             raise DataError(Fault("it is known only of a prescribed coordinate.", where, ", ".join(led), f"{on}", hint))
 
     @cached_property
     def _table(self) -> Readout:
-        return self.system.readout([Sensor(self.name, cast(SensorKind, self.kind), self.on, 1.0)])
+        return self.model.readout([Sensor(self.name, cast(SensorKind, self.kind), self.on, 1.0)])
 
     @cached_property
     def _place(self) -> Array:
-        g = self.system.model.system.geometry
+        g = self.model.system.geometry
         return g.on_body(self.on, np.zeros(3)) if isinstance(self.on, str) else g.point(self.on)
 
     @property
@@ -60,19 +62,18 @@ class FreeQuantity:
     def units(self) -> tuple[str, ...]:
         if self.kind == "acceleration":
             return ("m/s^2",) * 3
-        return (self.system.force_unit(str(self.on)),) if self.kind == "force" else self._table.units
+        return (self.model.force_unit(str(self.on)),) if self.kind == "force" else self._table.units
 
-    def at(self, x: Array, at: Instant, inputs: Array) -> tuple[Array, Array]:
-        """The value (k,) and its derivative (k, states) at a state."""
-        system, count = self.system, len(self.components)
-        none, lam = np.zeros((count, system.nv)), np.zeros((count, len(at.multipliers)))
+    def at(self, q: Array, qd: Array, u: Array, at: Instant, loads: FreeInputs) -> QuantityReading:
+        """The value (c,) and its derivatives at a state whose instant is known."""
+        model, c = self.model, len(self.components)
+        none, lam, by_u = np.zeros((c, model.nv)), np.zeros((c, len(at.multipliers))), np.zeros((c, len(u)))
         if self.kind == "acceleration":
             A = self._place[:, :-1]
-            return A @ at.qdd, system.chained(at, none, none, A, lam)
+            return QuantityReading(A @ at.qdd, none, none, A, lam, by_u)
         if self.kind == "force":
-            c = system.model.system.constraints
-            row = c.held[system.model.system.mechanism.prescribed.index(str(self.on))]
+            row = model.system.constraints.held[model.prescribed.index(str(self.on))]
             lam[0, row] = -1.0
-            return -at.multipliers[[row]], system.chained(at, none, none, none, lam)
-        q, qd = system.posed_at(x, at)
-        return self._table.read(q, qd, at.qdd), system.chained(at, *self._table.derivatives(q, qd, at.qdd), lam)
+            return QuantityReading(-at.multipliers[[row]], none, none, none, lam, by_u)
+        slopes = self._table.derivatives(q, qd, at.qdd)
+        return QuantityReading(self._table.read(q, qd, at.qdd), *slopes, lam, by_u)

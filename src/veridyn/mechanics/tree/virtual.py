@@ -10,16 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, ModelWarning, did_you_mean, warn
-from veridyn.mechanics.natural.minimal import Instant
+from veridyn.mechanics.formulation import Instant, QuantityReading
 from veridyn.mechanics.sensing import place_of
-from veridyn.mechanics.tree.model import TreeInstant
+from veridyn.mechanics.tree.model import TreeInstant, TreeModel
 from veridyn.mechanics.tree.quantities import TreeQuantities
 from veridyn.mechanics.tree.quantity import Quantity
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree_readout import TreeReadout, tree_readout
-from veridyn.model.place import Marker
+from veridyn.model.place import Marker, PointRef
 from veridyn.model.sensor import KINDS, Sensor
-from veridyn.observe.tree import TreeSystem
 
 Array = NDArray[np.float64]
 AXES = ("x", "y", "z")
@@ -36,15 +35,21 @@ class TreeQuantity:
     coordinate, which for a prescribed one is what its motion needs.
     """
 
-    system: TreeSystem
+    model: TreeModel
     name: str
     kind: str
-    on: str | Marker
+    place: PointRef | tuple[str, str]
+
+    @property
+    def on(self) -> PointRef:
+        """The place, which is a name or a marker: all else has been refused."""
+        assert not isinstance(self.place, tuple)
+        return self.place
 
     def __post_init__(self) -> None:
         if self.kind not in (*KINDS, *FURTHER):
             raise self._fault(f"a tree has no virtual sensor of kind '{self.kind}'.", ", ".join((*KINDS, *FURTHER)))
-        if isinstance(self.on, tuple):
+        if isinstance(self.place, tuple):
             raise self._fault(
                 "a place of a tree is on a body.",
                 "a name, or {body, at}",
@@ -55,10 +60,10 @@ class TreeQuantity:
 
     @property
     def _tree(self) -> Tree:
-        return self.system.model.tree
+        return self.model.tree
 
     def _fault(self, what: str, expected: str, found: str = "", hint: str = "") -> DataError:
-        return DataError(Fault(what, f"virtual sensor '{self.name}'", expected, found or f"{self.on}", hint))
+        return DataError(Fault(what, f"virtual sensor '{self.name}'", expected, found or f"{self.place}", hint))
 
     @cached_property
     def _quantity(self) -> Quantity:
@@ -110,7 +115,7 @@ class TreeQuantity:
 
     @cached_property
     def _made(self) -> TreeQuantities:
-        return TreeQuantities(self.system.model, [self._quantity])
+        return TreeQuantities(self.model, [self._quantity])
 
     @cached_property
     def _kept(self) -> NDArray[np.intp]:
@@ -126,7 +131,7 @@ class TreeQuantity:
             f"redundant joints share {left}, which no motion determines.",
             where=f"virtual sensor '{self.name}'",
             expected="a reaction that the equations of motion determine",
-            found=f"{self._made.equations} equations of loops, of which {len(self.system.model.rows)} are independent",
+            found=f"{self._made.equations} equations of loops, of which {len(self.model.rows)} are independent",
             hint="Cut the loop at a joint that says nothing twice, such as spherical instead of turning.",
         )
         if free.all():
@@ -149,7 +154,7 @@ class TreeQuantity:
 
     @property
     def units(self) -> tuple[str, ...]:
-        tree, model = self._tree, self.system.model
+        tree, model = self._tree, self.model
         if self.kind not in FURTHER:
             return self.table.units
         if self.kind == "acceleration":
@@ -166,16 +171,15 @@ class TreeQuantity:
         )
         return ("N*m" if turns else "N",)
 
-    def at(self, x: Array, at: Instant, inputs: Array) -> tuple[Array, Array]:
-        """The value (k,) and its derivative (k, states) at a state."""
-        system = self.system
-        q, qd = system.posed_at(x, at)
+    def at(self, q: Array, qd: Array, u: Array, at: Instant, loads: tuple[Array, Array]) -> QuantityReading:
+        """The value (c,) and its derivatives at a state whose instant is known, under the loads it was made with."""
+        count = len(u)
         if self.kind not in FURTHER:
             y = self.table.read(q, qd, at.qdd)
             slopes = self.table.derivatives(q, qd, at.qdd)
-            return y, system.chained(at, *slopes, np.zeros((len(y), len(at.multipliers))))
-        s, keep = self._made.at(q, qd, cast(TreeInstant, at), system.acting(inputs)), self._kept
-        G = system.chained(at, s.by_x[keep], s.by_v[keep], s.by_a[keep], s.by_lam[keep])
-        first = 2 * system.f + len(system.model.unknown)
-        G[:, first : first + s.by_varying.shape[1]] += s.by_varying[keep]
-        return s.y[keep], G
+            return QuantityReading(y, *slopes, np.zeros((len(y), len(at.multipliers))), np.zeros((len(y), count)))
+        s, keep = self._made.at(q, qd, cast(TreeInstant, at), loads), self._kept
+        by_u = np.zeros((len(keep), count))
+        first = len(self.model.unknown)
+        by_u[:, first : first + s.by_varying.shape[1]] = s.by_varying[keep]
+        return QuantityReading(s.y[keep], s.by_x[keep], s.by_v[keep], s.by_a[keep], s.by_lam[keep], by_u)
