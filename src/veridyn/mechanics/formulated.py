@@ -13,11 +13,18 @@ from veridyn.model.machine import Machine
 
 GivenMachine = Machine | Tree | Mechanism | NaturalSystem | Formulated  # what verbs take for a machine
 
+JointMachine = Machine | Tree  # what verbs take that tell motions in joint coordinates
+
+
+def in_joints(machine: JointMachine) -> TreeForm:
+    """A machine in joint coordinates, in which motions are told whichever way they are computed."""
+    return TreeForm(machine) if isinstance(machine, Tree) else TreeForm(tree_of(machine), machine)
+
 
 def formulated(machine: GivenMachine) -> Formulated:
     """A machine in its own formulation; a tree, or points and vectors, are taken as they are."""
-    if isinstance(machine, Tree):
-        return TreeForm(machine)
     if isinstance(machine, Machine):
-        return TreeForm(tree_of(machine), machine) if machine.formulation == "tree" else natural_form(machine)
+        return in_joints(machine) if machine.formulation == "tree" else natural_form(machine)
+    if isinstance(machine, Tree):
+        return in_joints(machine)
     return natural_form(machine) if isinstance(machine, Mechanism | NaturalSystem) else machine

@@ -307,10 +307,19 @@ class Formulated(Protocol):
     @property
     def loads(self) -> tuple[Load, ...]: ...
     @property
+    def drives(self) -> Mapping[str, str]:
+        """The coordinate that each drive acts on: its unknown force is that of the coordinate."""
+        ...
+
+    @property
     def capabilities(self) -> Capabilities: ...
     @property
     def regressor(self) -> Callable[..., Any] | None:
         """The regressor of a motion (N, rows, parameters) where forces are linear in parameters; None where they are not."""
+        ...
+
+    def placed(self, sensors: Sequence[Sensor]) -> tuple[Sensor, ...]:
+        """Sensors of the machine's description at places that this formulation reads."""
         ...
 
     def inputs_in(self, names: Sequence[str]) -> tuple[str, ...]:

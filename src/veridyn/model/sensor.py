@@ -97,9 +97,11 @@ class Sensor:
 
     def components(self, dimension: int) -> tuple[str, ...]:
         """The axes it reads, in order; nothing for a single number."""
-        if self.kind in SINGLE or (self.kind == "gyroscope" and dimension == 2):
-            return ()
-        return tuple(self.axes or "xyz"[:dimension])
+        return () if self.kind in SINGLE else tuple(self.axes or self.all_axes(dimension))
+
+    def all_axes(self, dimension: int) -> str:
+        """The axes it can read: in the plane a gyroscope turns about z."""
+        return "z" if self.kind == "gyroscope" and dimension == 2 else "xyz"[:dimension]
 
     def channels(self, dimension: int) -> tuple[str, ...]:
         """The names of its outputs."""
@@ -174,8 +176,9 @@ def sensor_faults(s: Sensor, dimension: int) -> list[Fault]:
         faults.add("its rate is not usable.", where=where, expected="Hz above zero, or None", found=f"{s.rate:g}")
     if not math.isfinite(s.bias):
         faults.add("its bias is not usable.", where=where, expected="a finite number", found=f"{s.bias:g}")
-    if set(s.axes) - set("xyz"[:dimension]) or len(set(s.axes)) != len(s.axes):
-        faults.add("its axes cannot be read.", where=where, expected=f"some of {'xyz'[:dimension]}", found=s.axes)
+    known = s.all_axes(dimension)
+    if set(s.axes) - set(known) or len(set(s.axes)) != len(s.axes):
+        faults.add("its axes cannot be read.", where=where, expected=f"some of {known}", found=s.axes)
     elif s.axes and s.kind in SINGLE:
         faults.add("it reads one number and has no axes.", where=where, expected=f"kind {s.kind} without axes=")
     if s.kind == "position" and isinstance(s.on, Marker) and (s.on.axis or s.on.side):

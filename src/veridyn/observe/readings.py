@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
+from veridyn.mechanics.formulation import Readings
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.observe.availability import muted
 from veridyn.observe.machine import MachineSystem
@@ -32,6 +33,7 @@ def measurements_of(system: MachineSystem, log: Experiment, hold: InputHold = "z
     take more than `MOST_STEPS` steps of the integration: milliseconds are read as seconds, as a rule.
     """
     table, faults = system.table, Faults()
+    log = _with_axes(log, table)
     delays = np.array([table.sensors[k].delay for k in table.owner])
     moved = {}
     for name, unit, delay in zip(table.names, table.units, delays.tolist()):
@@ -74,6 +76,23 @@ def measurements_of(system: MachineSystem, log: Experiment, hold: InputHold = "z
         held = np.array([system.later(one, age) for one, age in zip(held, ages.tolist(), strict=True)])
     arrival = readings.t[:, None] + delays if delays.any() else None
     return replace(_muted(system, log, readings, delays), inputs=held, arrival=arrival)
+
+
+def _with_axes(log: Experiment, table: Readings) -> Experiment:
+    """A log with the one output of a planar gyroscope under its name NAME.z, where it stands under that of the sensor alone."""
+    own = {table.names[j]: s.name for j, s in enumerate(table.sensors[k] for k in table.owner) if s.kind == "gyroscope"}
+    old = {name: sensor for name, sensor in own.items() if name == f"{sensor}.z" and name not in log and sensor in log}
+    if not old:
+        return log
+    for name, sensor in old.items():
+        fault = Fault(
+            f"'{sensor}' is read as '{name}'.", log.name, hint="Outputs of a gyroscope are named by their axes."
+        )
+        warn(DataWarning, fault)
+    new = {
+        f"{name}{s}": log[f"{old[name]}{s}"] for name in old for s in ("", OWN_DEVIATION) if f"{old[name]}{s}" in log
+    }
+    return log.replacing(*(Channel(name, c.t, c.values, c.unit) for name, c in new.items()))
 
 
 def _muted(system: MachineSystem, log: Experiment, readings: Measurements, delays: Array) -> Measurements:

@@ -62,7 +62,7 @@ def machine_system(
         Let the uncertainty of the machine's parameters, where a fit has given it one, widen that of the states.
     """
     form = formulated(machine).taking(inputs)
-    chosen = form.sensors if sensors is None else tuple(sensors)
+    chosen = form.sensors if sensors is None else form.placed(sensors)
     _refuse_unobservable(form.name, chosen, LONGEST_STEP_S if step is None else step)
     names, estimated = read_parameters(parameters)
     model, q, qd = form.prepared(
@@ -77,7 +77,8 @@ def machine_system(
             friction_speed=friction_speed,
         )
     )
-    made = _system(model, chosen, _noise_with(process_noise, model, estimated), error_model, inputs, step)
+    noise = _noise_with(_noise_on(process_noise, form.drives), model, estimated)
+    made = _system(model, chosen, noise, error_model, inputs, step)
     made = replace(made, bounds=_bounds(model, estimated))
     return (made if step is not None else replace(made, longest=mode_step(made, q, qd))), q, qd
 
@@ -149,6 +150,20 @@ def _estimated(model: MachineModel) -> tuple[str, ...]:
     """The varying loads and parameters that are estimated: those before the considered ones."""
     considered = 0 if model.uncertainty is None else len(model.uncertainty.names)
     return model.varying[: len(model.varying) - considered]
+
+
+def _noise_on(given: ProcessNoise, drives: Mapping[str, str]) -> ProcessNoise:
+    """The process noise with forces that are named by their drives named by the coordinates these act on, as states are."""
+    force, start = (_renamed(size, drives) for size in (given.force, given.start_force))
+    return (
+        given if force is given.force and start is given.start_force else replace(given, force=force, start_force=start)
+    )
+
+
+def _renamed(size: Size, names: Mapping[str, str]) -> Size:
+    if not isinstance(size, Mapping) or not set(size) & set(names):
+        return size
+    return {names.get(name, name): value for name, value in size.items()}
 
 
 def _noise_with(given: ProcessNoise, model: MachineModel, estimated: Mapping[str, Estimated]) -> ProcessNoise:

@@ -8,6 +8,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.mechanics.natural.driven import MechanismRun
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.report.attempted import attempted
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
@@ -17,7 +18,6 @@ from veridyn.report.page import page
 from veridyn.report.plots import COLOURS, Series, curves
 from veridyn.report.replay import ELLIPSOIDS
 from veridyn.report.words import count, listed, number, percent, unit_text
-from veridyn.simulate.mechanism import MechanismRun
 from veridyn.studies.result import Result
 from veridyn.studies.run.simulate import OPEN, ROUGH, SimulateRun
 from veridyn.view.machine import tree_layer

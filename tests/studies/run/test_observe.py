@@ -77,7 +77,7 @@ def test_figures_tell_how_far_to_trust_it(done: ObserveRun) -> None:
     assert [(p.name, p.unit) for p in result.parameters][2:] == [
         ("x_dot", "m/s"),
         ("swing_dot", "rad/s"),
-        ("force.motor", "N"),
+        ("force.x", "N"),
         ("bias.tilt", "rad"),
     ]
 

@@ -25,11 +25,12 @@ from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.minimal import minimal, start_of
 from veridyn.mechanics.natural.model import NaturalModel
 from veridyn.mechanics.natural.of_machine import mechanism_of
+from veridyn.mechanics.natural.position import independent
 from veridyn.mechanics.natural.slopes import with_parameter_slopes
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.mechanics.natural.virtual import PointsQuantity
 from veridyn.mechanics.simulation import BaseState, Inputs, Method, Trajectory
-from veridyn.model.load import Load
+from veridyn.model.load import Drive, Load
 from veridyn.model.machine import Machine
 from veridyn.model.place import PointRef
 from veridyn.model.sensor import Sensor
@@ -89,6 +90,10 @@ class _Natural:
         """None: forces of constraints are no parameters."""
         return None
 
+    def placed(self, sensors: Sequence[Sensor]) -> tuple[Sensor, ...]:
+        """The same: points and vectors read them where they are described."""
+        return tuple(sensors)
+
     def _moved(
         self,
         machine: Machine | None,
@@ -140,6 +145,11 @@ class PointsForm(_Natural):
         return () if self.machine is None else self.machine.loads
 
     @property
+    def drives(self) -> dict[str, str]:
+        """The coordinate that each drive acts on."""
+        return _drives(self.system.mechanism.loads if self.machine is None else self.machine.loads)
+
+    @property
     def capabilities(self) -> Capabilities:
         return ON_POINTS
 
@@ -156,6 +166,15 @@ class PointsForm(_Natural):
         made = with_motor_inputs(self.machine, inputs)
         return self if made is self.machine else PointsForm(made)
 
+    def _independents(self, q: Array) -> tuple[str, ...]:
+        """The coordinates that determine the machine as a tree, where its points have them and they do so at the pose q; else none."""
+        if self.machine is None or self.machine.base == "free":
+            return ()
+        names = tuple(c for c in self.machine.described.independent if c not in self.machine.prescribed)
+        if not set(names) <= set(self.system.coordinates) or set(independent(self.system, q, names)) != set(names):
+            return ()
+        return names
+
     def prepared(self, settings: RunSettings) -> tuple[MachineModel, Array, Array]:
         """The mechanism over a set of independent coordinates that does where it starts, and its pose and rates there.
 
@@ -166,7 +185,9 @@ class PointsForm(_Natural):
             require(self, "estimated parameters", where=self.name, found=", ".join(s.parameters))
         q, qd = start_of(system, s.start, s.rates)
         known = system.parameters if s.consider else None
-        model = minimal(system, q, s.independents, s.unknown, () if known is None else known.names)
+        unknown = None if s.unknown is None else tuple(self.drives.get(name, name) for name in s.unknown)
+        independents = s.independents or self._independents(q)
+        model = minimal(system, q, independents, unknown, () if known is None else known.names)
         if model.f == 0:
             raise ModelError(Fault("it cannot move.", where=self.name, found="no degree of freedom"))
         for name in s.inputs:
@@ -216,6 +237,11 @@ class FreedomsForm(_Natural):
         return self.machine.loads
 
     @property
+    def drives(self) -> dict[str, str]:
+        """The coordinate that each drive acts on."""
+        return _drives(self.machine.loads)
+
+    @property
     def capabilities(self) -> Capabilities:
         return OVER_FREEDOMS
 
@@ -235,7 +261,8 @@ class FreedomsForm(_Natural):
             require(self, "estimated parameters", where=self.name, found=", ".join(s.parameters))
         if s.consider and known is not None:
             require(self, "considered parameters", where=self.name, found=", ".join(known.names))
-        model = replace(free_model(self.machine, independents=s.independents, unknown=s.unknown), form=self)
+        unknown = None if s.unknown is None else tuple(self.drives.get(name, name) for name in s.unknown)
+        model = replace(free_model(self.machine, independents=s.independents, unknown=unknown), form=self)
         model.loads(dict.fromkeys(s.inputs, 0.0))  # a name that is no input is refused here
         return cast(MachineModel, model), *model.start_of(
             s.start, s.rates
@@ -258,6 +285,10 @@ class FreedomsForm(_Natural):
     ) -> Trajectory:
         """:func:`veridyn.mechanics.natural.machine_motion.integrate_natural_machine` of this machine."""
         return self._moved(self.machine, t, q, qd, inputs, base, method, progress)
+
+
+def _drives(loads: Sequence[Load]) -> dict[str, str]:
+    return {load.name: load.coordinate for load in loads if isinstance(load, Drive)}
 
 
 def natural_form(machine: Machine | Mechanism | NaturalSystem) -> PointsForm | FreedomsForm:

@@ -220,7 +220,7 @@ def minimal(
     for name in {name for name in forces if forces.count(name) > 1}:
         faults.add(f"the force '{name}' is unknown once only.", where=system.mechanism.name, found="it is named twice")
     for name in forces:
-        if name in names:
+        if name in system.coordinates:
             columns.append(np.eye(system.n)[system.mechanism.index(name)])
         elif name in table.loads and table.loads[name].stop - table.loads[name].start == 1:
             at = table.loads[name].start
@@ -229,7 +229,7 @@ def minimal(
             columns.append(table.constant[:, at])
         else:
             faults.add(
-                f"'{name}' is neither an independent coordinate nor a load of one number.",
+                f"'{name}' is neither a coordinate nor a load of one number.",
                 where=system.mechanism.name,
                 hint=did_you_mean(name, [*names, *table.loads]),
             )

@@ -16,10 +16,12 @@ from veridyn.mechanics.simulation import BaseState, Inputs, Method, Trajectory
 from veridyn.mechanics.tree.model import TreeModel, tree_model
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.virtual import TreeQuantity
+from veridyn.mechanics.tree_readout import TreeReadout, tree_readout
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.load import Drive, Force, Load, Torque, channels
 from veridyn.model.machine import Machine
 from veridyn.model.place import PointRef
+from veridyn.model.placed import placed_sensor
 from veridyn.model.sensor import Sensor
 from veridyn.progress import Progress, silent
 
@@ -67,6 +69,11 @@ class TreeForm:
         return () if self.machine is None else self.machine.loads
 
     @property
+    def drives(self) -> dict[str, str]:
+        """The coordinate that each drive acts on."""
+        return {load.name: load.coordinate for load in self.tree.loads if isinstance(load, Drive)}
+
+    @property
     def capabilities(self) -> Capabilities:
         return ALL
 
@@ -76,6 +83,10 @@ class TreeForm:
         from veridyn.mechanics.regressor import regressor
 
         return lambda *args, **kwargs: regressor(self.tree, *args, **kwargs)
+
+    def placed(self, sensors: Sequence[Sensor]) -> tuple[Sensor, ...]:
+        """Sensors on bodies; on a planar machine they read x and y, and turn about z."""
+        return tuple(sensors) if self.machine is None else tuple(placed_sensor(self.machine, s) for s in sensors)
 
     def inputs_in(self, names: Sequence[str]) -> tuple[str, ...]:
         """The channels that act: forces of actuated coordinates, motions of prescribed ones, signals, wrenches, loads.
@@ -101,6 +112,10 @@ class TreeForm:
         forces = {f"{load.name}.z" for load in self.tree.loads if isinstance(load, Force)}
         return forces | {f"{load.name}.{a}" for load in self.tree.loads if isinstance(load, Torque) for a in "xy"}
 
+    def readout(self, sensors: Sequence[Sensor]) -> TreeReadout:
+        """What sensors on it read along a motion in joint coordinates."""
+        return tree_readout(self.tree, sensors)
+
     def taking(self, inputs: Sequence[str]) -> TreeForm:
         """Itself: a tree takes all its inputs."""
         return self
@@ -115,11 +130,7 @@ class TreeForm:
         forces: tuple[str, ...] | None = None
         pushed: tuple[str, ...] = ()
         if s.unknown is not None:
-            forces = tuple(
-                load.coordinate if isinstance(load := loads.get(name), Drive) else name
-                for name in s.unknown
-                if not (name in loads and not isinstance(loads[name], Drive))
-            )
+            forces = tuple(self.drives.get(n, n) for n in s.unknown if isinstance(loads.get(n), Drive | None))
             pushed = tuple(name for name in s.unknown if name in loads and not isinstance(loads[name], Drive))
         bodies = tuple(dict.fromkeys(name.split(".")[1] for name in s.inputs if name.startswith("wrench.")))
         _check_wrenches(tree, bodies)

@@ -16,6 +16,7 @@ from veridyn.files.yaml_plain import Place
 from veridyn.mechanics.energy import energy
 from veridyn.mechanics.integrate import Trajectory
 from veridyn.mechanics.loops.assembly import loop_values
+from veridyn.mechanics.natural.driven import MechanismRun
 from veridyn.mechanics.natural.integrate import constraint_errors, energy_history
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.samples import complete_values
@@ -24,7 +25,7 @@ from veridyn.model.experiment import Channel, Experiment
 from veridyn.progress import Progress, silent
 from veridyn.signals.plausible_speed import warn_of_speeds
 from veridyn.simulate.manoeuvre import Prescribed
-from veridyn.simulate.mechanism import MechanismRun, mechanism_truth, own_sensors
+from veridyn.simulate.mechanism import mechanism_truth, own_sensors
 from veridyn.simulate.readings import wrapped
 from veridyn.simulate.simulator import exact
 from veridyn.studies.config.simulate import SimulateAccept, SimulateFile
@@ -242,7 +243,7 @@ def _mechanism(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable
     warn_of_speeds(m.coordinates, [m.unit_of(c) for c in m.coordinates], run.motion.qd)
     truth = mechanism_truth(run)
     named = named_sensors(loaded)
-    sensors = {**named, **{name: own for name, own in own_sensors(m, rng).items() if name not in named}}
+    sensors = {**named, **{name: own for name, own in own_sensors(run.system, rng).items() if name not in named}}
     if not sensors:
         hint = "Give the model file sensors, or name channels under sensors: q.*, load.*."
         raise loaded.error(loaded.fault(("sensors",), f"'{m.name}' has no sensors, so there is no log.", hint=hint))
