@@ -20,15 +20,16 @@ from veridyn.mechanics.formulation import Ability, Capabilities, Limit, MachineM
 from veridyn.mechanics.natural.charts import Charts
 from veridyn.mechanics.natural.free_model import FreeModel, free_model
 from veridyn.mechanics.natural.free_virtual import FreeQuantity
-from veridyn.mechanics.natural.inputs import inputs_of_mechanism, inputs_on_points, with_motor_inputs, wrenches_in
+from veridyn.mechanics.natural.inputs import inputs_of_mechanism, inputs_on_points, with_motor_inputs, wrench_bodies
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.minimal import minimal, start_of
 from veridyn.mechanics.natural.model import NaturalModel
-from veridyn.mechanics.natural.of_machine import mechanism_of
+from veridyn.mechanics.natural.of_machine import mechanism_of, mechanism_with
 from veridyn.mechanics.natural.position import independent
 from veridyn.mechanics.natural.slopes import with_parameter_slopes
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.mechanics.natural.virtual import PointsQuantity
+from veridyn.mechanics.natural.wrenches import with_wrenches
 from veridyn.mechanics.simulation import BaseState, Inputs, Method, Trajectory
 from veridyn.model.load import Drive, Load
 from veridyn.model.machine import Machine
@@ -46,10 +47,6 @@ SHARED: dict[Ability, Limit | None] = {
         "its mass matrix and laws are those of one set of values, and a step cannot follow an estimate that leaves it",
         AS_TREE,
     ),
-    "wrenches": Limit(
-        "loads of points act along the ground's axes, and a wrench in a body's frame turns with the body",
-        "Observe with_formulation('tree'), or list the inputs that are used: inputs=….",
-    ),
     "signals": Limit("laws over its coordinates read these and their rates only", AS_TREE),
 }
 ON_POINTS: Capabilities = MappingProxyType(
@@ -61,6 +58,7 @@ ON_POINTS: Capabilities = MappingProxyType(
             "Use 'ekf', observe the machine in formulation tree, or consider=False.",
         ),
         "attitude rows": None,
+        "wrenches": None,
     }
 )
 OVER_FREEDOMS: Capabilities = MappingProxyType(
@@ -69,6 +67,10 @@ OVER_FREEDOMS: Capabilities = MappingProxyType(
         "considered parameters": Limit("its index-3 steps have no derivatives by parameters", AS_TREE),
         "considered parameters in an unscented filter": Limit(
             "its index-3 steps have no derivatives by parameters", AS_TREE
+        ),
+        "wrenches": Limit(
+            "its compiled steps hold loads that do not turn with the pose, and a wrench turns with its body",
+            "Observe with_formulation('tree'), or list the inputs that are used: inputs=….",
         ),
         "attitude rows": Limit(
             "its sensors read a pose closed at every instant, so no row is the attitude's alone",
@@ -120,14 +122,17 @@ class PointsForm(_Natural):
 
     machine: Machine | None
     given: NaturalSystem | None = None
+    wrenches: tuple[str, ...] = ()  # bodies on which measured wrenches act
 
     @cached_property
     def system(self) -> NaturalSystem:
         """Constraints, mass and forces, with slopes by the parameters whose uncertainty the machine has."""
         if self.given is not None:
-            return self.given
+            return with_wrenches(self.given, self.wrenches)
         assert self.machine is not None  # one of the two is given
-        made = system_of(mechanism_of(self.machine))
+        laid = self.wrenches and self.machine.description is None
+        mechanism = mechanism_with(self.machine, oriented=self.wrenches) if laid else mechanism_of(self.machine)
+        made = with_wrenches(system_of(mechanism), self.wrenches)
         return made if self.machine.uncertainty is None else with_parameter_slopes(made, self.machine)
 
     @property
@@ -157,14 +162,16 @@ class PointsForm(_Natural):
         """Those of the channels of a log that act on it."""
         if self.machine is None:
             return inputs_of_mechanism(self.system.mechanism, names)
-        return _inputs_in(self, self.machine, names)
+        return inputs_on_points(self.machine, names)
 
     def taking(self, inputs: Sequence[str]) -> PointsForm:
-        """The machine with a drive for each force.C among the inputs."""
-        if self.machine is None:
+        """The machine with a drive for each force.C among the inputs, and wrenches on the bodies that they name."""
+        bodies = wrench_bodies(inputs)
+        _refuse_bodiless(self.name, [b.name for b in self.system.mechanism.bodies], bodies)
+        made = None if self.machine is None else with_motor_inputs(self.machine, inputs)
+        if made is self.machine and (not bodies or set(inputs) <= set(self.system.forces.places)):
             return self
-        made = with_motor_inputs(self.machine, inputs)
-        return self if made is self.machine else PointsForm(made)
+        return PointsForm(made, self.given if made is self.machine else None, bodies)
 
     def _independents(self, q: Array) -> tuple[str, ...]:
         """The coordinates that determine the machine as a tree, where its points have them and they do so at the pose q; else none."""
@@ -247,7 +254,11 @@ class FreedomsForm(_Natural):
 
     def inputs_in(self, names: Sequence[str]) -> tuple[str, ...]:
         """Those of the channels of a log that act on it."""
-        return _inputs_in(self, self.machine, names)
+        found = inputs_on_points(self.machine, names)
+        refused = [name for name in found if name.startswith("wrench.")]
+        if refused:
+            require(self, "wrenches", where=self.name, found=", ".join(refused))
+        return found
 
     def taking(self, inputs: Sequence[str]) -> FreedomsForm:
         """The machine with a drive for each force.C among the inputs."""
@@ -301,8 +312,9 @@ def natural_form(machine: Machine | Mechanism | NaturalSystem) -> PointsForm | F
     return FreedomsForm(machine) if machine.prescribed or tyres else PointsForm(machine)
 
 
-def _inputs_in(form: PointsForm | FreedomsForm, machine: Machine, names: Sequence[str]) -> tuple[str, ...]:
-    refused = wrenches_in(machine, names)
-    if refused:
-        require(form, "wrenches", where=machine.name, found=", ".join(refused))
-    return inputs_on_points(machine, names)
+def _refuse_bodiless(name: str, known: Sequence[str], bodies: Sequence[str]) -> None:
+    for body in bodies:
+        if body not in known:
+            raise DataError(
+                Fault(f"a wrench acts on '{body}', which is no body.", name, hint=did_you_mean(body, known))
+            )

@@ -50,14 +50,17 @@ def inputs_on_points(machine: Machine, names: Sequence[str]) -> tuple[str, ...]:
     found = [*motor_names(machine)]
     found += [f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in machine.prescribed]
     found += [name for load in machine.loads for name in channels(load)]
+    for link in machine.links:
+        six = [f"{WRENCH}{link.name}.{row}" for row in WRENCH_ROWS]
+        found += six if all(name in names for name in six) else []
     if machine.dimension == 2:  # as a tree calls them
         found += [f"{load.name}.z" for load in machine.loads if isinstance(load, Torque) and load.name not in names]
     return tuple(name for name in dict.fromkeys(found) if name in names)
 
 
-def wrenches_in(machine: Machine, names: Sequence[str]) -> list[str]:
-    """The components of wrenches on bodies among the channels of a log."""
-    return [name for link in machine.links for row in WRENCH_ROWS if (name := f"{WRENCH}{link.name}.{row}") in names]
+def wrench_bodies(inputs: Sequence[str]) -> tuple[str, ...]:
+    """The bodies on which wrenches among the inputs act."""
+    return tuple(dict.fromkeys(name.split(".")[1] for name in inputs if name.startswith(WRENCH)))
 
 
 def inputs_of_mechanism(mechanism: Mechanism, names: Sequence[str]) -> tuple[str, ...]:

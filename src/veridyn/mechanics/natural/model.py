@@ -142,6 +142,8 @@ class NaturalModel:
 
     def force_unit(self, name: str) -> str:
         """The unit of an unknown force or an input by name."""
+        if name.startswith("wrench."):
+            return "N" if name.rpartition(".")[2].startswith("f") else "N*m"
         return self.system.mechanism.force_unit(name)
 
     def varying_unit(self, name: str) -> str:

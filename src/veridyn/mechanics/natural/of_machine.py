@@ -48,11 +48,12 @@ def mechanism_of(machine: Machine) -> Mechanism:
     return kept[KEPT]
 
 
-def mechanism_with(graph: MachineGraph, coordinates: Coordinates = "needed") -> Mechanism:
+def mechanism_with(graph: MachineGraph, coordinates: Coordinates = "needed", oriented: Iterable[str] = ()) -> Mechanism:
     """The machine in natural coordinates, with chosen joint coordinates.
 
     `coordinates`: which joint coordinates become added angles and distances: "needed" for those with a name of their own, a motor,
     an element, a load, a sensor or a prescribed motion; "all"; or names. A machine whose points a user wrote has those written there.
+    `oriented`: bodies that get vectors enough for directions in their frames.
     """
     faults = Faults()
     _refuse_unknown(graph, faults)
@@ -67,6 +68,8 @@ def mechanism_with(graph: MachineGraph, coordinates: Coordinates = "needed") -> 
     for tyre in acting.tyres:
         assert tyre.wheel is not None  # the machine has been checked
         layout.complete(tyre.wheel.body)
+    for body in oriented:
+        layout.complete(body)
     springs = [replace(s, on=_acts_on(layout, s.on)) for s in acting.springs]
     dampers = [replace(d, on=_acts_on(layout, d.on)) for d in acting.dampers]
     lengths = [Distance(d.name, _on(layout, d.a), _on(layout, d.b)) for d in acting.lengths]
