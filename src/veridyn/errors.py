@@ -155,20 +155,25 @@ class CapabilityError(ModelError):
     """
 
     def __init__(
-        self, formulation: str, asked: str, reason: str, instead: str, *, where: str = "", found: str = "", at: At = ()
+        self,
+        formulation: str,
+        asked: str,
+        reason: str,
+        instead: str,
+        faults: Sequence[Fault] = (),
+        source: str = "",
+        *,
+        where: str = "",
+        found: str = "",
     ) -> None:
+        """`faults`: the places where it is asked for, in place of the one sentence that the rest makes."""
         self.formulation, self.asked, self.reason, self.instead = formulation, asked, reason, instead
-        self._where, self._found, self._at = where, found, at
         what = f"formulation {formulation} has no {asked}: {reason}."
-        super().__init__(Fault(what, where, found=found, hint=instead, at=at))
+        super().__init__(faults or [Fault(what, where, found=found, hint=instead)], source)
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         own = (self.formulation, self.asked, self.reason, self.instead)
-        return _capability_error, (own, self._where, self._found, self._at)
-
-
-def _capability_error(own: tuple[str, str, str, str], where: str, found: str, at: At) -> CapabilityError:
-    return CapabilityError(*own, where=where, found=found, at=at)
+        return type(self), (*own, self.faults, self.source)
 
 
 class DataError(VeridynError):

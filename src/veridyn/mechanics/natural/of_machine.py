@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Faults, ModelError, did_you_mean, part_at
+from veridyn.errors import CapabilityError, Faults, ModelError, did_you_mean, part_at
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.points.coordinates import added_coordinates
 from veridyn.mechanics.natural.points.joints import layout_of
@@ -36,6 +36,9 @@ Array = NDArray[np.float64]
 Coordinates = Literal["needed", "all"] | Iterable[str]
 ON_COORDINATE = ("coordinate", "rate")
 TREE_ONLY = "Use formulation: tree."
+JUMPS = "a jump has no derivative, which its implicit steps need"
+SIGNALS = "laws over its coordinates read these and their rates only"
+OTHER = "its forces are springs, dampers and smooth laws of single coordinates"
 KEPT = "mechanics.natural"  # where the form is kept among what a machine computes of itself
 LAWS = ("law", "table", "cubic", "tanh_friction", "bump_stop", "dead_zone", "damper_forward", "damper_backward")
 
@@ -58,6 +61,8 @@ def mechanism_with(graph: MachineGraph, coordinates: Coordinates = "needed", ori
     faults = Faults()
     _refuse_unknown(graph, faults)
     acting = _Acting(graph, faults)
+    if acting.lacking and len(acting.lacking) == len(faults.found):  # nothing else is wrong
+        raise CapabilityError("natural", *acting.lacking[0], TREE_ONLY, faults.found, graph.name)
     faults.raise_if_any(ModelError, graph.name)
     if graph.description is not None:
         return _described(graph, acting)
@@ -165,6 +170,7 @@ class _Acting:
         self.tyres: list[Element] = []
         self.laws: list[Element] = []
         self.lengths: list[Distance] = []
+        self.lacking: list[tuple[str, str]] = []  # what has no place, and why
         for e in graph.elements:
             self._element(graph, e, faults)
 
@@ -181,14 +187,14 @@ class _Acting:
         elif e.kind in LAWS:
             self._law(graph, e, faults)
         elif e.kind not in ("spring", "damper", "offset", "inertia") or e.on_body is not None or e.between is not None:
-            faults.add(f"natural coordinates have no element of kind {e.kind}.", where=where, hint=TREE_ONLY)
-        elif len(e.on) != 1 and e.kind not in ("spring", "damper"):
-            faults.add(
-                f"natural coordinates have no {e.kind} on a combination of coordinates.",
-                where=where,
-                found=", ".join(e.on),
-                hint=TREE_ONLY,
+            what, why = (
+                f"natural coordinates have no element of kind {e.kind}.",
+                JUMPS if e.jumps else SIGNALS if e.signals else OTHER,
             )
+            self._lack(faults, f"element of kind {e.kind}", why, what, where)
+        elif len(e.on) != 1 and e.kind not in ("spring", "damper"):
+            what = f"natural coordinates have no {e.kind} on a combination of coordinates."
+            self._lack(faults, f"{e.kind} on a combination of coordinates", OTHER, what, where, ", ".join(e.on))
         elif not np.isfinite(e.value):
             faults.add("its value is unknown, and natural coordinates need it.", where=where, hint="Give its value.")
         elif len(e.on) != 1:
@@ -208,14 +214,22 @@ class _Acting:
             else:  # Γ = … + offset: what acts on the coordinate is the opposite
                 self.drives.append(Drive(name, on, -e.value * a))
 
+    def _lack(
+        self, faults: Faults, asked: str, why: str, what: str, where: str, found: str = "", hint: str = TREE_ONLY
+    ) -> None:
+        """Note what has no place in natural coordinates, and why."""
+        self.lacking.append((asked, why))
+        faults.add(what, where=where, found=found, hint=f"{why[0].upper()}{why[1:]}. {hint}")
+
     def _law(self, graph: MachineGraph, e: Element, faults: Faults) -> None:
         where = part_at("element", e.parameter_name)
         if e.jumps:
             hint = f"Write tanh(v/V) with a small speed V in place of a jump, or: {TREE_ONLY}"
-            faults.add("its force jumps, which steps in natural coordinates do not carry.", where=where, hint=hint)
+            what = "its force jumps, which steps in natural coordinates do not carry."
+            self._lack(faults, "forces that jump", JUMPS, what, where, hint=hint)
         elif e.signals:
             what = f"it reads the measured signal '{e.signals[0]}', and natural coordinates have none."
-            faults.add(what, where=where, hint=TREE_ONLY)
+            self._lack(faults, "laws of measured signals", SIGNALS, what, where)
         elif not np.isfinite(e.value):
             faults.add("its value is unknown, and natural coordinates need it.", where=where, hint="Give its value.")
         elif e.between is None:
