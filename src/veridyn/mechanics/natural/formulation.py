@@ -47,7 +47,7 @@ SHARED: dict[Ability, Limit | None] = {
         "its mass matrix and laws are those of one set of values, and a step cannot follow an estimate that leaves it",
         AS_TREE,
     ),
-    "signals": Limit("laws over its coordinates read these and their rates only", AS_TREE),
+    "signals": None,
 }
 ON_POINTS: Capabilities = MappingProxyType(
     {

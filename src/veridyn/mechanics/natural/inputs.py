@@ -47,7 +47,7 @@ def with_motor_inputs(machine: Machine, inputs: Sequence[str]) -> Machine:
 
 def inputs_on_points(machine: Machine, names: Sequence[str]) -> tuple[str, ...]:
     """Those of the channels of a log that act on a machine in natural coordinates."""
-    found = [*motor_names(machine)]
+    found = [*motor_names(machine), *(f"signal.{e.signal}" for e in machine.elements if e.kind == "drive_gain")]
     found += [f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in machine.prescribed]
     found += [name for load in machine.loads for name in channels(load)]
     for link in machine.links:

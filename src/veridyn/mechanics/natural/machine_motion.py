@@ -149,6 +149,7 @@ class _Rates:
         self.slips = 2 * len(model.system.mechanism.tyres)
         act = acting.inputs
         self.wrenches: dict[str, Array] = {}
+        self.signals = tuple(dict.fromkeys(e.signal for e in model.system.mechanism.gains))
         self.by_state = act.forces is not None or act.wrenches is not None or act.contacts is not None
 
     def split(self, y: Array) -> tuple[Array, Array, Array]:
@@ -180,6 +181,10 @@ class _Rates:
             else:
                 values[self.system.forces.loads[load.name]] = 0.0
         extra, wrenches = np.zeros(self.system.n), dict[str, Array]()
+        if self.signals:
+            given = {} if act.signals is None else act.signals(t, *self.on_tree(x, xd))
+            for name in self.signals:
+                values[self.system.forces.loads[f"signal.{name}"]] = self._heard(given, name)
         if not self.by_state:
             return values, extra, self.acting.driving(t), wrenches
         q, qd = self.on_tree(x, xd)
@@ -197,6 +202,14 @@ class _Rates:
         for body, w in wrenches.items():
             extra += self.wrench(body, w, x)
         return values, extra, forces, wrenches
+
+    def _heard(self, given: Mapping[str, float], signal: str) -> float:
+        if signal not in given:
+            fault = Fault(
+                f"no input gives the signal '{signal}'.", self.model.machine.name, hint="Give Inputs.signals."
+            )
+            raise DataError(fault)
+        return float(given[signal])
 
     def _refuse_elsewhere(self, forces: Array) -> None:
         model = self.model

@@ -95,6 +95,7 @@ def mechanism_with(graph: MachineGraph, coordinates: Coordinates = "needed", ori
         rotors=acting.rotors,
         tyres=acting.tyres,
         laws=acting.laws,
+        gains=acting.gains,
         prescribed=graph.prescribed,
         physical=graph.stated is None,
     )
@@ -127,6 +128,7 @@ def _described(graph: MachineGraph, acting: _Acting) -> Mechanism:
         rotors=acting.rotors,
         tyres=acting.tyres,
         laws=acting.laws,
+        gains=acting.gains,
         prescribed=graph.prescribed,
         physical=graph.stated is None,
     )
@@ -169,6 +171,7 @@ class _Acting:
         self.drives: list[Drive] = []
         self.tyres: list[Element] = []
         self.laws: list[Element] = []
+        self.gains: list[Element] = []
         self.lengths: list[Distance] = []
         self.lacking: list[tuple[str, str]] = []  # what has no place, and why
         for e in graph.elements:
@@ -184,15 +187,21 @@ class _Acting:
                 self.dampers.append(Damper(name, (a, b), e.value))
         elif e.wheel is not None and np.isfinite(e.value) and graph.dimension == 3:
             self.tyres.append(e)
+        elif e.kind == "drive_gain" and np.isfinite(e.value):
+            self.gains.append(e)
         elif e.kind in LAWS:
             self._law(graph, e, faults)
-        elif e.kind not in ("spring", "damper", "offset", "inertia") or e.on_body is not None or e.between is not None:
+        elif (
+            e.kind not in ("spring", "damper", "offset", "inertia", "drive_gain")
+            or e.on_body is not None
+            or e.between is not None
+        ):
             what, why = (
                 f"natural coordinates have no element of kind {e.kind}.",
                 JUMPS if e.jumps else SIGNALS if e.signals else OTHER,
             )
             self._lack(faults, f"element of kind {e.kind}", why, what, where)
-        elif len(e.on) != 1 and e.kind not in ("spring", "damper"):
+        elif len(e.on) != 1 and e.kind not in ("spring", "damper", "drive_gain"):
             what = f"natural coordinates have no {e.kind} on a combination of coordinates."
             self._lack(faults, f"{e.kind} on a combination of coordinates", OTHER, what, where, ", ".join(e.on))
         elif not np.isfinite(e.value):

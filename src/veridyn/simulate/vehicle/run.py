@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, ModelError
+from veridyn.mechanics.formulated import JointMachine, in_joints
 from veridyn.mechanics.ground.road import Flat, Road
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.simulate.vehicle import state as eq
 from veridyn.simulate.vehicle.description import Vehicle
@@ -279,13 +279,14 @@ def _march(
     return VehicleRun(vehicle, manoeuvre.name, t, states, outputs, inputs[:: 2 * every], road)
 
 
-def to_motion(run: VehicleRun, tree: Tree) -> Motion:
+def to_motion(run: VehicleRun, machine: JointMachine) -> Motion:
     """The run as a motion of the car of 20 or 38 degrees of freedom: coordinates by name, wheel wrenches on the unsprung bodies.
 
-    Coordinates are z, beta, theta, zt and, where a tree has them, dl, dL, camber and kingpin, each with the number of its wheel, 1 to 4.
-    The body that carries wheel i is the antecedent of the one that turns by theta i. What a tree has no coordinate for
-    is left out, as it is in an identification with that tree.
+    Coordinates are z, beta, theta, zt and, where a machine has them, dl, dL, camber and kingpin, each with the number of its wheel, 1 to 4.
+    The body that carries wheel i is the antecedent of the one that turns by theta i. What the machine has no coordinate for
+    is left out, as it is in an identification with it.
     """
+    tree = in_joints(machine).tree
     wheels = {"z": run.clearance, "theta": run.wheel_angle}
     wheels |= {name: _nth(run.wheel_place, k) for k, name in enumerate(("dl", "dL", "beta", "camber", "kingpin"))}
     zt = run.tyre["deflection"]
