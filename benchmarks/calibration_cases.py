@@ -29,9 +29,11 @@ from veridyn.identify.payload import with_payload
 from veridyn.identify.result import Fit
 from veridyn.mechanics.integrate import Method, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper, drive_gain
+from veridyn.model.link import Joint, Link
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.uncertainty import Uncertainty
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
@@ -63,7 +65,7 @@ class Outcome:
 
 
 @cache
-def drawing() -> Tree:
+def drawing() -> Machine:
     """Links of 6, 4 and 1.5 kg about axes that cross."""
     bodies = [Body("1"), Body("2", "1", placement=MDH(alpha=RIGHT)), Body("3", "2", placement=MDH(d=0.4))]
     shapes = {
@@ -74,11 +76,11 @@ def drawing() -> Tree:
     inertia = {name: from_centre(m, c, np.diag(J)) for name, (m, c, J) in shapes.items()}
     elements = [coulomb(f"q{k}", f) for k, f in enumerate((1.0, 1.2, 0.4), 1)]
     elements += [damper(f"q{k}", f) for k, f in enumerate((1.5, 1.0, 0.4), 1)]
-    return Tree.build(bodies, name="calibration arm", inertia=inertia, elements=elements)
+    return Machine.of_bodies(bodies, name="calibration arm", inertia=inertia, elements=elements)
 
 
 @cache
-def hanging() -> Tree:
+def hanging() -> Machine:
     """Two links on parallel horizontal axes."""
     bodies = [Body("1", placement=MDH(alpha=RIGHT)), Body("2", "1", placement=MDH(d=0.3))]
     inertia = {
@@ -86,17 +88,17 @@ def hanging() -> Tree:
         "2": from_centre(0.5, (0.16, -0.02, 0.0), np.diag([0.002, 0.006, 0.007])),
     }
     elements = [damper("q1", 0.05), coulomb("q1", 0.06), damper("q2", 0.02), coulomb("q2", 0.03)]
-    return Tree.build(bodies, name="hanging links", inertia=inertia, elements=elements)
+    return Machine.of_bodies(bodies, name="hanging links", inertia=inertia, elements=elements)
 
 
-def drawn_from(tree: Tree, rng: np.random.Generator) -> Tree:
+def drawn_from(machine: Machine, rng: np.random.Generator) -> Machine:
     """A machine from the standard deviations of its drawing; drawn again where no body has such an inertia."""
-    mean, sigma = prior_moments(tree, Prior(relative=SPREAD))
+    mean, sigma = prior_moments(machine, Prior(relative=SPREAD))
     while True:
         phi = mean + sigma * rng.normal(size=len(mean))
-        bodies = [phi[k : k + 10] for k, (body, number) in enumerate(tree.columns) if body >= 0 and number == 0]
+        bodies = [phi[k : k + 10] for k, (body, number) in enumerate(machine.columns) if body and number == 0]
         if all(broken_law(x) is None for x in bodies):
-            return tree.with_parameters(phi)
+            return machine.with_parameters(phi)
 
 
 def path(rng: np.random.Generator, frequency: float = 0.1) -> FourierTrajectory:
@@ -104,7 +106,7 @@ def path(rng: np.random.Generator, frequency: float = 0.1) -> FourierTrajectory:
     return FourierTrajectory.random(rng, limits, harmonics=5, frequency=frequency, fill=0.9)
 
 
-def moved(truth: Tree, along: FourierTrajectory, samples: int) -> Motion:
+def moved(truth: Machine, along: FourierTrajectory, samples: int) -> Motion:
     """The motion along a path with the forces it takes, exact."""
     t = np.asarray(STEP * np.arange(samples), dtype=np.float64)
     motion = Motion(t, *along.at(t))
@@ -185,12 +187,12 @@ def simulated(rng: np.random.Generator) -> Outcome:
 def known_values(rng: np.random.Generator) -> Outcome:
     """Mass and first moments of the last link stated to 10 % of their size, and off by as much; the rest by weighted least squares."""
     names = ("M3", "MX3", "MY3")
-    tree = drawing()
-    truth = drawn_from(tree, rng)
-    at = [tree.parameters.index(n) for n in names]
-    sigma = prior_moments(tree, Prior(relative=SPREAD))[1][at]
+    machine = drawing()
+    truth = drawn_from(machine, rng)
+    at = [machine.parameters.index(n) for n in names]
+    sigma = prior_moments(machine, Prior(relative=SPREAD))[1][at]
     assumed = truth.parameters.values[at] + sigma * rng.normal(size=3)
-    stated = tree.with_parameters(tree.parameters.known(dict(zip(names, assumed.tolist(), strict=True))))
+    stated = machine.with_parameters(machine.parameters.known(dict(zip(names, assumed.tolist(), strict=True))))
     stated = replace(stated, uncertainty=Uncertainty(names, np.diag(sigma**2)))
     log = noisy(rng, moved(truth, path(rng), 800), NOISE)
     return outcome(identify(stated, log, engine="compiled"), truth.parameters.values)
@@ -200,12 +202,10 @@ def payload(rng: np.random.Generator) -> Outcome:
     """A load weighed with gains known to 2 % and an empty machine identified with them: currents of two runs, no force measured."""
     truth, assumed = drawn_from(drawing(), rng), GAINS * (1.0 + GAIN_SPREAD * rng.normal(size=3))
     load = from_centre(float(rng.uniform(0.5, 2.0)), rng.normal(size=3) * 0.05, np.diag(rng.uniform(0.003, 0.006, 3)))
-    p = truth.parameters
-    inertia = {b.name: [p[b.parameter(s)] for s in INERTIAL] for b in truth.bodies}
-    own = [replace(e, value=p[e.parameter_name]) for e in truth.elements]
-    loaded = Tree.build([*truth.bodies, Body("load", "3", "fixed")], inertia={**inertia, "load": load}, elements=own)
+    fixed = Joint(name="load", kind="fixed", a="3", b="load")
+    loaded = truth.with_body(Link(name="load", inertia=load), fixed)
 
-    def currents(machine: Tree) -> Motion:
+    def currents(machine: Machine) -> Motion:
         log = noisy(rng, moved(machine, path(rng), 800), NOISE)
         assert log.forces is not None
         return replace(log, forces=None, signals={f"i{k}": log.forces[:, k] / GAINS[k] for k in range(3)})
@@ -213,12 +213,14 @@ def payload(rng: np.random.Generator) -> Outcome:
     names = tuple(f"K{k}" for k in range(3))
     gains = [drive_gain(f"q{k + 1}", f"i{k}", float(assumed[k]), names[k]) for k in range(3)]
     free = [replace(e, value=float("nan")) for e in drawing().elements]
-    tree = Tree.build(drawing().bodies, name="arm", elements=[*free, *gains])
-    tree = tree.with_parameters(tree.parameters.known(names))
-    tree = replace(tree, uncertainty=Uncertainty(names, np.diag((GAIN_SPREAD * assumed) ** 2)))
-    empty = identify(tree, currents(truth), engine="compiled")
+    machine = Machine.of_bodies(tree_of(drawing()).bodies, name="arm", elements=[*free, *gains])
+    machine = machine.with_parameters(machine.parameters.known(names))
+    machine = machine.with_uncertainty(Uncertainty(names, np.diag((GAIN_SPREAD * assumed) ** 2)))
+    empty = identify(machine, currents(truth), engine="compiled")
     fit = identify(with_payload(empty, "3"), currents(loaded), engine="compiled")
-    whole = fit.tree.parameters.replacing(dict(zip([f"{s}_payload" for s in INERTIAL], load.tolist(), strict=True)))
+    whole = fit.described.parameters.replacing(
+        dict(zip([f"{s}_payload" for s in INERTIAL], load.tolist(), strict=True))
+    )
     return outcome(fit, whole.values)
 
 

@@ -34,9 +34,8 @@ from veridyn.machines.humanoid_walk import Performed, performed
 from veridyn.mechanics.measurement import exact_readings
 from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
-from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.system import system_of
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.observe.observe import observe_with
 from veridyn.signals.trajectory import FourierTrajectory
 from veridyn.studies.identification import identification
@@ -74,9 +73,9 @@ def car(rng: np.random.Generator) -> Outcome:
     vehicle, sensors = drawn_car(rng), sensors_2006()
     given = CarKnown.of(vehicle, sensors).drawn(rng)
     made = campaign(rng, drives_2006(rng, quick=True), vehicle, sensors, known=given)
-    tree = thirty_three(car_38())
-    how = corrected(tree)
-    found = selected(with_carriers(tree, given.carriers), [made.motion(tree, name) for name in TRAINING], how)
+    machine = thirty_three(car_38())
+    how = corrected(machine)
+    found = selected(with_carriers(machine, given.carriers), [made.motion(machine, name) for name in TRAINING], how)
     stated = budget(found.chosen, found.takes.sigma, made, TRAINING, how)
     true = made.truth(TRAINING)
     at = [k for k, name in enumerate(found.chosen.names) if name in true]
@@ -105,7 +104,7 @@ def humanoid(rng: np.random.Generator) -> Outcome:
     return Outcome(found.errors, found.sigma, fit.names)
 
 
-def _walking(model: Tree, rng: np.random.Generator) -> tuple[Tree, Performed]:
+def _walking(model: Machine, rng: np.random.Generator) -> tuple[Machine, Performed]:
     """A humanoid and its walk. One that falls leaves no log to identify it from, so another is drawn; WALKERS in a row are an error."""
     plan = walk(model, 4)
     for _ in range(WALKERS - 1):
@@ -151,7 +150,7 @@ def fourbar(rng: np.random.Generator) -> Outcome:
     log = FourbarRun(moved, moved, exact_readings(true, moved)).log(rng)
     seen = observe_with(fourbar_settings()["ekf"], system_of(wrong_fourbar()), log)
     at = rng.integers(SKIP, SAMPLES, OBSERVED)
-    column = mechanism_of(true).index("phi")
+    column = true.mechanism.index("phi")
     errors, sigma, names = [], [], []
     for name, actual in (("phi", moved.q[:, column]), ("phi'", moved.qd[:, column])):
         k = 0 if name == "phi" else 1

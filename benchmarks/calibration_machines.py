@@ -13,7 +13,7 @@ from veridyn.machines.fourbar import fourbar
 from veridyn.machines.hexapod import FRICTION, TRUTH
 from veridyn.machines.humanoid import cad
 from veridyn.mechanics.natural.mechanism import Mechanism
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.point_parts import uniform_bar
 from veridyn.simulate.vehicle.description import Vehicle
 from veridyn.simulate.vehicle.suspension import Suspension
@@ -66,14 +66,14 @@ def _suspension(old: Suspension, load: float, rng: np.random.Generator) -> Suspe
     )  # pyright: ignore[reportArgumentType]
 
 
-def drawn_arm(rng: np.random.Generator) -> Tree:
+def drawn_arm(rng: np.random.Generator) -> Machine:
     """The arm with bodies and friction that are each heavier or lighter by a tenth."""
     return perturb_inertias(
         arm(), rng, 0.1 * np.sqrt(3.0)
     )  # an even distribution of that half-width has a deviation of a tenth
 
 
-def drawn_humanoid(rng: np.random.Generator) -> Tree:
+def drawn_humanoid(rng: np.random.Generator) -> Machine:
     """A humanoid whose links differ from the drawing by LINKS of the sizes of a prior.
 
     A link is drawn again until a body can have it and one that differs as much to the other side, so that the drawing is the mean of all

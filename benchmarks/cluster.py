@@ -37,7 +37,7 @@ from benchmarks.subjects import car, motion
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.made_motions import MadeMotions
 from veridyn.identify.observation import observation
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 SAMPLES, SHARED_SAMPLES, PIECE, ROUNDS = 10_000_000, 1_000_000, 50_000, 5
@@ -76,7 +76,7 @@ class Shared:
 
 
 @cache
-def machine() -> Tree:
+def machine() -> Machine:
     """The car with a force on every joint and a wrench on its base."""
     return with_motors(car(20))
 

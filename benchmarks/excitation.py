@@ -18,7 +18,7 @@ from veridyn.identify.excitation.setup import problem_of
 from veridyn.identify.excitation.shape import Fourier
 from veridyn.identify.excitation.start import drawn
 from veridyn.identify.interior import Barrier, minimise
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.signals.trajectory import JointLimits
 
 Array = NDArray[np.float64]
@@ -51,19 +51,19 @@ class Result:
 
 def excitation() -> Result:
     """Five harmonics of 0.1 Hz, 43 base parameters, 77 unknowns. The reference and the design start from different random motions."""
-    tree = arm()
+    machine = arm()
     with ThreadPoolExecutor(2) as pool:
-        design_excitation(tree, LIMITS, starts=2, barrier=Barrier(iterations=2), executor=pool)  # compiles
+        design_excitation(machine, LIMITS, starts=2, barrier=Barrier(iterations=2), executor=pool)  # compiles
         begin = time.perf_counter()
         plan = design_excitation(
-            tree, LIMITS, starts=8, barrier=Barrier(iterations=250), rng=np.random.default_rng(1), executor=pool
+            machine, LIMITS, starts=8, barrier=Barrier(iterations=250), rng=np.random.default_rng(1), executor=pool
         )
         seconds = time.perf_counter() - begin
         begin = time.perf_counter()
-        best = _reference(tree, pool)
+        best = _reference(machine, pool)
         long = time.perf_counter() - begin
     rng = np.random.default_rng(1)
-    problem, place, _ = problem_of(tree, LIMITS, Fourier(), rng=rng)
+    problem, place, _ = problem_of(machine, LIMITS, Fourier(), rng=rng)
     start = drawn(problem, place, rng.spawn(1)[0])
     exact = _timed(lambda: problem.value(start))
     coarse = _timed(lambda: _differences(problem, start))
@@ -83,9 +83,9 @@ def excitation() -> Result:
     )
 
 
-def _reference(tree: Tree, pool: ThreadPoolExecutor) -> ExcitationPlan:
+def _reference(machine: Machine, pool: ThreadPoolExecutor) -> ExcitationPlan:
     return design_excitation(
-        tree,
+        machine,
         LIMITS,
         starts=LONG_RUNS,
         barrier=Barrier(iterations=1000, last=1e-6, tolerance=0.1),

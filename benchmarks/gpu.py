@@ -98,6 +98,7 @@ def pack(folder: Path) -> None:
     from veridyn.mechanics.inverse import inverse_dynamics
     from veridyn.mechanics.regressor import regressor
     from veridyn.mechanics.symbols import Request
+    from veridyn.mechanics.tree.of_machine import tree_of
     from veridyn.symbolic.emit_ptx import emit_ptx
     from veridyn.symbolic.evaluate import evaluate
     from veridyn.symbolic.gram_plan import gram_plan
@@ -106,46 +107,46 @@ def pack(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, np.ndarray] = {}
     described: dict[str, Any] = {"machines": []}
-    for number, tree in enumerate((arm(), car(20), car(38))):
-        m = motion(tree, CHECKED, seed=11)
-        rows = tuple(range(len(tree.rows)))
-        every = tuple(range(len(tree.columns)))
+    for number, machine in enumerate((arm(), car(20), car(38))):
+        m = motion(machine, CHECKED, seed=11)
+        rows = tuple(range(len(machine.rows)))
+        every = tuple(range(len(machine.columns)))
         requests = {
             "inverse": Request("inverse", rows),
             "regressor": Request("regressor", rows, every),
             "forward": Request("forward", rows),
         }
-        D = regressor(tree, m, engine="compiled")
-        solved = forward_dynamics(tree, m, engine="compiled")
+        D = regressor(machine, m, engine="compiled")
+        solved = forward_dynamics(machine, m, engine="compiled")
         a = (
             solved.qdd
             if solved.base is None
             else np.column_stack([solved.base.acceleration, solved.base.omega_dot, solved.qdd])
         )
-        full = {"inverse": inverse_dynamics(tree, m, engine="compiled"), "forward": a}
-        one: dict[str, Any] = {"name": tree.name, "kernels": {}, "tree": peer_tree(tree)}
+        full = {"inverse": inverse_dynamics(machine, m, engine="compiled"), "forward": a}
+        one: dict[str, Any] = {"name": machine.name, "kernels": {}, "tree": peer_tree(machine)}
         for what, request in requests.items():
-            f = formula(tree, request)
+            f = formula(machine, request)
             k = emit_ptx(f.graph, f.outputs, f.samples, f.parameters, what)
             key = f"{number}.{what}"
             (folder / f"{key}.ptx").write_text(k.text)
-            arrays[f"{key}.inputs"] = np.array(sample_arrays(tree, m, k.samples))
-            arrays[f"{key}.parameters"] = uniform_values(tree, tree.parameters.values, k.parameters)
+            arrays[f"{key}.inputs"] = np.array(sample_arrays(tree_of(machine), m, k.samples))
+            arrays[f"{key}.parameters"] = uniform_values(machine, machine.parameters.values, k.parameters)
             expected = (
                 [D[:, r, c] for r, c in f.labels] if what == "regressor" else [full[what][:, r] for (r,) in f.labels]
             )
             arrays[f"{key}.outputs"] = np.array(expected)
             one["kernels"][what] = {"outputs": k.outputs, "operations": k.operations, "live": k.live}
             one["kernels"][what]["samples"] = k.samples
-        one["gravity"] = [float(x) for x in tree.gravity] if tree.base == "fixed" else None
-        measured_tree, measured = recorded(tree, CHECKED)
-        equations = stream(measured_tree, measured, engine="numpy")
+        one["gravity"] = [float(x) for x in machine.gravity] if machine.base == "fixed" else None
+        driven, measured = recorded(machine, CHECKED)
+        equations = stream(driven, measured, engine="numpy")
         program = equation_program(equations.plan, measured)
         k = emit_ptx(
             program.graph, program.outputs, program.samples, program.parameters, "equations", goals=program.goals
         )
         names = [n for n in program.samples if not n.startswith("y.")]
-        given = dict(zip(names, sample_arrays(measured_tree, measured, names), strict=True))
+        given = dict(zip(names, sample_arrays(tree_of(driven), measured, names), strict=True))
         given |= {
             n: np.asarray(equations.plan.force(measured, int(n[2:]))) for n in program.samples if n.startswith("y.")
         }
@@ -173,9 +174,11 @@ def pack(folder: Path) -> None:
     print(f"{folder}: {size / 1e6:.1f} MB")
 
 
-def peer_tree(tree: Any) -> list[dict[str, Any]]:
+def peer_tree(machine: Any) -> list[dict[str, Any]]:
     """Bodies as numbers for the peer: parent, kind of joint, coordinate, ratio, placement, ten parameters."""
-    out, at = [], 0
+    from veridyn.mechanics.tree.of_machine import tree_of
+
+    tree, out, at = tree_of(machine), [], 0
     for j, b in enumerate(tree.bodies):
         A, P = tree.placements[j]
         ten = [0.0] * 10

@@ -15,7 +15,7 @@ from benchmarks.subjects import PinModel, car, motion
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.observation import observation
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 SAMPLES = 1_000_000
@@ -38,63 +38,58 @@ class Result:
 
 def identification() -> Result:
     """All parameters of all moving bodies (150) from all 20 rows, weighted least squares."""
-    tree, m = recorded(car(20), SAMPLES)
-    solve(observation(tree, m[:20_000], engine="compiled"))
+    machine, m = recorded(car(20), SAMPLES)
+    solve(observation(machine, m[:20_000], engine="compiled"))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     wall, cpu = time.perf_counter(), time.process_time()
-    solve(observation(tree, m, engine="compiled"))
+    solve(observation(machine, m, engine="compiled"))
     one, one_cpu = time.perf_counter() - wall, time.process_time() - cpu
     extra = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024.0
     with ThreadPoolExecutor(2) as pool:
         wall = time.perf_counter()
-        solve(observation(tree, m, engine="compiled", executor=pool))
+        solve(observation(machine, m, engine="compiled", executor=pool))
         two = time.perf_counter() - wall
-    loop, qr, difference = _peer(tree, m[:FITS])
+    loop, qr, difference = _peer(machine, m[:FITS])
     scale = SAMPLES / FITS
     return Result(one, one_cpu, two, extra, scale * (loop + qr), scale * loop, scale * qr, difference)
 
 
-def recorded(plain: Tree, samples: int) -> tuple[Tree, Motion]:
+def recorded(plain: Machine, samples: int) -> tuple[Machine, Motion]:
     """The machine with a force on every joint and a wrench on its base, both exact but for one percent of noise."""
-    tree = with_motors(plain)
-    return tree, with_forces(tree, motion(tree, samples), 2)
+    machine = with_motors(plain)
+    return machine, with_forces(machine, motion(machine, samples), 2)
 
 
-def with_motors(plain: Tree) -> Tree:
+def with_motors(plain: Machine) -> Machine:
     """The machine with a motor on every joint."""
-    names = [b.name for b in plain.bodies if b.real]
-    return Tree.build(
-        [replace(b, actuated=True) for b in plain.bodies],
-        name=plain.name,
-        base=plain.base,
-        inertia={name: plain.parameters.values[10 * k : 10 * k + 10] for k, name in enumerate(names)},
-    )
+    driven = [j if j.kind == "floating" else replace(j, actuated=True) for j in plain.joints]
+    return replace(plain, joints=tuple(driven))
 
 
-def with_forces(tree: Tree, m: Motion, seed: int) -> Motion:
+def with_forces(machine: Machine, m: Motion, seed: int) -> Motion:
     """The motion with measured forces: exact ones and one percent of noise."""
-    forces = inverse_dynamics(tree, m)
+    forces = inverse_dynamics(machine, m)
     noise = np.random.default_rng(seed).normal(size=forces.shape)
     forces = forces + 0.01 * forces.std(axis=0) * noise
-    if tree.base == "fixed":
+    if machine.base == "fixed":
         return replace(m, forces=forces)
-    return replace(m, forces=forces[:, 6:], wrenches={tree.bodies[0].name: forces[:, :6]})
+    return replace(m, forces=forces[:, 6:], wrenches={machine.root: forces[:, :6]})
 
 
-def _peer(tree: Tree, m: Motion) -> tuple[float, float, float]:
+def _peer(machine: Machine, m: Motion) -> tuple[float, float, float]:
     """Seconds of the regressor loop and of the QR of the stacked matrix, and how far apart the residuals of both ways lie."""
-    oracle = PinModel(tree)
+    oracle = PinModel(machine)
     data = oracle.model.createData()
     q, v, a = states(oracle, m)
     start = time.perf_counter()
     W = np.array([pin.computeJointTorqueRegressor(oracle.model, data, q[k], v[k], a[k]) for k in range(len(m))])
     loop = time.perf_counter() - start
-    y = np.column_stack([m.wrenches[tree.bodies[0].name], m.forces]) @ oracle.S.T
+    y = np.column_stack([m.wrenches[machine.root], m.forces]) @ oracle.S.T
     stacked = np.column_stack([W.reshape(-1, W.shape[2]), y.reshape(-1)])
     start = time.perf_counter()
     R = np.asarray(np.linalg.qr(stacked, mode="r"))
     qr = time.perf_counter() - start
-    ours = observation(tree, m, engine="compiled")
+    ours = observation(machine, m, engine="compiled")
     residuals = [_residual(x) for x in (R, ours.stacked([1.0] * len(ours.rows)))]
     return loop, qr, abs(residuals[1] / residuals[0] - 1.0)
 

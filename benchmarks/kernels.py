@@ -20,7 +20,8 @@ from veridyn.mechanics.instant import StateAccelerations
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.regressor import regressor
 from veridyn.mechanics.symbols import Request
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.symbolic.emit_llvm import BLOCK
 
@@ -46,12 +47,12 @@ def line(machine: str, what: str, how: str, samples: int, spent: Time) -> Line:
 
 
 def kernels() -> Iterator[Line]:
-    for tree in (arm(), car(20), car(38)):
-        m = motion(tree, SAMPLES)
-        oracle = PinModel(tree)
-        yield from _regressors(tree, m, oracle)
-        yield from _inverse(tree, m, oracle)
-        yield from _forward(tree, m, oracle)
+    for machine in (arm(), car(20), car(38)):
+        m = motion(machine, SAMPLES)
+        oracle = PinModel(machine)
+        yield from _regressors(machine, m, oracle)
+        yield from _inverse(machine, m, oracle)
+        yield from _forward(machine, m, oracle)
 
 
 def states(oracle: PinModel, m: Motion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -64,15 +65,15 @@ def states(oracle: PinModel, m: Motion) -> tuple[np.ndarray, np.ndarray, np.ndar
     return q, rates @ oracle.S.T, accelerations @ oracle.S.T
 
 
-def _check(tree: Tree, name: str, ours: np.ndarray, theirs: np.ndarray) -> None:
+def _check(machine: Machine, name: str, ours: np.ndarray, theirs: np.ndarray) -> None:
     error = np.abs(ours - theirs).max() / np.abs(theirs).max()
     if error > 1e-11:
-        raise SystemExit(f"{tree.name}: {name} differ by {error:.1e}; nothing is compared that is not the same")
+        raise SystemExit(f"{machine.name}: {name} differ by {error:.1e}; nothing is compared that is not the same")
 
 
-def _regressors(tree: Tree, m: Motion, oracle: PinModel) -> Iterator[Line]:
+def _regressors(machine: Machine, m: Motion, oracle: PinModel) -> Iterator[Line]:
     few = m[:LOOP]
-    _check(tree, "regressors", regressor(tree, few, engine="compiled"), oracle.regressor(few))
+    _check(machine, "regressors", regressor(machine, few, engine="compiled"), oracle.regressor(few))
     data = oracle.model.createData()
     q, v, a = states(oracle, few)
 
@@ -80,36 +81,40 @@ def _regressors(tree: Tree, m: Motion, oracle: PinModel) -> Iterator[Line]:
         for k in range(LOOP):
             pin.computeJointTorqueRegressor(oracle.model, data, q[k], v[k], a[k])
 
-    yield line(tree.name, "regressor", "Pinocchio, Python loop", LOOP, best_of(loop))
-    if tree.base == "fixed" and importlib.util.find_spec("figaroh") is not None:
-        yield line(tree.name, "regressor", "FIGAROH", LOOP, best_of(_figaroh(oracle, q, v, a)))
+    yield line(machine.name, "regressor", "Pinocchio, Python loop", LOOP, best_of(loop))
+    if machine.base == "fixed" and importlib.util.find_spec("figaroh") is not None:
+        yield line(machine.name, "regressor", "FIGAROH", LOOP, best_of(_figaroh(oracle, q, v, a)))
     yield line(
-        tree.name, "regressor", "veridyn, NumPy", SAMPLES, best_of(lambda: regressor(tree, m, engine="numpy"), 3)
+        machine.name, "regressor", "veridyn, NumPy", SAMPLES, best_of(lambda: regressor(machine, m, engine="numpy"), 3)
     )
-    made = compiled(tree, Request("regressor", tuple(range(len(tree.rows))), tuple(range(len(tree.columns)))))
+    made = compiled(machine, Request("regressor", tuple(range(len(machine.rows))), tuple(range(len(machine.columns)))))
     yield line(
-        tree.name, "regressor", "veridyn, consumed in cache", 2 * BLOCK, best_of(in_cache(made, tree, m[: 2 * BLOCK]))
+        machine.name,
+        "regressor",
+        "veridyn, consumed in cache",
+        2 * BLOCK,
+        best_of(in_cache(made, machine, m[: 2 * BLOCK])),
     )
     yield line(
-        tree.name,
+        machine.name,
         "regressor",
         "veridyn, to new memory",
         SAMPLES,
-        best_of(lambda: regressor(tree, m, engine="compiled")),
+        best_of(lambda: regressor(machine, m, engine="compiled")),
     )
     kept = Buffer()
-    spent = best_of(lambda: regressor(tree, m, engine="compiled", out=kept))
-    yield line(tree.name, "regressor", "veridyn, written to memory", SAMPLES, spent)
+    spent = best_of(lambda: regressor(machine, m, engine="compiled", out=kept))
+    yield line(machine.name, "regressor", "veridyn, written to memory", SAMPLES, spent)
 
 
-def in_cache(made: Compiled, tree: Tree, m: Motion) -> Callable[[], None]:
+def in_cache(made: Compiled, machine: Machine, m: Motion) -> Callable[[], None]:
     """A call of the kernel on some blocks whose outputs stay in cache, as the streaming sums use it."""
-    arrays = [np.ascontiguousarray(a) for a in sample_arrays(tree, m, made.kernel.inputs)]
+    arrays = [np.ascontiguousarray(a) for a in sample_arrays(tree_of(machine), m, made.kernel.inputs)]
     out = np.zeros((len(made.labels), len(m) + 8))
     addresses = out.ctypes.data + 8 * out.shape[1] * np.arange(len(out), dtype=np.uintp)
     pointers = np.array([a.ctypes.data for a in arrays], dtype=np.uintp)
     strides = np.ones(len(arrays), dtype=np.int64)
-    values = np.zeros(len(tree.columns))
+    values = np.zeros(len(machine.columns))
     work = np.zeros(1 << 17)
     aligned = work.ctypes.data + (-work.ctypes.data) % 64
     arguments = (
@@ -142,41 +147,44 @@ def _figaroh(oracle: PinModel, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> C
     return lambda: builder.build_basic_regressor(q, v, a, {"act_idxv": list(range(oracle.model.nv))})
 
 
-def _inverse(tree: Tree, m: Motion, oracle: PinModel) -> Iterator[Line]:
+def _inverse(machine: Machine, m: Motion, oracle: PinModel) -> Iterator[Line]:
     _check(
-        tree, "inverse dynamics", inverse_dynamics(tree, m[:LOOP], engine="compiled"), oracle.inverse_dynamics(m[:LOOP])
+        machine,
+        "inverse dynamics",
+        inverse_dynamics(machine, m[:LOOP], engine="compiled"),
+        oracle.inverse_dynamics(m[:LOOP]),
     )
     q, v, a = states(oracle, m)
     pool = pin.ModelPool(oracle.model, 1)
     Q, V, A = (np.asfortranarray(x.T) for x in (q, v, a))
     yield line(
-        tree.name,
+        machine.name,
         "inverse dynamics",
         "Pinocchio, rneaInParallel(1)",
         SAMPLES,
         best_of(lambda: pin.rneaInParallel(1, pool, Q, V, A)),
     )
     yield line(
-        tree.name,
+        machine.name,
         "inverse dynamics",
         "veridyn, NumPy",
         SAMPLES,
-        best_of(lambda: inverse_dynamics(tree, m, engine="numpy"), 3),
+        best_of(lambda: inverse_dynamics(machine, m, engine="numpy"), 3),
     )
     yield line(
-        tree.name,
+        machine.name,
         "inverse dynamics",
         "veridyn, compiled",
         SAMPLES,
-        best_of(lambda: inverse_dynamics(tree, m, engine="compiled")),
+        best_of(lambda: inverse_dynamics(machine, m, engine="compiled")),
     )
 
 
-def _forward(tree: Tree, m: Motion, oracle: PinModel) -> Iterator[Line]:
-    gamma = np.column_stack([np.zeros((LOOP, len(tree.rows) - tree.n)), m.forces[:LOOP]])
+def _forward(machine: Machine, m: Motion, oracle: PinModel) -> Iterator[Line]:
+    gamma = np.column_stack([np.zeros((LOOP, len(machine.rows) - machine.n)), m.forces[:LOOP]])
     theirs = oracle.forward_dynamics(m[:LOOP], gamma)
-    ours = forward_dynamics(tree, m[:LOOP], engine="compiled")
-    _check(tree, "forward dynamics", ours.qdd, theirs.qdd)
+    ours = forward_dynamics(machine, m[:LOOP], engine="compiled")
+    _check(machine, "forward dynamics", ours.qdd, theirs.qdd)
     data = oracle.model.createData()
     q, v, _ = states(oracle, m[:LOOP])
     tau = gamma @ oracle.S.T
@@ -185,18 +193,18 @@ def _forward(tree: Tree, m: Motion, oracle: PinModel) -> Iterator[Line]:
         for k in range(LOOP):
             pin.aba(oracle.model, data, q[k], v[k], tau[k])
 
-    yield line(tree.name, "forward dynamics", "Pinocchio, aba in a loop", LOOP, best_of(loop))
+    yield line(machine.name, "forward dynamics", "Pinocchio, aba in a loop", LOOP, best_of(loop))
     yield line(
-        tree.name,
+        machine.name,
         "forward dynamics",
         "veridyn, compiled",
         SAMPLES,
-        best_of(lambda: forward_dynamics(tree, m, engine="compiled")),
+        best_of(lambda: forward_dynamics(machine, m, engine="compiled")),
     )
-    instant = StateAccelerations(tree, tree.parameters.values)
+    instant = StateAccelerations(tree_of(machine), machine.parameters.values)
     zero, force, none = np.zeros(3), m.forces[0], {}
     yield line(
-        tree.name,
+        machine.name,
         "forward dynamics",
         "veridyn, one state a call",
         1,
@@ -206,24 +214,25 @@ def _forward(tree: Tree, m: Motion, oracle: PinModel) -> Iterator[Line]:
 
 def threads() -> tuple[float, float]:
     """How many times as fast two threads are as one: a regressor consumed in cache, and inverse dynamics written to memory."""
-    tree = car(20)
-    made = compiled(tree, Request("regressor", tuple(range(len(tree.rows))), tuple(range(len(tree.columns)))))
-    few = motion(tree, 2 * BLOCK)
-    alone, together = (min(_side_by_side(made, tree, few, count) for _ in range(5)) for count in (1, 2))
-    many = replace(motion(tree, 128 * SAMPLES), forces=None)
+    machine = car(20)
+    made = compiled(machine, Request("regressor", tuple(range(len(machine.rows))), tuple(range(len(machine.columns)))))
+    few = motion(machine, 2 * BLOCK)
+    alone, together = (min(_side_by_side(made, machine, few, count) for _ in range(5)) for count in (1, 2))
+    many = replace(motion(machine, 128 * SAMPLES), forces=None)
     kept = Buffer()
     walls = [
-        best_of(lambda n=n: inverse_dynamics(tree, many, engine="compiled", threads=n, out=kept)).wall for n in (1, 2)
+        best_of(lambda n=n: inverse_dynamics(machine, many, engine="compiled", threads=n, out=kept)).wall
+        for n in (1, 2)
     ]
     return 2.0 * alone / together, walls[0] / walls[1]
 
 
-def _side_by_side(made: Compiled, tree: Tree, m: Motion, count: int, calls: int = 3000) -> float:
+def _side_by_side(made: Compiled, machine: Machine, m: Motion, count: int, calls: int = 3000) -> float:
     """Seconds that `count` threads take, each for so many calls on memory of its own."""
     ready = threading.Barrier(count + 1)
 
     def work() -> None:
-        call = in_cache(made, tree, m)
+        call = in_cache(made, machine, m)
         ready.wait()
         for _ in range(calls):
             call()
@@ -240,7 +249,9 @@ def _side_by_side(made: Compiled, tree: Tree, m: Motion, count: int, calls: int 
 
 def rates() -> Iterator[tuple[str, float, float]]:
     """Of each regressor in cache: operations a second, and bytes written a second."""
-    for tree in (arm(), car(20), car(38)):
-        made = compiled(tree, Request("regressor", tuple(range(len(tree.rows))), tuple(range(len(tree.columns)))))
-        spent = best_of(in_cache(made, tree, motion(tree, BLOCK)))
-        yield tree.name, made.count.total * BLOCK / spent.cpu, 8 * len(made.labels) * BLOCK / spent.cpu
+    for machine in (arm(), car(20), car(38)):
+        made = compiled(
+            machine, Request("regressor", tuple(range(len(machine.rows))), tuple(range(len(machine.columns))))
+        )
+        spent = best_of(in_cache(made, machine, motion(machine, BLOCK)))
+        yield machine.name, made.count.total * BLOCK / spent.cpu, 8 * len(made.labels) * BLOCK / spent.cpu

@@ -27,13 +27,13 @@ import veridyn as vd
 from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.trust import trust_prior
 from veridyn.identify.result import Fit
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import silent
 from veridyn.studies.config.study import load_study
 from veridyn.studies.identification import Estimation
 from veridyn.studies.run.estimation import estimation_of
-from veridyn.studies.run.machine import study_tree
+from veridyn.studies.run.machine import study_machine
 from veridyn.studies.run.preparing import Preparing
 from veridyn.studies.run.recordings import Recordings
 
@@ -46,7 +46,7 @@ Mask = NDArray[np.bool_]
 class Recipe:
     """A machine, its recorded motions, and how it is identified; `trust`: the prior's scales are chosen within what is fitted."""
 
-    tree: Tree
+    machine: Machine
     motions: list[Motion]
     estimation: Estimation
     trust: bool
@@ -56,9 +56,9 @@ class Recipe:
         method: Any = self.estimation.method
         word, scales = self.estimation.covariance, ""
         if self.trust:
-            found = trust_prior(self.tree, motions, method, covariance=Hac() if word == "hac" else None)
+            found = trust_prior(self.machine, motions, method, covariance=Hac() if word == "hac" else None)
             method, scales = found.settings, ", ".join(f"{g} {s:g}" for g, s in found.groups.items())
-        return vd.identify(self.tree, motions, method, covariance=word, diagnose="off"), scales
+        return vd.identify(self.machine, motions, method, covariance=word, diagnose="off"), scales
 
 
 @dataclass(frozen=True)
@@ -78,16 +78,16 @@ def recipe_of(study: Path = STUDY) -> Recipe:
     loaded = load_study(study, "identify")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r".*<origin> stands 2 times")
-        tree = study_tree(loaded, ("model",), loaded.study.model, "unknown")
-        work = Preparing(loaded, tree, Recordings(loaded), silent)
+        machine = study_machine(loaded, ("model",), loaded.study.model, "unknown")
+        work = Preparing(loaded, machine, Recordings(loaded), silent)
         training, _ = work.motions(work.lowpass()[1])
     estimation = estimation_of(loaded, ("estimator",), loaded.study.estimator)
-    return Recipe(tree, [part.motion for part in training], estimation, loaded.study.estimator.trust)
+    return Recipe(machine, [part.motion for part in training], estimation, loaded.study.estimator.trust)
 
 
 def masks(recipe: Recipe) -> dict[str, list[Mask]]:
     """Name of a cut → the samples of each motion that belong to it."""
-    places = [recipe.tree.coordinates.index(c) for c in ACROSS]
+    places = [recipe.machine.coordinates.index(c) for c in ACROSS]
     q = np.concatenate([m.q[:, places] for m in recipe.motions])
     middle = 0.5 * (q.min(axis=0) + q.max(axis=0))
     upper = [m.q[:, places] > middle for m in recipe.motions]
@@ -103,21 +103,21 @@ def masks(recipe: Recipe) -> dict[str, list[Mask]]:
 
 def cuts(recipe: Recipe, names: Sequence[str] = ()) -> Iterator[Cut]:
     """Each cut, or those named, predicted from the rest."""
-    every = vd.identify(recipe.tree, recipe.motions, "wls", diagnose="off")
+    every = vd.identify(recipe.machine, recipe.motions, "wls", diagnose="off")
     for name, own in masks(recipe).items():
         if names and name not in names:
             continue
         rest = [m[~k] for m, k in zip(recipe.motions, own, strict=True)]
         held = [m[k] for m, k in zip(recipe.motions, own, strict=True)]
         fit, scales = recipe.fitted(rest)
-        plain = vd.identify(recipe.tree, rest, "wls", diagnose="off")
+        plain = vd.identify(recipe.machine, rest, "wls", diagnose="off")
         errors = [100.0 * vd.validate(f, held).relative_error for f in (fit, plain, every)]
-        yield Cut(name, errors[0], errors[1], drawing_percent(recipe.tree, held), errors[2], scales)
+        yield Cut(name, errors[0], errors[1], drawing_percent(recipe.machine, held), errors[2], scales)
 
 
-def drawing_percent(tree: Tree, motions: Sequence[Motion]) -> float:
+def drawing_percent(machine: Machine, motions: Sequence[Motion]) -> float:
     """The error of the machine's own values."""
-    both = [(np.asarray(m.forces), np.asarray(vd.inverse_dynamics(tree, m))) for m in motions]
+    both = [(np.asarray(m.forces), np.asarray(vd.inverse_dynamics(machine, m))) for m in motions]
     return 100.0 * float(np.sqrt(sum(((y - x) ** 2).sum() for y, x in both) / sum((y**2).sum() for y, _ in both)))
 
 

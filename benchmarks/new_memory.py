@@ -60,20 +60,20 @@ def mapped(size: int, advice: int) -> None:
 def lines() -> Iterator[str]:
     yield "| machine | what | µs a sample | page faults | GB/s |"
     yield "|---|---|---:|---:|---:|"
-    for tree in (arm(), car(20), car(38)):
-        one = regressor(tree, motion(tree, 64), engine="compiled").nbytes // 64
-        m, kept = motion(tree, BYTES // one), Buffer()
+    for machine in (arm(), car(20), car(38)):
+        one = regressor(machine, motion(machine, 64), engine="compiled").nbytes // 64
+        m, kept = motion(machine, BYTES // one), Buffer()
         size = one * len(m)
         measured = {
-            "regressor, new memory": partial(regressor, tree, m, engine="compiled"),
-            "regressor, kept memory": partial(regressor, tree, m, engine="compiled", out=kept),
+            "regressor, new memory": partial(regressor, machine, m, engine="compiled"),
+            "regressor, kept memory": partial(regressor, machine, m, engine="compiled", out=kept),
             "pages touched, new": partial(touched, size),
             "pages touched, small": partial(mapped, size, mmap.MADV_NOHUGEPAGE),
             "pages touched, large": partial(mapped, size, mmap.MADV_HUGEPAGE),
         }
         for what, function in measured.items():
             seconds, faults = spent(function)
-            yield f"| {tree.name} | {what} | {1e6 * seconds / len(m):.2f} | {faults:,} | {1e-9 * size / seconds:.1f} |"
+            yield f"| {machine.name} | {what} | {1e6 * seconds / len(m):.2f} | {faults:,} | {1e-9 * size / seconds:.1f} |"
 
 
 if __name__ == "__main__":

@@ -290,11 +290,13 @@ def _fourbar_observer(method: EKF) -> tuple[Observer, Array]:
 
 
 def _arm_observer(method: EKF) -> tuple[Observer, Array]:
-    tree = arm()
-    sensors = tuple(Sensor(f"encoder_{c}", "coordinate", c, 1e-4) for c in tree.coordinates)
+    machine = arm()
+    sensors = tuple(Sensor(f"encoder_{c}", "coordinate", c, 1e-4) for c in machine.coordinates)
     noise = ProcessNoise(force=100.0, start=0.01, start_rate=0.1, start_force=10.0)
-    start = dict.fromkeys(tree.coordinates, 0.3)
-    return Observer(replace(tree, sensors=sensors), method, process_noise=noise, start=start), np.full(tree.n, 0.3)
+    start = dict.fromkeys(machine.coordinates, 0.3)
+    return Observer(replace(machine, sensors=sensors), method, process_noise=noise, start=start), np.full(
+        machine.n, 0.3
+    )
 
 
 def _steps(observer: Observer, around: Array, by_name: bool) -> Callable[[], None]:

@@ -22,7 +22,8 @@ from benchmarks.subjects import PinModel
 from strangers.random_trees import random_inertia
 from veridyn.identify.estimators.least_squares import Solution, solve
 from veridyn.identify.observation import observation
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 JOINTS = [f"q{k}" for k in range(1, 8)]
@@ -54,11 +55,11 @@ def lines() -> Iterator[str]:
     stages, total, size = study()
     told = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in stages.items())
     yield f"- Panda study from files to report (a page of {size / 1e6:.1f} MB), one thread: {total:.1f} s: {told}."
-    tree, motion = arm(), moved(folder)
+    machine, motion = arm(), moved(folder)
     if importlib.util.find_spec("figaroh") is None:
         yield "- Comparison with FIGAROH: skipped, figaroh is not installed."
         return
-    c = compared(tree, motion)
+    c = compared(machine, motion)
     yield (
         f"- Panda, {c.samples:,} samples of its log, inertia, friction and offsets, one thread: FIGAROH builds its regressor in "
         f"{c.regressor[1]:.2f} s and finds and solves {c.count[1]} base parameters in {c.solve[1]:.2f} s; veridyn streams "
@@ -101,7 +102,7 @@ class _Stages:
         self._task, self._since = task, now
 
 
-def arm() -> Tree:
+def arm() -> Machine:
     """The published geometry with viscous and dry friction and an offset at each joint."""
     bodies = [
         vd.model.Body(
@@ -112,7 +113,7 @@ def arm() -> Tree:
     friction = [
         element for c in JOINTS for element in (vd.elements.damper(c), vd.elements.coulomb(c), vd.elements.offset(c))
     ]
-    return Tree.build(bodies, name="panda", gravity=(0.0, 0.0, -9.81), elements=friction)
+    return Machine.of_bodies(bodies, name="panda", gravity=(0.0, 0.0, -9.81), elements=friction)
 
 
 def moved(folder: Path, cutoff: float = 10.0) -> Motion:
@@ -124,15 +125,15 @@ def moved(folder: Path, cutoff: float = 10.0) -> Motion:
     return vd.motion(arm(), log, vd.Signals(rate=1000.0, lowpass=cutoff, max_gap=0.01))
 
 
-def compared(tree: Tree, motion: Motion) -> Comparison:
+def compared(machine: Machine, motion: Motion) -> Comparison:
     """Ordinary least squares by both on the same samples: FIGAROH stores the regressor, veridyn never does."""
-    streamed = best_of(lambda: observation(tree, motion, engine="compiled"))
-    observed = observation(tree, motion, engine="compiled")
+    streamed = best_of(lambda: observation(machine, motion, engine="compiled"))
+    observed = observation(machine, motion, engine="compiled")
     solving = best_of(lambda: solve(observed, "none"))
     ours = solve(observed, "none")
     assert motion.forces is not None
     size = float(np.linalg.norm(motion.forces))
-    built, found, count, residual = _figaroh(tree, motion)
+    built, found, count, residual = _figaroh(machine, motion)
     return Comparison(
         len(motion),
         (streamed.cpu, built),
@@ -146,14 +147,14 @@ def _residual(s: Solution) -> float:
     return s.sigma * float(np.sqrt(s.freedom))
 
 
-def _figaroh(tree: Tree, motion: Motion) -> tuple[float, float, int, float]:
+def _figaroh(machine: Machine, motion: Motion) -> tuple[float, float, int, float]:
     """Seconds of the regressor and of base parameters with their solution, how many there are, and the norm of the residual."""
     from figaroh.tools.qrdecomposition import QRDecomposer
     from figaroh.tools.regressor import RegressorBuilder, RegressorConfig, build_regressor_reduced, get_index_eliminate
 
     rng = np.random.default_rng(0)  # FIGAROH wants a mass on each link; its regressor does not depend on it
-    inertia = {b.name: random_inertia(rng) for b in tree.bodies}
-    model = PinModel(Tree.build(tree.bodies, gravity=tree.gravity, inertia=inertia)).model
+    inertia = {b.name: random_inertia(rng) for b in machine.links}
+    model = PinModel(Machine.of_bodies(tree_of(machine).bodies, gravity=machine.gravity, inertia=inertia)).model
     robot = SimpleNamespace(model=model, data=model.createData())
     builder = RegressorBuilder(robot, RegressorConfig(has_friction=True, has_joint_offset=True))
     start = time.process_time()

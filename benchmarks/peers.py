@@ -37,12 +37,13 @@ from benchmarks.subjects import PinModel
 from strangers.random_trees import random_inertia
 from veridyn.identify.gains import gain_names
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import INERTIAL, broken_law
 from veridyn.studies.config.study import Loaded, load_study
 from veridyn.studies.run.identify import run_identify
-from veridyn.studies.run.machine import tree_of
+from veridyn.studies.run.machine import study_machine
 from veridyn.studies.run.masks import wrong_speed
 from veridyn.studies.run.preparing import Preparing
 from veridyn.studies.run.recordings import Recordings
@@ -79,9 +80,9 @@ class Samples:
     rotors: bool = False
 
 
-def samples_of(loaded: Loaded[Any], tree: Tree, lowpass: float | None) -> tuple[Samples, Samples]:
+def samples_of(loaded: Loaded[Any], machine: Machine, lowpass: float | None) -> tuple[Samples, Samples]:
     """What a study fits and what it is tested on."""
-    work = Preparing(loaded, tree, Recordings(loaded), lambda *_: None)
+    work = Preparing(loaded, machine, Recordings(loaded), lambda *_: None)
     both = []
     for parts in work.motions(lowpass):
         kept = [part.motion[~wrong_speed(part)] for part in parts]
@@ -89,19 +90,19 @@ def samples_of(loaded: Loaded[Any], tree: Tree, lowpass: float | None) -> tuple[
         q, qd, qdd = (np.concatenate([getattr(m, x) for m in kept]) for x in ("q", "qd", "qdd"))
         whole = Motion(np.arange(len(q), dtype=np.float64), q, qd, qdd, signals=signals)
         forces = [m.forces for m in kept if m.forces is not None]
-        tau = np.concatenate(forces) if forces else _through_gains(tree, whole)
+        tau = np.concatenate(forces) if forces else _through_gains(machine, whole)
         slow = loaded.study.sampling.dead_zone
-        rotors = any(e.kind == "inertia" for e in tree.elements)
+        rotors = any(e.kind == "inertia" for e in machine.elements)
         both.append(Samples(q, qd, qdd, tau, whole, slow if isinstance(slow, float) else 0.0, rotors))
     return both[0], both[1]
 
 
-def _through_gains(tree: Tree, motion: Motion) -> Array:
+def _through_gains(machine: Machine, motion: Motion) -> Array:
     tau = np.zeros_like(motion.q)
-    for e in tree.elements:
+    for e in machine.elements:
         if e.kind == "drive_gain":
             (name,) = e.on
-            tau[:, tree.coordinates.index(name)] = tree.parameters[e.parameter_name] * motion.signals[e.signal]
+            tau[:, machine.coordinates.index(name)] = machine.parameters[e.parameter_name] * motion.signals[e.signal]
     return tau
 
 
@@ -142,7 +143,7 @@ def arm_lines(name: str) -> Iterator[Line]:
     """One line for each tool on one arm."""
     loaded = load_study(STUDIES / f"{name}.yaml")
     loaded = replace(loaded, study=loaded.study.model_copy(update={"checks": False}))
-    tree = tree_of(loaded, ("model",), loaded.study.model, "unknown")
+    machine = study_machine(loaded, ("model",), loaded.study.model, "unknown")
     written = _written(STUDIES / f"{name}.yaml", STUDIES / f"{name}_model.yaml")
     consistent = loaded.study.estimator.model_copy(update={"name": "consistent"})
     for tool, estimator in (("veridyn, as in its study", None), ("veridyn, consistent", consistent)):
@@ -152,13 +153,13 @@ def arm_lines(name: str) -> Iterator[Line]:
         start = time.process_time()
         run = run_identify(own)
         fit, cpu = run.study.fit, time.process_time() - start
-        train, test = samples_of(loaded, tree, run.lowpass)
-        gains = [fit.tree.parameters.index(n) for n in gain_names(fit.tree)]
+        train, test = samples_of(loaded, machine, run.lowpass)
+        gains = [fit.described.parameters.index(n) for n in gain_names(fit.described)]
         phi = fit.standard.copy()
         phi[gains] = 0.0
-        predicted = inverse_dynamics(fit.tree, test.motion, parameters=phi)
-        yield Line(name, tool, _error(test, predicted), "%", cpu, _possible(fit.tree, fit.standard), written)
-    model = pin_model(tree)
+        predicted = inverse_dynamics(fit.described, test.motion, parameters=phi)
+        yield Line(name, tool, _error(test, predicted), "%", cpu, _possible(fit.described, fit.standard), written)
+    model = pin_model(machine)
     fewer = replace(train, **{x: getattr(train, x)[::EVERY] for x in ("q", "qd", "qdd", "tau")})
     tools: dict[str, Callable[[Any, Samples, Samples], Array]] = {"SciPy and Pinocchio": by_scipy}
     if importlib.util.find_spec("figaroh") is not None:
@@ -174,11 +175,11 @@ def _with(loaded: Loaded[Any], estimator: Any) -> Loaded[Any]:
     return replace(loaded, study=loaded.study.model_copy(update={"estimator": estimator}))
 
 
-def pin_model(tree: Tree) -> Any:
-    """Pinocchio's model of the bodies of a tree; FIGAROH wants a mass on each link, which no regressor depends on."""
+def pin_model(machine: Machine) -> Any:
+    """Pinocchio's model of the bodies of a machine; FIGAROH wants a mass on each link, which no regressor depends on."""
     rng = np.random.default_rng(0)
-    inertia = {b.name: random_inertia(rng) for b in tree.bodies if b.real}
-    return PinModel(Tree.build(tree.bodies, gravity=tree.gravity, inertia=inertia)).model
+    inertia = {b.name: random_inertia(rng) for b in machine.links if b.real}
+    return PinModel(Machine.of_bodies(tree_of(machine).bodies, gravity=machine.gravity, inertia=inertia)).model
 
 
 def _error(test: Samples, predicted: Array) -> float:
@@ -186,9 +187,9 @@ def _error(test: Samples, predicted: Array) -> float:
     return float(100.0 * np.linalg.norm((test.tau - predicted)[moving]) / np.linalg.norm(test.tau[moving]))
 
 
-def _possible(tree: Tree, phi: Array) -> bool:
-    p = tree.parameters
-    bodies = [[phi[p.index(b.parameter(s))] for s in INERTIAL] for b in tree.bodies if b.real]
+def _possible(machine: Machine, phi: Array) -> bool:
+    p = machine.parameters
+    bodies = [[phi[p.index(b.parameter(s))] for s in INERTIAL] for b in machine.links if b.real]
     return all(broken_law(np.array(x)) is None for x in bodies)
 
 

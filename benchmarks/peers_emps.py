@@ -69,9 +69,9 @@ def by_scipy(q: Array, force: Array, start: float) -> Array:
     return least_squares(lambda p: (simulated(p, force, start) - q)[::10], GUESS, x_scale=np.abs(GUESS)).x
 
 
-def axis() -> vd.model.Tree:
+def axis() -> vd.Machine:
     """The axis as a model of veridyn, its parameters unknown."""
-    return vd.model.Tree.build(
+    return vd.Machine.of_bodies(
         [vd.model.Body("1", joint="sliding")],
         name="EMPS",
         gravity=(0.0, 0.0, 0.0),

@@ -12,10 +12,10 @@ from veridyn.mechanics.evaluator import Evaluator
 
 def single_state() -> str:
     """One line: microseconds of each call on the 7-joint arm, veridyn's and Pinocchio's, checked to agree to 1e-10."""
-    tree = arm()
-    theirs, ours = PinModel(tree), Evaluator(tree)
+    machine = arm()
+    theirs, ours = PinModel(machine), Evaluator(machine)
     model, data = theirs.model, theirs.data
-    q, qd, qdd = (np.array(x) for x in np.random.default_rng(0).normal(size=(3, tree.n)))
+    q, qd, qdd = (np.array(x) for x in np.random.default_rng(0).normal(size=(3, machine.n)))
     force = ours.inverse_dynamics(q, qd, qdd).copy()
     pairs = {
         "inverse dynamics": (lambda: ours.inverse_dynamics(q, qd, qdd), lambda: pin.rnea(model, data, q, qd, qdd)),

@@ -104,7 +104,7 @@ def run_robot(name: str, seeds: Sequence[int], folder: Path) -> Row:
     return Row(
         robot=name,
         kind=kind,
-        coordinates=run.tree.n,
+        coordinates=run.machine.n,
         parameters=run.study.fit.base.count,
         grade=verdict(run.study).grade,
         exit_code=int(bool(run.missed)),
@@ -149,7 +149,7 @@ class _Folder:
 def errors_in_sigmas(run: IdentifyRun, truth: dict[str, float]) -> np.ndarray:
     """(estimate − truth)/σ of every base parameter."""
     fit = run.study.fit
-    true = fit.base.reduce(np.array([truth.get(name, 0.0) for name in run.tree.parameters.names]))
+    true = fit.base.reduce(np.array([truth.get(name, 0.0) for name in run.machine.parameters.names]))
     return (fit.values - true) / fit.sigma
 
 

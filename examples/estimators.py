@@ -24,7 +24,7 @@ ENCODERS = {"fine encoder": 2e-6, "coarse encoder": 5e-4}  # rad, deviation of o
 LOGS = 4
 
 
-def machine() -> vd.model.Tree:
+def machine() -> vd.Machine:
     """Both axes horizontal; friction at both joints."""
     bodies = [
         vd.model.Body("1", placement=vd.spatial.MDH(alpha=np.pi / 2)),
@@ -40,14 +40,15 @@ def machine() -> vd.model.Tree:
         vd.elements.damper("q2", 0.02),
         vd.elements.coulomb("q2", 0.03),
     ]
-    return vd.model.Tree.build(bodies, name="two links", inertia=inertia, elements=elements)
+    return vd.Machine.of_bodies(bodies, name="two links", inertia=inertia, elements=elements)
 
 
-def drawing(seed: int) -> vd.model.Tree:
+def drawing(seed: int) -> vd.Machine:
     """What the drawing says: each body and each element wrong by up to 20 %."""
     true, rng = machine(), np.random.default_rng(seed)
-    bodies, elements = (1.0 + 0.2 * rng.uniform(-1.0, 1.0, len(x)) for x in (true.bodies, true.elements))
-    factor = [bodies[j] if j >= 0 else elements[k] for j, k in true.columns]
+    bodies, elements = (1.0 + 0.2 * rng.uniform(-1.0, 1.0, len(x)) for x in (true.links, true.elements))
+    by_name = dict(zip(true.body_names, bodies, strict=True))
+    factor = [by_name[body] if body else elements[k] for body, k in true.columns]
     return true.with_parameters(true.parameters.values * np.array(factor))
 
 
@@ -112,10 +113,10 @@ def judged(case: Case, encoder: float) -> tuple[float, float, float]:
         fit = vd.identify(drawing(seed), motion, case.method, covariance=case.covariance, sampling=SAMPLING)
         error = fit.values - fit.base.reduce(true.parameters.values)
         sizes = np.array([true.parameters.typical[c] for c in fit.base.columns])
-        moved = [k for k, c in enumerate(fit.base.columns) if true.columns[c][0] >= 0]
+        moved = [k for k, c in enumerate(fit.base.columns) if true.columns[c][0]]
         inertia.append(np.mean((error / sizes)[moved] ** 2))
         scores.append(np.nanmean((error / fit.sigma) ** 2))
-        known = fit.tree.with_parameters(fit.standard)
+        known = fit.described.with_parameters(fit.standard)
         runs = vd.identification.replay(known, truth(8, 6.0).motion, horizon=1.0, friction_speed=SOFT)
         strayed.append(np.mean([r.rms**2 for r in runs.rows]))
     return 100.0 * np.sqrt(np.mean(inertia)), np.sqrt(np.mean(scores)), 1e3 * np.sqrt(np.mean(strayed))

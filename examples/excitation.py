@@ -35,7 +35,7 @@ CENTRES = (  # m, chosen
 TORQUE_NOISE = np.array([0.2, 0.3, 0.15, 0.15, 0.05, 0.05, 0.03])  # N*m, chosen
 
 
-def arm() -> vd.model.Tree:
+def arm() -> vd.Machine:
     """The true arm."""
     bodies = [
         vd.model.Body(
@@ -56,7 +56,7 @@ def arm() -> vd.model.Tree:
         for k in range(1, 8)
         for make, value in ((vd.elements.coulomb, 0.4), (vd.elements.damper, 0.3))
     ]
-    return vd.model.Tree.build(bodies, name="seven-joint arm", inertia=inertia, elements=friction)
+    return vd.Machine.of_bodies(bodies, name="seven-joint arm", inertia=inertia, elements=friction)
 
 
 LIMITS = vd.signals.JointLimits(
@@ -71,10 +71,10 @@ def main() -> float:
     """Design, record, identify, compare; the share of parameters within two deviations of the truth."""
     from veridyn.identify.interior import Barrier
 
-    tree, rng = arm(), np.random.default_rng(0)
+    machine, rng = arm(), np.random.default_rng(0)
     correlated = (0.7 * np.eye(7) + 0.3) * np.outer(TORQUE_NOISE, TORQUE_NOISE)
     plan = vd.design_excitation(
-        tree,
+        machine,
         LIMITS,
         noise=vd.identification.Noise(correlated, memory=0.4),
         periods=10,
@@ -87,13 +87,13 @@ def main() -> float:
     t, q, qd, qdd = plan.samples()  # what the controller runs: from rest, then ten periods
     motion = vd.Motion(t, q, qd, qdd)
     noise = vd.identification.NoiseModel((1.0 - 0.4**2) * correlated, 0.4 * np.eye(7)[None])
-    torques = vd.inverse_dynamics(tree, motion) + noise.drawn(len(t), rng)[0]
+    torques = vd.inverse_dynamics(machine, motion) + noise.drawn(len(t), rng)[0]
     log = vd.Motion(t, q + 1e-5 * rng.normal(size=q.shape), qd, qdd, forces=torques)
 
-    fit = vd.identify(tree, log, vd.Likelihood(plan.frequency, highest=8, order=3, skip=plan.skipped))
+    fit = vd.identify(machine, log, vd.Likelihood(plan.frequency, highest=8, order=3, skip=plan.skipped))
     print(fit.notes)
     promised = dict(zip(plan.names, plan.sigma))
-    error = (fit.values - fit.base.reduce(tree.parameters.values)) / fit.sigma
+    error = (fit.values - fit.base.reduce(machine.parameters.values)) / fit.sigma
     print(f"\n{'parameter':<12}{'value':>12}{'sigma':>11}{'promised':>11}{'error/sigma':>13}")
     for name, value, sigma, off in zip(fit.names, fit.values, fit.sigma, error):
         print(f"{name:<12}{value:12.5f}{sigma:11.2g}{promised[name]:11.2g}{off:13.2f}")

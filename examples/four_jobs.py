@@ -14,7 +14,6 @@ from veridyn.files.shipped import shipped
 from veridyn.identify.sampling import Sampling
 from veridyn.machines.arm import exciting, other, sampling, tracking
 from veridyn.mechanics.integrate import BaseState, Inputs, Method
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 from veridyn.simulate.imperfection import Imperfection
@@ -44,10 +43,10 @@ class Job:
 
 def perturbed(machine: vd.Machine, rng: np.random.Generator, share: float = 0.2) -> vd.Machine:
     """The same machine with estimated parameters wrong by up to `share`: each body by a factor of its own, each element too."""
-    p, tree = machine.parameters, tree_of(machine)
-    bodies = 1.0 + share * rng.uniform(-1.0, 1.0, len(tree.bodies))
-    elements = 1.0 + share * rng.uniform(-1.0, 1.0, len(tree.elements))
-    factors = np.array([bodies[j] if j >= 0 else elements[k] for j, k in tree.columns])
+    p = machine.parameters
+    bodies = dict(zip(machine.body_names, 1.0 + share * rng.uniform(-1.0, 1.0, len(machine.links)), strict=True))
+    elements = 1.0 + share * rng.uniform(-1.0, 1.0, len(machine.elements))
+    factors = np.array([bodies[body] if body else elements[k] for body, k in machine.columns])
     factors[list(p.select("known"))] = 1.0
     return machine.with_parameters(p.values * factors)
 
@@ -60,15 +59,15 @@ def arm() -> Job:
     """Six joints with encoders; torque sensors to identify from, motor torques as inputs of the observer."""
     machine = vd.load_model(shipped("veridyn:arm.yaml"))
     machine = replace(machine, sensors=encoders(2e-5, *machine.coordinates))
-    tree, rng = tree_of(machine), np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     noise = (0.2, 0.3, 0.12, 0.05, 0.06, 0.05)  # N*m
-    second = replace(tracking(other(rng), tree, 1.5), rate=1000.0, method=replace(PRECISE, rtol=1e-9, atol=1e-10))
+    second = replace(tracking(other(rng), machine, 1.5), rate=1000.0, method=replace(PRECISE, rtol=1e-9, atol=1e-10))
     return Job(
         machine=machine,
-        exciting=tracking(exciting(rng), tree, 6.0),
+        exciting=tracking(exciting(rng), machine, 6.0),
         observed=second,
         signals=vd.Signals(lowpass=30.0, trim=0.2),
-        sampling=sampling(tree),
+        sampling=sampling(machine),
         imperfections={f"force.q{k}": Imperfection(noise=sigma) for k, sigma in enumerate(noise, 1)},
         observer={
             "process_noise": vd.ProcessNoise(acceleration=1e-5, start=1e-3, start_rate=0.1),
@@ -87,7 +86,7 @@ def linkage() -> Job:
 
     def turning(seed: int, seconds: float, rate: float) -> Manoeuvre:
         path = FourierTrajectory.random(np.random.default_rng(seed), limits, harmonics=5, frequency=0.5, start=0.5)
-        return vd.Tracking(path, seconds, rate, [60.0], [4.0], tree_of(machine), PRECISE)
+        return vd.Tracking(path, seconds, rate, [60.0], [4.0], machine, PRECISE)
 
     return Job(
         machine=machine,

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 import veridyn as vd
 from veridyn.mechanics.integrate import Trajectory
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.simulate.readings import configurations
 from veridyn.simulate.simulator import record
 
@@ -52,11 +51,11 @@ def journey(job: Job, rng: np.random.Generator) -> Result:
 
 def compared(job: Job, fit: vd.Fit, states: vd.observers.Observation, truth: Trajectory) -> Result:
     """The errors, which only a simulation can tell."""
-    tree = tree_of(job.machine)
-    q, qd, _ = configurations(tree, truth)
+    machine = job.machine
+    q, qd, _ = configurations(machine, truth)
     at = np.searchsorted(truth.motion.t, states.t - 1e-9)
-    names = (*(("x", "y", "z", "e0", "e1", "e2", "e3") if tree.base == "free" else ()), *tree.coordinates)
-    rates = (*(("vx", "vy", "vz", "wx", "wy", "wz") if tree.base == "free" else ()), *tree.coordinates)
+    names = (*(("x", "y", "z", "e0", "e1", "e2", "e3") if machine.base == "free" else ()), *machine.coordinates)
+    rates = (*(("vx", "vy", "vz", "wx", "wy", "wz") if machine.base == "free" else ()), *machine.coordinates)
     off, off_rates = (states.q - q[at])[job.settle :], (states.qd - qd[at])[job.settle :]
     rms = {name: float(np.sqrt((x**2).mean())) for name, x in zip(names, off.T, strict=True)}
     rms |= {f"{name} rate": float(np.sqrt((x**2).mean())) for name, x in zip(rates, off_rates.T, strict=True)}

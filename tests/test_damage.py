@@ -19,17 +19,19 @@ def test_every_kind_changes_the_log_or_the_machine() -> None:
     bench = simulated(1)
     assert len(DAMAGES) >= 20 and len(NAMED) == len(DAMAGES)
     for d in DAMAGES:
-        x, tree = damaged(bench, d, 1.0 if d.sizes is None else d.sizes[1])
+        x, machine = damaged(bench, d, 1.0 if d.sizes is None else d.sizes[1])
         changed = [k for k in x if not np.array_equal(x[k], bench.table[k])]
-        assert changed or tree.bodies != bench.tree.bodies, d.name
+        assert changed or machine.joints != bench.machine.joints, d.name
     assert len(positions(bench.table)) == len(forces(bench.table)) == 4
 
 
 def test_a_robot_of_another_size_has_every_distance_longer() -> None:
-    tree = simulated(1).tree
-    for a, b in zip(tree.bodies, longer_links(tree, 0.25).bodies, strict=True):
-        assert np.allclose(b.placement.position, 1.25 * np.asarray(a.placement.position))
-        assert np.array_equal(b.placement.rotation, a.placement.rotation)
+    machine = simulated(1).machine
+    longer = longer_links(machine, 0.25)
+    for one, other in zip(machine.joints, longer.joints, strict=True):
+        a, b = machine.ends(one)[0].placement, longer.ends(other)[0].placement
+        assert np.allclose(b.position, 1.25 * np.asarray(a.position))
+        assert np.array_equal(b.rotation, a.rotation)
 
 
 @pytest.mark.parametrize("name", ["force turned", "robot with other axes", "milliseconds"])
@@ -54,11 +56,11 @@ def test_what_is_visible_is_what_a_test_sees_on_average() -> None:
     bench, d = simulated(4), Damage("offset", offset, ())
     assert bench.quiet is not None
     quiet = replace(bench, table=bench.quiet)
-    x, tree = damaged(quiet, d, 0.5)
-    fit, _ = bench.fitted(bench.log(), bench.tree)
+    x, machine = damaged(quiet, d, 0.5)
+    fit, _ = bench.fitted(bench.log(), bench.machine)
     noise = {r.row: r.sigma for r in fit.rows}
-    motion = bench.fitted(x, tree)[1]
-    weighted = vd.identify(tree, motion, sigma=noise, sampling=bench.sampling, diagnose="off")
+    motion = bench.fitted(x, machine)[1]
+    weighted = vd.identify(machine, motion, sigma=noise, sampling=bench.sampling, diagnose="off")
     rows = vd.validate(weighted, motion, sampling=bench.sampling).rows
     left = np.sqrt(sum(r.samples * (r.rms / noise[r.row]) ** 2 for r in rows))
     assert visible(d, 0.5, bench, "fast") == pytest.approx(left, rel=0.1)

@@ -18,13 +18,14 @@ from veridyn.mechanics.formula import formula
 from veridyn.mechanics.newton_euler import State, outward
 from veridyn.mechanics.samples import minus_gravity
 from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.virtual_base import on_six_joints
 from veridyn.symbolic.count import Count, count
 from veridyn.symbolic.expression import Graph, Number
 
 ALLOWED = 1.10
-CARS: dict[str, Callable[[], Tree]] = {"38 dof": car_38, "20 dof": car_20}
+CARS: dict[str, Callable[[], Tree]] = {"38 dof": lambda: tree_of(car_38()), "20 dof": lambda: tree_of(car_20())}
 MODELS = ("5 bodies x 10", "M-only unsprung")
 
 # (quantity, car, model): operations of the mixed and of Lagrange's form.
@@ -72,7 +73,7 @@ COUNTS = {"regressor": regressor_count, "inverse": inverse_count}
 
 @cache
 def counted(quantity: str, car: str, model: str) -> tuple[Count, Count]:
-    mixed = CARS[car]()
+    mixed = tree_of(CARS[car]())
     return COUNTS[quantity](mixed, model), COUNTS[quantity](on_six_joints(mixed), model)
 
 
@@ -111,7 +112,7 @@ def test_the_regressor_of_the_full_car_saves_a_third() -> None:
 @pytest.mark.parametrize("car", CARS)
 def test_sine_and_cosine_once_for_each_turning_joint(car: str) -> None:
     """Of joints that carry a body with inertia; the wheels of these models have none."""
-    tree = CARS[car]()
+    tree = tree_of(CARS[car]())
     real = {j for j, b in enumerate(tree.bodies) if b.real}
     turning = {i for j in real for i in tree.path(j) if tree.sigma[i] == 0}
     assert counted("regressor", car, MODELS[0])[0].trigonometric == 2 * len(turning)

@@ -33,6 +33,7 @@ BY_POSITION = {
     "Limits": 2,
     "Motion": 6,
     "RigidBody": 6,
+    "Body": 4,  # a row of a table: name, antecedent, joint, placement
     "RowFactor": 5,
     "RowReport": 5,
     "Sensor": 4,

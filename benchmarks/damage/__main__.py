@@ -73,7 +73,7 @@ def scored(benches: Sequence[Bench], damages: Sequence[Damage], level: Level) ->
 
 def explained(o: Outcome, bench: Bench) -> str:
     """How often tests would find a silent damage."""
-    joints = len(bench.tree.coordinates)
+    joints = len(bench.machine.coordinates)
     odds = [100.0 * power(o.visible, shapes) for shapes in (1, joints, len(DAMAGES) * joints)]
     return (
         f"{o.visible:.2f} deviations visible, found in {odds[0]:.0f} % by a test that knows kind and joint, "
@@ -100,12 +100,12 @@ def costs(seed: int, seconds: float) -> tuple[float, float, float]:
     times = np.zeros((COSTS, 1 + len(levels)))
     for row in times:
         begin = time.process_time()
-        motion = vd.motion(bench.tree, log)
+        motion = vd.motion(bench.machine, log)
         row[0] = 1e3 * (time.process_time() - begin)
         for k, level in enumerate(levels, start=1):
-            tree = drawn(seed)
+            machine = drawn(seed)
             begin = time.process_time()
-            vd.identify(tree, motion, sampling=how, diagnose=level)
+            vd.identify(machine, motion, sampling=how, diagnose=level)
             row[k] = 1e3 * (time.process_time() - begin)
     prepared, alone, both = np.median(times, axis=0)
     return float(prepared), float(alone), float(both - alone)
@@ -116,7 +116,7 @@ def false_alarms(first: int, count: int, level: Level) -> int:
     alarms = 0
     for seed in range(first, first + count):
         bench = simulated(seed)
-        said = bench.identified(clean(seed), bench.tree, level).said
+        said = bench.identified(clean(seed), bench.machine, level).said
         alarms += bool(said)
         print("".join(f"    clean log {seed}: {text}\n" for text in said), end="", flush=True)
     return alarms

@@ -17,7 +17,7 @@ from benchmarks.damage.kinds import Table
 from studies.bench_robot import table as text_of
 from veridyn.identify.diagnosis.fit_check import Diagnose
 from veridyn.identify.sampling import Sampling
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.progress import silent
 from veridyn.studies.config.identify import IdentifyFile
 from veridyn.studies.config.study import Loaded, load_study
@@ -53,13 +53,13 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class Bench:
-    """A machine `tree` and a log of it, `table`; `quiet`: the same log without noise, which needs to be known only where a score asks.
+    """A `machine` and a log of it, `table`; `quiet`: the same log without noise, which needs to be known only where a score asks.
 
     `signals` and `sampling` are what the API is given, `study` the end of a study file. Damage is drawn from `seed`.
     """
 
     name: str
-    tree: Tree
+    machine: Machine
     table: Table
     seed: int
     quiet: Table | None = None
@@ -76,7 +76,7 @@ class Bench:
     def good(self, level: Level) -> Answer:
         """Of the undamaged log."""
         if level not in self._good:
-            self._good[level] = self.identified(self.log(), self.tree, level)
+            self._good[level] = self.identified(self.log(), self.machine, level)
         return self._good[level]
 
     @cached_property
@@ -85,53 +85,53 @@ class Bench:
         unit = {"q": "rad", "force": "N*m", "signal": "A"}
         return {k: unit[k.partition(".")[0]] for k in self.table if k != "t"}
 
-    def identified(self, x: Table, tree: Tree, level: Level) -> Answer:
+    def identified(self, x: Table, machine: Machine, level: Level) -> Answer:
         """The answer of the API, or of the command line."""
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             try:
-                fit = self._by_study(x, tree) if level == "cli" else self.fitted(x, tree, level)[0]
+                fit = self._by_study(x, machine) if level == "cli" else self.fitted(x, machine, level)[0]
             except vd.VeridynError as error:
                 return Answer(None, NOTHING, NOTHING, (str(error),))
         return Answer(fit.names, fit.values, fit.sigma, tuple(str(w.message) for w in told))
 
-    def fitted(self, x: Table, tree: Tree, level: Diagnose = "off") -> tuple[vd.Fit, vd.Motion]:
+    def fitted(self, x: Table, machine: Machine, level: Diagnose = "off") -> tuple[vd.Fit, vd.Motion]:
         signals = self.signals
         if level == "off":
             signals = replace(signals or vd.Signals(), inspection="off")
-        motion = vd.motion(tree, self.experiment(x), signals)
-        return vd.identify(tree, motion, sampling=self.sampling, diagnose=level), motion
+        motion = vd.motion(machine, self.experiment(x), signals)
+        return vd.identify(machine, motion, sampling=self.sampling, diagnose=level), motion
 
     def experiment(self, x: Table) -> vd.Experiment:
         """The channels of a table, with their units."""
         values = {k: v for k, v in x.items() if k != "t"}
         return vd.Experiment.from_arrays(x["t"], values, dict(self.units), "bench")
 
-    def _by_study(self, x: Table, tree: Tree) -> vd.Fit:
+    def _by_study(self, x: Table, machine: Machine) -> vd.Fit:
         """What ``veridyn identify`` makes of files in a folder of their own, before it writes its report."""
         with tempfile.TemporaryDirectory() as place:
-            return run_identify(self._files(x, tree, Path(place))).study.fit
+            return run_identify(self._files(x, machine, Path(place))).study.fit
 
-    def _files(self, x: Table, tree: Tree, folder: Path) -> Loaded[IdentifyFile]:
+    def _files(self, x: Table, machine: Machine, folder: Path) -> Loaded[IdentifyFile]:
         """A study of a log, in files."""
-        vd.save_model(tree, folder / "model.yaml")
+        vd.save_model(machine, folder / "model.yaml")
         (folder / "log.csv").write_text(text_of(x), encoding="utf-8")
         listed = [f"    {k}: {k} [{unit}]" for k, unit in self.units.items()]
         text = STUDY.replace("COLUMNS", "\n".join(listed)) + self.study
         (folder / "study.yaml").write_text(text, encoding="utf-8")
         return load_study(folder / "study.yaml", "identify")
 
-    def prepared(self, x: Table, tree: Tree, level: Level) -> tuple[vd.Fit, list[vd.Motion], Sampling]:
+    def prepared(self, x: Table, machine: Machine, level: Level) -> tuple[vd.Fit, list[vd.Motion], Sampling]:
         """The fit of a log, the motions it was made from, and how their samples become equations; without any check of the log."""
         if level != "cli":
-            fit, motion = self.fitted(x, tree)
+            fit, motion = self.fitted(x, machine)
             return fit, [motion], self.sampling
         with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            loaded = self._files(x, tree, Path(place))
-            work = Preparing(loaded, tree, Recordings(loaded), silent)
+            loaded = self._files(x, machine, Path(place))
+            work = Preparing(loaded, machine, Recordings(loaded), silent)
             _, lowpass = work.lowpass()
             training, validation = work.motions(lowpass)
             how, _ = work.samplings(training, validation, lowpass)
             motions = plain(training)
-            return vd.identify(tree, motions, sampling=how, diagnose="off"), motions, how
+            return vd.identify(machine, motions, sampling=how, diagnose="off"), motions, how

@@ -6,25 +6,26 @@ drawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.assembly import Attachment
+from veridyn.model.machine import Machine
 from veridyn.spatial.transforms import MDH, Placement
 
 Table = dict[str, np.ndarray]
 
 
-def unchanged(tree: Tree, _size: float) -> Tree:
+def unchanged(machine: Machine, _size: float) -> Machine:
     """The machine itself."""
-    return tree
+    return machine
 
 
 @dataclass(frozen=True)
 class Damage:
-    """`apply(columns, size, rng)` changes a log in place, `machine(tree, size)` the model that it is said to be of.
+    """`apply(columns, size, rng)` changes a log in place, `machine(machine, size)` the model that it is said to be of.
 
     `words`: one of them is in a message that names the damage; `sizes` bracket the bisection, None where a damage has no size.
     """
@@ -33,7 +34,7 @@ class Damage:
     apply: Callable[[Table, float, np.random.Generator], None]
     words: tuple[str, ...]
     sizes: tuple[float, float] | None = None
-    machine: Callable[[Tree, float], Tree] = unchanged
+    machine: Callable[[Machine, float], Machine] = unchanged
 
 
 def positions(x: Table) -> list[str]:
@@ -155,9 +156,9 @@ def whole(_x: Table, _size: float, _rng: np.random.Generator) -> None:
     """The log is as it was."""
 
 
-def longer_links(tree: Tree, size: float) -> Tree:
+def longer_links(machine: Machine, size: float) -> Machine:
     """Every distance between joints is 1 + size times what it is: the larger machine of a series."""
-    return replace(tree, bodies=tuple(replace(b, placement=_stretched(b.placement, 1.0 + size)) for b in tree.bodies))
+    return _with_placements(machine, [_stretched(p, 1.0 + size) for p in _placements(machine)])
 
 
 def _stretched(p: MDH | Placement, factor: float) -> MDH | Placement:
@@ -166,12 +167,22 @@ def _stretched(p: MDH | Placement, factor: float) -> MDH | Placement:
     return Placement(p.rotation, factor * p.position)
 
 
-def other_axes(tree: Tree, _size: float) -> Tree:
+def other_axes(machine: Machine, _size: float) -> Machine:
     """The second joint acts along the axis of the first, as in an arm that moves in a plane."""
-    bodies = list(tree.bodies)
-    k = next(i for i, b in enumerate(bodies) if b.joint != "fixed" and not _parallel(b.placement))
-    bodies[k] = replace(bodies[k], placement=Placement(None, bodies[k].placement.position))
-    return replace(tree, bodies=tuple(bodies))
+    placed = _placements(machine)
+    k = next(i for i, (j, p) in enumerate(zip(machine.joints, placed)) if j.kind != "fixed" and not _parallel(p))
+    placed[k] = Placement(None, placed[k].position)
+    return _with_placements(machine, placed)
+
+
+def _placements(machine: Machine) -> list[MDH | Placement]:
+    """Where each joint sits on the body before it."""
+    return [machine.ends(joint)[0].placement for joint in machine.joints]
+
+
+def _with_placements(machine: Machine, placed: Sequence[MDH | Placement]) -> Machine:
+    ends = [Attachment(machine.ends(joint)[0].body, p) for joint, p in zip(machine.joints, placed, strict=True)]
+    return replace(machine, joints=tuple(replace(j, a=end) for j, end in zip(machine.joints, ends, strict=True)))
 
 
 def _parallel(p: MDH | Placement) -> bool:

@@ -17,7 +17,7 @@ from veridyn.files.machine.urdf import load_urdf
 from veridyn.identify.diagnosis.signature_samples import samples_of
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.signals.butterworth import Butterworth
 from veridyn.spatial.inertia import INERTIAL
 
@@ -36,7 +36,7 @@ def folder(name: str) -> Path:
 
 def _bench(
     name: str,
-    tree: Tree,
+    machine: Machine,
     t: np.ndarray,
     q: np.ndarray,
     measured: dict[str, np.ndarray],
@@ -46,48 +46,48 @@ def _bench(
 ) -> Bench:
     """Positions (N, n) and forces or currents on one clock; equations behind a low-pass are kept at the rate at which noise is white."""
     table = {"t": np.asarray(t, dtype=np.float64) - t[0]}
-    table |= {f"q.{c}": q[:, k] for k, c in enumerate(tree.coordinates)} | measured
+    table |= {f"q.{c}": q[:, k] for k, c in enumerate(machine.coordinates)} | measured
     low = Butterworth(cutoff)
     step = round(1.0 / low.white_gain(rate) ** 2)
     trim = round(rate)
-    sampling = Sampling(filter=low, decimate=step, dead_zone=dict.fromkeys(tree.coordinates, 0.05), trim=trim)
+    sampling = Sampling(filter=low, decimate=step, dead_zone=dict.fromkeys(machine.coordinates, 0.05), trim=trim)
     study = (
         f"signals: {{rate: {rate:g}, lowpass: {cutoff:g}}}\n"
         f"sampling: {{dead_zone: 0.05, decimate: {step}, trim: {trim}}}\n"
     )
     signals = vd.Signals(rate=rate, lowpass=cutoff, trim=0.0, max_gap=0.05)  # samples of all damaged logs stay aligned
-    bench = Bench(name, tree, table, seed, signals=signals, sampling=sampling, study=study)
+    bench = Bench(name, machine, table, seed, signals=signals, sampling=sampling, study=study)
     return replace(bench, quiet=_explained(bench))
 
 
 def _explained(bench: Bench) -> Table:
     """The log with the forces, or currents, of its fit: what is left of it without noise."""
     x = bench.log()
-    fit, motion = bench.fitted(x, bench.tree)
+    fit, motion = bench.fitted(x, bench.machine)
     rows = [r.row for r in fit.rows]
     pieces = [motion[k : k + PIECE] for k in range(0, len(motion), PIECE)]
     residual = np.concatenate([samples_of(fit, [m], rows, Sampling(), window=1).misfit(fit.values) for m in pieces])
-    gains = {c: e for e in bench.tree.elements if e.kind == "drive_gain" for c in e.on}
+    gains = {c: e for e in bench.machine.elements if e.kind == "drive_gain" for c in e.on}
     for row, r in zip(rows, residual.T, strict=True):
         name = f"signal.{gains[row].signal}" if row in gains else f"force.{row}"
         x[name] -= np.interp(x["t"], motion.t, r) / (gains[row].value if row in gains else 1.0)
     return x
 
 
-def _with_friction(drawn: Tree, more: Callable[[str], list[vd.elements.Element]] = lambda _: []) -> Tree:
+def _with_friction(drawn: Machine, more: Callable[[str], list[vd.elements.Element]] = lambda _: []) -> Machine:
     """The geometry of a drawing; every inertia and friction is estimated."""
     kinds = (vd.elements.damper, vd.elements.coulomb, vd.elements.offset)
     elements = [e for c in drawn.coordinates for e in (*(kind(c) for kind in kinds), *more(c))]
-    return vd.model.Tree.build(drawn.bodies, name=drawn.name, gravity=drawn.gravity, elements=elements)
+    return vd.Machine.of_bodies(tree_of(drawn).bodies, name=drawn.name, gravity=drawn.gravity, elements=elements)
 
 
 def panda(seed: int) -> Bench:
     """Gaz, Cognetti, Oliva, Robuffo Giordano, De Luca (RA-L 2019): joint torques, one column a file, 7 joints one below the other."""
     parts = {k: np.loadtxt(folder("panda") / f"exciting_traj_{k}.txt") for k in ("positions", "time", "torques")}
-    tree = _with_friction(tree_of(vd.load_model(EXAMPLES / "panda_model.yaml")))
+    machine = _with_friction(vd.load_model(EXAMPLES / "panda_model.yaml"))
     q, tau = (parts[k].reshape(-1, 7) for k in ("positions", "torques"))
-    measured = {f"force.{c}": tau[:, k] for k, c in enumerate(tree.coordinates)}
-    return _bench("panda", tree, parts["time"], q, measured, 1000.0, 10.0, seed)
+    measured = {f"force.{c}": tau[:, k] for k, c in enumerate(machine.coordinates)}
+    return _bench("panda", machine, parts["time"], q, measured, 1000.0, 10.0, seed)
 
 
 def kuka(seed: int) -> Bench:
@@ -95,13 +95,13 @@ def kuka(seed: int) -> Bench:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", vd.errors.DataWarning)  # of the URDF
         drawn = load_urdf(folder("kuka_lwr4") / "kuka_lwr4.urdf")
-    inertia = {b.name: [drawn.parameters[b.parameter(s)] for s in INERTIAL] for b in drawn.bodies if b.real}
+    inertia = {b.name: [drawn.parameters[b.parameter(s)] for s in INERTIAL] for b in drawn.links if b.real}
     elements = [*drawn.elements, *(vd.elements.offset(c, 0.0) for c in drawn.coordinates)]
-    tree = vd.model.Tree.build(drawn.bodies, name="LWR4+", inertia=inertia, elements=elements)
+    machine = vd.Machine.of_bodies(tree_of(drawn).bodies, name="LWR4+", inertia=inertia, elements=elements)
     with np.load(folder("kuka_lwr4") / "measurements_1.npz") as log:
         t, q, tau = (np.asarray(log[k]) for k in ("times", "positions", "torques"))
-    measured = {f"force.{c}": tau[:, k] for k, c in enumerate(tree.coordinates)}
-    return _bench("kuka", tree, t, q, measured, 200.0, 5.0, seed)
+    measured = {f"force.{c}": tau[:, k] for k, c in enumerate(machine.coordinates)}
+    return _bench("kuka", machine, t, q, measured, 200.0, 5.0, seed)
 
 
 def ur10e(seed: int) -> Bench:
@@ -113,11 +113,11 @@ def ur10e(seed: int) -> Bench:
         k = number[c]
         return [vd.elements.motor_inertia(c), vd.elements.drive_gain(c, f"i{k}", GAINS[k - 1], f"K{k}")]
 
-    tree = _with_friction(drawn, drive)
-    tree = tree.with_parameters(tree.parameters.known([f"K{k}" for k in number.values()]))
+    machine = _with_friction(drawn, drive)
+    machine = machine.with_parameters(machine.parameters.known([f"K{k}" for k in number.values()]))
     log = np.loadtxt(folder("ur10e") / "ur-20_02_12-40sec_12harm.csv", delimiter=",")
     measured = {f"signal.i{k}": log[:, 12 + k] for k in number.values()}
-    return _bench("ur10e", tree, log[:, 0], log[:, 1:7], measured, 100.0, 5.0, seed)
+    return _bench("ur10e", machine, log[:, 0], log[:, 1:7], measured, 100.0, 5.0, seed)
 
 
 ROBOTS: dict[str, Callable[[int], Bench]] = {"panda": panda, "kuka": kuka, "ur10e": ur10e}

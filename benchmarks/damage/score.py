@@ -15,7 +15,7 @@ from benchmarks.damage.kinds import Damage, Table
 from veridyn.identify.diagnosis.score_test import Projected, best_power, limit_of
 from veridyn.identify.diagnosis.signature_samples import Samples, samples_of
 from veridyn.identify.sampling import Sampling
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 
 WEAKEST, SILENT = 5.0, 3.0  # deviations
 FALSE_ALARMS, HALF = 0.01, 0.5  # of the best test, and the power below which it finds nothing
@@ -33,11 +33,11 @@ class Outcome:
     visible: float = float("nan")
 
 
-def damaged(bench: Bench, d: Damage, size: float, quiet: bool = False) -> tuple[Table, Tree]:
+def damaged(bench: Bench, d: Damage, size: float, quiet: bool = False) -> tuple[Table, Machine]:
     """The log with a damage, and the model that is said to be its own."""
     x = bench.log(quiet)
     d.apply(x, size, np.random.default_rng([bench.seed, 2]))
-    return x, d.machine(bench.tree, size)
+    return x, d.machine(bench.machine, size)
 
 
 def moved(found: Answer, bench: Bench, level: Level) -> float:
@@ -66,8 +66,8 @@ def visible(d: Damage, size: float, bench: Bench, level: Level) -> float:
     δ is what the damage makes of the equations of that level themselves, from the log without noise; the noise of a row is that of the
     damaged log, because a damage that makes a force larger makes its noise larger, too.
     """
-    fit, noisy, how = bench.prepared(bench.log(), bench.tree, level)
-    before = bench.prepared(bench.log(quiet=True), bench.tree, level)[1]
+    fit, noisy, how = bench.prepared(bench.log(), bench.machine, level)
+    before = bench.prepared(bench.log(quiet=True), bench.machine, level)[1]
     other, after, _ = bench.prepared(*damaged(bench, d, size, quiet=True), level)
     told, with_noise, _ = bench.prepared(*damaged(bench, d, size), level)
     rows = [r.row for r in fit.rows]
@@ -78,20 +78,20 @@ def visible(d: Damage, size: float, bench: Bench, level: Level) -> float:
     every = replace(how, dead_zone={}, drop={})
     a = samples_of(fit, before, rows, every, window=1)
     b, c = (samples_of(other, motions, rows, every, window=1) for motions in (after, with_noise))
-    used = _used(fit.tree, noisy, rows, how)
+    used = _used(fit.described, noisy, rows, how)
     apart = np.where(used, _misfit(c, fit) - _misfit(b, fit), 0.0)
     weight = used / np.sqrt(np.sum(apart**2, axis=0) / used.sum(axis=0))
     delta = (_misfit(b, fit) - _misfit(a, fit)) * weight
     return float(np.linalg.norm(Projected.of(b.W * weight[:, :, None], delta).residual))
 
 
-def _used(tree: Tree, motions: Sequence[vd.Motion], rows: Sequence[str], how: Sampling) -> np.ndarray:
+def _used(machine: Machine, motions: Sequence[vd.Motion], rows: Sequence[str], how: Sampling) -> np.ndarray:
     """Which equations (N, R) of the undamaged log a fit uses, among those that neither decimation nor trimming leaves out."""
     parts, start = [], 0
     for m in motions:
         numbers = np.arange(len(m))[:: how.decimate]
         numbers = numbers[(numbers >= how.trim) & (numbers < len(m) - how.trim)]
-        parts.append(np.stack([how.uses(tree, row, m.qd[numbers], numbers, len(m), start) for row in rows], axis=1))
+        parts.append(np.stack([how.uses(machine, row, m.qd[numbers], numbers, len(m), start) for row in rows], axis=1))
         start += len(m)
     return np.concatenate(parts)
 
@@ -117,7 +117,7 @@ def outcome(d: Damage, size: float, bench: Bench, level: Level) -> Outcome:
     if moved(found, bench, level) <= SILENT:
         return Outcome("harmless", size)
     seen = visible(d, size, bench, level)
-    return Outcome("undetectable" if power(seen, len(bench.tree.coordinates)) < HALF else "silent", size, seen)
+    return Outcome("undetectable" if power(seen, len(bench.machine.coordinates)) < HALF else "silent", size, seen)
 
 
 def _plain(text: str) -> str:

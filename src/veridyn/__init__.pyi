@@ -68,5 +68,6 @@ from veridyn.simulate.manoeuvre import Driven as Driven
 from veridyn.simulate.manoeuvre import Prescribed as Prescribed
 from veridyn.simulate.manoeuvre import Tracking as Tracking
 from veridyn.simulate.simulator import simulate as simulate
+from veridyn.studies.capabilities import capabilities as capabilities
 
 __version__: str

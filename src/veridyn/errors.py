@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 At = tuple[str | int, ...]
 MOST_COMPARED = 500  # names in which a nearest spelling is looked for: the time of a fault does not grow with the model
@@ -130,13 +131,57 @@ class VeridynError(Exception):
         listed = "\n".join(f"{i}. {fault}" for i, fault in enumerate(shown, 1))
         return f"{head}{len(self.faults)} faults:\n{listed}"
 
-    def __reduce__(self) -> tuple[type[VeridynError], tuple[tuple[Fault, ...], str]]:
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         """Rebuild from faults and source, so that an error raised in a worker process arrives whole."""
         return type(self), (self.faults, self.source)
 
 
 class ModelError(VeridynError):
     """A machine's description contradicts itself or physics."""
+
+
+class Limit(NamedTuple):
+    """Why a formulation has not what is asked of it, and what has it."""
+
+    reason: str
+    instead: str
+
+
+class CapabilityError(ModelError):
+    """A formulation of a machine has not what is asked of it, for a reason of physics or mathematics; something else has.
+
+    `formulation`: its word. `asked`: what is asked for, as a noun. `reason`: why it is not there. `instead`: what has it.
+
+    Examples
+    --------
+    >>> from veridyn.errors import CapabilityError
+    >>> raise CapabilityError("natural", "base parameters", "its equations hold multipliers", "Use formulation: tree.")
+    Traceback (most recent call last):
+        ...
+    veridyn.errors.CapabilityError: formulation natural has no base parameters: its equations hold multipliers.
+    Use formulation: tree.
+    """
+
+    def __init__(
+        self,
+        formulation: str,
+        asked: str,
+        reason: str,
+        instead: str,
+        faults: Sequence[Fault] = (),
+        source: str = "",
+        *,
+        where: str = "",
+        found: str = "",
+    ) -> None:
+        """`faults`: the places where it is asked for, in place of the one sentence that the rest makes."""
+        self.formulation, self.asked, self.reason, self.instead = formulation, asked, reason, instead
+        what = f"formulation {formulation} has no {asked}: {reason}."
+        super().__init__(faults or [Fault(what, where, found=found, hint=instead)], source)
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        own = (self.formulation, self.asked, self.reason, self.instead)
+        return type(self), (*own, self.faults, self.source)
 
 
 class DataError(VeridynError):

@@ -1,8 +1,7 @@
 """Filters for a user's own equations: systems of plain or compiled functions, runs and streams of filters, tuning and fitting."""
 
-from veridyn.model.vehicle import PriorValue as PriorValue
-from veridyn.model.vehicle import RoadVehicle as RoadVehicle
-from veridyn.model.vehicle import vehicle_of as vehicle_of
+from veridyn.observe.car.system import car_start as car_start
+from veridyn.observe.car.system import car_system as car_system
 from veridyn.observe.consistency import innovation_whiteness as innovation_whiteness
 from veridyn.observe.consistency import nees as nees
 from veridyn.observe.consistency import nis as nis
@@ -25,7 +24,3 @@ from veridyn.observe.system import Discrete as Discrete
 from veridyn.observe.tuning import Tuning as Tuning
 from veridyn.observe.tuning import tune as tune
 from veridyn.observe.ukf import UKF as UKF
-from veridyn.observe.vehicle import VehicleNoise as VehicleNoise
-from veridyn.observe.vehicle import vehicle_start as vehicle_start
-from veridyn.observe.vehicle import vehicle_system as vehicle_system
-from veridyn.observe.vehicle import virtual_sensors as virtual_sensors

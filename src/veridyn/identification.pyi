@@ -38,3 +38,5 @@ from veridyn.identify.selection import remedies as remedies
 from veridyn.identify.selection import select_motions as select_motions
 from veridyn.identify.stribeck import stribeck_speeds as stribeck_speeds
 from veridyn.identify.validate import Validation as Validation
+from veridyn.observe.car.fit import CarFit as CarFit
+from veridyn.observe.car.fit import Innovations as Innovations

@@ -1,5 +1,7 @@
 """Beside `observe`: observers that run in a program, virtual sensors and results."""
 
+from veridyn.observe.car.noise import CarNoise as CarNoise
+from veridyn.observe.car.observation import CarObservation as CarObservation
 from veridyn.observe.ekf import EKF as EKF
 from veridyn.observe.methods import ErrorEKF as ErrorEKF
 from veridyn.observe.methods import ForceErrorEKF as ForceErrorEKF

@@ -1,5 +1,6 @@
 """Beside `simulate`: manoeuvres, and what real sensors do to a signal."""
 
+from veridyn.simulate.car import Steered as Steered
 from veridyn.simulate.imperfection import Imperfection as Imperfection
 from veridyn.simulate.imperfection import Imperfections as Imperfections
 from veridyn.simulate.manoeuvre import Driven as Driven

@@ -181,7 +181,7 @@ DAMAGES = [
     ),
     Damage(
         "a negative variance",
-        r"process_noise.force \(line 19\): that of 'motor' is not usable.*found -400",
+        r"process_noise.force \(line 19\): that of 'x' is not usable.*found -400",
         study=("force: 400", "force: -400"),
     ),
     Damage(
@@ -194,7 +194,7 @@ DAMAGES = [
         r"filter.independents \(line 16\): these are not the independent.*Expected 2, such as x, swing",
         study=("[x, swing]", "[x, swing, L.x]"),
     ),
-    Damage("a force unknown twice", r"the force 'motor' is unknown once only", study=("[motor]", "[motor, motor]")),
+    Damage("a force unknown twice", r"the force 'x' is unknown once only", study=("[motor]", "[motor, motor]")),
     Damage(
         "a probability of two",
         r"filter.gate \(line 17\).*Expected less than 1, found the number 2",

@@ -16,8 +16,7 @@ from veridyn.files.machine.load import load_model
 from veridyn.files.machine.urdf import load_urdf
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.prior import Prior
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import broken_law
 
 RUN = CliRunner()
@@ -57,9 +56,9 @@ def test_a_run_is_written_in_every_format(run: Path, to: str, name: str, tmp_pat
         assert again.parameters[n] == pytest.approx(value, rel=1e-9, abs=1e-12)
 
 
-def load_model_of(run: Path) -> Tree:
+def load_model_of(run: Path) -> Machine:
     fit = load(run / "fit.json")
-    return fit.tree.with_parameters(fit.standard)
+    return fit.described.with_parameters(fit.standard)
 
 
 def test_a_fit_that_no_bodies_have_is_refused_and_its_draws_are_not(tmp_path: Path) -> None:
@@ -94,10 +93,10 @@ def test_draws_are_files_each_physically_consistent(run: Path, tmp_path: Path) -
     assert [f.name for f in files] == [f"smooth arm-{k:04d}.xml" for k in (1, 2, 3)]
     values = []
     for file in files:
-        tree = tree_of(load_model(file))
-        values.append(tree.parameters["ZZ1"])
+        machine = load_model(file)
+        values.append(machine.parameters["ZZ1"])
         for k in range(0, 40, 10):
-            assert broken_law(tree.parameters.values[k : k + 10]) is None
+            assert broken_law(machine.parameters.values[k : k + 10]) is None
     assert len(set(values)) == 3
 
 

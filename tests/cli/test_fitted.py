@@ -103,7 +103,7 @@ def test_it_is_simulated_and_identified_again(folder: Path) -> None:
     done = called(folder, "identify", bench)
     assert done.exit_code == 0, done.output
     first, again = load(folder / RUN / "fit.json"), load(folder / "runs/twice-001/fit.json")
-    np.testing.assert_array_equal(again.tree.parameters.values, first.standard)
+    np.testing.assert_array_equal(again.described.parameters.values, first.standard)
 
 
 def fault_of(folder: Path, kind: str, text: str) -> str:
@@ -127,7 +127,9 @@ def test_a_fit_that_cannot_move_is_refused(folder: Path) -> None:
     fit = load(folder / RUN / "fit.json")
     target = folder / "runs" / "negative-001"
     target.mkdir()
-    values = np.where([column == fit.tree.parameters.index("ZZ3") for column in fit.base.columns], -5.0, fit.values)
+    values = np.where(
+        [column == fit.described.parameters.index("ZZ3") for column in fit.base.columns], -5.0, fit.values
+    )
     save(replace(fit, values=values), target / "fit.json")
     message = fault_of(folder, "observe", OBSERVE.replace("RUN", "runs/negative-001"))
     words = (

@@ -17,7 +17,6 @@ from veridyn.cli.app import app
 from veridyn.files.archive import load
 from veridyn.files.machine.load import load_model
 from veridyn.identify.base import base_parameters
-from veridyn.mechanics.tree.of_machine import tree_of
 
 DRIVES = ("q1", "q2", "q4")
 Change = Callable[[ClosedBench], None]
@@ -119,13 +118,13 @@ def test_damaged_logs_are_named(tmp_path: Path, damage: str) -> None:
 def test_a_study_is_written_runs_and_exports(tmp_path: Path, name: str) -> None:
     """What veridyn new makes of a log of the drives runs as it is; the consistent model is written, read again, and moves alike."""
     ClosedBench(tmp_path, name, prior=1.0).write()
-    study, tree = tmp_path / "new.yaml", MACHINES[name]()
+    study, machine = tmp_path / "new.yaml", MACHINES[name]()
     args = ["new", str(tmp_path / "model.yaml"), str(tmp_path / "training.csv"), "--out", str(study)]
     done = CliRunner().invoke(app, args)
     assert done.exit_code == 0, done.output
     text = study.read_text(encoding="utf-8")
     assert "not found" not in text and "rows: actuated" in text
-    rest = [c for c in tree.coordinates if c not in tree.actuated_coordinates]
+    rest = [c for c in machine.coordinates if c not in machine.actuated_coordinates]
     assert (
         f"follow through closed loops, and need no column (any that is measured is compared): {', '.join(rest)}" in text
     )
@@ -139,10 +138,10 @@ def test_a_study_is_written_runs_and_exports(tmp_path: Path, name: str) -> None:
     assert "How its loops were closed" in page and "What was not looked for" in page and len(page) < 6e6
     result = json.loads((folder / "result.json").read_text())
     assert result["figures"]["suspicions"] == 0 and result["figures"]["physically_consistent"] == 1
-    again = tree_of(load_model(folder / "identified.yaml"))
-    assert again.loops == tree.loops and again.assembly == tree.assembly
+    again = load_model(folder / "identified.yaml")
+    assert again.cut_joints == machine.cut_joints and again.assembly == machine.assembly
     base = base_parameters(again)
-    found, wanted = (base.reduce(t.parameters.values) for t in (again, tree))
+    found, wanted = (base.reduce(t.parameters.values) for t in (again, machine))
     sigma = {p["name"]: p["sigma"] for p in result["parameters"]}
     sure = [k for k, n in enumerate(base.names) if sigma.get(n)]  # what rests on a bound has no deviation
     assert len(sure) > 0.7 * base.count

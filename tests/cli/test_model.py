@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 from importlib import resources
@@ -146,3 +147,23 @@ def test_laws_of_ones_own_are_shown() -> None:
     assert (
         "balancer: value × table, 7 points of c from 0.4 to 2.2, smooth; outside it holds its end values" in done.output
     )
+
+
+def test_a_vehicle_file_is_converted_and_shown(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.yaml", tmp_path / "car.yaml"
+    old.write_text(
+        "veridyn: 2\nvehicle: {name: small, mass: 900, front: 1.0, rear: {value: 1.4, sigma: 0.1}}\n", "utf-8"
+    )
+    done = CliRunner().invoke(app, ["model", "convert", str(old), str(new)])
+    assert done.exit_code == 0, done.output
+    assert "small, formulation single_track" in done.stdout and "In the study" not in done.stdout
+    shown = CliRunner().invoke(app, ["model", "show", str(new)])
+    assert shown.stdout.splitlines()[0] == "small: a car with tanh tyres, formulation single_track"
+    row = next(line.split() for line in shown.stdout.splitlines() if line.startswith("rear "))
+    assert row[:5] == ["rear", "estimated", "m", "1.4", "0.1"]
+    told = json.loads(CliRunner().invoke(app, ["--json", "model", "show", str(new)]).stdout)
+    assert told["sigma"] == {"rear": 0.1} and told["values"]["mass"] == 900.0 and told["sensors"] == ["yaw_rate", "ay"]
+    assert CliRunner().invoke(app, ["model", "convert", str(old), str(new)]).exit_code == 2  # it exists
+    old.write_text("veridyn: 1\nkind: observe\nvehicle: {mass: 900, front: 1.0, rear: 1.4}\nlog: {}\n", "utf-8")
+    done = CliRunner().invoke(app, ["model", "convert", str(old), str(tmp_path / "other.yaml")])
+    assert "In the study, write model: {file: other.yaml, formulation: single_track}" in done.stdout

@@ -29,7 +29,7 @@ def test_a_run_folder_holds_states_and_report(done: Result, folder: Path) -> Non
     assert done.stdout.splitlines()[-1] == str(run / "report.html")
     names = {"states.csv", "result.json", "parameters.csv", "report.html", "study.yaml", "versions.json"}
     assert {p.name for p in run.iterdir()} == names
-    assert "running EKF" in done.stderr and "force.motor" in done.stdout
+    assert "running EKF" in done.stderr and "force.x" in done.stdout
     assert load_study(run / "study.yaml").study == load_study(folder / "study.yaml").study
 
 

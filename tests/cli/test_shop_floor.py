@@ -12,11 +12,13 @@ from typer.testing import CliRunner
 from studies import excavator_log, wrist_log
 from veridyn.cli.app import app
 from veridyn.files.archive import load
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.studies.config.study import load_study
 
 
-def identified(example: Path, out: Path, truth: Tree, noise: dict[str, float]) -> tuple[dict[str, float], np.ndarray]:
+def identified(
+    example: Path, out: Path, truth: Machine, noise: dict[str, float]
+) -> tuple[dict[str, float], np.ndarray]:
     """Run an example; its figures, and by how many deviations its parameters are off. What is held out leaves the noise of each row."""
     done = CliRunner().invoke(app, ["identify", str(example), "--out", str(out)])
     assert done.exit_code == 0, done.output
@@ -31,10 +33,10 @@ def identified(example: Path, out: Path, truth: Tree, noise: dict[str, float]) -
 
 def test_a_coupled_wrist_from_its_motors_without_a_clock(tmp_path: Path) -> None:
     """Held-out forces to their noise, Γ = T⁻ᵀ Γ_m, and every parameter of Pinocchio's machine within four deviations."""
-    tree = wrist_log.truth()
-    assert tree.transmission is not None
-    noise = wrist_log.TORQUE * np.linalg.norm(np.linalg.inv(tree.transmission.matrix), axis=0)
-    figures, off = identified(wrist_log.EXAMPLE, tmp_path, tree, dict(zip(tree.coordinates, noise.tolist())))
+    machine = wrist_log.truth()
+    assert machine.transmission is not None
+    noise = wrist_log.TORQUE * np.linalg.norm(np.linalg.inv(machine.transmission.matrix), axis=0)
+    figures, off = identified(wrist_log.EXAMPLE, tmp_path, machine, dict(zip(machine.coordinates, noise.tolist())))
     assert figures["base_parameters_excited"] == 25 and figures["suspicions"] == 0
     assert np.nanmax(off) < 4.0 and np.sqrt(np.nanmean(off**2)) < 1.5
 

@@ -24,7 +24,6 @@ from studies.small_arm import log_of, small_arm
 from veridyn.cli.app import app
 from veridyn.errors import VeridynError
 from veridyn.files.log.save import save_log
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.progress import silent
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.preparing import Preparing
@@ -98,16 +97,24 @@ def to_run(page: str) -> list[tuple[str, str]]:
 
 def robot_files(folder: Path) -> Names:
     """robot.yaml, robot.urdf, robot.xml and run.csv of a small arm, and what a session has of them."""
-    tree, rng = small_arm(), np.random.default_rng(3)
-    vd.save_model(tree, folder / "robot.yaml")
-    log, other = (log_of(tree, rng, name, seconds=10.0) for name in ("run", "other"))
+    machine, rng = small_arm(), np.random.default_rng(3)
+    vd.save_model(machine, folder / "robot.yaml")
+    log, other = (log_of(machine, rng, name, seconds=10.0) for name in ("run", "other"))
     save_log(log, folder / "run.csv")
-    motion, other_motion = (vd.motion(tree, x, vd.Signals(lowpass=20.0)) for x in (log, other))
-    return {"vd": vd, "np": np, "tree": tree, "robot": tree, "log": log, "motion": motion, "other_motion": other_motion}
+    motion, other_motion = (vd.motion(machine, x, vd.Signals(lowpass=20.0)) for x in (log, other))
+    return {
+        "vd": vd,
+        "np": np,
+        "machine": machine,
+        "robot": machine,
+        "log": log,
+        "motion": motion,
+        "other_motion": other_motion,
+    }
 
 
 def _engine(folder: Path, names: Names) -> None:
-    names |= {"parts": [names["motion"][:500], names["motion"][500:]], "machine": vd.load_model(folder / "robot.yaml")}
+    names |= {"parts": [names["motion"][:500], names["motion"][500:]]}
     names |= dict(zip(("q", "qd", "qdd"), np.ones((3, 2)), strict=True))
 
 
@@ -118,12 +125,11 @@ def _checked(folder: Path, names: Names) -> None:
 def _estimators(folder: Path, names: Names) -> None:
     """One joint under a controller, so that estimators that simulate take a moment; another with a load on it."""
     from veridyn.mechanics.integrate import integrate
-    from veridyn.mechanics.tree.tree import Tree
     from veridyn.model.body import Body
     from veridyn.spatial.inertia import from_centre
 
     inertia = from_centre(2.0, [0.3, 0.0, 0.0], 0.02 * np.eye(3))
-    tree = Tree.build([Body("tool")], name="pendulum", inertia={"tool": inertia})
+    machine = vd.Machine.of_bodies([Body("tool")], name="pendulum", inertia={"tool": inertia})
 
     def law(t, q, qd):
         return 30.0 * (np.sin(2.0 * t) + 0.5 * np.sin(5.0 * t) - q) - 3.0 * qd
@@ -131,14 +137,14 @@ def _estimators(folder: Path, names: Names) -> None:
     rng = np.random.default_rng(0)
     load = from_centre(1.0, [0.4, 0.0, 0.0], 0.01 * np.eye(3))
 
-    def run(machine: Tree) -> Any:
+    def run(machine: vd.Machine) -> Any:
         made = integrate(machine, 0.005 * np.arange(2001), np.zeros(1), np.zeros(1), law).motion
         assert made.forces is not None
         return vd.Motion(made.t, made.q, made.qd, made.qdd, forces=made.forces + 0.02 * rng.normal(size=made.q.shape))
 
-    loaded_tree = tree.with_parameters(tree.parameters.values + load)
-    names |= {"tree": tree, "motion": run(tree), "law": law, "inertia": load}
-    names |= {"empty": run(tree), "loaded": run(loaded_tree), "another": run(loaded_tree)}
+    loaded_machine = machine.with_parameters(machine.parameters.values + load)
+    names |= {"machine": machine, "motion": run(machine), "law": law, "inertia": load}
+    names |= {"empty": run(machine), "loaded": run(loaded_machine), "another": run(loaded_machine)}
 
 
 def _periods(folder: Path, names: Names) -> None:
@@ -150,20 +156,20 @@ def _periods(folder: Path, names: Names) -> None:
 def _likelihood(folder: Path, names: Names) -> None:
     """Ten whole periods of the small arm, as a log that begins in motion."""
     names["log"] = log_of(small_arm(), np.random.default_rng(4), "ten", seconds=50.0)
-    names["motion"] = vd.motion(names["tree"], names["log"], vd.Signals(lowpass=20.0))
+    names["motion"] = vd.motion(names["machine"], names["log"], vd.Signals(lowpass=20.0))
 
 
 def _three_joints(folder: Path, names: Names) -> None:
     """run.csv of the three joints that the page builds."""
     from veridyn.spatial.inertia import from_centre
 
-    tree = names["tree"]
+    machine = names["machine"]
     ten = from_centre(2.0, [0.1, 0.02, 0.03], np.diag([0.02, 0.03, 0.04]))
-    truth = tree.with_parameters(np.concatenate([ten, ten, ten, np.tile([0.5, 0.3], 3)]))
+    truth = machine.with_parameters(np.concatenate([ten, ten, ten, np.tile([0.5, 0.3], 3)]))
     for file, seed in (("run.csv", 1), ("other.csv", 2)):
         (folder / file).unlink(missing_ok=True)
         save_log(log_of(truth, np.random.default_rng(seed), "run", seconds=8.0), folder / file)
-    names["other_motion"] = vd.motion(tree, vd.load_log(folder / "other.csv"), vd.Signals(lowpass=20.0))
+    names["other_motion"] = vd.motion(machine, vd.load_log(folder / "other.csv"), vd.Signals(lowpass=20.0))
 
 
 def _other_headers(folder: Path, names: Names) -> None:
@@ -188,7 +194,7 @@ def _balanced(folder: Path, names: Names) -> None:
 def _oil(folder: Path, names: Names) -> None:
     """The log of the study, with the temperature of an oil that warms up."""
     loaded = load_study(folder / "balanced_arm.yaml", "identify")
-    work = Preparing(loaded, tree_of(names["arm"]), Recordings(loaded), silent)
+    work = Preparing(loaded, names["arm"], Recordings(loaded), silent)
     m = work.motions(10.0)[0][0].motion
     names["motion"] = replace(m, signals={**m.signals, "oil": 30.0 + m.t})
 
@@ -197,9 +203,9 @@ def _hexapod(folder: Path, names: Names) -> None:
     from veridyn.machines.hexapod import POSE, hexapod
     from veridyn.mechanics.loops.assembly import assembled
 
-    t, tree = 0.01 * np.arange(200), hexapod()
-    home = assembled(tree).home
-    at = home[[tree.coordinates.index(c) for c in POSE]]
+    t, machine = 0.01 * np.arange(200), hexapod()
+    home = assembled(machine).home
+    at = home[[machine.coordinates.index(c) for c in POSE]]
     x = at + 0.01 * np.outer(np.sin(2.0 * t), np.ones(len(POSE)))
     xd = 0.02 * np.outer(np.cos(2.0 * t), np.ones(len(POSE)))
     names |= {"t": t, "x": x, "xd": xd, "xdd": -4.0 * (x - at)}
@@ -209,8 +215,8 @@ def _exports(folder: Path, names: Names) -> None:
     """A run folder with a consistent fit, as veridyn identify leaves it."""
     from veridyn.files import save_urdf
 
-    tree = names["tree"]
-    save_urdf(tree, folder / "robot.urdf")
+    machine = names["machine"]
+    save_urdf(machine, folder / "robot.urdf")
     (folder / "study.yaml").write_text(
         "veridyn: 1\nkind: identify\nname: robot\nmodel: {file: robot.yaml}\n"
         "log:\n  time: t [s]\n  columns: {q.q1: 'q.q1 [rad]', q.q2: 'q.q2 [rad]', force.q1: 'force.q1 [N*m]', force.q2: 'force.q2 [N*m]'}\n"
@@ -218,7 +224,7 @@ def _exports(folder: Path, names: Names) -> None:
         "signals: {lowpass: 15}\nchecks: false\nestimator: {name: consistent}\n"
     )
     assert CliRunner().invoke(app, ["identify", "study.yaml", "--out", "runs"]).exit_code == 0
-    names["fit"] = vd.identify(tree, names["motion"], vd.Consistent())
+    names["fit"] = vd.identify(machine, names["motion"], vd.Consistent())
 
 
 def _simulators(folder: Path, names: Names) -> None:

@@ -11,7 +11,6 @@ import pytest
 import veridyn as vd
 from veridyn.files.shipped import shipped
 from veridyn.machines.arm import exciting, other, tracking
-from veridyn.mechanics.tree.of_machine import tree_of
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.S | re.M)
@@ -24,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     robot = vd.load_model("veridyn:arm.yaml")
     (made / "robot.yaml").write_text(shipped("veridyn:arm.yaml").read_text(encoding="utf-8"), encoding="utf-8")
     for name, path in (("run1.csv", exciting), ("run2.csv", other)):
-        log = vd.simulate(robot, tracking(path(rng), tree_of(robot), 4.0), rng=rng)
+        log = vd.simulate(robot, tracking(path(rng), robot, 4.0), rng=rng)
         columns = {"time [s]": log["q.q1"].t}
         columns |= {f"q{k} [rad]": log[f"q.q{k}"].values for k in range(1, 7)}
         columns |= {

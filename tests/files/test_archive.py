@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strangers.random_trees import random_motion, random_tree
+from strangers.random_trees import random_motion, random_open_machine
 from veridyn.errors import DataError, FileError
 from veridyn.files.archive import load, save
 from veridyn.identify.base import base_parameters
@@ -16,9 +16,11 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.replay_settings import ReplaySettings
 from veridyn.identify.result import TWO_SIGMA_BELOW_TEN, Fit
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
+from veridyn.model.differences import differences
 from veridyn.model.elements import coulomb, damper
+from veridyn.model.link import Joint, Link
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH
@@ -30,17 +32,19 @@ def make(seed=1, **changes):
     rng = np.random.default_rng(seed)
     ten = from_centre(2.1, (0.2, 0.03, -0.1), np.diag([0.011, 0.03, 0.031]))
     bodies = [Body("1", placement=MDH(alpha=0.3)), Body("2", "1", placement=MDH(0.1, 0.2, 0.3, 0.4, 0.5, 0.6))]
-    tree = Tree.build(
+    machine = Machine.of_bodies(
         bodies, name="two", inertia={"1": ten}, elements=[damper("q1", 1 / 3), coulomb({"q1": 1.0, "q2": -1.0})]
     )
-    tree = tree.with_parameters(tree.parameters.known(["h_q1"]))
+    machine = machine.with_parameters(machine.parameters.known(["h_q1"]))
     q, qd, qdd = rng.standard_normal((3, 60, 2))
     motion = Motion(np.arange(60) / 10, q, qd, qdd)
     phi = np.where(
-        np.isfinite(tree.parameters.values), tree.parameters.values, rng.uniform(0.1, 1.0, len(tree.parameters))
+        np.isfinite(machine.parameters.values),
+        machine.parameters.values,
+        rng.uniform(0.1, 1.0, len(machine.parameters)),
     )
-    forces = inverse_dynamics(tree, motion, parameters=phi) + 0.01 * rng.standard_normal((60, 2))
-    fit = identify(tree, replace(motion, forces=forces), acceptance=TWO_SIGMA_BELOW_TEN, diagnose="off")
+    forces = inverse_dynamics(machine, motion, parameters=phi) + 0.01 * rng.standard_normal((60, 2))
+    fit = identify(machine, replace(motion, forces=forces), acceptance=TWO_SIGMA_BELOW_TEN, diagnose="off")
     return replace(fit, **changes) if changes else fit
 
 
@@ -65,10 +69,10 @@ def same(a: Fit, b: Fit) -> None:
     assert np.array_equal(a.base.gap, b.base.gap)
     assert np.array_equal(a.base.matrix, b.base.matrix)
     assert np.array_equal(a.base.singular_values, b.base.singular_values)
-    p, r = a.tree.parameters, b.tree.parameters
+    p, r = a.described.parameters, b.described.parameters
     assert (p.names, p.units, p.states, dict(p.ties)) == (r.names, r.units, r.states, dict(r.ties))
     assert np.array_equal(p.values, r.values, equal_nan=True) and np.array_equal(p.typical, r.typical)
-    assert a.tree.bodies == b.tree.bodies and a.tree.elements == b.tree.elements and a.tree.name == b.tree.name
+    assert differences(a.described, b.described) == () and a.formulation == b.formulation
     assert a.summary() == b.summary()
 
 
@@ -127,7 +131,7 @@ def test_nothing_is_written_over_unasked(saved):
 def test_another_suffix_and_a_stranger_base_are_refused(tmp_path):
     with pytest.raises(FileError, match=r"a name that ends in \.json, found fit\.npz"):
         save(make(), tmp_path / "fit.npz")
-    other = Tree.build([Body("1"), Body("2", "1")])
+    other = Machine.of_bodies([Body("1"), Body("2", "1")])
     with pytest.raises(DataError, match="not those of its tree"):
         save(make(base=base_parameters(other)), tmp_path / "fit.json")
     assert not list(tmp_path.iterdir())
@@ -277,17 +281,31 @@ def test_removed_names_must_exist(saved):
 @pytest.mark.parametrize("estimator", ["map", "consistent"])
 def test_what_an_estimator_decides_beyond_the_base_comes_back(estimator: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
-    tree = random_tree(rng, bodies=2, kinds=("turning",))
-    motion = random_motion(rng, tree, 200, wrenches=False)
-    forces = inverse_dynamics(tree, motion)
+    machine = random_open_machine(rng, bodies=2, kinds=("turning",))
+    motion = random_motion(rng, machine, 200, wrenches=False)
+    forces = inverse_dynamics(machine, motion)
     motion = replace(motion, forces=forces + 0.05 * rng.normal(size=forces.shape))
-    fit = identify(tree, motion, estimator)
+    fit = identify(machine, motion, estimator)
     again = load(save(fit, tmp_path / "fit.json"))
     for name in ("standard_values", "standard_covariance", "prior_share", "posterior_mean"):
         before, after = getattr(fit, name), getattr(again, name)
         assert (before is None) == (after is None)
         assert before is None or np.array_equal(before, after, equal_nan=True)
     assert again.feasibility == fit.feasibility and np.array_equal(again.standard, fit.standard)
+
+
+def test_the_formulation_of_a_machine_comes_back(tmp_path: Path) -> None:
+    """A fit of a machine in natural coordinates gives one in natural coordinates; a key that older versions wrote is taken."""
+    ten = from_centre(2.0, (0.5, 0.0, 0.0), np.diag([0.01, 0.1, 0.1]))
+    rod, hinge = Link(name="rod", inertia=ten), Joint(name="hinge", a="ground", b="rod", actuated=True)
+    pendulum = Machine.build([rod], [hinge], dimension=2, formulation="natural")
+    t = 0.01 * np.arange(200)
+    q, qd, qdd = (x[:, None] for x in (np.sin(3 * t), 3 * np.cos(3 * t), -9 * np.sin(3 * t)))
+    fit = identify(pendulum, Motion(t, q, qd, qdd, forces=0.6 * qdd + 9.81 * np.cos(q)), diagnose="off")
+    file = save(fit, tmp_path / "fit.json")
+    for again in (load(file), load(edited(file, lambda c: c.update(described=False)))):
+        same(fit, again)
+        assert fit.formulation == again.machine().formulation == "natural" and again.described.formulation == "tree"
 
 
 def test_how_a_fit_simulates_comes_back_and_is_checked(tmp_path: Path) -> None:

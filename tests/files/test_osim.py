@@ -134,9 +134,9 @@ def test_poses_are_those_worked_out_by_hand(model_file: Path) -> None:
         J_p = np.array([spline[k], -0.4, 0.0])
         R = P_R @ J_R.as_matrix() @ c_R.T
         p = P_p + P_R @ J_p - R @ c_p
-        found = body_pose(model.tree, q, "tibia")
+        found = body_pose(model.machine, q, "tibia")
         assert found[0][k] == pytest.approx(R, abs=1e-9) and found[1][k] == pytest.approx(p, abs=1e-9)
-        toes = body_pose(model.tree, q, "toes")
+        toes = body_pose(model.machine, q, "toes")
         turn = R @ Rotation.from_rotvec([0, 0, 0.5 * knee[k] + 0.1]).as_matrix() @ c_R.T  # coupled to the knee
         assert toes[0][k] == pytest.approx(turn, abs=1e-9)
     assert pose.position == pytest.approx(np.tile([0.25, 0.9, 0.25], (3, 1)))  # what is not given stays at its default
@@ -145,14 +145,14 @@ def test_poses_are_those_worked_out_by_hand(model_file: Path) -> None:
 
 
 def test_masses_inertias_and_gravity_are_kept(model_file: Path) -> None:
-    tree = load_osim(model_file).tree
-    p = tree.parameters
+    machine = load_osim(model_file).machine
+    p = machine.parameters
     assert [p[f"M_{b}"] for b in ("pelvis", "tibia", "toes")] == [10.0, 3.0, 0.2]
     assert p["MY_tibia"] == pytest.approx(-0.6)
     assert p["XX_tibia"] == pytest.approx(0.3 + 3 * (0.2**2 + 0.05**2)) and p["XY_tibia"] == pytest.approx(
         0.01 + 3 * 0.1 * 0.2
     )
-    assert tree.gravity == pytest.approx([0.0, -9.8, 0.0]) and tree.base == "free" and tree.bodies[0].name == "pelvis"
+    assert machine.gravity == pytest.approx([0.0, -9.8, 0.0]) and machine.base == "free" and machine.root == "pelvis"
 
 
 def test_unknown_coordinates_joints_and_functions_are_named(model_file: Path, tmp_path: Path) -> None:

@@ -39,6 +39,23 @@ UNITS = {name.replace(".", "_"): unit for name, unit in DOTTED.items()}
 JOINTS = {"columns": {"q": "/joint_states.position"}, "units": {"q": "rad"}}
 
 
+CAR = """veridyn: 2
+name: small
+formulation: single_track
+constants: {base: 2.4}
+car:
+  tyre: magic
+  mass: 900
+  front: 1.0
+  rear: base - 1
+  front_stiffness: {value: 15, sigma: 5, upper: 30}
+  rear_stiffness: {value: 16}
+sensors:
+  - {name: yaw_rate, kind: reading, on: yaw_rate, sigma: 0.002}
+parameters: {known: [rear_stiffness], typical: {mass: 800}}
+"""
+
+
 @dataclass(frozen=True)
 class Subject:
     """`files`: name → content; `target` is the one that is damaged. `door` reads what lies in a folder and returns how far, in standard
@@ -314,4 +331,5 @@ def subjects() -> tuple[Subject, ...]:
         _mesh("glb", meshes.glb, TEXT),
         _mesh("dae", meshes.dae, TEXT),
         Subject("log to fit", "log.csv", lambda: {"log.csv": _table()}, _identified, (some_samples, some_number), 2.0),
+        _model("car.yaml", CAR.encode, 1.0),
     )

@@ -33,39 +33,39 @@ def close(found, expected: np.ndarray, digits: float = 1e-13) -> bool:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_batches_are_those_of_the_processor(name: str) -> None:
-    tree = MACHINES[name]()
-    m = states(tree, SAMPLES)
-    assert close(vd.gpu.inverse_dynamics(tree, m), inverse_dynamics(tree, m))
-    assert close(vd.gpu.mass_matrix(tree, m), mass_matrix(tree, m.q))
-    assert close(vd.gpu.regressor(tree, m), regressor(tree, m))
-    assert close(vd.gpu.forward_dynamics(tree, m)[:, -tree.n :], forward_dynamics(tree, m).qdd, 1e-10)
-    draws = tree.parameters.values * np.array([[1.0], [1.2]])
-    assert close(vd.gpu.inverse_dynamics(tree, m, draws)[1], inverse_dynamics(tree, m, parameters=draws[1]))
+    machine = MACHINES[name]()
+    m = states(machine, SAMPLES)
+    assert close(vd.gpu.inverse_dynamics(machine, m), inverse_dynamics(machine, m))
+    assert close(vd.gpu.mass_matrix(machine, m), mass_matrix(machine, m.q))
+    assert close(vd.gpu.regressor(machine, m), regressor(machine, m))
+    assert close(vd.gpu.forward_dynamics(machine, m)[:, -machine.n :], forward_dynamics(machine, m).qdd, 1e-10)
+    draws = machine.parameters.values * np.array([[1.0], [1.2]])
+    assert close(vd.gpu.inverse_dynamics(machine, m, draws)[1], inverse_dynamics(machine, m, parameters=draws[1]))
 
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_factors_are_those_of_the_processor(name: str) -> None:
-    tree = MACHINES[name]()
-    samples = stream(tree, measured(tree, SAMPLES), engine="numpy")
+    machine = MACHINES[name]()
+    samples = stream(machine, measured(machine, SAMPLES), engine="numpy")
     for a, b in zip(samples.observe().rows, gpu_factors(samples).rows, strict=True):
         exact = np.linalg.svd(a.R, compute_uv=False)
         np.testing.assert_allclose(np.linalg.svd(b.R, compute_uv=False), exact, atol=1e-12 * exact[0])
 
 
 def test_a_fit_with_gaps_and_dropped_samples() -> None:
-    tree = arm()
-    m = measured(tree, SAMPLES)
+    machine = arm()
+    m = measured(machine, SAMPLES)
     forces = m.forces.copy()
     forces[100:150, 2] = np.nan
     m = replace(m, forces=forces)
     how = Sampling(decimate=2, dead_zone={"q1": 0.2}, trim=7, drop={"q4": np.arange(SAMPLES) % 5 == 0})
-    true, found = vd.identify(tree, m, sampling=how), vd.identify(tree, m, sampling=how, device="cuda")
+    true, found = vd.identify(machine, m, sampling=how), vd.identify(machine, m, sampling=how, device="cuda")
     assert np.abs(found.values - true.values).max() < 1e-6 * true.sigma.min()
 
 
 def test_results_repeat_to_the_last_bit() -> None:
-    tree = arm()
-    samples = stream(tree, measured(tree, SAMPLES), engine="numpy")
+    machine = arm()
+    samples = stream(machine, measured(machine, SAMPLES), engine="numpy")
     for a, b in zip(gpu_factors(samples).rows, gpu_factors(samples).rows, strict=True):
         assert np.array_equal(a.R, b.R)
 

@@ -14,9 +14,9 @@ from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.row_factors import RowFactors
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper, motor_inertia, offset, spring
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import Tie
 from veridyn.spatial.transforms import MDH
@@ -28,7 +28,7 @@ NOISE = np.array([0.05, 0.4, 0.1])
 
 
 @cache
-def arm() -> Tree:
+def arm() -> Machine:
     """Three joints with friction, a rotor and an offset; ZZ2 known and fs_q3 tied to fs_q2, so that every path is walked."""
     rng = np.random.default_rng(7)
     bodies = [
@@ -44,13 +44,13 @@ def arm() -> Tree:
         coulomb("q3", 0.8),
         offset({"q3": 1.0}, 0.2),
     ]
-    tree = Tree.build(bodies, inertia={b.name: random_inertia(rng) for b in bodies}, elements=elements)
-    return tree.with_parameters(tree.parameters.known(["ZZ2"]).tied({"fs_q3": Tie("fs_q2", 2.0)}))
+    machine = Machine.of_bodies(bodies, inertia={b.name: random_inertia(rng) for b in bodies}, elements=elements)
+    return machine.with_parameters(machine.parameters.known(["ZZ2"]).tied({"fs_q3": Tie("fs_q2", 2.0)}))
 
 
 def log(samples: int, seed: int = 0, rate: float = 200.0, wrenches: bool = True) -> Motion:
     """A smooth motion at `rate` Hz with noisy forces and a wrench on the last body."""
-    tree, rng = arm(), np.random.default_rng(seed)
+    machine, rng = arm(), np.random.default_rng(seed)
     t = np.arange(samples) / rate
     w = rng.uniform(1.0, 9.0, (4, 3))
     a, phase = rng.normal(size=(4, 3)) / w, rng.uniform(0, 6, (4, 3))
@@ -58,35 +58,35 @@ def log(samples: int, seed: int = 0, rate: float = 200.0, wrenches: bool = True)
     q, qd, qdd = ((a * f).sum(axis=1) for f in (np.sin(x), w * np.cos(x), -(w**2) * np.sin(x)))
     felt = {"3": np.column_stack([np.sin((k + 1) * t) for k in range(6)])} if wrenches else {}
     motion = Motion(t, q, qd, qdd, wrenches=felt)
-    forces = inverse_dynamics(tree, motion) + NOISE * rng.normal(size=(samples, 3))
+    forces = inverse_dynamics(machine, motion) + NOISE * rng.normal(size=(samples, 3))
     return replace(motion, forces=forces)
 
 
-def suspended(known: float | None = None, actuated: bool = False) -> Tree:
+def suspended(known: float | None = None, actuated: bool = False) -> Machine:
     """A mass on a vertical slide: a spring of known stiffness, or none and a motor that stands for it."""
     elements = [damper("q1", name="h")] + ([spring("q1", known, "k")] if known else [])
-    tree = Tree.build([Body("1", joint="sliding", actuated=actuated)], elements=elements)
-    p = tree.parameters.known(dict.fromkeys(tree.parameters.names[:9], 0.0))
-    return tree.with_parameters(p.known(["k"]) if known else p)
+    machine = Machine.of_bodies([Body("1", joint="sliding", actuated=actuated)], elements=elements)
+    p = machine.parameters.known(dict.fromkeys(machine.parameters.names[:9], 0.0))
+    return machine.with_parameters(p.known(["k"]) if known else p)
 
 
 Tables = list[tuple[np.ndarray, np.ndarray]]
 
 
-def dense(tree: Tree, motion: Motion, rows: Sequence[str]) -> Tables:
+def dense(machine: Machine, motion: Motion, rows: Sequence[str]) -> Tables:
     """W_j (N, parameters) and Y_j (N,) of each row from the whole regressor: ties added, known values taken off."""
-    p = tree.parameters
-    D = regressor(tree, motion, rows)
+    p = machine.parameters
+    D = regressor(machine, motion, rows)
     T = p.tie_matrix()
     off = list(p.select("known"))
     taken = D @ T[:, off] @ p.values[off]
     T[:, off] = 0.0
-    numbers = tree.select_rows(rows)
-    outside = external_rows(tree, motion)[:, numbers]
-    first = len(tree.rows) - tree.n
+    numbers = machine.select_rows(rows)
+    outside = external_rows(machine, motion)[:, numbers]
+    first = len(machine.rows) - machine.n
     out = []
     for j, r in enumerate(numbers):
-        acted = motion.forces[:, r - first] if r >= first and tree.actuated[r - first] else 0.0
+        acted = motion.forces[:, r - first] if r >= first and machine.actuated[r - first] else 0.0
         out.append((D[:, j] @ T, acted - outside[:, j] - taken[:, j]))
     return out
 
@@ -109,12 +109,12 @@ def expected(tables: Tables, columns: Sequence[int], typical: np.ndarray) -> tup
     return values, sigma, np.array(rms), np.array(deviations)
 
 
-def check(tree: Tree, s: Solution, tables: Tables, tolerance: float = 1e-10) -> None:
-    values, sigma, rms, deviations = expected(tables, s.columns, tree.parameters.typical)
+def check(machine: Machine, s: Solution, tables: Tables, tolerance: float = 1e-10) -> None:
+    values, sigma, rms, deviations = expected(tables, s.columns, machine.parameters.typical)
     assert np.abs(s.values - values).max() <= tolerance * np.abs(values).max()
     assert np.sqrt(np.diag(s.covariance)) == pytest.approx(sigma, rel=tolerance * 10)
     assert s.row_sigma == pytest.approx(deviations, rel=tolerance * 10)
-    x = np.zeros(len(tree.parameters))
+    x = np.zeros(len(machine.parameters))
     x[list(s.columns)] = s.values
     found = [f.residual(x[list(f.columns)]) / np.sqrt(f.samples) for f in s.observation.rows]
     assert found == pytest.approx(rms, rel=tolerance * 10)

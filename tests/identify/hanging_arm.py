@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.integrate import Method, integrate
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH
@@ -23,7 +23,7 @@ NOISE = np.array([0.002, 0.003])  # rad
 
 
 @cache
-def truth() -> Tree:
+def truth() -> Machine:
     """Both axes horizontal and parallel: five base parameters of inertia, and friction."""
     bodies = [Body("1", placement=MDH(alpha=np.pi / 2)), Body("2", "1", placement=MDH(d=0.3))]
     inertia = {
@@ -31,16 +31,17 @@ def truth() -> Tree:
         "2": from_centre(0.5, (0.16, -0.02, 0.0), np.diag([0.001, 0.006, 0.007])),
     }
     elements = [damper("q1", 0.05), coulomb("q1", 0.06), damper("q2", 0.02), coulomb("q2", 0.03)]
-    return Tree.build(bodies, name="hanging arm", inertia=inertia, elements=elements)
+    return Machine.of_bodies(bodies, name="hanging arm", inertia=inertia, elements=elements)
 
 
-def drawn(seed: int = 0, share: float = 0.2) -> Tree:
+def drawn(seed: int = 0, share: float = 0.2) -> Machine:
     """Every parameter wrong by a factor of its own body or element."""
-    tree, rng = truth(), np.random.default_rng(1000 + seed)
-    bodies = 1.0 + share * rng.uniform(-1.0, 1.0, len(tree.bodies))
-    elements = 1.0 + share * rng.uniform(-1.0, 1.0, len(tree.elements))
-    factor = [bodies[j] if j >= 0 else elements[k] for j, k in tree.columns]
-    return tree.with_parameters(tree.parameters.values * np.array(factor))
+    machine, rng = truth(), np.random.default_rng(1000 + seed)
+    bodies = 1.0 + share * rng.uniform(-1.0, 1.0, len(machine.links))
+    elements = 1.0 + share * rng.uniform(-1.0, 1.0, len(machine.elements))
+    own = dict(zip(machine.body_names, bodies, strict=True))
+    factor = [own[body] if body else elements[k] for body, k in machine.columns]
+    return machine.with_parameters(machine.parameters.values * np.array(factor))
 
 
 @cache

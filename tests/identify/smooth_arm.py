@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 from veridyn.spatial.inertia import from_centre
@@ -24,7 +24,7 @@ NOISE = np.array([0.6, 0.6, 0.2, 0.05])  # N*m, a few per cent of what each join
 
 
 @cache
-def truth() -> Tree:
+def truth() -> Machine:
     """Links of 6, 4, 1.5 and 0.4 kg, each an ellipsoid about a centre off its axis."""
     bodies = [
         Body("1"),
@@ -41,16 +41,17 @@ def truth() -> Tree:
     inertia = {name: from_centre(m, c, np.diag(J)) for name, (m, c, J) in shapes.items()}
     elements = [coulomb(f"q{k}", f) for k, f in enumerate((1.0, 1.2, 0.4, 0.05), 1)]
     elements += [damper(f"q{k}", f) for k, f in enumerate((1.5, 1.0, 0.4, 0.03), 1)]
-    return Tree.build(bodies, name="smooth arm", inertia=inertia, elements=elements)
+    return Machine.of_bodies(bodies, name="smooth arm", inertia=inertia, elements=elements)
 
 
-def drawn(seed: int = 0, share: float = 0.2) -> Tree:
+def drawn(seed: int = 0, share: float = 0.2) -> Machine:
     """The arm as its drawing has it: each body's ten parameters wrong by one factor, each element by another."""
-    tree, rng = truth(), np.random.default_rng(1000 + seed)
-    bodies = 1.0 + share * rng.uniform(-1.0, 1.0, len(tree.bodies))
-    elements = 1.0 + share * rng.uniform(-1.0, 1.0, len(tree.elements))
-    factor = [bodies[j] if j >= 0 else elements[k] for j, k in tree.columns]
-    return tree.with_parameters(tree.parameters.values * np.array(factor))
+    machine, rng = truth(), np.random.default_rng(1000 + seed)
+    bodies = 1.0 + share * rng.uniform(-1.0, 1.0, len(machine.links))
+    elements = 1.0 + share * rng.uniform(-1.0, 1.0, len(machine.elements))
+    own = dict(zip(machine.body_names, bodies, strict=True))
+    factor = [own[body] if body else elements[k] for body, k in machine.columns]
+    return machine.with_parameters(machine.parameters.values * np.array(factor))
 
 
 @cache

@@ -9,24 +9,25 @@ import numpy as np
 import pytest
 
 from strangers.cars import TEN_ROWS, all_real, car_20, car_38, car_2002, estimated_33, round_wheels_2002
-from strangers.random_trees import random_motion, random_tree
+from strangers.random_trees import random_motion, random_open_machine
 from veridyn.errors import DataError
 from veridyn.identify.base import BaseParameters, base_parameters, generic_motion
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_motion, body_pose, jacobian
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.virtual_base import on_six_joints
 from veridyn.model.body import Body
 from veridyn.model.elements import damper, offset, spring
+from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 
 SEEDS = range(60)
 
 
-def random_case(seed: int) -> Tree:
+def random_case(seed: int) -> Machine:
     rng = np.random.default_rng(300 + seed)
-    return random_tree(rng, bodies=2 + seed % 8, base="free" if seed % 2 else "fixed", shared=seed % 6 == 5)
+    return random_open_machine(rng, bodies=2 + seed % 8, base="free" if seed % 2 else "fixed", shared=seed % 6 == 5)
 
 
 def evaluated(base: BaseParameters, phi: np.ndarray) -> np.ndarray:
@@ -46,11 +47,11 @@ def evaluated(base: BaseParameters, phi: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_base_parameters_reproduce_the_dynamics(seed: int) -> None:
     """D φ = D[:, columns] χ to 1e-12 of the largest, on a motion the grouping has not seen."""
-    tree = random_case(seed)
-    motion = random_motion(np.random.default_rng(seed), tree, 8, wrenches=False)
-    D = regressor(tree, motion)
-    phi = np.random.default_rng(seed).normal(size=len(tree.parameters))
-    for base in (base_parameters(tree), base_parameters(tree, generic_motion(tree, 300))):
+    machine = random_case(seed)
+    motion = random_motion(np.random.default_rng(seed), machine, 8, wrenches=False)
+    D = regressor(machine, motion)
+    phi = np.random.default_rng(seed).normal(size=len(machine.parameters))
+    for base in (base_parameters(machine), base_parameters(machine, generic_motion(machine, 300))):
         whole = D @ phi
         reduced = D[:, :, list(base.columns)] @ base.reduce(phi)
         assert np.abs(whole - reduced).max() <= 1e-12 * np.abs(whole).max()
@@ -65,10 +66,17 @@ def test_printed_relations_say_the_same(seed: int) -> None:
 
 
 def test_a_relation_with_a_factor_is_read_as_printed() -> None:
-    tree = Tree.build(
-        [Body("1"), Body("2", "1", placement=random_tree(np.random.default_rng(1), 2, mdh=False).bodies[1].placement)]
+    machine = Machine.of_bodies(
+        [
+            Body("1"),
+            Body(
+                "2",
+                "1",
+                placement=tree_of(random_open_machine(np.random.default_rng(1), 2, mdh=False)).bodies[1].placement,
+            ),
+        ]
     )
-    base = base_parameters(tree)
+    base = base_parameters(machine)
     assert any("*M2" in line for line in base.relations())
 
 
@@ -111,26 +119,26 @@ def test_car_of_2002_with_one_steering_angle_has_nineteen() -> None:
 
 
 def test_car_of_2002_with_equal_angles_in_two_rows_has_twenty() -> None:
-    tree = round_wheels_2002(car_2002())
-    motion = equal_steering(tree, generic_motion(tree, 200), ("q14", "q18"))
-    assert base_parameters(tree, motion).count == 20
+    machine = round_wheels_2002(car_2002())
+    motion = equal_steering(machine, generic_motion(machine, 200), ("q14", "q18"))
+    assert base_parameters(machine, motion).count == 20
 
 
 def test_frames_of_the_car_of_2002() -> None:
     """FACTS 1.2: x6 right, y6 down, z6 forward; the suspension frames x forward, y left, z up; wheel axes to the left."""
-    tree = car_2002()
-    still = np.zeros((1, tree.n))
-    assert body_pose(tree, still, "6")[0][0] == pytest.approx(np.array([[0, 0, 1], [-1, 0, 0], [0, -1, 0]]))
-    centres = {b: body_pose(tree, still, b)[1][0] for b in ("7", "10", "13", "17")}
+    machine = car_2002()
+    still = np.zeros((1, machine.n))
+    assert body_pose(machine, still, "6")[0][0] == pytest.approx(np.array([[0, 0, 1], [-1, 0, 0], [0, -1, 0]]))
+    centres = {b: body_pose(machine, still, b)[1][0] for b in ("7", "10", "13", "17")}
     assert centres["7"][1] > 0 > centres["10"][1] and centres["13"][0] > 2 and centres["17"][0] > 2
-    assert body_pose(tree, still, "9")[0][0][:, 2] == pytest.approx([0, 1, 0])
+    assert body_pose(machine, still, "9")[0][0][:, 2] == pytest.approx([0, 1, 0])
 
 
 # The cars of paper 000.
 
 
-def equal_steering(tree: Tree, motion: Motion, pair: tuple[str, str]) -> Motion:
-    a, b = (tree.coordinates.index(c) for c in pair)
+def equal_steering(machine: Machine, motion: Motion, pair: tuple[str, str]) -> Motion:
+    a, b = (machine.coordinates.index(c) for c in pair)
     copies = {}
     for name in ("q", "qd", "qdd"):
         x = getattr(motion, name).copy()
@@ -146,11 +154,11 @@ def equal_steering(tree: Tree, motion: Motion, pair: tuple[str, str]) -> Motion:
 def test_cars_of_2006(make: type, counts: dict[str, int]) -> None:
     """FACTS 2.7 and 2.8: by the rules; and by rank with all rows, the ten, and the six chassis rows."""
     for which, count in counts.items():
-        tree = make(which)
-        assert base_parameters(tree).count == count
+        machine = make(which)
+        assert base_parameters(machine).count == count
         if which != "all" or make is car_20:
-            motion = generic_motion(tree, 120)
-            assert [base_parameters(tree, motion, rows=r).count for r in ("all", TEN_ROWS, "base")] == [count] * 3
+            motion = generic_motion(machine, 120)
+            assert [base_parameters(machine, motion, rows=r).count for r in ("all", TEN_ROWS, "base")] == [count] * 3
     assert (car_20().n, len(car_20().rows)) == (14, 20)
     assert (car_38().n, len(car_38().rows)) == (32, 38)
 
@@ -172,9 +180,9 @@ def test_relations_of_the_twenty_dof_car() -> None:
 @pytest.mark.parametrize(("which", "every", "few"), [("unsprung", 36, 31), ("wheels", 64, 59)])
 def test_equal_steering_hides_five_from_the_ten_rows(which: str, every: int, few: int) -> None:
     """FACTS 2.8: with β1 = β2 all rows still separate everything, the ten (or six) do not."""
-    tree = car_20(which)
-    motion = equal_steering(tree, generic_motion(tree, 200), ("beta1", "beta2"))
-    assert [base_parameters(tree, motion, rows=r).count for r in ("all", TEN_ROWS, "base")] == [every, few, few]
+    machine = car_20(which)
+    motion = equal_steering(machine, generic_motion(machine, 200), ("beta1", "beta2"))
+    assert [base_parameters(machine, motion, rows=r).count for r in ("all", TEN_ROWS, "base")] == [every, few, few]
 
 
 @pytest.mark.parametrize("make", [car_20, car_38])
@@ -184,15 +192,15 @@ def test_the_identification_model_has_thirty_three(make: type) -> None:
     assert base.count == 33 and not base.relations()
 
 
-def drive(kind: str, N: int = 200) -> tuple[Tree, Motion]:
+def drive(kind: str, N: int = 200) -> tuple[Machine, Motion]:
     """The 20-dof car with its 33 estimated parameters in a motion with one thing missing (FACTS 2.13)."""
-    tree = estimated_33(car_20(elements=True))
+    machine = estimated_33(car_20(elements=True))
     rng = np.random.default_rng(5)
-    q, qd, qdd = 0.05 * rng.normal(size=(3, N, tree.n))
+    q, qd, qdd = 0.05 * rng.normal(size=(3, N, machine.n))
     omega, omega_dot, acceleration = rng.normal(size=(3, N, 3))
     acceleration[:, 2] += 9.81
     velocity = np.column_stack([rng.uniform(20.0, 30.0, N), np.zeros((N, 2))])
-    z = [tree.coordinates.index(f"z{w}") for w in "1234"]
+    z = [machine.coordinates.index(f"z{w}") for w in "1234"]
     q[:, z] -= 0.3
     if kind == "pure roll":
         for x, mean in ((q, -0.3), (qd, 0.0), (qdd, 0.0)):
@@ -209,7 +217,7 @@ def drive(kind: str, N: int = 200) -> tuple[Tree, Motion]:
         acceleration[:, 0], acceleration[:, 2] = 0.0, 9.81
     if kind == "standstill":
         qd[:], qdd[:], acceleration[:, 2], velocity[:] = 0.0, 0.0, 9.81, 0.0
-    return tree, Motion(0.01 * np.arange(N), q, qd, qdd, BaseMotion(omega, omega_dot, acceleration, velocity))
+    return machine, Motion(0.01 * np.arange(N), q, qd, qdd, BaseMotion(omega, omega_dot, acceleration, velocity))
 
 
 RANKS = {
@@ -226,29 +234,29 @@ RANKS = {
 @pytest.mark.parametrize("kind", RANKS)
 def test_ranks_of_poor_motions(kind: str) -> None:
     """FACTS 2.13, from the ten rows."""
-    tree, motion = drive(kind)
-    assert base_parameters(tree, motion, rows=TEN_ROWS).count == RANKS[kind]
+    machine, motion = drive(kind)
+    assert base_parameters(machine, motion, rows=TEN_ROWS).count == RANKS[kind]
 
 
 def test_standstill_weighs_the_wheels_with_their_offsets() -> None:
     """FACTS 2.13: M_j and off_j/g are one; M_c, MX_c and MY_c are all that is left of the chassis."""
-    tree, motion = drive("standstill")
-    base = base_parameters(tree, motion, rows=TEN_ROWS)
+    machine, motion = drive("standstill")
+    base = base_parameters(machine, motion, rows=TEN_ROWS)
     names = set(base.names)
     assert {n.rstrip("R") for n in names} >= {"M_c", "MX_c", "MY_c", "M1", "M2", "M3", "M4"}
     row = base.matrix[base.names.index("M1R")]
-    p = tree.parameters
+    p = machine.parameters
     assert row[p.index("off_1")] / row[p.index("M1")] == pytest.approx(1.0 / 9.81, rel=1e-9)
 
 
 @pytest.mark.parametrize("make", [car_20, car_38])
 def test_wheels_sit_at_the_corners(make: type) -> None:
     """FACTS 2.1, 2.2: wheel frames parallel to the chassis at (0, ±l) and (L, ±l); wheel axes to the left."""
-    tree = make("wheels")
-    still = np.zeros((1, tree.n))
+    machine = make("wheels")
+    still = np.zeros((1, machine.n))
     bodies = ("3", "7", "13", "18") if make is car_20 else ("8", "17", "26", "35")
     for b, (x, side) in zip(bodies, ((0.0, 1), (0.0, -1), (2.7, 1), (2.7, -1)), strict=True):
-        R, p = body_pose(tree, still, b)
+        R, p = body_pose(machine, still, b)
         assert R[0] == pytest.approx(np.eye(3), abs=1e-15)
         assert (
             p[0, 0] == pytest.approx(x, abs=1e-15) and side * p[0, 1] > 0.7 and p[0, 2] == pytest.approx(0.0, abs=1e-15)
@@ -262,7 +270,7 @@ def test_mixed_and_lagrange_are_the_same_equations(make: type) -> None:
     lagrange = on_six_joints(mixed)
     rng = np.random.default_rng(0)
     motion = random_motion(rng, lagrange, 20, wrenches=False)
-    wheels = [b.name for b in mixed.bodies if b.label.startswith("w")]
+    wheels = [b.name for b in tree_of(mixed).bodies if b.label.startswith("w")]
     motion = replace(motion, wrenches={b: 100.0 * rng.normal(size=(20, 6)) for b in wheels})
     base = body_motion(lagrange, motion, "1")
     newton = Motion(motion.t, motion.q[:, 6:], motion.qd[:, 6:], motion.qdd[:, 6:], base, wrenches=motion.wrenches)
@@ -276,16 +284,19 @@ def test_mixed_and_lagrange_are_the_same_equations(make: type) -> None:
 # The object itself.
 
 
-def small() -> Tree:
-    return Tree.build(
-        [Body("1"), Body("2", "1", placement=random_tree(np.random.default_rng(1), 2).bodies[1].placement)]
+def small() -> Machine:
+    return Machine.of_bodies(
+        [
+            Body("1"),
+            Body("2", "1", placement=tree_of(random_open_machine(np.random.default_rng(1), 2)).bodies[1].placement),
+        ]
     )
 
 
 def test_only_estimated_parameters_are_grouped() -> None:
-    tree = car_2002()
-    p = tree.parameters.known({"YY9": 0.5})
-    base = base_parameters(tree.with_parameters(p))
+    machine = car_2002()
+    p = machine.parameters.known({"YY9": 0.5})
+    base = base_parameters(machine.with_parameters(p))
     assert "YY9" not in " ".join(base.relations())
     assert "YY6R = YY6 + YY12" in base.relations()
     k = p.index("YY9")
@@ -293,34 +304,34 @@ def test_only_estimated_parameters_are_grouped() -> None:
 
 
 def test_tied_parameters_count_with_what_they_are_tied_to() -> None:
-    tree = car_2002()
-    base = base_parameters(tree.with_parameters(tree.parameters.tied({"YY9": "XX9"})))
+    machine = car_2002()
+    base = base_parameters(machine.with_parameters(machine.parameters.tied({"YY9": "XX9"})))
     assert "YY6R = YY6 + XX9 + YY12" in base.relations()
     assert base.fate("XX9") == "grouped"
 
 
 def test_elements_are_columns_among_others() -> None:
     bodies = [Body("1", joint="sliding")]
-    tree = Tree.build(bodies, elements=[spring("q1"), damper("q1"), offset("q1")], gravity=(0, 0, -9.81))
-    base = base_parameters(tree)
+    machine = Machine.of_bodies(bodies, elements=[spring("q1"), damper("q1"), offset("q1")], gravity=(0, 0, -9.81))
+    base = base_parameters(machine)
     assert base.source == "by rank on generic states"
     assert base.count == 4 and not base.relations()
     flat = Motion(np.arange(50.0), np.ones((50, 1)), np.zeros((50, 1)), np.zeros((50, 1)))
-    standing = base_parameters(tree, flat)
+    standing = base_parameters(machine, flat)
     assert standing.count == 1 and standing.fate("h_q1") == "dead" and standing.fate("k_q1") == "grouped"
 
 
 def test_several_motions_count_together() -> None:
     """One joint moves in one motion, the other in another: together they excite more than either."""
-    tree = small()
+    machine = small()
     rng = np.random.default_rng(0)
     parts = []
     for moving in range(2):
         x = np.zeros((3, 40, 2))
         x[:, :, moving] = rng.normal(size=(3, 40))
         parts.append(Motion(np.arange(40.0), *x))
-    alone = [base_parameters(tree, m).count for m in parts]
-    both = base_parameters(tree, parts)
+    alone = [base_parameters(machine, m).count for m in parts]
+    both = base_parameters(machine, parts)
     assert both.count > max(alone) and "80 samples" in both.source
 
 

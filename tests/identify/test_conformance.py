@@ -34,7 +34,7 @@ from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import validate
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.settings import required, values_of
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
@@ -46,8 +46,8 @@ pytest.importorskip("cvxpy")
 class World:
     """A machine and the noise that an estimator is made for: on forces, on accelerations too, or on positions alone."""
 
-    truth: Callable[[], Tree]
-    drawn: Callable[[], Tree]
+    truth: Callable[[], Machine]
+    drawn: Callable[[], Machine]
     clean: Callable[..., Motion]
     noisy: Callable[..., Motion]
     spoilt: Callable[[np.random.Generator], Motion]
@@ -72,9 +72,9 @@ class Case:
     def name(self) -> str:
         return self.method.name
 
-    def __call__(self, motion: Motion | list[Motion], tree: object = None, **more: object) -> Fit:
+    def __call__(self, motion: Motion | list[Motion], machine: object = None, **more: object) -> Fit:
         how = {"covariance": self.covariance, "engine": "compiled", "diagnose": "off"}  # spoilt on purpose
-        return identify(tree or self.world.truth(), motion, self.method, **{**how, **more})
+        return identify(machine or self.world.truth(), motion, self.method, **{**how, **more})
 
 
 SIMULATED = OutputError(horizon=1.0, friction_speed=hanging_arm.SOFT, start="tree")
@@ -100,7 +100,7 @@ CASES = {
 every = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 
 
-def errors_of(fit: Fit, machine: Tree | None = None) -> np.ndarray:
+def errors_of(fit: Fit, machine: Machine | None = None) -> np.ndarray:
     return fit.values - fit.base.reduce((machine or truth()).parameters.values)
 
 
@@ -114,7 +114,7 @@ def test_exact_on_exact_data(case: Case) -> None:
     """Noise-free: every base parameter to 1e-7 of the largest of its kind of unit, whatever the drawing says."""
     world = case.world
     fit = case(world.clean(), world.drawn())
-    sizes = np.array([fit.tree.parameters.typical[c] for c in fit.base.columns])
+    sizes = np.array([fit.described.parameters.typical[c] for c in fit.base.columns])
     assert np.abs(errors_of(fit, world.truth()) / sizes).max() < 1e-7
     other = world.clean(300, 5)
     predicted = inverse_dynamics(world.truth(), other, "all", fit.standard)
@@ -250,12 +250,12 @@ def test_memory_does_not_grow_with_the_log(name: str) -> None:
 
 @every
 def test_what_is_refused_is_refused_by_all(case: Case) -> None:
-    tree = case.world.truth()
-    few = random_motion(np.random.default_rng(0), tree, 4, wrenches=False)
-    few = replace(few, forces=inverse_dynamics(tree, few))
+    machine = case.world.truth()
+    few = random_motion(np.random.default_rng(0), machine, 4, wrenches=False)
+    few = replace(few, forces=inverse_dynamics(machine, few))
     with pytest.raises(IdentificationError, match=r"fewer (samples|equations) than parameters"):
         case(few)
-    still = Motion(0.01 * np.arange(50), *np.zeros((3, 50, tree.n)), forces=np.zeros((50, tree.n)))
+    still = Motion(0.01 * np.arange(50), *np.zeros((3, 50, machine.n)), forces=np.zeros((50, machine.n)))
     with pytest.raises(IdentificationError, match="the measured side is zero everywhere"):
         case(still)
     with pytest.raises(IdentificationError, match="sigma: 'fx' is not one of the rows"):
@@ -339,7 +339,7 @@ def test_check_refuses_before_any_sample_is_streamed() -> None:
     """The motion has no sample at all, so whatever looked at it first would complain of that."""
     nothing: list[Motion] = []
     empty = truth().with_parameters(np.full(len(truth().parameters), np.nan))
-    for tree, method, rows, said in (
+    for machine, method, rows, said in (
         (truth(), Instrumental(), "all", "instruments need a motion without noise"),
         (truth(), GaussMarkov(np.eye(2)), "all", "not that of these rows"),
         (truth(), OutputError(), ["q1"], "every row"),
@@ -347,11 +347,11 @@ def test_check_refuses_before_any_sample_is_streamed() -> None:
         (truth(), Consistent(unsigned=("fs_q9",)), "all", "'fs_q9' is not an element"),
     ):
         with pytest.raises(IdentificationError, match=said):
-            identify(tree, nothing, method, rows=rows)
+            identify(machine, nothing, method, rows=rows)
 
 
 def test_a_fit_comes_from_the_problem_alone() -> None:
-    problem = FitProblem(tree=truth(), motion=noisy(np.random.default_rng(0)))
+    problem = FitProblem(machine=truth(), motion=noisy(np.random.default_rng(0)))
     fit = WLS().fit(problem)
     assert isinstance(fit, Fit)
     assert fit.values.tolist() == identify(truth(), problem.motion, "wls").values.tolist()

@@ -13,9 +13,9 @@ from veridyn.identify.observation import observation
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import validate
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import MDH
 
@@ -29,8 +29,8 @@ def moving(speeds: tuple[float, float, float], samples: int = 4000) -> Motion:
     return Motion(t, a / w * np.sin(angle), a * np.cos(angle), -a * w * np.sin(angle))
 
 
-def with_forces(tree: Tree, m: Motion) -> Motion:
-    return replace(m, forces=inverse_dynamics(tree, m))
+def with_forces(machine: Machine, m: Motion) -> Motion:
+    return replace(m, forces=inverse_dynamics(machine, m))
 
 
 def test_a_twentieth_of_the_largest_speed_is_chosen() -> None:
@@ -57,25 +57,25 @@ def test_only_dry_friction_that_enters_the_rows_has_a_zone() -> None:
     assert list(choose_dead_zones(robot(), [m], ["q2"])) == ["q2"]
     two = replace(m, q=m.q[:, :2], qd=m.qd[:, :2], qdd=m.qdd[:, :2])
     bodies = [Body("1"), Body("2", "1", placement=MDH(d=0.4))]
-    assert choose_dead_zones(Tree.build(bodies, elements=[damper("q1", 1.0)]), [two]) == {}
-    belt = Tree.build(bodies, elements=[coulomb({"q1": 1.0, "q2": -1.0}, 0.5, name="belt")])
+    assert choose_dead_zones(Machine.of_bodies(bodies, elements=[damper("q1", 1.0)]), [two]) == {}
+    belt = Machine.of_bodies(bodies, elements=[coulomb({"q1": 1.0, "q2": -1.0}, 0.5, name="belt")])
     assert list(choose_dead_zones(belt, [two])) == ["belt"]
 
 
 def test_a_number_counts_for_every_row_and_auto_for_every_verb() -> None:
-    tree = robot()
-    m = with_forces(tree, moving((2.0, 1.5, 1.0)))
-    by_name = observation(tree, m, sampling=Sampling(dead_zone={"q1": 0.3, "q2": 0.3, "q3": 0.3}))
-    number = observation(tree, m, sampling=Sampling(dead_zone=0.3))
+    machine = robot()
+    m = with_forces(machine, moving((2.0, 1.5, 1.0)))
+    by_name = observation(machine, m, sampling=Sampling(dead_zone={"q1": 0.3, "q2": 0.3, "q3": 0.3}))
+    number = observation(machine, m, sampling=Sampling(dead_zone=0.3))
     assert [f.samples for f in number.rows] == [f.samples for f in by_name.rows]
     assert all(f.samples < len(m) for f in number.rows)
-    assert [f.samples for f in observation(tree, m, sampling=Sampling(dead_zone=0)).rows] == [len(m)] * 3
+    assert [f.samples for f in observation(machine, m, sampling=Sampling(dead_zone=0)).rows] == [len(m)] * 3
     for zone in (0.3, "auto"):
         how = Sampling(dead_zone=zone)
-        fit = identify(tree, m, "wls", sampling=how)
+        fit = identify(machine, m, "wls", sampling=how)
         assert validate(fit, m, sampling=how).relative_error < 1e-6
     assert (
-        identify(tree, m, "wls", sampling=Sampling(dead_zone=0.3), rows=["q2"]).rows[0].samples
+        identify(machine, m, "wls", sampling=Sampling(dead_zone=0.3), rows=["q2"]).rows[0].samples
         == by_name.rows[1].samples
     )
 
@@ -92,16 +92,16 @@ def test_what_is_no_dead_zone(zone: float | str, text: str) -> None:
 
 def test_deviations_hold_where_a_log_begins_at_rest() -> None:
     """At rest a measured speed has the sign of its noise: with a zone of its own the true friction lies within 3σ, without far outside."""
-    tree, rng = robot(), np.random.default_rng(11)
+    machine, rng = robot(), np.random.default_rng(11)
     m = moving((2.0, 1.5, 1.0))
     start = np.clip((m.t - 4.0) / 2.0, 0.0, 1.0)[:, None]
     led = replace(m, q=start * m.q, qd=start * m.qd, qdd=start * m.qdd)  # any samples will do: equations know no time
-    true = inverse_dynamics(tree, led) + 0.02 * rng.normal(size=(len(m), 3))
+    true = inverse_dynamics(machine, led) + 0.02 * rng.normal(size=(len(m), 3))
     seen = replace(led, qd=led.qd + 1e-3 * rng.normal(size=led.qd.shape), forces=true)
-    truth = {f"fs_{c}": tree.parameters.values[tree.parameters.index(f"fs_{c}")] for c in JOINTS}
+    truth = {f"fs_{c}": machine.parameters.values[machine.parameters.index(f"fs_{c}")] for c in JOINTS}
 
     def off(how: Sampling) -> list[float]:
-        fit = identify(tree, seen, "wls", sampling=how)
+        fit = identify(machine, seen, "wls", sampling=how)
         return [abs(fit.values[fit.names.index(n)] - x) / fit.sigma[fit.names.index(n)] for n, x in truth.items()]
 
     assert max(off(Sampling(dead_zone="auto"))) < 3.0

@@ -19,35 +19,36 @@ from veridyn.identify.estimators.prior import Prior, prior_moments
 from veridyn.identify.positive import POSITIVE
 from veridyn.identify.result import Fit
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import INERTIAL, broken_law, pseudo_inertia
 
 Array = NDArray[np.float64]
 
 
-def assert_physical(tree: Tree, sets: Array) -> None:
+def assert_physical(machine: Machine, sets: Array) -> None:
     """Each body by the laws themselves, not by the kernel that drew it."""
     for phi in sets:
-        for k, (body, number) in enumerate(tree.columns):
-            if body >= 0 and number == 0:
+        for k, (body, number) in enumerate(machine.columns):
+            if body and number == 0:
                 assert broken_law(phi[k : k + 10], tolerance=0.0) is None
-            elif body < 0 and tree.elements[number].kind in POSITIVE:
+            elif not body and machine.elements[number].kind in POSITIVE:
                 assert phi[k] >= 0.0
 
 
 def machine_of_prior(prior: Prior, rng: np.random.Generator) -> Array:
     """Parameters of a physical machine drawn from a prior: rejected body by body, as bodies are independent in it."""
-    tree = truth()
-    mean, deviation = prior_moments(tree, prior)
+    machine = truth()
+    mean, deviation = prior_moments(machine, prior)
     phi = mean.copy()
-    for k, (body, number) in enumerate(tree.columns):
-        if body >= 0 and number == 0:
+    for k, (body, number) in enumerate(machine.columns):
+        if body and number == 0:
             at = slice(k, k + 10)
             while True:
                 phi[at] = mean[at] + deviation[at] * rng.standard_normal(10)
                 if np.linalg.eigvalsh(pseudo_inertia(phi[at]))[0] > 0.0:
                     break
-        elif body < 0:
+        elif not body:
             while (x := mean[k] + deviation[k] * rng.standard_normal()) < 0.0:
                 pass
             phi[k] = x
@@ -111,7 +112,7 @@ def test_draws_without_a_prior_vary_as_the_covariance_says() -> None:
     count = len(fit.values)
     assert np.abs(whitened.mean(axis=1)).max() < 5.0 / np.sqrt(4000)
     assert np.abs(np.cov(whitened) - np.eye(count)).max() < 6.0 * np.sqrt(2.0 / 4000)
-    kept = [k for k in range(len(fit.tree.parameters)) if k not in fit.base.columns]
+    kept = [k for k in range(len(fit.described.parameters)) if k not in fit.base.columns]
     assert np.array_equal(sets[:, kept], np.tile(fit.standard[kept], (4000, 1)))
     assert_physical(truth(), sets[:50])
 
@@ -165,7 +166,7 @@ def test_what_nobody_knows_is_refused_by_name() -> None:
 def test_a_body_that_is_known_wrongly_is_refused_by_name() -> None:
     """XX1 has no effect on any force of this arm, so nothing else would show it."""
     p = truth().parameters.replacing({"XX1": 9.0})
-    known = p.known([truth().bodies[0].parameter(symbol) for symbol in INERTIAL])
+    known = p.known([tree_of(truth()).bodies[0].parameter(symbol) for symbol in INERTIAL])
     fit = identify(truth().with_parameters(known), noisy(np.random.default_rng(12)))
     with pytest.raises(IdentificationError, match=r"body '1': .*triangle inequality"):
         fit.draws(1, np.random.default_rng(0))

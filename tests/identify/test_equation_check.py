@@ -29,14 +29,14 @@ def test_an_actuated_joint_without_force_is_refused() -> None:
 
 
 def test_a_passive_joint_with_a_force_is_refused() -> None:
-    tree = suspended(500.0)
+    machine = suspended(500.0)
     motion = Motion(np.arange(9.0), *np.ones((3, 9, 1)), forces=np.full((9, 1), 3.5))
     with pytest.raises(
         DataError, match=r"row 'q1': the joint is passive, and yet a force of it is given[\s\S]*found up to 3\.5"
     ):
-        observation(tree, motion)
+        observation(machine, motion)
     quiet = replace(motion, forces=np.full((9, 1), np.nan))
-    assert observation(tree, quiet).samples == 9
+    assert observation(machine, quiet).samples == 9
 
 
 def test_gaps_cannot_be_filtered() -> None:
@@ -89,10 +89,10 @@ def test_wrong_settings_are_reported_all_at_once() -> None:
 
 
 def test_a_base_row_has_no_dead_zone() -> None:
-    tree = car_20()
-    motion = random_motion(np.random.default_rng(0), tree, 20)
+    machine = car_20()
+    motion = random_motion(np.random.default_rng(0), machine, 20)
     with pytest.raises(DataError, match="row 'fx' has no speed of its own"):
-        observation(tree, motion, sampling=Sampling(dead_zone={"fx": 1.0}))
+        observation(machine, motion, sampling=Sampling(dead_zone={"fx": 1.0}))
 
 
 def test_no_motion_and_other_models_are_refused() -> None:

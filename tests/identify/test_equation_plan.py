@@ -16,21 +16,21 @@ from veridyn.identify.observation import observation
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import damper, spring
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth, zero_phase
 
 
 def test_a_row_holds_only_the_columns_it_can_feel() -> None:
     """The last joint's factor has parameters of body 3 and its own elements, the tied one under the name of the other."""
-    tree = arm()
-    names = tree.parameters.names
-    row = observation(tree, log(50), ["q3"]).rows[0]
+    machine = arm()
+    names = machine.parameters.names
+    row = observation(machine, log(50), ["q3"]).rows[0]
     held = {names[c] for c in row.columns}
     assert held <= {n for n in names if n.endswith("3") and n != "fs_q3"} | {"fs_q2"}
-    D = regressor(tree, log(50), ["q3"])[:, 0]
+    D = regressor(machine, log(50), ["q3"])[:, 0]
     felt = {n for n, size in zip(names, np.abs(D).max(axis=0), strict=True) if size > 0}
     assert felt - {"fs_q3"} <= held and "fs_q2" in held
 
@@ -41,14 +41,14 @@ def thinned(tables: Tables, used: Sequence[np.ndarray]) -> Tables:
 
 def test_dead_zones_masks_gaps_trim_and_decimation() -> None:
     """Each row drops samples of its own; every third of the rest stays, less 10 at either end."""
-    tree, motion = arm(), log(1500)
+    machine, motion = arm(), log(1500)
     rng = np.random.default_rng(1)
     forces = motion.forces.copy()
     forces[rng.random(1500) < 0.1, 1] = np.nan
     motion = replace(motion, forces=forces)
     drop = rng.random(1500) < 0.2
     how = Sampling(dead_zone={"q1": 0.2, "q3": 0.5}, drop={"q3": drop}, decimate=3, trim=10, block=111)
-    o = observation(tree, motion, sampling=how)
+    o = observation(machine, motion, sampling=how)
     k = np.arange(1500)
     thin = (k % 3 == 0) & (k >= 10) & (k < 1490)
     used = [
@@ -57,16 +57,16 @@ def test_dead_zones_masks_gaps_trim_and_decimation() -> None:
         thin & (np.abs(motion.qd[:, 2]) >= 0.5) & ~drop,
     ]
     assert [f.samples for f in o.rows] == [int(u.sum()) for u in used]
-    check(tree, solve(o), thinned(dense(tree, motion, tree.rows), used))
+    check(machine, solve(o), thinned(dense(machine, motion, machine.rows), used))
 
 
 def test_masks_run_on_over_several_motions() -> None:
     """One mask over two motions is the mask of each of them."""
-    tree, parts = arm(), [log(700, 1), log(400, 2)]
+    machine, parts = arm(), [log(700, 1), log(400, 2)]
     drop = np.random.default_rng(41).random(1100) < 0.3
-    both = observation(tree, parts, sampling=Sampling(drop={"q2": drop}, block=128))
+    both = observation(machine, parts, sampling=Sampling(drop={"q2": drop}, block=128))
     one, other = (
-        observation(tree, part, sampling=Sampling(drop={"q2": mask}, block=128))
+        observation(machine, part, sampling=Sampling(drop={"q2": mask}, block=128))
         for part, mask in zip(parts, (drop[:700], drop[700:]), strict=True)
     )
     assert [f.samples for f in both.rows] == [1100, int((~drop).sum()), 1100]
@@ -82,31 +82,32 @@ def test_parallel_filtering_equals_filtering_the_dense_matrix(
     samples: int, cutoff: float, decimate: int, trim: int
 ) -> None:
     """Columns and measurements through one zero-phase filter, in overlapping blocks, to 1e-8; one job and several."""
-    tree, motion = arm(), log(samples, 5)
+    machine, motion = arm(), log(samples, 5)
     low = Butterworth(cutoff, 4)
     how = Sampling(filter=low, decimate=decimate, trim=trim, block=300)
-    o = observation(tree, motion, sampling=how)
+    o = observation(machine, motion, sampling=how)
     k = np.arange(samples)
     thin = (k % decimate == 0) & (k >= trim) & (k < samples - trim)
-    for f, (W, y) in zip(o.rows, dense(tree, motion, tree.rows), strict=True):
+    for f, (W, y) in zip(o.rows, dense(machine, motion, machine.rows), strict=True):
         A = zero_phase(np.column_stack([W[:, list(f.columns)], y]), 200.0, low)[thin]
         G = A.T @ A
         assert f.samples == thin.sum()
         assert np.abs(f.R.T @ f.R - G).max() <= 1e-8 * np.abs(G).max()
     filtered = [
-        (zero_phase(W, 200.0, low)[thin], zero_phase(y, 200.0, low)[thin]) for W, y in dense(tree, motion, tree.rows)
+        (zero_phase(W, 200.0, low)[thin], zero_phase(y, 200.0, low)[thin])
+        for W, y in dense(machine, motion, machine.rows)
     ]
-    values = expected(filtered, (s := solve(o)).columns, tree.parameters.typical)[0]
+    values = expected(filtered, (s := solve(o)).columns, machine.parameters.typical)[0]
     assert np.abs(s.values - values).max() <= 1e-8 * np.abs(values).max()
 
 
 def test_parallel_filtering_keeps_the_equations_true() -> None:
     """Noise-free data stay noise-free: y = W χ holds after filtering, dry friction included."""
-    tree, motion = arm(), log(2000)
-    exact = replace(motion, forces=inverse_dynamics(tree, motion))
-    o = observation(tree, exact, sampling=Sampling(filter=Butterworth(10.0)))
+    machine, motion = arm(), log(2000)
+    exact = replace(motion, forces=inverse_dynamics(machine, motion))
+    o = observation(machine, exact, sampling=Sampling(filter=Butterworth(10.0)))
     s = solve(o)
-    truth = tree.parameters.tie_matrix() @ tree.parameters.values
+    truth = machine.parameters.tie_matrix() @ machine.parameters.values
     for f in o.rows:
         assert f.residual(truth[list(f.columns)]) < 1e-9 * f.measurement_norm
     assert s.sigma > 0
@@ -125,22 +126,22 @@ def test_known_stiffness_goes_to_the_measured_side() -> None:
 
 def test_unknown_stiffness_is_a_column_and_the_force_zero() -> None:
     """Γ = 0 for an elastic joint of unknown stiffness; a wrench that acts makes the measured side."""
-    tree = Tree.build(
+    machine = Machine.of_bodies(
         [Body("1", joint="sliding", actuated=False)], elements=[spring("q1", name="k"), damper("q1", name="h")]
     )
-    tree = tree.with_parameters(tree.parameters.known(dict.fromkeys(tree.parameters.names[:9], 0.0)))
+    machine = machine.with_parameters(machine.parameters.known(dict.fromkeys(machine.parameters.names[:9], 0.0)))
     rng = np.random.default_rng(1)
     motion = Motion(np.arange(300.0), *rng.normal(size=(3, 300, 1)))
     total = 7.0 * (motion.qdd[:, 0] + 9.81) + 40.0 * motion.q[:, 0] + 3.0 * motion.qd[:, 0]
     push = np.zeros((300, 6))
     push[:, 2] = total
-    s = solve(observation(tree, replace(motion, wrenches={"1": push})))
+    s = solve(observation(machine, replace(motion, wrenches={"1": push})))
     assert s.values == pytest.approx([7.0, 40.0, 3.0], rel=1e-10)
 
 
 def test_a_passive_joint_and_the_base_measure_zero() -> None:
-    tree = estimated_33(car_20(elements=True))
-    motion = random_motion(np.random.default_rng(0), tree, 30)
-    o = observation(tree, motion, TEN_ROWS)
-    outside = external_rows(tree, motion)[:, tree.select_rows(TEN_ROWS)]
+    machine = estimated_33(car_20(elements=True))
+    motion = random_motion(np.random.default_rng(0), machine, 30)
+    o = observation(machine, motion, TEN_ROWS)
+    outside = external_rows(machine, motion)[:, machine.select_rows(TEN_ROWS)]
     assert [f.measurement_norm for f in o.rows] == pytest.approx(list(np.linalg.norm(outside, axis=0)), rel=1e-12)

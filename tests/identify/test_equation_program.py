@@ -10,23 +10,24 @@ from strangers.evaluate import evaluate
 from veridyn.identify.equation_program import equation_program
 from veridyn.identify.observation import stream
 from veridyn.mechanics.engine import sample_arrays, uniform_values
+from veridyn.mechanics.tree.of_machine import tree_of
 
 SAMPLES = 12
 
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_rows_are_those_of_the_streamed_blocks(name: str) -> None:
-    tree = MACHINES[name]()
-    known = tree.parameters.known({tree.parameters.names[3]: 0.5})
-    tree = tree.with_parameters(known)
+    machine = MACHINES[name]()
+    known = machine.parameters.known({machine.parameters.names[3]: 0.5})
+    machine = machine.with_parameters(known)
     m = measured(MACHINES[name](), SAMPLES)
-    plan = stream(tree, m, engine="numpy").plan
+    plan = stream(machine, m, engine="numpy").plan
     program = equation_program(plan, m)
     names = [n for n in program.samples if not n.startswith("y.")]
-    given = dict(zip(names, sample_arrays(tree, m, names), strict=True))
-    given |= {n: m.forces[:, int(n[2:]) - len(tree.rows) + tree.n] for n in program.samples if n.startswith("y.")}
+    given = dict(zip(names, sample_arrays(tree_of(machine), m, names), strict=True))
+    given |= {n: m.forces[:, int(n[2:]) - len(machine.rows) + machine.n] for n in program.samples if n.startswith("y.")}
     given |= dict(
-        zip(program.parameters, uniform_values(tree, tree.parameters.values, program.parameters), strict=True)
+        zip(program.parameters, uniform_values(machine, machine.parameters.values, program.parameters), strict=True)
     )
     values = [np.broadcast_to(x, SAMPLES) for x in evaluate(program.graph, program.outputs, given)]
     (job,) = plan.jobs(m)
@@ -40,9 +41,9 @@ def test_rows_are_those_of_the_streamed_blocks(name: str) -> None:
 
 
 def test_goals_go_column_by_column() -> None:
-    tree = MACHINES["arm"]()
-    m = measured(tree, SAMPLES)
-    program = equation_program(stream(tree, m, engine="numpy").plan, m)
+    machine = MACHINES["arm"]()
+    m = measured(machine, SAMPLES)
+    program = equation_program(stream(machine, m, engine="numpy").plan, m)
     every = [c for own in program.entries for c in own]
     ordered = [every[k] for k in program.goals]
     assert sorted(program.goals) == list(range(len(every))) and ordered[-7:] == [-1] * 7

@@ -31,9 +31,9 @@ from veridyn.identify.observation import observation, stream
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import validate
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import drive_gain
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.spatial.inertia import from_centre
@@ -102,43 +102,43 @@ def test_a_residual_that_is_noise_is_no_error_of_the_model_and_a_wrong_model_is_
 @pytest.mark.parametrize("engine", ["numpy", "compiled"])
 def test_known_parameters_do_not_change_the_measured_force(sampling: Sampling, engine: str) -> None:
     """y is Γ − Γ_ext, whatever is known of the machine: filtered and decimated as the equations are."""
-    tree, m = two_joints(), replace(log(1), t=np.arange(500) / 100.0)
+    machine, m = two_joints(), replace(log(1), t=np.arange(500) / 100.0)
     assert m.forces is not None
-    known = tree.with_parameters(tree.parameters.known([n for n in tree.parameters.names if n.endswith("2")]))
-    y = m.forces - external_rows(tree, m)
+    known = machine.with_parameters(machine.parameters.known([n for n in machine.parameters.names if n.endswith("2")]))
+    y = m.forces - external_rows(machine, m)
     y = y if sampling.filter is None else zero_phase(y, 100.0, sampling.filter)
     y = y[:: sampling.decimate]
-    for machine in (tree, known):
-        rows = observation(machine, m, "joints", sampling, engine=engine).rows
+    for one in (machine, known):
+        rows = observation(one, m, "joints", sampling, engine=engine).rows
         assert [f.measured.rms for f in rows] == pytest.approx(np.sqrt(np.mean(y**2, axis=0)), rel=1e-6)
         assert [f.measured.std for f in rows] == pytest.approx(np.std(y, axis=0), rel=1e-6)
 
 
 def test_wrenches_and_known_drives_belong_to_the_measured_force() -> None:
-    tree, m = two_joints(), log(1)
+    machine, m = two_joints(), log(1)
     assert m.forces is not None
     rng = np.random.default_rng(5)
-    driven = tree.with_elements([drive_gain("q1", "i", 2.5, "K")])
+    driven = machine.with_elements([drive_gain("q1", "i", 2.5, "K")])
     driven = driven.with_parameters(driven.parameters.known(["K"]))
     pushed = replace(m, wrenches={"2": rng.normal(size=(500, 6))}, signals={"i": rng.normal(size=500)})
-    outside = observation(tree, pushed, "joints").rows  # only h_q1 is known there
-    free = tree.with_parameters(tree.parameters.estimated(["h_q1"]))
+    outside = observation(machine, pushed, "joints").rows  # only h_q1 is known there
+    free = machine.with_parameters(machine.parameters.estimated(["h_q1"]))
     for a, b in zip(outside, observation(free, pushed, "joints").rows, strict=True):
         assert b.measured.rms == pytest.approx(b.measurement_norm / math.sqrt(500), rel=1e-12)
         assert a.measured.rms == pytest.approx(b.measured.rms, rel=1e-12)
     gained = replace(pushed, forces=m.forces + 2.5 * pushed.signals["i"][:, None] * [1.0, 0.0])
-    want, found = observation(tree, gained, "joints").rows, observation(driven, pushed, "joints").rows
+    want, found = observation(machine, gained, "joints").rows, observation(driven, pushed, "joints").rows
     assert [f.measured.rms for f in found] == pytest.approx([f.measured.rms for f in want], rel=1e-12)
 
 
 @pytest.mark.parametrize("known", [(), ("M7", "XX3", "MX4")])
 def test_a_gpu_finds_the_same_moments(known: tuple[str, ...]) -> None:
-    tree = arm()
-    tree = tree.with_parameters(tree.parameters.known(dict.fromkeys(known, 0.7)))
-    m = measured(tree, 700)
+    machine = arm()
+    machine = machine.with_parameters(machine.parameters.known(dict.fromkeys(known, 0.7)))
+    m = measured(machine, 700)
     assert m.forces is not None
     m.forces[50:60, 2] = np.nan
-    samples = stream(tree, m, sampling=Sampling(decimate=2, trim=3), engine="numpy")
+    samples = stream(machine, m, sampling=Sampling(decimate=2, trim=3), engine="numpy")
     for a, b in zip(samples.observe().rows, gpu_factors(samples, NumpyProcessor()).rows, strict=True):
         assert (a.unit, a.measured.samples) == (b.unit, b.measured.samples)
         both = [(f.measured.rms, f.measured.std) for f in (a, b)]
@@ -148,13 +148,13 @@ def test_a_gpu_finds_the_same_moments(known: tuple[str, ...]) -> None:
 
 def test_a_study_with_known_parameters_reports_the_error_of_the_whole_force() -> None:
     """A machine of which all but a damper is known: 75 % of the small rest used to be reported for 8.5 % of the force."""
-    tree, m = two_joints(), log(1)
-    names = [n for n in tree.parameters.names if n != "Fv_q1" and not n.startswith("h_")]
-    rest = tree.with_parameters(tree.parameters.estimated(["h_q1"]))
+    machine, m = two_joints(), log(1)
+    names = [n for n in machine.parameters.names if n != "Fv_q1" and not n.startswith("h_")]
+    rest = machine.with_parameters(machine.parameters.estimated(["h_q1"]))
     rest = rest.with_parameters(rest.parameters.known([n for n in names if n != "h_q1"]))
-    whole, small = identify(tree, m), identify(rest, m)
+    whole, small = identify(machine, m), identify(rest, m)
     assert m.forces is not None
-    y = m.forces - external_rows(tree, m)
+    y = m.forces - external_rows(machine, m)
     for fit in (whole, small):
         assert [r.measured_rms for r in fit.rows] == pytest.approx(np.sqrt(np.mean(y**2, axis=0)), rel=1e-9)
         assert [r.unit for r in fit.rows] == ["N*m", "N*m"]
@@ -163,30 +163,30 @@ def test_a_study_with_known_parameters_reports_the_error_of_the_whole_force() ->
 
 
 def test_units_of_rows() -> None:
-    tree = small_arm()
-    assert [row_unit(tree, row) for row in ("q1", "fx", "mz")] == ["N*m", "N", "N*m"]
+    machine = small_arm()
+    assert [row_unit(machine, row) for row in ("q1", "fx", "mz")] == ["N*m", "N", "N*m"]
 
 
 def test_the_noise_of_a_filtered_and_decimated_row_is_that_behind_its_filter() -> None:
     """White noise of 0.1 N*m on a slow force: a low-pass at 5 Hz of 200 Hz leaves √(2 · 0.898 · 5/200), however few equations are kept."""
-    tree, rng = (
-        Tree.build([Body("1")], inertia={"1": from_centre(1.0, [0.3, 0.0, 0.0], 0.05 * np.eye(3))}),
+    machine, rng = (
+        Machine.of_bodies([Body("1")], inertia={"1": from_centre(1.0, [0.3, 0.0, 0.0], 0.05 * np.eye(3))}),
         np.random.default_rng(0),
     )
     t = 0.005 * np.arange(20_000)
     q, w = np.sin(0.7 * t)[:, None], 0.7
     m = Motion(t, q, w * np.cos(w * t)[:, None], -(w**2) * q)
-    force = inverse_dynamics(tree, m) + 0.1 * rng.normal(size=(len(t), 1))
+    force = inverse_dynamics(machine, m) + 0.1 * rng.normal(size=(len(t), 1))
     for step in (1, 20):
         how = Sampling(filter=Butterworth(5.0), decimate=step, trim=500)
         often = pytest.warns(IdentificationWarning, match="found one in 1") if step == 1 else nullcontext()
         with often:
-            row = identify(tree, replace(m, forces=force), "wls", sampling=how).rows[0]
+            row = identify(machine, replace(m, forces=force), "wls", sampling=how).rows[0]
         assert row.noise == pytest.approx(0.1 * np.sqrt(2.0 * 0.898 * 5.0 / 200.0), rel=0.03)
         assert row.rms == pytest.approx(row.noise, rel=0.1)
         assert row.error_beyond_noise < 0.01
     wrong = replace(m, forces=force + 0.5 * np.sin(9.0 * t)[:, None])  # a disturbance that no parameter explains
     row = identify(
-        tree, wrong, "wls", sampling=Sampling(filter=Butterworth(5.0), decimate=20, trim=500), diagnose="off"
+        machine, wrong, "wls", sampling=Sampling(filter=Butterworth(5.0), decimate=20, trim=500), diagnose="off"
     ).rows[0]
     assert row.error_beyond_noise * row.measured_std == pytest.approx(0.5 / np.sqrt(2.0), rel=0.05)

@@ -17,9 +17,9 @@ from veridyn.identify.observation import observation
 from veridyn.identify.result import TWO_SIGMA_BELOW_TEN
 from veridyn.identify.validate import validate
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper, offset
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import MDH
 
@@ -29,16 +29,16 @@ PRIORS = {"h_q1": 0.4, "off_q2": 1.5, "fs_q1": 0.2}
 
 
 @cache
-def arm() -> Tree:
+def arm() -> Machine:
     rng = np.random.default_rng(3)
     bodies = [Body("1"), Body("2", "1", placement=MDH(alpha=np.pi / 2, d=0.2))]
     elements = [damper("q1"), offset("q2"), coulomb("q1"), damper("q2", 0.7)]
-    tree = Tree.build(bodies, inertia={b.name: random_inertia(rng) for b in bodies}, elements=elements)
-    return tree.with_parameters(tree.parameters.replacing(PRIORS))
+    machine = Machine.of_bodies(bodies, inertia={b.name: random_inertia(rng) for b in bodies}, elements=elements)
+    return machine.with_parameters(machine.parameters.replacing(PRIORS))
 
 
 @cache
-def true_arm() -> Tree:
+def true_arm() -> Machine:
     return arm().with_parameters(TRUTH)
 
 
@@ -82,9 +82,9 @@ def test_largest_relative_deviation_first() -> None:
 def test_the_rest_is_estimated_anew() -> None:
     """As if the removed parameters were known to be zero, with the same weights."""
     names = [s.name for s in found().steps]
-    tree = arm().with_parameters(arm().parameters.known(dict.fromkeys(names, 0.0)))
+    machine = arm().with_parameters(arm().parameters.known(dict.fromkeys(names, 0.0)))
     sigma = dict(zip(("q1", "q2"), solution().row_sigma, strict=True))
-    again = solve(observation(tree, log()), sigma=sigma)
+    again = solve(observation(machine, log()), sigma=sigma)
     assert found().fit.values == pytest.approx(again.values, rel=1e-9)
     assert found().fit.sigma == pytest.approx(np.sqrt(np.diag(again.covariance)), rel=1e-9)
 
@@ -101,10 +101,10 @@ def test_a_removed_group_is_zero_whatever_the_priors_of_its_members() -> None:
     rng = np.random.default_rng(3)
     bodies = [Body("1"), Body("2", "1", placement=MDH(alpha=np.pi / 2, d=0.2)), Body("3", "2", placement=MDH(d=0.3))]
     inertia = {b.name: random_inertia(rng) for b in bodies}
-    tree = Tree.build(bodies, inertia=inertia, elements=[coulomb("q1", 0.3)])
-    motion = random_motion(rng, tree, 1500, wrenches=False)
-    noisy = replace(motion, forces=inverse_dynamics(tree, motion) + 3.0 * rng.normal(size=(1500, 3)))
-    heavy = tree.with_parameters({"MZ3": 40.0, "M3": 90.0})
+    machine = Machine.of_bodies(bodies, inertia=inertia, elements=[coulomb("q1", 0.3)])
+    motion = random_motion(rng, machine, 1500, wrenches=False)
+    noisy = replace(motion, forces=inverse_dynamics(machine, motion) + 3.0 * rng.normal(size=(1500, 3)))
+    heavy = machine.with_parameters({"MZ3": 40.0, "M3": 90.0})
     lean = essential(heavy, solve(observation(heavy, noisy)))
     assert "XZ2" in lean.fit.removed  # of XZ2R = XZ2 − 0.3 MZ3
     assert validate(lean.fit, noisy).relative_error == pytest.approx(lean.fit.relative_error, rel=1e-9)
@@ -120,9 +120,9 @@ def test_rules() -> None:
     assert {s.name for s in found().steps} <= {s.name for s in tested.steps} and "fs_q1" not in tested.fit.removed
     squares = []
     for gone in ((), tested.fit.removed):
-        tree = arm().with_parameters(arm().parameters.known(dict.fromkeys(gone, 0.0)))
+        machine = arm().with_parameters(arm().parameters.known(dict.fromkeys(gone, 0.0)))
         sigma = dict(zip(("q1", "q2"), full.row_sigma, strict=True))
-        again = solve(observation(tree, log()), sigma=sigma)
+        again = solve(observation(machine, log()), sigma=sigma)
         squares.append((again.sigma**2 * again.freedom, again.freedom))
     (own, freedom), (less, _) = squares
     statistic = (less - own) / len(tested.steps) / (own / freedom)

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from strangers.cars import TEN_ROWS, car_20, estimated_33
-from strangers.random_trees import random_inertia, random_motion, random_tree
+from strangers.random_trees import random_inertia, random_motion, random_open_machine
 from veridyn.errors import DataError, IdentificationError, IdentificationWarning, ModelError
 from veridyn.identify.base import base_parameters
 from veridyn.identify.estimate import identify
 from veridyn.identify.result import TWO_SIGMA_BELOW_TEN
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper, motor_inertia, offset, spring
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import MDH
 
@@ -25,7 +25,7 @@ RIGHT = np.pi / 2
 
 
 @cache
-def arm() -> Tree:
+def arm() -> Machine:
     """Two turning joints and a slide, with friction and a rotor."""
     rng = np.random.default_rng(0)
     bodies = [
@@ -34,14 +34,16 @@ def arm() -> Tree:
         Body("3", "2", "sliding", MDH(alpha=RIGHT, d=0.3)),
     ]
     elements = [coulomb("q1", 0.3), damper("q2", 0.5), motor_inertia("q3", 0.4)]
-    return Tree.build(bodies, name="arm", inertia={b.name: random_inertia(rng) for b in bodies}, elements=elements)
+    return Machine.of_bodies(
+        bodies, name="arm", inertia={b.name: random_inertia(rng) for b in bodies}, elements=elements
+    )
 
 
-def log(noise: float = 0.0, seed: int = 0, samples: int = 400, tree: Tree | None = None) -> Motion:
-    tree = tree or arm()
+def log(noise: float = 0.0, seed: int = 0, samples: int = 400, machine: Machine | None = None) -> Motion:
+    machine = machine or arm()
     rng = np.random.default_rng(seed)
-    motion = random_motion(rng, tree, samples)
-    gamma = inverse_dynamics(tree, motion)
+    motion = random_motion(rng, machine, samples)
+    gamma = inverse_dynamics(machine, motion)
     return replace(motion, forces=gamma + noise * rng.normal(size=gamma.shape))
 
 
@@ -59,38 +61,38 @@ def test_exact_data_of_random_machines(seed: int) -> None:
     """Fixed trees from joint forces; free trees from the wrench that held the base."""
     rng = np.random.default_rng(seed)
     free = bool(seed % 2)
-    tree = random_tree(rng, bodies=5, base="free" if free else "fixed")
-    motion = random_motion(rng, tree, 200, wrenches=False)
-    gamma = inverse_dynamics(tree, motion)
+    machine = random_open_machine(rng, bodies=5, base="free" if free else "fixed")
+    motion = random_motion(rng, machine, 200, wrenches=False)
+    gamma = inverse_dynamics(machine, motion)
     if free:
         motion = replace(motion, wrenches={"1": gamma[:, :6]})
-    motion = replace(motion, forces=gamma[:, len(tree.rows) - tree.n :])
-    fit = identify(tree, motion)
-    truth = fit.base.reduce(tree.parameters.values)
+    motion = replace(motion, forces=gamma[:, len(machine.rows) - machine.n :])
+    fit = identify(machine, motion)
+    truth = fit.base.reduce(machine.parameters.values)
     assert np.abs(fit.values - truth).max() < 1e-8 * np.abs(truth).max()
-    again = identify(tree, motion, rows="base" if free else "joints")
+    again = identify(machine, motion, rows="base" if free else "joints")
     assert again.base.columns == fit.base.columns
 
 
 def test_the_car_of_2006_from_its_ten_rows() -> None:
     """FACTS 2.10 with a generic motion: 33 parameters from six chassis rows and four suspensions, exact data, to 1e-8."""
-    tree = estimated_33(car_20(elements=True))
-    truth = tree.parameters
+    machine = estimated_33(car_20(elements=True))
+    truth = machine.parameters
     rng = np.random.default_rng(1)
-    motion = random_motion(rng, tree, 300, wrenches=False)
+    motion = random_motion(rng, machine, 300, wrenches=False)
     motion = replace(motion, q=0.1 * motion.q - 0.3)
-    gamma = inverse_dynamics(tree, motion)
+    gamma = inverse_dynamics(machine, motion)
     # Wheel forces that make the ten rows zero: any that do will serve; here on the chassis and along each suspension.
     wrenches = {"1": gamma[:, :6].copy()}
     for body, z in (("13", "z1"), ("18", "z2"), ("3", "z3"), ("7", "z4")):
         push = np.zeros((300, 6))
-        push[:, 2] = gamma[:, tree.rows.index(z)]
+        push[:, 2] = gamma[:, machine.rows.index(z)]
         wrenches[body] = push
-        before = inverse_dynamics(tree, replace(motion, wrenches={body: push}))
+        before = inverse_dynamics(machine, replace(motion, wrenches={body: push}))
         wrenches["1"] += before[:, :6] - gamma[:, :6]
     motion = replace(motion, wrenches=wrenches)
-    assert np.abs(inverse_dynamics(tree, motion, TEN_ROWS)).max() < 1e-8 * np.abs(gamma).max()
-    fit = identify(tree, motion, rows=TEN_ROWS)
+    assert np.abs(inverse_dynamics(machine, motion, TEN_ROWS)).max() < 1e-8 * np.abs(gamma).max()
+    fit = identify(machine, motion, rows=TEN_ROWS)
     assert len(fit.values) == 33
     expected = fit.base.reduce(truth.values)
     assert np.abs(fit.values / np.where(expected == 0, 1, expected) - (expected != 0)).max() < 1e-8
@@ -98,25 +100,25 @@ def test_the_car_of_2006_from_its_ten_rows() -> None:
 
 def test_deviations_cover_the_truth() -> None:
     """Over 40 noisy logs the error in units of σ has mean square 1."""
-    tree = arm()
+    machine = arm()
     scores = []
     for seed in range(40):
-        fit = identify(tree, log(0.3, seed, 150), diagnose="off")
-        scores.append((fit.values - fit.base.reduce(tree.parameters.values)) / fit.sigma)
+        fit = identify(machine, log(0.3, seed, 150), diagnose="off")
+        scores.append((fit.values - fit.base.reduce(machine.parameters.values)) / fit.sigma)
     assert np.mean(np.square(scores)) == pytest.approx(1.0, abs=0.15)
 
 
 def test_weighted_beats_ordinary_where_rows_differ() -> None:
-    tree = arm()
+    machine = arm()
     errors = {"wls": [], "ols": []}
     for seed in range(12):
         rng = np.random.default_rng(seed)
         motion = log(0.0, seed, 200)
         noise = np.array([0.01, 0.1, 3.0]) * rng.normal(size=(200, 3))
-        motion = replace(motion, forces=inverse_dynamics(tree, motion) + noise)
+        motion = replace(motion, forces=inverse_dynamics(machine, motion) + noise)
         for estimator, found in errors.items():
-            fit = identify(tree, motion, estimator, diagnose="off")
-            found.append(fit.values - fit.base.reduce(tree.parameters.values))
+            fit = identify(machine, motion, estimator, diagnose="off")
+            found.append(fit.values - fit.base.reduce(machine.parameters.values))
     rms = {e: np.sqrt(np.mean(np.square(x), axis=0)) for e, x in errors.items()}
     assert np.median(rms["wls"] / rms["ols"]) < 0.5
 
@@ -129,29 +131,29 @@ def test_stated_deviations_are_used() -> None:
 
 
 def test_known_parameters_are_not_estimated() -> None:
-    tree = arm().with_parameters(arm().parameters.known(["fs_q1", "h_q2"]))
-    fit = identify(tree, log())
+    machine = arm().with_parameters(arm().parameters.known(["fs_q1", "h_q2"]))
+    fit = identify(machine, log())
     assert not {"fs_q1", "h_q2"} & set(fit.names)
     assert len(fit.values) == len(identify(arm(), log()).values) - 2
-    assert fit.values == pytest.approx(fit.base.reduce(tree.parameters.values), rel=1e-8, abs=1e-10)
+    assert fit.values == pytest.approx(fit.base.reduce(machine.parameters.values), rel=1e-8, abs=1e-10)
 
 
 def test_wrong_known_values_show_in_the_residual() -> None:
-    tree = arm().with_parameters(arm().parameters.known({"fs_q1": 3.0}))
-    row = {r.row: r for r in identify(tree, log()).rows}["q1"]
+    machine = arm().with_parameters(arm().parameters.known({"fs_q1": 3.0}))
+    row = {r.row: r for r in identify(machine, log()).rows}["q1"]
     assert row.relative_error > 0.05
 
 
 def test_tied_parameters_are_one_column() -> None:
-    tree = arm()
-    values = tree.parameters.replacing({"h_q2": 0.6})
-    tied = tree.with_parameters(values.tied({"h_q2": "fs_q1"}))
-    equal = tree.with_parameters(values.replacing({"h_q2": values["fs_q1"]}))
-    fit = identify(tied, log(tree=equal))
+    machine = arm()
+    values = machine.parameters.replacing({"h_q2": 0.6})
+    tied = machine.with_parameters(values.tied({"h_q2": "fs_q1"}))
+    equal = machine.with_parameters(values.replacing({"h_q2": values["fs_q1"]}))
+    fit = identify(tied, log(machine=equal))
     assert "h_q2" not in fit.names
     k = fit.names.index("fs_q1")
     assert fit.values[k] == pytest.approx(0.3, rel=1e-8)
-    phi = dict(zip(tree.parameters.names, fit.standard, strict=True))
+    phi = dict(zip(machine.parameters.names, fit.standard, strict=True))
     assert phi["h_q2"] == phi["fs_q1"]
 
 
@@ -165,11 +167,13 @@ def test_acceptance_and_notes_come_along() -> None:
 def test_a_rank_that_is_a_matter_of_taste_is_noted() -> None:
     """Spring and offset differ by 4e-9, damper and offset by 4e-10: the cut at 1e-9 falls between, and little sets it there."""
     elements = [offset("q1", 1.0), spring("q1", 1.0), damper("q1", 1.0)]
-    tree = Tree.build([Body("1", joint="sliding")], elements=elements)
-    tree = tree.with_parameters(tree.parameters.known({n: float(n == "M1") for n in tree.parameters.names[:10]}))
+    machine = Machine.of_bodies([Body("1", joint="sliding")], elements=elements)
+    machine = machine.with_parameters(
+        machine.parameters.known({n: float(n == "M1") for n in machine.parameters.names[:10]})
+    )
     a, b, qdd = np.random.default_rng(0).normal(size=(3, 100, 1))
     motion = Motion(np.arange(100.0), 1.0 + 4e-9 * a, 1.0 + 4e-10 * b, qdd)
-    fit = identify(tree, replace(motion, forces=inverse_dynamics(tree, motion)))
+    fit = identify(machine, replace(motion, forces=inverse_dynamics(machine, motion)))
     assert len(fit.values) == 2 and fit.base.gap < 1e3
     assert fit.notes[0].startswith("note: the rank is not clear-cut: singular values drop only by ")
     assert not any("clear-cut" in note for note in identify(arm(), log()).notes)
@@ -193,16 +197,16 @@ def test_fewer_samples_than_parameters_are_refused() -> None:
 def test_zero_excitation_is_refused() -> None:
     """A machine at rest without gravity says nothing at all; it is not answered with zeros."""
     bodies = [Body("1"), Body("2", "1", placement=MDH(alpha=RIGHT))]
-    tree = Tree.build(bodies, gravity=(0.0, 0.0, 0.0))
+    machine = Machine.of_bodies(bodies, gravity=(0.0, 0.0, 0.0))
     still = Motion(np.arange(50.0), *np.zeros((3, 50, 2)), forces=np.ones((50, 2)))
     with pytest.raises(IdentificationError, match=r"nothing is excited[\s\S]*Record a motion in which the joints"):
-        identify(tree, still)
+        identify(machine, still)
 
 
 def test_a_free_base_without_its_motion_is_refused() -> None:
-    tree = car_20()
+    machine = car_20()
     with pytest.raises(DataError, match="the base is free, and the motion does not say how it moves"):
-        identify(tree, Motion(np.arange(9.0), *np.zeros((3, 9, tree.n))))
+        identify(machine, Motion(np.arange(9.0), *np.zeros((3, 9, machine.n))))
 
 
 def test_a_wrench_on_an_unknown_body_is_refused() -> None:
@@ -214,11 +218,11 @@ def test_a_wrench_on_an_unknown_body_is_refused() -> None:
 def test_a_silent_row_is_warned_of() -> None:
     """A passive joint that no force reaches measures zero: its weight is a guess, and that is said."""
     bodies = [Body("1", joint="sliding"), Body("2", "1", "sliding", MDH(alpha=RIGHT), actuated=False)]
-    tree = Tree.build(
+    machine = Machine.of_bodies(
         bodies, elements=[damper("q2", name="h")], inertia={b: [1, 0, 0, 1, 0, 1, 0, 0, 0, 2.0] for b in "12"}
     )
     rng = np.random.default_rng(0)
     x = rng.normal(size=(3, 60, 2))
     motion = Motion(np.arange(60.0), *x, forces=np.column_stack([rng.normal(size=60), np.full(60, np.nan)]))
     with pytest.warns(IdentificationWarning, match="row 'q2': the row measures exactly zero throughout"):
-        identify(tree, motion, diagnose="off")  # which would miss the weight of the bodies in these numbers
+        identify(machine, motion, diagnose="off")  # which would miss the weight of the bodies in these numbers

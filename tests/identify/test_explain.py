@@ -11,9 +11,10 @@ from veridyn.identify.explain import enriched, explain, null_vectors
 from veridyn.machines.parallel import palletizer
 from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.body import Body
 from veridyn.model.elements import drag, offset, spring
+from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.spatial.transforms import MDH
 
@@ -21,7 +22,7 @@ RIGHT = np.pi / 2
 N = 200
 
 
-def axle() -> Tree:
+def axle() -> Machine:
     """A free chassis with one axle: two suspensions with springs and offsets, and an anti-roll bar between them."""
     left, right = (MDH(gamma=RIGHT, d=side, theta=-RIGHT) for side in (0.75, -0.75))
     bodies = [
@@ -38,15 +39,15 @@ def axle() -> Tree:
     ]
     inertia = {"chassis": [500.0, 0, 0, 900.0, 0, 1000.0, 0, 0, 0, 700.0]}
     inertia |= {w: [1.0, 0, 0, 1.0, 0, 1.0, 0, 0, 0, 24.0] for w in ("w1", "w2")}
-    tree = Tree.build(bodies, base="free", inertia=inertia, elements=elements)
+    machine = Machine.of_bodies(bodies, base="free", inertia=inertia, elements=elements)
     zero = {f"{s}_{w}": 0.0 for w in ("w1", "w2") for s in ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ")}
-    return tree.with_parameters(tree.parameters.known(zero))
+    return machine.with_parameters(machine.parameters.known(zero))
 
 
 MEAN = -0.29  # clearance about which the axle rolls, in metres
 
 
-def rolling(tree: Tree, heave: float = 0.0) -> Motion:
+def rolling(machine: Machine, heave: float = 0.0) -> Motion:
     """Pure roll of the clearances, z1 + z2 = 2 MEAN, unless some heave is added; the chassis moves generally."""
     rng = np.random.default_rng(0)
     roll, up = 0.05 * rng.normal(size=(3, N)), heave * rng.normal(size=(3, N))
@@ -56,24 +57,24 @@ def rolling(tree: Tree, heave: float = 0.0) -> Motion:
 
 def test_pure_roll_hides_the_springs_of_an_axle() -> None:
     """FACTS 2.13: one null direction, k_left = k_right = a, k_ar = −a/2, off_left = off_right = −a q0."""
-    tree = axle()
-    motion = rolling(tree)
-    base = base_parameters(tree, motion)
-    assert base.count == len(tree.parameters.select("estimated")) - 1
-    names = tree.parameters.names
+    machine = axle()
+    motion = rolling(machine)
+    base = base_parameters(machine, motion)
+    assert base.count == len(machine.parameters.select("estimated")) - 1
+    names = machine.parameters.names
     v = null_vectors(base, names.index("k_left"))
     assert len(v) == 1
     direction = dict(zip(names, v[0] / v[0][names.index("k_left")], strict=True))
     expected = {"k_left": 1.0, "k_right": 1.0, "k_ar": -0.5, "off_left": -MEAN, "off_right": -MEAN}
     assert {n: x for n, x in direction.items() if x != 0.0} == pytest.approx(expected, rel=1e-9)
-    D = regressor(tree, motion)
+    D = regressor(machine, motion)
     assert np.abs(D @ v[0]).max() < 1e-10 * np.abs(D).max() * np.abs(v).max()
 
 
 @pytest.mark.parametrize("name", ["k_left", "k_right", "k_ar", "off_left", "off_right"])
 def test_the_way_out_of_pure_roll_is_named(name: str) -> None:
-    tree = axle()
-    e = explain(tree, name, rolling(tree))
+    machine = axle()
+    e = explain(machine, name, rolling(machine))
     assert e.verdict == "grouped" and e.name == name
     assert e.motions == ("z1 moves by itself", "z2 moves by itself")
     assert any(name in line for line in e.combinations)
@@ -82,14 +83,14 @@ def test_the_way_out_of_pure_roll_is_named(name: str) -> None:
 
 
 def test_heave_separates_them() -> None:
-    tree = axle()
-    e = explain(tree, "k_left", rolling(tree, heave=0.02))
+    machine = axle()
+    e = explain(machine, "k_left", rolling(machine, heave=0.02))
     assert e.verdict == "identifiable" and str(e) == "k_left is identifiable by itself in this motion."
 
 
-def arm() -> Tree:
+def arm() -> Machine:
     bodies = [Body("1"), Body("2", "1", placement=MDH(alpha=RIGHT, d=0.2)), Body("3", "2", placement=MDH(d=0.4))]
-    return Tree.build(bodies)
+    return Machine.of_bodies(bodies)
 
 
 def test_the_first_link_of_an_arm() -> None:
@@ -115,56 +116,56 @@ def test_identifiable_given_a_motion() -> None:
 
 def test_a_locked_joint_is_named() -> None:
     """Joint 3 locked and its row not measured: what link 3 has is not told from link 2 until it moves."""
-    tree = arm()
+    machine = arm()
     q, qd, qdd = np.random.default_rng(1).normal(size=(3, N, 3))
     q[:, 2], qd[:, 2], qdd[:, 2] = 0.3, 0.0, 0.0
     locked = Motion(0.01 * np.arange(N), q, qd, qdd)
     rows = ["q1", "q2"]
-    e = explain(tree, "MX3", locked, rows=rows)
+    e = explain(machine, "MX3", locked, rows=rows)
     assert e.verdict == "grouped" and e.motions == ("q3 moves by itself",)
     assert "A motion would separate it in which, besides, q3 moves by itself." in str(e)
     q[:, 2], qd[:, 2], qdd[:, 2] = np.random.default_rng(2).normal(size=(3, N))
-    assert explain(tree, "MX3", Motion(0.01 * np.arange(N), q, qd, qdd), rows=rows).verdict == "identifiable"
+    assert explain(machine, "MX3", Motion(0.01 * np.arange(N), q, qd, qdd), rows=rows).verdict == "identifiable"
 
 
 def test_a_body_that_only_heaves() -> None:
     """FACTS 2.13: no rotation leaves the inertias dead, and MZ needs a push along x or y, or a turn."""
-    tree = Tree.build([Body("c", None, "fixed"), Body("w", "c", "sliding")], base="free")
+    machine = Machine.of_bodies([Body("c", None, "fixed"), Body("w", "c", "sliding")], base="free")
     rng = np.random.default_rng(0)
     up = np.zeros((N, 3))
     up[:, 2] = 9.81 + rng.normal(size=N)
     motion = Motion(0.01 * np.arange(N), *rng.normal(size=(3, N, 1)), BaseMotion(*np.zeros((2, N, 3)), up))
-    e = explain(tree, "MZ_c", motion)
+    e = explain(machine, "MZ_c", motion)
     assert e.verdict == "without effect" and "has no effect in this motion" in str(e)
     assert {"the base accelerates along x", "the base accelerates along y"} <= set(e.motions)
     assert "the base accelerates along z" not in e.motions
-    assert explain(tree, "MX_c", motion).verdict != "without effect"
+    assert explain(machine, "MX_c", motion).verdict != "without effect"
 
 
 def test_known_and_tied_parameters_are_said_to_be_so() -> None:
-    tree = arm()
-    p = tree.parameters.known({"M2": 3.0}).tied({"YY3": "XX3"})
-    tree = tree.with_parameters(p)
-    assert str(explain(tree, "M2")) == "M2 is known (3 kg) and not estimated."
-    assert explain(tree, "M2").verdict == "known"
-    assert str(explain(tree, "YY3")) == "YY3 is tied: it is 1 times XX3. Ask about XX3."
+    machine = arm()
+    p = machine.parameters.known({"M2": 3.0}).tied({"YY3": "XX3"})
+    machine = machine.with_parameters(p)
+    assert str(explain(machine, "M2")) == "M2 is known (3 kg) and not estimated."
+    assert explain(machine, "M2").verdict == "known"
+    assert str(explain(machine, "YY3")) == "YY3 is tied: it is 1 times XX3. Ask about XX3."
 
 
 def test_a_body_that_never_turns() -> None:
-    tree = Tree.build([Body("lift", joint="sliding")])
-    e = explain(tree, "ZZ_lift")
+    machine = Machine.of_bodies([Body("lift", joint="sliding")])
+    e = explain(machine, "ZZ_lift")
     assert e.verdict == "without effect" and "body 'lift' never turns" in str(e)
 
 
 def test_an_element_on_no_row_asked() -> None:
-    tree = Tree.build(arm().bodies, elements=[spring("q3")])
-    assert "its element acts on none of these rows" in str(explain(tree, "k_q3", rows=["q1"]))
+    machine = Machine.of_bodies(tree_of(arm()).bodies, elements=[spring("q3")])
+    assert "its element acts on none of these rows" in str(explain(machine, "k_q3", rows=["q1"]))
 
 
 def test_everything_that_could_move_is_tried() -> None:
-    tree = Tree.build([Body("c", None, "fixed"), Body("w", "c")], base="free", elements=[drag("c.fx")])
+    machine = Machine.of_bodies([Body("c", None, "fixed"), Body("w", "c")], base="free", elements=[drag("c.fx")])
     motion = Motion(np.arange(100.0), *np.zeros((3, 100, 1)), BaseMotion(*np.ones((4, 100, 3))))
-    labels = [label for label, _ in enriched(tree, motion)]
+    labels = [label for label, _ in enriched(machine, motion)]
     assert labels[0] == "w moves by itself" and "the speed varies" in labels and len(labels) == 8
 
 
@@ -175,10 +176,10 @@ def test_an_unknown_parameter_is_refused() -> None:
 
 def test_a_closed_machine_moves_only_as_its_loops_let_it() -> None:
     """With the crank still, what it carries is hidden, and moving it is the way out."""
-    tree = palletizer()
+    machine = palletizer()
     t = np.arange(200) / 50.0
     q = np.column_stack([np.sin(t), -1.3 + 0.3 * np.sin(2.1 * t), np.full(200, 2.9)])
     qd = np.column_stack([np.cos(t), 0.63 * np.cos(2.1 * t), np.zeros(200)])
     qdd = np.column_stack([-np.sin(t), -1.323 * np.sin(2.1 * t), np.zeros(200)])
-    said = explain(tree, "MY4", closed_motion(tree, t, q, qd, qdd))
+    said = explain(machine, "MY4", closed_motion(machine, t, q, qd, qdd))
     assert said.verdict == "grouped" and "q4 moves by itself" in said.motions

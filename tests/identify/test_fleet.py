@@ -17,15 +17,15 @@ COUNT, BETWEEN, HEAVY = 14, 0.06, "arm 9"
 
 def drawn() -> tuple[dict[str, Motion], np.ndarray]:
     """Arms whose parameters differ by 6 %, one with 60 % more damping at its second joint, and their true values."""
-    rng, tree = np.random.default_rng(21), small_arm()
+    rng, machine = np.random.default_rng(21), small_arm()
     motions, truths = {}, []
     for k in range(COUNT):
-        values = tree.parameters.values * (1.0 + BETWEEN * rng.normal(size=len(tree.parameters.values)))
+        values = machine.parameters.values * (1.0 + BETWEEN * rng.normal(size=len(machine.parameters.values)))
         name = f"arm {k}"
         if name == HEAVY:
-            values[tree.parameters.index("h_q2")] *= 1.6
-        one = tree.with_parameters(values)
-        motions[name] = motion(tree, log_of(one, rng, name, 4.0), Signals(lowpass=20.0))
+            values[machine.parameters.index("h_q2")] *= 1.6
+        one = machine.with_parameters(values)
+        motions[name] = motion(machine, log_of(one, rng, name, 4.0), Signals(lowpass=20.0))
         truths.append(values)
     return motions, np.array(truths)
 

@@ -15,9 +15,9 @@ from veridyn.identification import FrictionLadder, friction_ladder
 from veridyn.identify.friction_evidence import LadderStep
 from veridyn.identify.friction_terms import TERMS
 from veridyn.identify.sampling import Sampling
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import Element
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth
 from veridyn.spatial.inertia import from_centre
@@ -30,8 +30,8 @@ INERTIA = {
 }
 
 
-def arm(*elements: Element) -> Tree:
-    return Tree.build(BODIES, inertia=INERTIA, elements=elements)
+def arm(*elements: Element) -> Machine:
+    return Machine.of_bodies(BODIES, inertia=INERTIA, elements=elements)
 
 
 def log(seed: int, friction: str, memory: float = 0.8) -> Motion:
@@ -79,25 +79,25 @@ def test_what_is_there_enters_and_has_its_value(friction: str, on: str, name: st
     assert entered(ladder) == plain | {f"{name} {on}"}
     step = next(s for s in ladder.steps if (s.term, s.on) == (name, on))
     assert step.after_percent < step.before_percent and step.fall_percent > 3.0 * step.sigma_percent > 0.0
-    fit = vd.identify(ladder.tree, ladder.with_loads(m), "wls", rows="joints", covariance="hac")
+    fit = vd.identify(ladder.machine, ladder.with_loads(m), "wls", rows="joints", covariance="hac")
     value, sigma = next(
         (x, s) for n, x, s in zip(fit.names, fit.values, fit.sigma, strict=True) if n == step.elements[0]
     )
     assert abs(value - truth) < 4.0 * sigma < 0.5 * truth
     if name == "stribeck":
-        assert next(c.value for c in ladder.tree.constants) == pytest.approx(0.15, rel=0.2)
+        assert next(c.value for c in ladder.machine.constants) == pytest.approx(0.15, rel=0.2)
 
 
 def test_without_friction_nothing_enters_at_three_standard_errors() -> None:
     ladder = friction_ladder(arm(), log(6, "none"), rows="joints", temperature="oil", standard_errors=3.0)
-    assert entered(ladder) == set() and ladder.tree.elements == ()
+    assert entered(ladder) == set() and ladder.machine.elements == ()
     assert len(ladder.steps) == 2 * len(TERMS) and not any(s.reason for s in ladder.steps)
 
 
 def test_what_the_model_has_is_not_tried_and_what_cannot_be_is_said() -> None:
-    tree = arm(vd.elements.damper("q1"), vd.elements.coulomb("q1"))
+    machine = arm(vd.elements.damper("q1"), vd.elements.coulomb("q1"))
     ladder = friction_ladder(
-        tree, log(7, "plain"), rows="joints", on=["q1"], terms=("viscous", "coulomb", "temperature")
+        machine, log(7, "plain"), rows="joints", on=["q1"], terms=("viscous", "coulomb", "temperature")
     )
     assert [s.verdict for s in ladder.steps] == [
         "in the model already",
@@ -106,7 +106,7 @@ def test_what_the_model_has_is_not_tried_and_what_cannot_be_is_said() -> None:
     ]
     still = log(7, "plain")
     still = replace(still, signals={"oil": np.full(len(still), 30.0)})
-    cold = friction_ladder(tree, still, rows="joints", on=["q1"], terms=("temperature",), temperature="oil")
+    cold = friction_ladder(machine, still, rows="joints", on=["q1"], terms=("temperature",), temperature="oil")
     assert cold.steps[0].verdict == "not tried: the motion does not separate it from what the model has"
 
 
@@ -129,7 +129,7 @@ def test_what_a_ladder_adds_is_left_to_the_data_beside_a_prior(settings: vd.Prio
     m = log(5, "plain load")
     ladder = friction_ladder(arm(), m, rows="joints", terms=("viscous", "coulomb", "load"), standard_errors=3.0)
     assert "load q1" in entered(ladder)
-    fit = vd.identify(ladder.tree, ladder.with_loads(m), settings, rows="joints", covariance="hac")
+    fit = vd.identify(ladder.machine, ladder.with_loads(m), settings, rows="joints", covariance="hac")
     truth = {"h_q1": 0.8, "h_q2": 0.8, "fs_q1": 0.6, "fs_q2": 0.6, "fm_q1": 0.06}
     p = fit.machine().parameters
     assert fit.standard_covariance is not None and fit.prior_share is not None

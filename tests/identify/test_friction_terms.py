@@ -7,13 +7,13 @@ import pytest
 
 from veridyn.identify.friction_terms import TERMS, Measured, candidates, load_signal, why_not
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper, offset
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 MEASURED = Measured("oil", 40.0, (0.1, 0.2))
-PLAIN = Tree.build([Body("1", coordinate="joint-1")])
+PLAIN = Machine.of_bodies([Body("1", coordinate="joint-1")])
 V = np.linspace(-2.0, 2.0, 21)
 OIL, LOAD = 40.0 + V, 3.0 * np.sin(V)
 LAWS = {
@@ -31,19 +31,19 @@ LAWS = {
 def test_laws(term: str) -> None:
     ways = candidates(PLAIN, term, "joint-1", MEASURED)
     assert len(ways) == (2 if term == "stribeck" else 1)
-    tree = PLAIN.with_elements(ways[0])
+    machine = PLAIN.with_elements(ways[0])
     zero = np.zeros((len(V), 1))
     m = Motion(np.arange(len(V)) * 1.0, zero, V[:, None], zero, signals={"oil": OIL, load_signal("joint-1"): LOAD})
-    D = regressor(tree, m)[:, 0, len(PLAIN.parameters) :]
+    D = regressor(machine, m)[:, 0, len(PLAIN.parameters) :]
     assert np.column_stack(LAWS[term]) == pytest.approx(D, rel=1e-12, abs=1e-14)
 
 
 def test_an_offset_is_not_added_twice_and_what_is_there_is_not_tried() -> None:
-    tree = PLAIN.with_elements([offset("joint-1"), damper("joint-1"), coulomb("joint-1")])
-    assert [e.kind for e in candidates(tree, "asymmetric", "joint-1", MEASURED)[0]] == ["law"]
+    machine = PLAIN.with_elements([offset("joint-1"), damper("joint-1"), coulomb("joint-1")])
+    assert [e.kind for e in candidates(machine, "asymmetric", "joint-1", MEASURED)[0]] == ["law"]
     assert (
-        why_not(tree, "viscous", "joint-1", MEASURED)
-        == why_not(tree, "coulomb", "joint-1", MEASURED)
+        why_not(machine, "viscous", "joint-1", MEASURED)
+        == why_not(machine, "coulomb", "joint-1", MEASURED)
         == "in the model already"
     )
     assert why_not(PLAIN, "viscous", "joint-1", MEASURED) == ""

@@ -25,22 +25,22 @@ def test_gains_without_a_load_are_refused_by_name():
 
 def test_gains_that_do_not_feel_what_is_known_are_refused_by_name():
     """A load of a gram in all that noise: the gains cannot be told from zero."""
-    tree, rng = unknown(), np.random.default_rng(0)
-    runs = [driven(rng, size=3.0), carrying(tree, driven(rng, size=3.0), "4", 1e-3 * LOAD)]
+    machine, rng = unknown(), np.random.default_rng(0)
+    runs = [driven(rng, size=3.0), carrying(machine, driven(rng, size=3.0), "4", 1e-3 * LOAD)]
     with pytest.raises(
         IdentificationError, match=r"drive gain K1: it cannot be distinguished from zero|instruments hardly resemble"
     ):
-        identify(tree, runs, IV)
+        identify(machine, runs, IV)
     with pytest.raises(
         IdentificationError, match=r"drive gain K1.*: it cannot be distinguished from zero[\s\S]*more than 3 deviations"
     ):
-        identify(tree, runs)
+        identify(machine, runs)
 
 
 def test_exact_currents_bias_nothing_and_nothing_is_said():
     """Warnings are errors here."""
-    tree = unknown()
-    fit = identify(tree, [driven(), carrying(tree, driven(loaded=True), "4", LOAD)])
+    machine = unknown()
+    fit = identify(machine, [driven(), carrying(machine, driven(loaded=True), "4", LOAD)])
     at = [fit.names.index(name) for name in NAMES]
     assert fit.values[at] == pytest.approx(GAINS, rel=1e-7)
     assert (attenuation(fit, NAMES) < fit.sigma[at]).all()
@@ -48,8 +48,8 @@ def test_exact_currents_bias_nothing_and_nothing_is_said():
 
 def test_identified_gains_that_give_the_only_force_are_what_a_prediction_is_held_against():
     """K i against the forces of the true arm; with no torque measured, no row had a size before, and no error."""
-    tree = unknown()
-    fit = identify(tree, [driven(), carrying(tree, driven(loaded=True), "4", LOAD)])
+    machine = unknown()
+    fit = identify(machine, [driven(), carrying(machine, driven(loaded=True), "4", LOAD)])
     other = driven(np.random.default_rng(5), size=0.05)
     y = np.column_stack([g * other.signals[f"i{k}"] for k, g in enumerate(GAINS, 1)])
     error = y - inverse_dynamics(truth(), other)
@@ -61,20 +61,22 @@ def test_identified_gains_that_give_the_only_force_are_what_a_prediction_is_held
 
 
 def test_noise_that_biases_less_than_the_deviations_is_not_told():
-    tree, rng = unknown(), np.random.default_rng(1)
-    fit = identify(tree, [driven(rng, size=0.003), carrying(tree, driven(rng, loaded=True, size=0.003), "4", LOAD)])
+    machine, rng = unknown(), np.random.default_rng(1)
+    fit = identify(
+        machine, [driven(rng, size=0.003), carrying(machine, driven(rng, loaded=True, size=0.003), "4", LOAD)]
+    )
     at = [fit.names.index(name) for name in NAMES]
     assert (np.abs(fit.values[at] - GAINS) < 4.0 * fit.sigma[at]).all()
 
 
 def test_what_noise_of_currents_takes_off_is_told_about_right():
     """All that is left over is noise of the currents here, so what is told is what is missing, but for chance and first order."""
-    tree, lost, told = unknown(), [], []
+    machine, lost, told = unknown(), [], []
     for seed in range(4):
         rng = np.random.default_rng(seed)
-        runs = [driven(rng), carrying(tree, driven(rng, loaded=True), "4", LOAD)]
+        runs = [driven(rng), carrying(machine, driven(rng, loaded=True), "4", LOAD)]
         with pytest.warns(IdentificationWarning, match=r"drive gains K1, K2, K3, K4: [\s\S]*found up to 7[.\d]*, "):
-            fit = identify(tree, runs)
+            fit = identify(machine, runs)
         at = [fit.names.index(name) for name in NAMES]
         lost.append(GAINS - fit.values[at])
         told.append(attenuation(fit, NAMES))

@@ -29,8 +29,8 @@ def singular_values(R: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("name", MACHINES)
 def test_factors_are_those_of_the_processor(name: str) -> None:
     """Rows have dependent columns (of 150 of the car 84 can be separated), which a Gram matrix alone would blur to 1e-8."""
-    tree = MACHINES[name]()
-    samples = stream(tree, measured(tree, SAMPLES), engine="numpy")
+    machine = MACHINES[name]()
+    samples = stream(machine, measured(machine, SAMPLES), engine="numpy")
     true, found = samples.observe(), gpu_factors(samples, NumpyProcessor())
     for a, b in zip(true.rows, found.rows, strict=True):
         assert (a.row, a.columns, a.samples) == (b.row, b.columns, b.samples)
@@ -44,21 +44,21 @@ def test_factors_are_those_of_the_processor(name: str) -> None:
 
 
 def test_one_pass_where_the_condition_is_safe_and_two_where_it_is_not() -> None:
-    tree = arm()
-    m = measured(tree, SAMPLES)
-    last = tree.with_parameters(
-        tree.parameters.known({n: 0.0 for n in tree.parameters.names if n not in ("M7", "ZZ7")})
+    machine = arm()
+    m = measured(machine, SAMPLES)
+    last = machine.with_parameters(
+        machine.parameters.known({n: 0.0 for n in machine.parameters.names if n not in ("M7", "ZZ7")})
     )
-    for machine, passes in ((last, 1), (tree, 2)):
+    for one, passes in ((last, 1), (machine, 2)):
         device = NumpyProcessor()
-        gpu_factors(stream(machine, m, rows=["q7"], engine="numpy"), device)
+        gpu_factors(stream(one, m, rows=["q7"], engine="numpy"), device)
         assert device.tables == passes
 
 
 def test_tiles_and_several_motions_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    tree = arm()
-    motions = [measured(tree, n, seed) for n, seed in ((300, 1), (501, 2))]
-    samples = stream(tree, motions, engine="numpy")
+    machine = arm()
+    motions = [measured(machine, n, seed) for n, seed in ((300, 1), (501, 2))]
+    samples = stream(machine, motions, engine="numpy")
     monkeypatch.setattr(on_gpu, "LARGEST_TILE", 128)
     monkeypatch.setattr(on_gpu, "UPLOAD", 200)
     device = NumpyProcessor()
@@ -70,13 +70,13 @@ def test_tiles_and_several_motions_change_nothing(monkeypatch: pytest.MonkeyPatc
 
 
 def test_samples_are_left_out_as_on_the_processor() -> None:
-    tree = arm()
-    m = measured(tree, SAMPLES)
+    machine = arm()
+    m = measured(machine, SAMPLES)
     forces = m.forces.copy()
     forces[100:150, 2] = np.nan
     m = replace(m, forces=forces)
     how = Sampling(decimate=2, dead_zone={"q1": 0.2}, trim=7, drop={"q4": np.arange(SAMPLES) % 5 == 0})
-    samples = stream(tree, m, sampling=how, engine="numpy")
+    samples = stream(machine, m, sampling=how, engine="numpy")
     for a, b in zip(samples.observe().rows, gpu_factors(samples, NumpyProcessor()).rows, strict=True):
         assert a.samples == b.samples
         np.testing.assert_allclose(b.R.T @ b.R, a.R.T @ a.R, atol=1e-12 * np.abs(a.R.T @ a.R).max())
@@ -84,9 +84,9 @@ def test_samples_are_left_out_as_on_the_processor() -> None:
 
 def test_identify_on_a_gpu_gives_the_same_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(on_gpu, "open_gpu", NumpyProcessor)
-    tree = arm()
-    m = measured(tree, SAMPLES)
-    true, found = vd.identify(tree, m), vd.identify(tree, m, device="cuda")
+    machine = arm()
+    m = measured(machine, SAMPLES)
+    true, found = vd.identify(machine, m), vd.identify(machine, m, device="cuda")
     assert found.names == true.names
     np.testing.assert_allclose(found.values, true.values, atol=1e-8 * true.sigma.min())
     np.testing.assert_allclose(found.sigma, true.sigma, rtol=1e-8)
@@ -103,18 +103,18 @@ def test_methods_that_need_single_equations_are_refused(monkeypatch: pytest.Monk
 
 
 def test_what_is_done_on_the_processor_only_is_refused_all_at_once() -> None:
-    tree = arm()
+    machine = arm()
     how = Sampling(filter=Butterworth(5.0), along={"q1": {"q2": "s"}})
-    m = replace(measured(tree, SAMPLES), signals={"s": np.ones(SAMPLES)})
+    m = replace(measured(machine, SAMPLES), signals={"s": np.ones(SAMPLES)})
     with pytest.raises(DeviceError, match=r"2 faults:(.|\n)*sampling.filter(.|\n)*sampling.along"):
-        gpu_factors(stream(tree, m, sampling=how, engine="numpy"), NumpyProcessor())
+        gpu_factors(stream(machine, m, sampling=how, engine="numpy"), NumpyProcessor())
 
 
 def test_too_little_memory_is_named() -> None:
-    tree = arm()
-    m = measured(tree, SAMPLES)
+    machine = arm()
+    m = measured(machine, SAMPLES)
     with pytest.raises(DeviceError, match="too little memory for tiles of 128 samples"):
-        gpu_factors(stream(tree, m, engine="numpy"), NumpyProcessor(free=10**4))
+        gpu_factors(stream(machine, m, engine="numpy"), NumpyProcessor(free=10**4))
 
 
 def test_a_gpu_that_is_missing_is_an_error_by_name() -> None:

@@ -68,22 +68,22 @@ def test_threads_give_the_same():
 
 
 def recorded():
-    tree, rng = small_arm(), np.random.default_rng(4)
-    return tree, [motion(tree, log_of(tree, rng, f"run {k}", 3.0), Signals(lowpass=20.0)) for k in range(2)]
+    machine, rng = small_arm(), np.random.default_rng(4)
+    return machine, [motion(machine, log_of(machine, rng, f"run {k}", 3.0), Signals(lowpass=20.0)) for k in range(2)]
 
 
 @pytest.mark.parametrize("estimator", ["wls", "robust", "iv"])
 def test_a_cluster_gives_the_same_fit(estimator):
     """Dask in this process, on two threads: its executor takes each block, and the sums are made in the same order."""
     distributed = pytest.importorskip("distributed", reason="dask (the extra 'cluster') is a cluster as executor")
-    tree, motions = recorded()
+    machine, motions = recorded()
     method = Instrumental(reference="measured") if estimator == "iv" else estimator
     how = {"method": method, "sampling": Sampling(block=64)}
-    alone = identify(tree, motions, **how)
+    alone = identify(machine, motions, **how)
     with (
         distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
     ):
-        there = identify(tree, motions, executor=client.get_executor(), **how)
+        there = identify(machine, motions, executor=client.get_executor(), **how)
     assert there.values == pytest.approx(alone.values, rel=1e-12)
     assert there.sigma == pytest.approx(alone.sigma, rel=1e-9)

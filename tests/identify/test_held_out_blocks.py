@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from strangers.random_trees import random_motion, random_tree
+from strangers.random_trees import random_motion, random_open_machine
 from veridyn.errors import IdentificationError
 from veridyn.identify.held_out_blocks import HeldOutBlocks, fall, held_out_blocks
 from veridyn.identify.observation import observation
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import coulomb, damper
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth
 
@@ -26,17 +26,17 @@ FOLDS = 5
 def test_sums_of_squares_are_those_of_dense_fits() -> None:
     """Each fold predicted by a fit to the others, with the whole regressor in memory."""
     rng = np.random.default_rng(1)
-    tree = random_tree(rng, bodies=2, base="fixed", kinds=("turning",))
-    tree = tree.with_elements([damper(tree.coordinates[0], 0.4), coulomb(tree.coordinates[1], 0.7)])
-    m = random_motion(rng, tree, 600, wrenches=False)
-    m = replace(m, forces=inverse_dynamics(tree, m) + 0.1 * rng.normal(size=(600, 2)))
+    machine = random_open_machine(rng, bodies=2, base="fixed", kinds=("turning",))
+    machine = machine.with_elements([damper(machine.coordinates[0], 0.4), coulomb(machine.coordinates[1], 0.7)])
+    m = random_motion(rng, machine, 600, wrenches=False)
+    m = replace(m, forces=inverse_dynamics(machine, m) + 0.1 * rng.normal(size=(600, 2)))
     sigma = np.array([0.5, 2.0])
-    held = held_out_blocks(tree, [m], "joints", None, sigma, blocks=20, folds=FOLDS)
-    D = regressor(tree, m) / sigma[:, None]
+    held = held_out_blocks(machine, [m], "joints", None, sigma, blocks=20, folds=FOLDS)
+    D = regressor(machine, m) / sigma[:, None]
     y = np.asarray(m.forces) / sigma
     columns = [
-        *range(len(tree.parameters) - 2, len(tree.parameters)),
-        tree.parameters.index("ZZ1" if "ZZ1" in tree.parameters.names else tree.parameters.names[5]),
+        *range(len(machine.parameters) - 2, len(machine.parameters)),
+        machine.parameters.index("ZZ1" if "ZZ1" in machine.parameters.names else machine.parameters.names[5]),
     ]
     found = held.squares(columns)
     expected = []
@@ -73,11 +73,11 @@ def test_the_standard_error_is_the_scatter_over_many_logs(memory: float) -> None
     assert 0.8 < np.median(sigma) / share.std() < 1.25
 
 
-def short_log(samples: int) -> tuple[Tree, Motion]:
+def short_log(samples: int) -> tuple[Machine, Motion]:
     rng = np.random.default_rng(3)
-    tree = random_tree(rng, bodies=1, base="fixed", kinds=("turning",))
-    m = replace(random_motion(rng, tree, samples, wrenches=False), t=0.01 * np.arange(samples))
-    return tree, replace(m, forces=inverse_dynamics(tree, m) + 0.1 * rng.normal(size=(samples, 1)))
+    machine = random_open_machine(rng, bodies=1, base="fixed", kinds=("turning",))
+    m = replace(random_motion(rng, machine, samples, wrenches=False), t=0.01 * np.arange(samples))
+    return machine, replace(m, forces=inverse_dynamics(machine, m) + 0.1 * rng.normal(size=(samples, 1)))
 
 
 @pytest.mark.parametrize(
@@ -90,17 +90,17 @@ def short_log(samples: int) -> tuple[Tree, Motion]:
 )
 def test_blocks_are_as_many_as_a_short_log_has(how: Sampling, blocks: int) -> None:
     """8 s at 100 Hz. Margins of a filter decide in what pieces equations are computed, and not what is held out."""
-    tree, m = short_log(800)
-    held = held_out_blocks(tree, [m], "joints", how, np.ones(1), blocks=40, folds=FOLDS)
+    machine, m = short_log(800)
+    held = held_out_blocks(machine, [m], "joints", how, np.ones(1), blocks=40, folds=FOLDS)
     assert len(held.blocks) == blocks and set(held.fold.tolist()) == set(range(FOLDS))
-    whole = observation(tree, m, "joints", how).stacked([1.0])
+    whole = observation(machine, m, "joints", how).stacked([1.0])
     parts = np.einsum("bij,bik->jk", held.blocks, held.blocks)
     assert parts == pytest.approx(whole.T @ whole, rel=1e-9, abs=1e-9 * np.abs(parts).max())
 
 
 def test_several_logs_have_blocks_of_their_own() -> None:
-    tree, m = short_log(800)
-    held = held_out_blocks(tree, [m, m[:400]], "joints", None, np.ones(1), blocks=12, folds=FOLDS)
+    machine, m = short_log(800)
+    held = held_out_blocks(machine, [m, m[:400]], "joints", None, np.ones(1), blocks=12, folds=FOLDS)
     assert len(held.blocks) == 12
     assert held.blocks[0] == pytest.approx(held.blocks[8], rel=1e-12, abs=1e-12)
 
@@ -127,6 +127,6 @@ def test_few_blocks_let_no_more_enter_by_chance(blocks: int, memory: float) -> N
 
 
 def test_one_block_is_refused() -> None:
-    tree, m = short_log(40)
+    machine, m = short_log(40)
     with pytest.raises(IdentificationError, match=r"nothing to hold out[\s\S]*found 1"):
-        held_out_blocks(tree, [m], "joints", Sampling(filter=Butterworth(1.0)), np.ones(1), blocks=40, folds=FOLDS)
+        held_out_blocks(machine, [m], "joints", Sampling(filter=Butterworth(1.0)), np.ones(1), blocks=40, folds=FOLDS)

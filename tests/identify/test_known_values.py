@@ -13,8 +13,7 @@ from identify.smooth_arm import clean, noisy, truth
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.known_values import uncertain
-from veridyn.mechanics.tree.to_machine import machine_of_tree
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.uncertainty import Uncertainty
 
 KNOWN = ("M4", "MZ4", "h_q1")
@@ -22,11 +21,11 @@ SIGMA = np.array([0.02, 0.003, 0.1])
 CORRELATED = np.diag(SIGMA) @ np.array([[1.0, 0.8, 0.0], [0.8, 1.0, 0.0], [0.0, 0.0, 1.0]]) @ np.diag(SIGMA)
 
 
-def stated(values: dict[str, float] | None = None) -> Tree:
+def stated(values: dict[str, float] | None = None) -> Machine:
     """The arm with three parameters known to within their covariance."""
-    tree = truth()
-    known = tree.parameters.known(values or list(KNOWN))
-    return replace(tree.with_parameters(known), uncertainty=Uncertainty(KNOWN, CORRELATED))
+    machine = truth()
+    known = machine.parameters.known(values or list(KNOWN))
+    return replace(machine.with_parameters(known), uncertainty=Uncertainty(KNOWN, CORRELATED))
 
 
 @pytest.mark.parametrize("method", ["wls", "ols", "robust", Prior()])
@@ -84,9 +83,9 @@ def test_the_machine_of_a_fit_and_a_saved_fit_keep_both(tmp_path: Path) -> None:
     back = vd.load(vd.save(fit, tmp_path / "fit.json"))
     assert back.known is not None and fit.known is not None
     assert np.array_equal(back.known.sensitivity, fit.known.sensitivity) and back.known.names == KNOWN
-    machine = replace(fit, described=machine_of_tree(fit.tree)).machine(unexcited=0.1)
+    machine = replace(fit, described=fit.described).machine(unexcited=0.1)
     assert machine.uncertainty is not None and set(KNOWN) <= set(machine.uncertainty.names)
     at = [machine.uncertainty.names.index(n) for n in KNOWN]
     assert machine.uncertainty.covariance[np.ix_(at, at)] == pytest.approx(CORRELATED)
-    lead = machine.uncertainty.names.index(fit.tree.parameters.names[fit.base.columns[0]])
+    lead = machine.uncertainty.names.index(fit.described.parameters.names[fit.base.columns[0]])
     assert machine.uncertainty.covariance[at, lead] == pytest.approx(fit.known.cross[:, 0])

@@ -13,8 +13,8 @@ from strangers.closed_logs import Stranger, sines
 from veridyn.errors import DataError
 from veridyn.identify.logged import determining, logged, motion
 from veridyn.machines.parallel import delta, linkage, palletizer
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.transmission import Transmission
 from veridyn.signals.motion import Signals
@@ -26,19 +26,19 @@ UNIT = {"turning": ("rad", "N*m"), "sliding": ("m", "N")}
 
 @lru_cache
 def exact(name: str) -> Motion:
-    tree = MACHINES[name]()
+    machine = MACHINES[name]()
     t = np.arange(0.0, 2.0, 0.01)
     drives = sines(t, np.array(CENTRE[name]), np.full(3, 0.25), 0.5, 3, np.random.default_rng(4))
-    return Stranger(tree, {**tree.assembly.guess, **tree.assembly.hold}).motion(t, *drives)
+    return Stranger(machine, {**machine.assembly.guess, **machine.assembly.hold}).motion(t, *drives)
 
 
-def log(tree: Tree, m: Motion, positions: tuple[str, ...], **more: np.ndarray) -> Experiment:
-    kinds = dict(zip(tree.coordinates, tree.coordinate_kinds, strict=True))
-    values = {f"q.{c}": m.q[:, tree.coordinates.index(c)] for c in positions}
+def log(machine: Machine, m: Motion, positions: tuple[str, ...], **more: np.ndarray) -> Experiment:
+    kinds = dict(zip(machine.coordinates, machine.coordinate_kinds, strict=True))
+    values = {f"q.{c}": m.q[:, machine.coordinates.index(c)] for c in positions}
     units = {f"q.{c}": UNIT[kinds[c]][0] for c in positions}
     assert m.forces is not None
-    values |= {f"force.{c}": m.forces[:, tree.coordinates.index(c)] for c in tree.actuated_coordinates}
-    units |= {f"force.{c}": UNIT[kinds[c]][1] for c in tree.actuated_coordinates}
+    values |= {f"force.{c}": m.forces[:, machine.coordinates.index(c)] for c in machine.actuated_coordinates}
+    units |= {f"force.{c}": UNIT[kinds[c]][1] for c in machine.actuated_coordinates}
     units |= dict.fromkeys(more, "rad")
     return Experiment.from_arrays(m.t, values | more, units, "run.csv")
 
@@ -53,8 +53,8 @@ def log(tree: Tree, m: Motion, positions: tuple[str, ...], **more: np.ndarray) -
     ],
 )
 def test_what_is_not_measured_follows(name: str, positions: tuple[str, ...]) -> None:
-    tree, m = MACHINES[name](), exact(name)
-    found = logged(tree, log(tree, m, positions), Signals())
+    machine, m = MACHINES[name](), exact(name)
+    found = logged(machine, log(machine, m, positions), Signals())
     assert set(found.given) == set(positions) and not found.spare
     inner = slice(20, -20)  # differences know less at the ends
     assert np.abs(found.motion.q - m.q).max() < 1e-9
@@ -65,24 +65,24 @@ def test_what_is_not_measured_follows(name: str, positions: tuple[str, ...]) -> 
 
 
 def test_more_than_enough_is_compared() -> None:
-    tree, m = palletizer(), exact("palletizer")
-    found = logged(tree, log(tree, m, ("q1", "q2", "q3", "q4")), Signals())
+    machine, m = palletizer(), exact("palletizer")
+    found = logged(machine, log(machine, m, ("q1", "q2", "q3", "q4")), Signals())
     assert found.given == ("q1", "q2", "q4")
     assert np.abs(found.spare["q3"]).max() < 1e-9
-    off = log(tree, replace(m, q=m.q + np.array([0.0, 0.0, 0.01, 0.0, 0.0])), ("q1", "q2", "q3", "q4"))
-    assert np.allclose(logged(tree, off, Signals()).spare["q3"], 0.01)
+    off = log(machine, replace(m, q=m.q + np.array([0.0, 0.0, 0.01, 0.0, 0.0])), ("q1", "q2", "q3", "q4"))
+    assert np.allclose(logged(machine, off, Signals()).spare["q3"], 0.01)
 
 
 def test_drives_come_first_and_others_fill_up() -> None:
-    tree = palletizer()
-    assert determining(tree, ("q1", "q3", "q4", "q5"), "run")[0] == "q1"
-    assert set(determining(tree, ("q1", "q2", "q3", "q5"), "run")) >= {"q1", "q2"}
+    machine = palletizer()
+    assert determining(machine, ("q1", "q3", "q4", "q5"), "run")[0] == "q1"
+    assert set(determining(machine, ("q1", "q2", "q3", "q5"), "run")) >= {"q1", "q2"}
     with pytest.raises(
         DataError, match=r"(?s)do not determine 'palletizer'.*3 degrees.*found q.q1, q.q2. Missing of the former: q.q4"
     ):
-        determining(tree, ("q1", "q2"), "run")
+        determining(machine, ("q1", "q2"), "run")
     with pytest.raises(DataError, match="do not determine"):  # a parallelogram: q3 and q5 turn with q4 − q2 alone
-        determining(tree, ("q1", "q3", "q5"), "run")
+        determining(machine, ("q1", "q3", "q5"), "run")
     with pytest.raises(DataError, match="found no position"):
         logged(
             linkage(),
@@ -91,8 +91,10 @@ def test_drives_come_first_and_others_fill_up() -> None:
 
 
 def test_motors_behind_gears() -> None:
-    tree, m = palletizer(), exact("palletizer")
-    geared = replace(tree, transmission=Transmission(("a", "b"), ("q2", "q4"), np.array([[0.01, 0.0], [-0.01, 0.02]])))
+    machine, m = palletizer(), exact("palletizer")
+    geared = replace(
+        machine, transmission=Transmission(("a", "b"), ("q2", "q4"), np.array([[0.01, 0.0], [-0.01, 0.02]]))
+    )
     own = m.q[:, [1, 3]] @ np.linalg.inv(np.array([[0.01, 0.0], [-0.01, 0.02]])).T
     made = log(geared, m, ("q1",), **{"q_motor.a": own[:, 0], "q_motor.b": own[:, 1]})
     assert np.abs(motion(geared, made, Signals()).q - m.q).max() < 1e-9
@@ -101,30 +103,32 @@ def test_motors_behind_gears() -> None:
 def test_open_trees_are_as_they_were() -> None:
     from veridyn.machines.arm import arm
 
-    tree = arm()
+    machine = arm()
     t = np.arange(0.0, 1.0, 0.01)
-    q = np.sin(t[:, None] + np.arange(tree.n))
+    q = np.sin(t[:, None] + np.arange(machine.n))
     made = Experiment.from_arrays(
-        t, {f"q.{c}": q[:, k] for k, c in enumerate(tree.coordinates)}, {f"q.{c}": "rad" for c in tree.coordinates}
+        t,
+        {f"q.{c}": q[:, k] for k, c in enumerate(machine.coordinates)},
+        {f"q.{c}": "rad" for c in machine.coordinates},
     )
-    assert logged(tree, made).given == tree.coordinates
-    np.testing.assert_array_equal(motion(tree, made).q, vd.signals.motion.motion(tree, made).q)
+    assert logged(machine, made).given == machine.coordinates
+    np.testing.assert_array_equal(motion(machine, made).q, vd.signals.motion.motion(machine, made).q)
 
 
 def test_a_pose_out_of_reach_is_named_with_its_time() -> None:
     """The platform of the delta pulled 1 m below its rods' reach for a moment."""
-    tree, m = delta(), exact("delta")
+    machine, m = delta(), exact("delta")
     q = m.q.copy()
-    q[:, tree.coordinates.index("z")] -= 1.0 * np.exp(-(((m.t - 1.2) / 0.1) ** 2))
+    q[:, machine.coordinates.index("z")] -= 1.0 * np.exp(-(((m.t - 1.2) / 0.1) ** 2))
     with pytest.raises(
         DataError, match=r"(?s)run.csv, delta, sample 1\d\d \(t = 1\.\d+ s\): .*(out of reach|singular position)"
     ):
-        motion(tree, log(tree, replace(m, q=q), ("x", "y", "z")), Signals())
+        motion(machine, log(machine, replace(m, q=q), ("x", "y", "z")), Signals())
 
 
 def test_a_singular_pose_on_the_way_is_named_with_its_time() -> None:
     """A crank that goes through the direction of the upper arm: there the parallelogram is flat."""
-    tree = palletizer()
+    machine = palletizer()
     t = np.arange(0.0, 2.0, 0.01)
     q = np.column_stack([0.0 * t, -1.3 + 0.0 * t, 2.9 - 1.5 * t])  # flat where q4 = q2 + π
     made = Experiment.from_arrays(
@@ -137,14 +141,14 @@ def test_a_singular_pose_on_the_way_is_named_with_its_time() -> None:
     with pytest.raises(
         DataError, match=r"run.csv, palletizer, sample \d+ \(t = [\d.]+ s\): a singular position"
     ) as raised:
-        motion(tree, made, Signals())
+        motion(machine, made, Signals())
     at = float(str(raised.value).split("t = ")[1].split(" s")[0])
     assert when - 0.02 <= at <= when + 0.12  # found within a stride of 0.1 rad behind it
 
 
 def test_forces_of_passive_joints_are_refused() -> None:
-    tree, m = palletizer(), exact("palletizer")
-    made = log(tree, m, ("q1", "q2", "q4"))
+    machine, m = palletizer(), exact("palletizer")
+    made = log(machine, m, ("q1", "q2", "q4"))
     odd = replace(made, channels={**made.channels, "force.q3": replace(made["force.q4"], name="force.q3")})
     with pytest.raises(DataError, match=r"run.csv, force.q3: a passive joint of a loop has no motor"):
-        motion(tree, odd, Signals())
+        motion(machine, odd, Signals())

@@ -39,20 +39,20 @@ def read_and_die_once(marker: Path, file: Path) -> Motion:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    folder, tree, rng = tmp_path_factory.mktemp("logs"), small_arm(), np.random.default_rng(4)
+    folder, machine, rng = tmp_path_factory.mktemp("logs"), small_arm(), np.random.default_rng(4)
     found = [folder / f"run{k}.parquet" for k in range(LOGS)]
     for k, file in enumerate(found):
-        save_log(log_of(tree, rng, f"run {k}", 3.0), file)
+        save_log(log_of(machine, rng, f"run {k}", 3.0), file)
     return found
 
 
 @pytest.mark.parametrize("method", ["wls", "robust"])
 def test_made_here_or_on_threads_the_fit_is_the_same(files: list[Path], method: str) -> None:
-    tree, made = small_arm(), MadeMotions(files, read)
-    alone = identify(tree, [read(file) for file in files], method, sampling=HOW)
-    here = identify(tree, made, method, sampling=HOW)
+    machine, made = small_arm(), MadeMotions(files, read)
+    alone = identify(machine, [read(file) for file in files], method, sampling=HOW)
+    here = identify(machine, made, method, sampling=HOW)
     with ThreadPoolExecutor(3) as pool:
-        shared = identify(tree, made, method, sampling=HOW, executor=pool)
+        shared = identify(machine, made, method, sampling=HOW, executor=pool)
     for fit in (here, shared):
         assert fit.values == pytest.approx(alone.values, rel=1e-12)
         assert fit.sigma == pytest.approx(alone.sigma, rel=1e-9)
@@ -65,7 +65,7 @@ def test_dask_workers_read_the_logs_themselves_and_one_that_dies_changes_nothing
 ) -> None:
     from distributed import Client, LocalCluster
 
-    tree, alone = small_arm(), identify(small_arm(), MadeMotions(files, read), sampling=HOW)
+    machine, alone = small_arm(), identify(small_arm(), MadeMotions(files, read), sampling=HOW)
     marker, told = tmp_path / "died", []
     made = MadeMotions(files, partial(read_and_die_once, marker))
     with (
@@ -74,10 +74,10 @@ def test_dask_workers_read_the_logs_themselves_and_one_that_dies_changes_nothing
     ):
         executor = client.get_executor(pure=False, retries=3)
         marker.touch()  # the first log is looked at here, and this process is to live
-        identify(tree, made[:1], sampling=HOW)
+        identify(machine, made[:1], sampling=HOW)
         marker.unlink()
         there = identify(
-            tree,
+            machine,
             made,
             sampling=HOW,
             executor=executor,

@@ -26,9 +26,9 @@ from veridyn.identify.observation import observation
 from veridyn.identify.row_factors import RowFactors
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import damper, drive_gain
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import MDH
 
@@ -36,18 +36,18 @@ from veridyn.spatial.transforms import MDH
 @pytest.mark.parametrize("seed", range(6))
 def test_streaming_equals_the_dense_solution(seed: int) -> None:
     """Random block sizes: values to 1e-10 of the largest, σ, σ_j and residuals to 1e-9 of themselves."""
-    tree, motion = arm(), log(900, seed)
+    machine, motion = arm(), log(900, seed)
     block = int(np.random.default_rng(seed).integers(1, 400))
-    s = solve(observation(tree, motion, sampling=Sampling(block=block)))
+    s = solve(observation(machine, motion, sampling=Sampling(block=block)))
     assert len(s.columns) >= 10
-    check(tree, s, dense(tree, motion, tree.rows))
+    check(machine, s, dense(machine, motion, machine.rows))
 
 
 def test_rows_may_be_chosen() -> None:
-    tree, motion = arm(), log(600)
-    s = solve(observation(tree, motion, ["q3", "q2"]))
+    machine, motion = arm(), log(600)
+    s = solve(observation(machine, motion, ["q3", "q2"]))
     assert [f.row for f in s.observation.rows] == ["q3", "q2"]
-    check(tree, s, dense(tree, motion, ["q3", "q2"]))
+    check(machine, s, dense(machine, motion, ["q3", "q2"]))
 
 
 @cache
@@ -81,12 +81,12 @@ def test_progress_is_told() -> None:
     assert told[0] == (0.0, 40000.0) and told[-1] == (40000.0, 40000.0) and len(told) == 4
 
 
-def winch(load: bool) -> Tree:
+def winch(load: bool) -> Machine:
     """A drum on a horizontal axis with a current and, hung on it, a load whose mass is known, or not."""
     bodies = [Body("1", placement=MDH(alpha=RIGHT))]
-    tree = Tree.build(bodies, elements=[drive_gain("q1", "amps", name="K"), damper("q1", name="h")])
-    p = tree.parameters.known({n: 0.0 for n in tree.parameters.names[:10] if n not in ("ZZ1", "MX1")})
-    return tree.with_parameters(p.known({"MX1": 2.0}) if load else p)
+    machine = Machine.of_bodies(bodies, elements=[drive_gain("q1", "amps", name="K"), damper("q1", name="h")])
+    p = machine.parameters.known({n: 0.0 for n in machine.parameters.names[:10] if n not in ("ZZ1", "MX1")})
+    return machine.with_parameters(p.known({"MX1": 2.0}) if load else p)
 
 
 def winch_log() -> Motion:
@@ -111,7 +111,7 @@ def test_drive_gain_is_refused_without_a_load() -> None:
     assert driven(winch(False)) == {"q1"}
 
 
-def car_motion(tree: Tree, samples: int) -> Motion:
+def car_motion(machine: Machine, samples: int) -> Motion:
     """Built sample by sample in place: nothing is left behind but the motion."""
     rng = np.random.default_rng(0)
 
@@ -125,16 +125,18 @@ def car_motion(tree: Tree, samples: int) -> Motion:
 
     base = BaseMotion(filled(3), filled(3), filled(3), filled(3))
     wrenches = {b: filled(6) for b in ("3", "7", "13", "18")}
-    return Motion(np.arange(samples) / 500.0, filled(tree.n), filled(tree.n), filled(tree.n), base, wrenches=wrenches)
+    return Motion(
+        np.arange(samples) / 500.0, filled(machine.n), filled(machine.n), filled(machine.n), base, wrenches=wrenches
+    )
 
 
 def traced_peak(samples: int) -> int:
     """Bytes of arrays and objects alive at the worst moment of streaming the 33 parameters of paper 000 over its ten rows."""
-    tree = estimated_33(car_20(elements=True))
-    motion = car_motion(tree, samples)
+    machine = estimated_33(car_20(elements=True))
+    motion = car_motion(machine, samples)
     tracemalloc.start()
     try:
-        observation(tree, motion, TEN_ROWS)
+        observation(machine, motion, TEN_ROWS)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -172,14 +174,14 @@ def test_memory_at_a_million_samples() -> None:
 
 def resident_growth(samples: int) -> float:
     """Bytes by which the largest resident size exceeds the size held before streaming."""
-    tree = car_20("wheels", elements=True)
-    motion = car_motion(tree, samples)
+    machine = car_20("wheels", elements=True)
+    motion = car_motion(machine, samples)
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     before = pages * resource.getpagesize()
-    observation(tree, motion)
+    observation(machine, motion)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0 - before
 
 
 def test_identify_is_the_same_door() -> None:
-    tree, motion = arm(), log(700)
-    assert identify(tree, motion).values == pytest.approx(solve(observation(tree, motion)).values, rel=1e-12)
+    machine, motion = arm(), log(700)
+    assert identify(machine, motion).values == pytest.approx(solve(observation(machine, motion)).values, rel=1e-12)

@@ -18,34 +18,34 @@ from veridyn.machines.hexapod import LEGS, hexapod, truth
 from veridyn.machines.parallel import palletizer
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 
-def measured(tree: Tree, samples: int, noise: float, seed: int = 3) -> Motion:
-    m = generic_motion(tree, samples)
+def measured(machine: Machine, samples: int, noise: float, seed: int = 3) -> Motion:
+    m = generic_motion(machine, samples)
     forces = np.full(m.q.shape, np.nan)
-    gamma = inverse_dynamics(tree, m)
-    forces[:, list(tree.independent)] = gamma + noise * np.random.default_rng(seed).normal(size=gamma.shape)
+    gamma = inverse_dynamics(machine, m)
+    forces[:, list(machine.independent)] = gamma + noise * np.random.default_rng(seed).normal(size=gamma.shape)
     return replace(m, forces=forces)
 
 
 @pytest.mark.parametrize("engine", ["numpy", "compiled"])
 def test_factors_are_those_of_the_projected_regressor(engine: str) -> None:
-    tree = hexapod()
+    machine = hexapod()
     m = measured(truth(), 200, 0.1)
-    found = observation(tree, m, engine=engine)  # pyright: ignore[reportArgumentType]
-    D = regressor(tree, m) @ tree.parameters.estimated_matrix()
-    known = regressor(tree, m) @ (np.nan_to_num(tree.parameters.values) * _known(tree))
+    found = observation(machine, m, engine=engine)  # pyright: ignore[reportArgumentType]
+    D = regressor(machine, m) @ machine.parameters.estimated_matrix()
+    known = regressor(machine, m) @ (np.nan_to_num(machine.parameters.values) * _known(machine))
     for k, f in enumerate(found.rows):
-        A = np.column_stack([D[:, k, list(f.columns)], m.forces[:, tree.independent[k]] - known[:, k]])
+        A = np.column_stack([D[:, k, list(f.columns)], m.forces[:, machine.independent[k]] - known[:, k]])
         assert np.abs(f.R.T @ f.R - A.T @ A).max() < 1e-8 * np.abs(A.T @ A).max()
         assert f.row == LEGS[k] and f.samples == 200
 
 
-def _known(tree: Tree) -> np.ndarray:
+def _known(machine: Machine) -> np.ndarray:
     """1 for known parameters, and what is tied to one."""
-    p = tree.parameters
+    p = machine.parameters
     return np.array([float(p.states[k] == "known") for k in range(len(p))])
 
 
@@ -69,22 +69,22 @@ def test_hexapod_is_identified() -> None:
 
 
 def test_rows_outside_the_loop_stay_as_they_are() -> None:
-    tree = palletizer()
-    m = measured(tree, 300, 0.0)
-    fit = identify(tree, m, "ols")
+    machine = palletizer()
+    m = measured(machine, 300, 0.0)
+    fit = identify(machine, m, "ols")
     assert fit.base.count == 25
     assert validate(fit, m).relative_error < 1e-9
 
 
 def test_dead_zones_of_passive_joints() -> None:
     """A passive joint at standstill takes its samples from every row that feels its friction."""
-    tree = hexapod()
+    machine = hexapod()
     m = measured(truth(), 500, 0.0)
-    slow = np.abs(m.qd[:, tree.coordinates.index("a2")]) < 0.5
+    slow = np.abs(m.qd[:, machine.coordinates.index("a2")]) < 0.5
     for key in ("a2", "ra_2"):
-        found = observation(tree, m, sampling=Sampling(dead_zone={key: 0.5}))
+        found = observation(machine, m, sampling=Sampling(dead_zone={key: 0.5}))
         assert {f.samples for f in found.rows} == {500 - int(slow.sum())}
-    own = observation(tree, m, sampling=Sampling(dead_zone={"l2": 0.5}))
+    own = observation(machine, m, sampling=Sampling(dead_zone={"l2": 0.5}))
     assert [f.samples == 500 for f in own.rows] == [True, False, True, True, True, True]
 
 

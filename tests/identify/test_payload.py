@@ -14,8 +14,7 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.payload import carrying, with_payload
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.to_machine import machine_of_tree
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
 from veridyn.model.uncertainty import Uncertainty
 from veridyn.spatial.inertia import INERTIAL, from_centre
@@ -26,11 +25,11 @@ LOAD = from_centre(1.2, (0.03, -0.02, 0.08), np.diag([0.004, 0.005, 0.003]))
 
 def loaded_truth():
     """The arm with the load as a fixed body of its own."""
-    tree = truth()
-    inertia = {b.name: [tree.parameters[b.parameter(s)] for s in INERTIAL] for b in tree.bodies}
-    elements = [replace(e, value=tree.parameters[e.parameter_name]) for e in tree.elements]
-    bodies = [*tree.bodies, vd.model.Body("payload", "4", "fixed")]
-    return vd.model.Tree.build(bodies, inertia={**inertia, "payload": LOAD}, elements=elements)
+    machine = truth()
+    inertia = {b.name: [machine.parameters[b.parameter(s)] for s in INERTIAL] for b in tree_of(machine).bodies}
+    elements = [replace(e, value=machine.parameters[e.parameter_name]) for e in machine.elements]
+    bodies = [*tree_of(machine).bodies, vd.model.Body("payload", "4", "fixed")]
+    return vd.Machine.of_bodies(bodies, inertia={**inertia, "payload": LOAD}, elements=elements)
 
 
 def driven(rng=None, loaded=False, size=0.3):
@@ -50,8 +49,10 @@ def unknown(gains=None):
         vd.elements.drive_gain(f"q{k}", f"i{k}", np.nan if gains is None else gains[k - 1], f"K{k}")
         for k in range(1, 5)
     ]
-    tree = vd.model.Tree.build(truth().bodies, name="arm", elements=elements)
-    return tree if gains is None else tree.with_parameters(tree.parameters.known([f"K{k}" for k in range(1, 5)]))
+    machine = vd.Machine.of_bodies(tree_of(truth()).bodies, name="arm", elements=elements)
+    return (
+        machine if gains is None else machine.with_parameters(machine.parameters.known([f"K{k}" for k in range(1, 5)]))
+    )
 
 
 def test_a_load_is_the_wrench_that_inverse_dynamics_of_a_body_says():
@@ -73,19 +74,19 @@ def test_gains_from_a_known_payload():
 
     Least squares, whose columns hold the noise of the currents, finds gains that are too small by many deviations, and warns.
     """
-    tree = unknown()
-    exact = identify(tree, [driven(), carrying(tree, driven(loaded=True), "4", LOAD)], IV)
+    machine = unknown()
+    exact = identify(machine, [driven(), carrying(machine, driven(loaded=True), "4", LOAD)], IV)
     at = [exact.names.index(f"K{k}") for k in range(1, 5)]
     assert exact.values[at] == pytest.approx(GAINS, rel=1e-7)
     scores, least = [], []
     for seed in range(12):
         rng = np.random.default_rng(seed)
-        runs = [driven(rng), carrying(tree, driven(rng, loaded=True), "4", LOAD)]
-        fit = identify(tree, runs, IV, diagnose="off")
+        runs = [driven(rng), carrying(machine, driven(rng, loaded=True), "4", LOAD)]
+        fit = identify(machine, runs, IV, diagnose="off")
         scores.append((fit.values[at] - GAINS) / fit.sigma[at])
         if seed < 3:
             with pytest.warns(IdentificationWarning, match=r"drive gains K1, K2, K3, K4: the currents[\s\S]*too small"):
-                plain = identify(tree, runs, diagnose="off")
+                plain = identify(machine, runs, diagnose="off")
             least.append((plain.values[at] - GAINS) / plain.sigma[at])
     print(
         f"error over deviation, rms: iv {np.sqrt(np.mean(np.square(scores))):.2f}, wls {np.sqrt(np.mean(np.square(least))):.1f}"
@@ -98,13 +99,15 @@ def test_gains_from_a_known_payload():
 def test_a_payload_from_known_gains():
     """The arm fitted without the load, then everything known but what it carries: mass and first moments, ten parameters in all."""
     arm = identify(unknown(GAINS), driven())
-    tree = with_payload(arm, "4")
-    assert [tree.parameters.names[k] for k in tree.parameters.select("estimated")] == [f"{s}_payload" for s in INERTIAL]
-    fit = identify(tree, driven(loaded=True))
+    machine = with_payload(arm, "4")
+    assert [machine.parameters.names[k] for k in machine.parameters.select("estimated")] == [
+        f"{s}_payload" for s in INERTIAL
+    ]
+    fit = identify(machine, driven(loaded=True))
     found = dict(zip(fit.names, fit.values, strict=True))
     assert found["M_payload"] == pytest.approx(1.2, rel=1e-6)
     assert fit.base.reduce(
-        tree.parameters.replacing(dict(zip([f"{s}_payload" for s in INERTIAL], LOAD))).values
+        machine.parameters.replacing(dict(zip([f"{s}_payload" for s in INERTIAL], LOAD))).values
     ) == pytest.approx(fit.values, rel=1e-5, abs=1e-8)
     rng = np.random.default_rng(0)
     arm = identify(unknown(GAINS), driven(rng))
@@ -128,10 +131,10 @@ def test_loads_that_cannot_be_are_refused():
 def test_a_machine_with_a_payload_is_a_machine() -> None:
     """Of a machine and of its fit a machine, of a tree a tree; all weigh the same load."""
     plain = with_payload(truth(), "4")
-    whole = with_payload(machine_of_tree(truth()), "4")
-    assert isinstance(plain, Tree) and isinstance(whole, Machine)
+    whole = with_payload(truth(), "4")
+    assert isinstance(plain, Machine) and isinstance(whole, Machine)
     assert whole.parameters.names == plain.parameters.names
-    loaded = with_payload(identify(machine_of_tree(unknown(GAINS)), driven()), "4")
+    loaded = with_payload(identify(unknown(GAINS), driven()), "4")
     assert isinstance(loaded, Machine)
     fit = identify(loaded, driven(loaded=True))
     assert fit.values[fit.names.index("M_payload")] == pytest.approx(1.2, rel=1e-6)
@@ -149,11 +152,11 @@ def test_the_deviation_of_a_load_holds_for_gains_and_an_empty_machine_that_are_n
     mass = []
     for _ in range(arms):
         believed = GAINS * (1.0 + spread * rng.normal(size=4))
-        tree = replace(unknown(believed), uncertainty=Uncertainty(names, np.diag((spread * believed) ** 2)))
-        arm = identify(tree, driven(rng), engine="compiled", diagnose="off")
+        machine = replace(unknown(believed), uncertainty=Uncertainty(names, np.diag((spread * believed) ** 2)))
+        arm = identify(machine, driven(rng), engine="compiled", diagnose="off")
         assert arm.known is not None and arm.known.names == names
         fit = identify(with_payload(arm, "4"), driven(rng, loaded=True), engine="compiled", diagnose="off")
-        whole = fit.tree.parameters.replacing(dict(zip([f"{s}_payload" for s in INERTIAL], LOAD, strict=True)))
+        whole = fit.described.parameters.replacing(dict(zip([f"{s}_payload" for s in INERTIAL], LOAD, strict=True)))
         off = fit.values - fit.base.reduce(whole.values)
         scores["with"] += list((off / fit.sigma) ** 2)
         scores["without"] += list((off / fit.budget["noise"]) ** 2)

@@ -28,15 +28,15 @@ SLOW_LIMITS = (0.91, 0.985)  # share of true values within 2σ over 100 logs
 TRIM_S = 0.2  # four periods of the cut-off: what a filter knows less of is another test's business
 
 
-def fits(arm: Arm, tree: vd.model.Tree | vd.Machine, seeds: Iterable[int]) -> list[tuple[Fit, list[str]]]:
+def fits(arm: Arm, machine: vd.Machine | vd.Machine, seeds: Iterable[int]) -> list[tuple[Fit, list[str]]]:
     """The fit of each log as the README makes it, and its warnings."""
     out = []
     for seed in seeds:
         log = recording(arm, np.random.default_rng(seed)).log
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            motion = vd.motion(tree, log, vd.Signals(lowpass=20.0, trim=TRIM_S))
-            fit = vd.identify(tree, motion, "wls", rows="all")
+            motion = vd.motion(machine, log, vd.Signals(lowpass=20.0, trim=TRIM_S))
+            fit = vd.identify(machine, motion, "wls", rows="all")
         out.append((fit, [str(w.message) for w in caught]))
     return out
 

@@ -8,17 +8,16 @@ from veridyn.machines.hexapod import hexapod
 from veridyn.machines.parallel import delta, palletizer
 from veridyn.mechanics.loops.closure import closed_home
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 DEGREES = 180.0 / np.pi
 
 
-def around_home(tree: Tree, size: float) -> tuple[tuple[str, ...], np.ndarray]:
-    own = list(tree.independent)
+def around_home(machine: Machine, size: float) -> tuple[tuple[str, ...], np.ndarray]:
+    own = list(machine.independent)
     rng = np.random.default_rng(2)
-    return tuple(tree.coordinates[k] for k in own), closed_home(tree)[own] + size * rng.uniform(
+    return tuple(machine.coordinates[k] for k in own), closed_home(machine)[own] + size * rng.uniform(
         -1.0, 1.0, (80, len(own))
     )
 
@@ -50,9 +49,9 @@ def test_nothing_simple_helps() -> None:
 
 
 def test_rates_follow_too() -> None:
-    tree = palletizer()
-    given, q = around_home(tree, 0.2)
-    whole = closed_or_none(tree, given, Motion(np.arange(80.0), q, np.ones_like(q), 0.0 * q))
+    machine = palletizer()
+    given, q = around_home(machine, 0.2)
+    whole = closed_or_none(machine, given, Motion(np.arange(80.0), q, np.ones_like(q), 0.0 * q))
     assert whole is not None
     # A parallelogram: the forearm keeps its direction while the upper arm swings, q3 = q4 − q2 but for a constant.
     assert np.ptp(whole.q[:, 2] - (whole.q[:, 3] - whole.q[:, 1])) < 1e-9
@@ -66,7 +65,7 @@ def test_rates_follow_too() -> None:
 
 def test_a_trial_next_to_a_stretched_cylinder_keeps_its_loops_closed() -> None:
     """A nanometre from the dead centre: rates were those of a place a micrometre away, and the trial opened its loops."""
-    tree = tree_of(load_model(MODEL))
+    machine = load_model(MODEL)
     t = np.arange(400) / 50.0
     w = 2.0 * np.pi * 0.3
     s, c, d = np.sin(w * t), w * np.cos(w * t), -w * w * np.sin(w * t)
@@ -75,15 +74,15 @@ def test_a_trial_next_to_a_stretched_cylinder_keeps_its_loops_closed() -> None:
     length = a + b - 1e-9 - 0.05 * (1.0 + s)
     q = np.column_stack([0.3 * s, 1.28 + still, 1.31 + still, length])
     qd, qdd = (np.column_stack([0.3 * x, still, still, -0.05 * x]) for x in (c, d))
-    made = closed_or_none(tree, ("swing", "s1", "s2", "s3"), Motion(t, q, qd, qdd))
+    made = closed_or_none(machine, ("swing", "s1", "s2", "s3"), Motion(t, q, qd, qdd))
     assert made is not None
-    assert np.isfinite(regressor(tree, made, engine="numpy")).all()
+    assert np.isfinite(regressor(machine, made, engine="numpy")).all()
     # Law of cosines: length² = a² + b² − 2 a b cos φ; φ̈ from its second derivative.
     cos = (a * a + b * b - length**2) / (2.0 * a * b)
     sin = np.sqrt(1.0 - cos**2)
     rate = length * qd[:, 3] / (a * b * sin)
     bend = (qd[:, 3] ** 2 + length * qdd[:, 3] - a * b * cos * rate**2) / (a * b * sin)
-    k = tree.coordinates.index("dig")
+    k = machine.coordinates.index("dig")
     worst = int(np.argmax(np.abs(bend)))
     assert abs(bend[worst]) > 5e3
     np.testing.assert_allclose(np.abs(made.qdd[worst, k]), np.abs(bend[worst]), rtol=1e-5)

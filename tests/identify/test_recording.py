@@ -62,11 +62,11 @@ def test_a_coordinate_alone_keeps_to_what_it_has_done() -> None:
 
 
 def test_candidates_of_a_closed_machine_keep_its_loops_closed() -> None:
-    tree = palletizer()
-    fit = identify(tree, closed_measured(tree, 300, 1.0))
-    m = closed_measured(tree, 300, 1.0)
-    found = dict(candidates(tree, m))
+    machine = palletizer()
+    fit = identify(machine, closed_measured(machine, 300, 1.0))
+    m = closed_measured(machine, 300, 1.0)
+    found = dict(candidates(machine, m))
     assert {label.split(" ")[0] for label in found} >= {"the"}
     for moved in found.values():
-        assert np.isfinite(inverse_dynamics(tree, moved)).all()  # refuses open loops
+        assert np.isfinite(inverse_dynamics(machine, moved)).all()  # refuses open loops
     assert all(a.gain > 0.0 for a in what_next(fit, m))

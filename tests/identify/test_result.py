@@ -13,18 +13,18 @@ from veridyn.identify.error_measures import RowReport
 from veridyn.identify.estimate import identify
 from veridyn.identify.result import SIGMA_BELOW_TEN, TWO_SIGMA_BELOW_TEN, Acceptance, Feasibility, Fit
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import coulomb
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import MDH
 
 
 @cache
-def arm() -> Tree:
+def arm() -> Machine:
     rng = np.random.default_rng(3)
     bodies = [Body("1"), Body("2", "1", placement=MDH(alpha=np.pi / 2, d=0.2))]
-    return Tree.build(
+    return Machine.of_bodies(
         bodies, name="arm", inertia={b.name: random_inertia(rng) for b in bodies}, elements=[coulomb("q2", 0.5)]
     )
 
@@ -69,7 +69,7 @@ def test_both_rules_of_acceptance() -> None:
 def test_priors_are_combinations_of_the_trees_values() -> None:
     assert fitted().priors == pytest.approx(fitted().base.reduce(arm().parameters.values))
     unknown = arm().with_parameters(arm().parameters.replacing({"YY2": np.nan}))
-    priors = replace(fitted(), tree=unknown).priors
+    priors = replace(fitted(), described=unknown).priors
     touched = fitted().base.matrix[:, arm().parameters.index("YY2")] != 0
     assert touched.any() and np.isnan(priors[touched]).all() and np.isfinite(priors[~touched]).all()
 
@@ -77,15 +77,15 @@ def test_priors_are_combinations_of_the_trees_values() -> None:
 @pytest.mark.parametrize("unknown", [False, True])
 def test_standard_parameters_reproduce_the_fit(unknown: bool) -> None:
     """χ of the standard ones is the fit, and they predict the same forces; whether priors exist or not."""
-    tree = arm().with_parameters(np.full(21, np.nan)) if unknown else arm()
-    fit = identify(tree, log())
+    machine = arm().with_parameters(np.full(21, np.nan)) if unknown else arm()
+    fit = identify(machine, log())
     phi = fit.standard
     assert fit.base.reduce(phi) == pytest.approx(fit.values, rel=1e-12)
     other = log(1)
-    predicted = inverse_dynamics(fit.tree.with_parameters(fit.standard), other)
+    predicted = inverse_dynamics(fit.described.with_parameters(fit.standard), other)
     true = inverse_dynamics(arm(), other)
     assert np.sqrt(np.mean((predicted - true) ** 2)) < 0.2 * 0.6  # a fraction of the noise of one sample
-    assert np.array_equal(fit.tree.with_parameters(fit.standard).parameters.values, phi)
+    assert np.array_equal(fit.described.with_parameters(fit.standard).parameters.values, phi)
 
 
 def test_members_of_a_group_keep_their_priors() -> None:

@@ -16,9 +16,9 @@ from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import predicted, validate
 from veridyn.mechanics.inverse import external_rows
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import spring
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.spatial.transforms import MDH
@@ -27,33 +27,33 @@ N = 400
 RATE = 100.0
 
 
-def logged(tree: Tree) -> Motion:
-    motion = random_motion(np.random.default_rng(3), tree, N)
+def logged(machine: Machine) -> Motion:
+    motion = random_motion(np.random.default_rng(3), machine, N)
     rng = np.random.default_rng(4)
     signals = {"a": rng.normal(size=N), "b": rng.normal(size=N)}
     return replace(motion, t=np.arange(N) / RATE, signals=signals)
 
 
-def dense(tree: Tree, motion: Motion, row: str) -> np.ndarray:
+def dense(machine: Machine, motion: Motion, row: str) -> np.ndarray:
     """[W | Y] of one row over the estimated parameters, known ones being zero in these cars."""
-    r, estimated = tree.rows.index(row), list(tree.parameters.select("estimated"))
-    D = regressor(tree, replace(motion, wrenches={}))[:, r]
+    r, estimated = machine.rows.index(row), list(machine.parameters.select("estimated"))
+    D = regressor(machine, replace(motion, wrenches={}))[:, r]
     known = np.setdiff1d(np.arange(D.shape[1]), estimated)
-    y = -external_rows(tree, motion)[:, r] - D[:, known] @ tree.parameters.values[known]
+    y = -external_rows(machine, motion)[:, r] - D[:, known] @ machine.parameters.values[known]
     return np.column_stack([D[:, estimated], y])
 
 
 def test_each_row_may_have_its_own_filter() -> None:
-    tree = estimated_33(car_20("unsprung", elements=True))
-    motion = logged(tree)
+    machine = estimated_33(car_20("unsprung", elements=True))
+    motion = logged(machine)
     slow, fast = Butterworth(3.0), Butterworth(20.0)
     how = Sampling(filter=fast, filters={"fx": slow, "z2": None}, decimate=2, trim=5)
     assert how.filtering and how.filter_of("fx") is slow and how.filter_of("z1") is fast and how.filter_of("z2") is None
-    seen = {f.row: f for f in observation(tree, motion, TEN_ROWS, how).rows}
+    seen = {f.row: f for f in observation(machine, motion, TEN_ROWS, how).rows}
     for row, low in (("fx", slow), ("z1", fast), ("z2", None)):
-        A = dense(tree, motion, row)
+        A = dense(machine, motion, row)
         A = (A if low is None else zero_phase(A, RATE, low))[5:-5][1::2]
-        felt = [list(tree.parameters.select("estimated")).index(c) for c in seen[row].columns]
+        felt = [list(machine.parameters.select("estimated")).index(c) for c in seen[row].columns]
         kept = A[:, [*felt, -1]]
         R = seen[row].R
         assert seen[row].samples == len(kept)
@@ -62,20 +62,20 @@ def test_each_row_may_have_its_own_filter() -> None:
 
 def test_rows_along_a_path_are_sums_of_rows() -> None:
     """Dense: row + Σ s · other row, wrenches and all, and the traces of a plot say the same; with machine code and without."""
-    tree = estimated_33(car_20("unsprung", elements=True))
-    motion = logged(tree)
+    machine = estimated_33(car_20("unsprung", elements=True))
+    motion = logged(machine)
     how = Sampling(along={"z1": {"beta1": "a", "fy": "b"}, "fy": {"z1": "b"}})
     a, b = motion.signals["a"][:, None], motion.signals["b"][:, None]
-    own = {row: dense(tree, motion, row) for row in ("z1", "beta1", "fy")}
+    own = {row: dense(machine, motion, row) for row in ("z1", "beta1", "fy")}
     wanted = {"z1": own["z1"] + a * own["beta1"] + b * own["fy"], "fy": own["fy"] + b * own["z1"]}
     for engine in ("numpy", "compiled"):
-        for f in observation(tree, motion, ("fy", "z1"), how, engine=engine).rows:
-            felt = [list(tree.parameters.select("estimated")).index(c) for c in f.columns]
+        for f in observation(machine, motion, ("fy", "z1"), how, engine=engine).rows:
+            felt = [list(machine.parameters.select("estimated")).index(c) for c in f.columns]
             kept = wanted[f.row][:, [*felt, -1]]
             assert pytest.approx(kept.T @ kept, rel=1e-9, abs=1e-9 * float((kept**2).sum())) == f.R.T @ f.R
             left_out = np.delete(wanted[f.row][:, :-1], felt, axis=1)
             assert not left_out.any()
-    fit = identify(tree, motion, rows=("fy", "z1", "z2"), sampling=how)
+    fit = identify(machine, motion, rows=("fy", "z1", "z2"), sampling=how)
     names, measured, model = predicted(fit, motion, sampling=how)
     check = validate(fit, motion, sampling=how)
     for k, row in enumerate(names):
@@ -92,7 +92,7 @@ def test_a_block_on_an_incline() -> None:
         Body("cart", "ground", "sliding", along_x, coordinate="x", real=False, actuated=False),
         Body("block", "cart", "sliding", up, coordinate="z", actuated=True),
     ]
-    tree = Tree.build(bodies, inertia={"block": [0.0] * 9 + [mass]}, elements=[spring("x", stiffness)])
+    machine = Machine.of_bodies(bodies, inertia={"block": [0.0] * 9 + [mass]}, elements=[spring("x", stiffness)])
     t = np.linspace(0.0, 2.0, N)
     omega = np.sqrt(stiffness / (mass * (1 + tan**2)))
     still = -mass * g * tan / stiffness
@@ -100,20 +100,20 @@ def test_a_block_on_an_incline() -> None:
     xd, xdd = -0.2 * omega * np.sin(omega * t), -0.2 * omega**2 * np.cos(omega * t)
     q, qd, qdd = (np.column_stack([a, tan * a]) for a in (x, xd, xdd))
     motion = Motion(t, q, qd, qdd, signals={"dz/dx": np.full(N, tan)})
-    known = tree.with_parameters(tree.parameters.known({"k_x": stiffness}))
+    known = machine.with_parameters(machine.parameters.known({"k_x": stiffness}))
     how = Sampling(along={"x": {"z": "dz/dx"}})
     seen = observation(known, motion, ("x",), how).rows[0]
-    M = seen.columns.index(tree.parameters.index("M_block"))
+    M = seen.columns.index(machine.parameters.index("M_block"))
     W, y = seen.R[:, M], seen.R[:, -1]
     assert float(W @ y / (W @ W)) == pytest.approx(mass, rel=1e-12)
 
 
 def test_paths_and_filters_that_cannot_be_are_refused() -> None:
-    tree = estimated_33(car_20("unsprung", elements=True))
-    motion = logged(tree)
+    machine = estimated_33(car_20("unsprung", elements=True))
+    motion = logged(machine)
     how = Sampling(filters={"fq": None}, along={"z9": {}, "z1": {"beta9": "a", "beta1": "slope"}})
     with pytest.raises(DataError) as caught:
-        observation(tree, motion, TEN_ROWS, how)
+        observation(machine, motion, TEN_ROWS, how)
     text = str(caught.value)
     assert "sampling.filters: 'fq' is not one of the rows" in text
     assert "sampling.along: 'z9' is not one of the rows" in text

@@ -7,16 +7,17 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from strangers.random_trees import random_tree
+from strangers.random_trees import random_open_machine
 from veridyn.errors import IdentificationError
 from veridyn.identify.base import base_parameters, generic_motion
 from veridyn.identify.selection import remedies, select_motions
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 RNG = np.random.default_rng(0)
-TREE = random_tree(RNG, bodies=4, base="fixed", kinds=("turning",))
+TREE = random_open_machine(RNG, bodies=4, base="fixed", kinds=("turning",))
 SIGMA = dict.fromkeys(TREE.rows, 0.5)
 
 
@@ -36,8 +37,8 @@ def candidates() -> dict[str, Motion]:
     }
 
 
-def information(tree: Tree, motion: Motion) -> np.ndarray:
-    D = regressor(tree, motion).reshape(-1, len(tree.parameters)) * tree.parameters.typical / 0.5
+def information(machine: Machine, motion: Motion) -> np.ndarray:
+    D = regressor(machine, motion).reshape(-1, len(machine.parameters)) * machine.parameters.typical / 0.5
     return D.T @ D
 
 
@@ -83,7 +84,7 @@ def test_cost_changes_the_order() -> None:
 def test_remedies_name_the_motion_that_helps_a_parameter_most() -> None:
     found = remedies(TREE, one_joint(0), {f"joint {k}": one_joint(k) for k in range(1, TREE.n)}, SIGMA)
     assert found and all(r.then <= r.now * (1 + 1e-12) for r in found)
-    last = f"{TREE.bodies[-1].name}"
+    last = f"{tree_of(TREE).bodies[-1].name}"
     own = [r for r in found if r.name == f"ZZ{last}"]
     assert own and own[0].then < 0.1 * own[0].now
 

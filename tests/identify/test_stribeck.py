@@ -13,6 +13,7 @@ from veridyn.errors import IdentificationError
 from veridyn.identify.estimate import identify
 from veridyn.identify.stribeck import stribeck_speeds
 from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.spatial.inertia import INERTIAL
 
 TRUE = {"q1": 0.25, "q3": 0.6}  # rad/s
@@ -21,10 +22,10 @@ BANK = np.geomspace(0.03, 3.0, 9)
 
 def machine():
     """The arm with two curves, as high as its dry friction."""
-    tree = truth()
-    inertia = {b.name: [tree.parameters[b.parameter(s)] for s in INERTIAL] for b in tree.bodies}
+    machine = truth()
+    inertia = {b.name: [machine.parameters[b.parameter(s)] for s in INERTIAL] for b in tree_of(machine).bodies}
     curves = [vd.elements.stribeck(c, v, 1.5 if c == "q1" else 0.6) for c, v in TRUE.items()]
-    return vd.model.Tree.build(tree.bodies, inertia=inertia, elements=[*tree.elements, *curves])
+    return vd.Machine.of_bodies(tree_of(machine).bodies, inertia=inertia, elements=[*machine.elements, *curves])
 
 
 def recorded(size, seed=0, samples=4000):
@@ -35,13 +36,13 @@ def recorded(size, seed=0, samples=4000):
 
 
 def test_speeds_and_heights_are_found():
-    tree, curves = stribeck_speeds(truth(), recorded(0.3), TRUE, BANK)
+    machine, curves = stribeck_speeds(truth(), recorded(0.3), TRUE, BANK)
     for c, speed in TRUE.items():
         print(curves[c].summary(), f"(true {speed})")
         deviation = 0.5 * np.log(curves[c].high / curves[c].low)
         assert abs(np.log(curves[c].speed / speed)) < 3.5 * deviation < 0.2
         assert curves[c].gain_percent > 0.3
-    fit = identify(tree, recorded(0.3))
+    fit = identify(machine, recorded(0.3))
     found = dict(zip(fit.names, fit.values, strict=True))
     assert found["fst_q1"] == pytest.approx(1.5, rel=0.15) and found["fst_q3"] == pytest.approx(0.6, rel=0.15)
 
@@ -68,12 +69,12 @@ def test_the_profile_is_that_of_whole_identifications():
     _, curves = stribeck_speeds(truth(), motion, ["q1"], BANK)
     plain = identify(truth(), motion, diagnose="off")  # without the curve the model is wrong, and would be called so
     weights = {r.row: r.sigma for r in plain.rows}
-    tree = truth()
-    inertia = {b.name: [tree.parameters[b.parameter(s)] for s in INERTIAL] for b in tree.bodies}
+    machine = truth()
+    inertia = {b.name: [machine.parameters[b.parameter(s)] for s in INERTIAL] for b in tree_of(machine).bodies}
     sizes = []
     for speed in curves["q1"].speeds[::4]:
-        with_one = vd.model.Tree.build(
-            tree.bodies, inertia=inertia, elements=[*tree.elements, vd.elements.stribeck("q1", speed)]
+        with_one = vd.Machine.of_bodies(
+            tree_of(machine).bodies, inertia=inertia, elements=[*machine.elements, vd.elements.stribeck("q1", speed)]
         )
         fit = identify(with_one, motion, sigma=weights, diagnose="off")
         sizes.append(fit.residual_sigma**2)
@@ -83,11 +84,11 @@ def test_the_profile_is_that_of_whole_identifications():
 
 
 def test_known_and_tied_parameters_stay():
-    tree = truth().with_parameters(truth().parameters.known(["h_q1"]).tied({"h_q2": "h_q3"}))
-    made, _ = stribeck_speeds(tree, recorded(0.3, samples=600), ["q1"], BANK)
+    machine = truth().with_parameters(truth().parameters.known(["h_q1"]).tied({"h_q2": "h_q3"}))
+    made, _ = stribeck_speeds(machine, recorded(0.3, samples=600), ["q1"], BANK)
     assert made.parameters.states[made.parameters.index("h_q1")] == "known"
     assert made.parameters.ties["h_q2"].to == "h_q3"
-    assert made.parameters.names[:-1] == tree.parameters.names
+    assert made.parameters.names[:-1] == machine.parameters.names
 
 
 def test_what_cannot_be_searched_is_refused():

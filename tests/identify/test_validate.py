@@ -18,9 +18,9 @@ from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import Validation, predicted, validate
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper, drive_gain
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import MDH
 
@@ -28,12 +28,12 @@ NOISE = np.array([0.1, 0.5])
 
 
 @cache
-def arm() -> Tree:
+def arm() -> Machine:
     rng = np.random.default_rng(3)
     bodies = [Body("1"), Body("2", "1", placement=MDH(alpha=np.pi / 2, d=0.2))]
     elements = [coulomb("q2", 0.5), damper("q1", 0.2)]
-    tree = Tree.build(bodies, inertia={b.name: random_inertia(rng) for b in bodies}, elements=elements)
-    return tree.with_parameters(tree.parameters.known(["h_q1"]))
+    machine = Machine.of_bodies(bodies, inertia={b.name: random_inertia(rng) for b in bodies}, elements=elements)
+    return machine.with_parameters(machine.parameters.known(["h_q1"]))
 
 
 @cache
@@ -59,7 +59,7 @@ def test_numbers_are_those_of_the_residual_computed_whole() -> None:
     """r = (Γ − Γ_ext) − D φ sample by sample, y = Γ − Γ_ext with known parameters not subtracted."""
     fit, other = fitted(), log(2)
     assert other.forces is not None
-    error = other.forces - inverse_dynamics(fit.tree.with_parameters(fit.standard), other)
+    error = other.forces - inverse_dynamics(fit.described.with_parameters(fit.standard), other)
     y = other.forces - external_rows(arm(), other)
     check = validate(fit, other)
     assert [r.rms for r in check.rows] == pytest.approx(np.sqrt((error**2).mean(axis=0)), rel=1e-9)
@@ -142,11 +142,11 @@ def test_known_drives_are_measured() -> None:
     """Forces known as a gain times a current are shown as measured, whether or not another force is measured beside them."""
     plain, base = log(1), arm()
     assert plain.forces is not None
-    tree = base.with_elements([drive_gain(c, f"i{k}", 2.5, f"K{k}") for k, c in enumerate(("q1", "q2"))])
-    tree = tree.with_parameters(tree.parameters.known(["K0", "K1"]))
+    machine = base.with_elements([drive_gain(c, f"i{k}", 2.5, f"K{k}") for k, c in enumerate(("q1", "q2"))])
+    machine = machine.with_parameters(machine.parameters.known(["K0", "K1"]))
     currents = {f"i{k}": plain.forces[:, k] / 2.5 for k in range(2)}
     driven = replace(plain, forces=None, signals=currents)
-    fit = identify(tree, driven)
+    fit = identify(machine, driven)
     _, measured, model = predicted(fit, driven)
     np.testing.assert_allclose(measured, (plain.forces - external_rows(base, plain))[:, [0, 1]], atol=1e-9)
     rms = np.sqrt(np.mean((measured - model) ** 2, axis=0))

@@ -14,9 +14,9 @@ from functools import cache
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import tyre
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.place import Marker
 from veridyn.spatial.inertia import from_centre
@@ -28,7 +28,9 @@ STIFFNESS, LENGTH = 12000.0, 0.4  # N, m: C and σ of the truth
 STEP, SAMPLES = 0.01, 600  # s
 
 
-def rig(stiffness: float = STIFFNESS, length: float = LENGTH, spin: float = SPIN, carriage: float = CARRIAGE) -> Tree:
+def rig(
+    stiffness: float = STIFFNESS, length: float = LENGTH, spin: float = SPIN, carriage: float = CARRIAGE
+) -> Machine:
     """Along x slides a carriage, in which a wheel turns about y; the vertical stiffness carries a load all the while."""
     along, axle = rotation_to_axis(np.eye(3)[0]), rotation_to_axis(np.eye(3)[1])
     bodies = [
@@ -42,7 +44,7 @@ def rig(stiffness: float = STIFFNESS, length: float = LENGTH, spin: float = SPIN
     constants = {"UNLOADED_RADIUS": RADIUS, "VERTICAL_STIFFNESS": 2e5, "FNOMIN": 2000.0}
     constants |= {"C_KAPPA": stiffness, "C_ALPHA": 1e4, "SIGMA_KAPPA": length, "SIGMA_ALPHA": 0.5}
     rubber = tyre(Marker("wheel", (0.0, 0.0, 0.0), (0.0, 0.0, 1.0)), constants, kind="linear_tyre", name="tyre")
-    return Tree.build(bodies, name="rig", inertia=inertia, elements=[rubber])
+    return Machine.of_bodies(bodies, name="rig", inertia=inertia, elements=[rubber])
 
 
 def drive(t: np.ndarray) -> np.ndarray:

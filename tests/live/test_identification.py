@@ -38,12 +38,12 @@ def session(study: Path):
 def test_the_last_estimate_is_that_of_the_whole_log(session, study):
     tracker: FitTracker = session.tracker
     loaded = load_study(study)
-    log = Preparing(loaded, tracker._tree, Recordings(loaded), lambda *_: None).mended[0].pieces[0]
-    whole = motion(tracker._tree, log, tracker._builder.signals)
+    log = Preparing(loaded, tracker._machine, Recordings(loaded), lambda *_: None).mended[0].pieces[0]
+    whole = motion(tracker._machine, log, tracker._builder.signals)
     reach = tracker._builder.reach
     used = tracker._builder.size * session.feed.last
     part = whole[reach : reach + used]
-    batch = vd.identify(tracker._tree, part, "wls")
+    batch = vd.identify(tracker._machine, part, "wls")
     assert tracker.factors.samples == sum(row.samples for row in batch.rows)
     live = dict(zip(tracker.structure.names, tracker._estimate()[0], strict=True))
     off = [abs(live[n] - v) / s for n, v, s in zip(batch.names, batch.values, batch.sigma, strict=True)]
@@ -67,8 +67,8 @@ def test_it_is_saved_at_any_time(session):
 
 
 def test_a_parameter_that_is_not_excited_yet_has_no_value():
-    tree = open_tree()
-    whole = base_parameters(tree)
+    machine = open_arm()
+    whole = base_parameters(machine)
     same = combinations(whole, whole)
     assert same == pytest.approx(np.eye(whole.count), abs=1e-12)
     fewer = replace(whole, columns=whole.columns[1:], matrix=whole.matrix[1:])
@@ -76,7 +76,7 @@ def test_a_parameter_that_is_not_excited_yet_has_no_value():
     assert np.isnan(A[0]).all() and A[1:] == pytest.approx(np.eye(whole.count - 1), abs=1e-12)
 
 
-def open_tree():
+def open_arm():
     from studies.small_arm import small_arm
 
     return small_arm()

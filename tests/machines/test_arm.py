@@ -57,7 +57,7 @@ def test_priors_are_wrong_and_yet_possible():
     error = np.abs(believed[used] / true[used] - 1.0)
     assert error.max() <= 0.2 and error.mean() > 0.05
     assert not believed[~used].any()
-    for body in model.bodies:
+    for body in model.links:
         assert not broken_law(np.array([model.parameters[body.parameter(s)] for s in INERTIAL]))
 
 

@@ -66,15 +66,15 @@ def moved(**changed: Array) -> Array:
     """Closed positions (N, n) about where it stands, with some independent coordinates as given (N,)."""
     N = len(next(iter(changed.values())))
     given = {c: np.full(N, standing().q[number(c)]) for c in (*INDEPENDENT, "rack")} | changed
-    return close(tree_of(machine()), given, path=False, engine="numpy").q
+    return close(machine(), given, path=False, engine="numpy").q
 
 
 def place(q: Array, body: str, at: Array) -> Array:
     """A place of the drawing on a body, in the chassis' frame (N, 3)."""
-    home, _ = body_pose(tree_of(machine()), np.zeros((1, machine().n)), body)
+    home, _ = body_pose(machine(), np.zeros((1, machine().n)), body)
     assert home[0] == pytest.approx(np.eye(3), abs=1e-12)  # every frame is parallel to the chassis' in the drawing
-    R, p = body_pose(tree_of(machine()), q, body)
-    origin = body_pose(tree_of(machine()), np.zeros((1, machine().n)), body)[1][0]
+    R, p = body_pose(machine(), q, body)
+    origin = body_pose(machine(), np.zeros((1, machine().n)), body)[1][0]
     return p + R @ (at - CHASSIS_CG - origin)
 
 
@@ -89,7 +89,7 @@ def at_rest() -> Motion:
         position=np.asarray(at.base.position)[None],
         quaternion=np.asarray(at.base.quaternion)[None],
     )
-    signals = {s.name: np.zeros(1) for s in tree_of(machine()).states}
+    signals = {s.name: np.zeros(1) for s in machine().states}
     return Motion(np.zeros(1), at.q[None], still, still, base, still, signals=signals)
 
 
@@ -98,7 +98,7 @@ def test_bodies_freedoms_and_equations() -> None:
     equations = {"turning": 5, "sliding": 5, "spherical": 3, "universal": 4, "distance": 1, "floating": 0}
     assert len(m.links) == 18
     assert sum(equations[j.kind] for j in m.joints) == 93  # independent: 108 − 93 = 15
-    home = assembled(tree_of(m))
+    home = assembled(m)
     assert 6 + home.freedom == 15 and len(home.rows) == 20 and m.n == 29
     assert np.abs(home.home).max() == 0.0  # it closes in the drawing
     assert [c for c in m.coordinates if c in {*INDEPENDENT, "rack"}] == list(m.actuated_coordinates)
@@ -123,7 +123,7 @@ def test_mass_and_inertia_where_it_stands() -> None:
     base, origin = rotation_of(np.asarray(at.base.quaternion)), np.asarray(at.base.position)
     parts = []
     for link in m.links:
-        R, p = body_pose(tree_of(m), at.q[None], link.name)
+        R, p = body_pose(m, at.q[None], link.name)
         x, turned = link.ten, base @ R[0]
         r = x[6:9] / x[9]
         J = np.array(inertia_matrix(x), dtype=np.float64) - x[9] * (r @ r * np.eye(3) - np.outer(r, r))
@@ -133,7 +133,7 @@ def test_mass_and_inertia_where_it_stands() -> None:
     total = sum(
         J + k * ((c - centre) @ (c - centre) * np.eye(3) - np.outer(c - centre, c - centre)) for k, c, J in parts
     )
-    front = origin + base @ body_pose(tree_of(m), at.q[None], "wheel_fl")[1][0]
+    front = origin + base @ body_pose(m, at.q[None], "wheel_fl")[1][0]
     assert mass == pytest.approx(1378.3, abs=0.05)
     assert front[0] - centre[0] == pytest.approx(1.533, abs=3e-3)
     assert centre[2] == pytest.approx(0.618, abs=5e-4)
@@ -155,7 +155,7 @@ def test_loads_springs_and_rates_where_it_stands() -> None:
         along = np.linalg.norm(ends[0] - ends[1], axis=1)
         up = place(q, f"wheel_{c}", wheel_centre(c))[:, 2]
         slope = (along[0] - along[2]) / (up[2] - up[0])
-        axis = body_pose(tree_of(machine()), q, f"wheel_{c}")[0][:, :, 1]
+        axis = body_pose(machine(), q, f"wheel_{c}")[0][:, :, 1]
         heading = np.degrees(np.arctan2(-axis[:, 0], axis[:, 1]))
         assert along[1] == pytest.approx(length, abs=1e-4)
         assert slope == pytest.approx(ratio, abs=1e-3)
@@ -167,7 +167,7 @@ def test_loads_springs_and_rates_where_it_stands() -> None:
             twist = (q[2] - q[0])[[number("arm_rl_pitch"), number("arm_rl_roll")]] @ [0.165, 0.015]
             assert twist == pytest.approx(drop[2] - drop[0], rel=2e-3)  # what the element takes for the drop link's way
     q = moved(rack=np.array([-0.01, 0.01]))
-    axis = body_pose(tree_of(machine()), q, "wheel_fl")[0][:, :, 1]
+    axis = body_pose(machine(), q, "wheel_fl")[0][:, :, 1]
     assert np.degrees(np.arctan2(-axis[:, 0], axis[:, 1])) == pytest.approx([5.28, -5.07], abs=0.02)
     stiff = [_cornering_stiffness(load) for load in (loads[0], loads[2])]
     assert 2.0 * (loads[0] / stiff[0] - loads[2] / stiff[1]) / 2.0 == pytest.approx(-0.0052, abs=3e-4)
@@ -180,10 +180,9 @@ def test_symmetric_modes() -> None:
     accelerations, mass that of the tree on the ways that the loops leave.
     """
     m, at, h = machine(), standing(), 1e-5
-    tree = tree_of(m)
     ways = np.eye(4) * h  # height, pitch, front and rear deflection, both sides alike
     q, position, e = _symmetric(np.concatenate([ways, -ways]))
-    T = np.zeros((6 + tree.n, 7))  # along x, these four, spins in front and behind
+    T = np.zeros((6 + m.n, 7))  # along x, these four, spins in front and behind
     pitch = _pitch(at)
     T[[0, 2], 0] = np.cos(pitch), np.sin(pitch)
     T[[0, 2], 1] = -np.sin(pitch), np.cos(pitch)
@@ -191,11 +190,11 @@ def test_symmetric_modes() -> None:
     T[6:, 1:5] = (q[:4] - q[4:]).T / (2.0 * h)
     for c in CORNERS:
         T[6 + number(f"spin_{c}"), 5 if c[0] == "f" else 6] = 1.0
-    M = T.T @ open_mass_matrix(tree, at.q[None], engine="numpy")[0] @ T
+    M = T.T @ open_mass_matrix(m, at.q[None], engine="numpy")[0] @ T
     zero, still = np.zeros((8, 3)), np.zeros_like(q)
     base = BaseMotion(zero, zero, zero, zero, position=position, quaternion=e)
-    slips = {s.name: np.zeros(8) for s in tree.states}
-    found = forward_dynamics(tree, Motion(np.arange(8.0), q, still, still, base, still, signals=slips), engine="numpy")
+    slips = {s.name: np.zeros(8) for s in m.states}
+    found = forward_dynamics(m, Motion(np.arange(8.0), q, still, still, base, still, signals=slips), engine="numpy")
     assert found.base is not None
     a = np.zeros((8, 7))
     a[:, :2] = (np.einsum("nij,nj->ni", matrix_of(e), found.base.acceleration) + m.gravity)[:, [0, 2]]
@@ -240,9 +239,9 @@ def _symmetric(ways: Array) -> tuple[Array, Array, Array]:
 def _foot_way(q: Array, position: Array, e: Array, wheel: str, radius: float) -> Array:
     """By how much x of the point of a wheel that touches the road differs between the two ends of each way."""
     at = standing()
-    home = rotation_of(np.asarray(at.base.quaternion)) @ body_pose(tree_of(machine()), at.q[None], wheel)[0][0]
+    home = rotation_of(np.asarray(at.base.quaternion)) @ body_pose(machine(), at.q[None], wheel)[0][0]
     foot = home.T @ np.array([0.0, 0.0, -radius])
-    R, p = body_pose(tree_of(machine()), q, wheel)
+    R, p = body_pose(machine(), q, wheel)
     x = np.array([(position[k] + rotation_of(e[k]) @ (p[k] + R[k] @ foot))[0] for k in range(len(q))])
     return x[:4] - x[4:]
 
@@ -253,13 +252,13 @@ def _cornering_stiffness(load: float) -> float:
 
 def random_states(m: Machine, count: int) -> Motion:
     """Closed states of the buggy near where it stands, rolling ahead; the base anywhere, with its tyres pressed in and slipping."""
-    tree, rng = tree_of(m), np.random.default_rng(7)
+    machine, rng = m, np.random.default_rng(7)
     given = {c: 0.01 * rng.normal(size=count) for c in INDEPENDENT[:4]}
     given |= {c: rng.uniform(-3.0, 3.0, count) for c in INDEPENDENT[4:]} | {"rack": 0.005 * rng.normal(size=count)}
-    q = close(tree, given, path=False, engine="numpy").q
+    q = close(machine, given, path=False, engine="numpy").q
     rates = 0.1 * rng.normal(size=q.shape)
     rates[:, [number(f"spin_{c}") for c in CORNERS]] += 20.0
-    q, qd = onto_closure(tree, q, rates, "numpy")
+    q, qd = onto_closure(tree_of(machine), q, rates, "numpy")
     tilted = np.column_stack([np.ones(count), 0.002 * rng.normal(size=(count, 2)), np.zeros(count)])
     yaw = rng.uniform(-3.0, 3.0, count)
     e = np.array(
@@ -273,7 +272,7 @@ def random_states(m: Machine, count: int) -> Motion:
     qdd, forces = np.zeros_like(q), np.zeros_like(q)
     qdd[:, number("rack")] = 0.1 * rng.normal(size=count)
     forces[:, [number(f"spin_{c}") for c in CORNERS]] = 100.0 * rng.normal(size=(count, 4))
-    signals = {s.name: 0.03 * rng.normal(size=count) for s in tree.states}
+    signals = {s.name: 0.03 * rng.normal(size=count) for s in machine.states}
     return Motion(np.arange(count) * 1.0, q, qd, qdd, base, forces, signals=signals)
 
 
@@ -331,7 +330,7 @@ def test_natural_coordinates_have_the_same_accelerations(small: bool) -> None:
     own = [number(c) for c in INDEPENDENT]
     instant = StateAccelerations(tree, m.parameters.values, engine="numpy")
     store = energy(
-        tree, motion, base_rotation=matrix_of(b.quaternion), base_position=b.position, parameters=m.parameters.values
+        m, motion, base_rotation=matrix_of(b.quaternion), base_position=b.position, parameters=m.parameters.values
     )
     for k in range(len(motion)):
         R, rack = rotation_of(b.quaternion[k]), number("rack")
@@ -398,7 +397,7 @@ def _times(a: Array, b: Array) -> Array:
 def test_toe_turns_hubs_and_linear_tyres_carry_the_same_weight() -> None:
     turned = buggy(toe=MISALIGNED, tyres="linear")
     q = np.zeros((1, turned.n))
-    moment = tree_of(turned)
+    moment = turned
     for c in CORNERS:
         element = next(e for e in moment.wheels if e.parameter_name == f"tyre_{c}")
         assert element.wheel is not None

@@ -68,7 +68,9 @@ def test_index_3_steps_in_natural_coordinates_drive_the_same_way(rack: float, se
         found = integrate_natural(
             system, [0.0, seconds], start, lambda t: loads, method=method, prescribed=lambda t: {"rack": how.rack_at(t)}
         )
-        spins = [found.column(f"spin_{c}")[-1] - run.motion.q[-1, tree.coordinates.index(f"spin_{c}")] for c in CORNERS]
+        spins = [
+            found.column(f"spin_{c}")[-1] - run.motion.q[-1, machine.coordinates.index(f"spin_{c}")] for c in CORNERS
+        ]
         assert run.base_position is not None and run.base_rotation is not None
         place = freedoms.position(found.q[-1]) - run.base_position[-1]
         turn = freedoms.attitude(found.q[-1]) - run.base_rotation[-1]

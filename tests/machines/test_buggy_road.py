@@ -9,7 +9,6 @@ from veridyn.machines.buggy_log import driven
 from veridyn.machines.buggy_road import RoadBelow, surveyed_road
 from veridyn.mechanics.ground.road import Plane
 from veridyn.mechanics.kinematics import body_pose
-from veridyn.mechanics.tree.of_machine import tree_of
 
 
 def test_planes_touch_the_road_below_the_wheels():
@@ -19,11 +18,11 @@ def test_planes_touch_the_road_below_the_wheels():
     at = settle(machine)
     p, yaw = np.array([11.3, 2.2, at.base.position[2]]), 0.4
     x = np.concatenate([p, [np.cos(yaw / 2), 0.0, 0.0, np.sin(yaw / 2)], at.q])
-    below = RoadBelow(tree_of(machine), road)
+    below = RoadBelow(machine, road)
     planes = dict(zip(below.names, below(x).tolist(), strict=True))
     R = np.array([[np.cos(yaw), -np.sin(yaw), 0.0], [np.sin(yaw), np.cos(yaw), 0.0], [0.0, 0.0, 1.0]])
     for c in CORNERS:
-        _, centre = body_pose(tree_of(machine), at.q[None], f"wheel_{c}")
+        _, centre = body_pose(machine, at.q[None], f"wheel_{c}")
         cx, cy, _ = p + R @ centre[0]
         z, zx, zy = (planes[f"signal.tyre_{c}.{key}"] for key in ("road", "road_x", "road_y"))
         assert z + zx * cx + zy * cy == pytest.approx(float(road.height(cx, cy)), abs=1e-12)

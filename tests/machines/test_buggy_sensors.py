@@ -13,9 +13,9 @@ from veridyn.machines.buggy_drive import settle
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.place import Marker
 from veridyn.observe.jacobian import check_jacobian
+from veridyn.observe.machine import MachineSystem
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.tree import TreeSystem
-from veridyn.observe.tree_setup import tree_system
+from veridyn.observe.setup import machine_system
 
 Array = NDArray[np.float64]
 AXIS, SIDE = (0.36, 0.48, 0.8), (-0.8, 0.6, 0.0)  # orthogonal, far from the chassis' axes
@@ -23,7 +23,7 @@ INERTIAL = ("gyro", "accelerometer")
 
 
 @pytest.fixture(scope="module")
-def driving() -> tuple[TreeSystem, Array]:
+def driving() -> tuple[MachineSystem, Array]:
     """The buggy in a bend at 5 m/s, heading 2 rad, with slips, and its inertial unit mounted turned."""
     machine = buggy()
     at = settle(machine)
@@ -32,7 +32,7 @@ def driving() -> tuple[TreeSystem, Array]:
         for s in machine.sensors
     )
     tree = replace(tree_of(machine), sensors=sensors)
-    system, _, _ = tree_system(tree, ProcessNoise(acceleration=1.0), unknown=(), step=2e-3)
+    system, _, _ = machine_system(tree, ProcessNoise(acceleration=1.0), unknown=(), step=2e-3)
     f, n = system.f, len(system.states)
     x = np.zeros(
         len(system.belief(np.concatenate([at.base.position, at.base.quaternion, at.q]), np.zeros(system.nv)).x)
@@ -62,7 +62,7 @@ def driving() -> tuple[TreeSystem, Array]:
     return system, system.add(system.add(x, turn), d)
 
 
-def test_every_derivative_of_every_output(driving: tuple[TreeSystem, Array]) -> None:
+def test_every_derivative_of_every_output(driving: tuple[MachineSystem, Array]) -> None:
     system, x = driving
     u = np.zeros(0)
     sizes = np.where([name.startswith("state.") for name in system.states], 0.01, 0.02)
@@ -77,7 +77,7 @@ def test_every_derivative_of_every_output(driving: tuple[TreeSystem, Array]) -> 
     )
 
 
-def test_lever_arms_are_in_the_columns(driving: tuple[TreeSystem, Array]) -> None:
+def test_lever_arms_are_in_the_columns(driving: tuple[MachineSystem, Array]) -> None:
     """Paper 003 drops the lever arm and the attitude's columns of GPS in (89) and (91); roll moves this antenna 0.84 m off p₁."""
     system, x = driving
     y, H = system.sense_and_jacobian(x, np.zeros(0), 0.0)

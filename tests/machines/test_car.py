@@ -38,8 +38,7 @@ from veridyn.machines.car import (
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.kinematics import body_motion, body_pose, jacobian
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.spatial.inertia import INERTIAL, broken_law
 
@@ -51,13 +50,13 @@ CORNERS = {1: (2.7, 0.75), 2: (2.7, -0.75), 3: (0.0, 0.745), 4: (0.0, -0.745)}  
 # The files against the trees of tests/strangers/cars.py, which were written from the tables by someone else.
 
 
-def with_lengths(name: str, lengths: dict[str, float]) -> Tree:
+def with_lengths(name: str, lengths: dict[str, float]) -> Machine:
     """A car's file with other lengths among its constants."""
     text = resources.files("veridyn.machines").joinpath(name).read_text(encoding="utf-8")
     for constant, length in lengths.items():
         text, times = re.subn(rf"^  {constant}: [\d.]+", f"  {constant}: {length}", text, flags=re.MULTILINE)
         assert times == 1
-    return tree_of(parse_machine(text, source=name))
+    return parse_machine(text, source=name)
 
 
 def lengths_2006() -> dict[str, float]:
@@ -85,8 +84,8 @@ def test_file_of_2002_is_the_car_of_its_table(shared: bool) -> None:
     theirs = stranger.car_2002(shared_steering=shared)
     mine = with_lengths("car_2002.yaml", lengths_2002())
     if shared:
-        bodies = [replace(b, coordinate="beta") if b.name in ("14", "18") else b for b in mine.bodies]
-        mine = Tree.build(bodies)
+        joints = [replace(j, coordinates=("beta",)) if j.name in ("14", "18") else j for j in mine.joints]
+        mine = Machine.build(mine.links, joints)
         assert car_2002(shared_steering=True).coordinates == mine.coordinates
     motion = random_motion(np.random.default_rng(0), theirs, 6, wrenches=False)
     D, E = regressor(mine, motion)[:, :, :50], regressor(theirs, motion)
@@ -94,19 +93,26 @@ def test_file_of_2002_is_the_car_of_its_table(shared: bool) -> None:
 
 
 def test_ten_rows_and_names_are_those_of_the_papers() -> None:
-    for tree in (car_38(), car_20()):
-        assert set(estimated_33(tree).parameters.select("estimated")) == {tree.parameters.index(n) for n in TABLE_II}
-        assert len(tree.parameters) == 69 and not tree.parameters.missing()
-        assert {f"{c}{w}" for c in ("z", "beta", "theta", "zt") for w in (1, 2)} <= set(tree.coordinates)
-        assert [r for r, on in zip(tree.coordinates, tree.actuated, strict=True) if not on] == ["z3", "z4", "z1", "z2"]
+    for machine in (car_38(), car_20()):
+        assert set(estimated_33(machine).parameters.select("estimated")) == {
+            machine.parameters.index(n) for n in TABLE_II
+        }
+        assert len(machine.parameters) == 69 and not machine.parameters.missing()
+        assert {f"{c}{w}" for c in ("z", "beta", "theta", "zt") for w in (1, 2)} <= set(machine.coordinates)
+        assert [r for r, on in zip(machine.coordinates, machine.actuated, strict=True) if not on] == [
+            "z3",
+            "z4",
+            "z1",
+            "z2",
+        ]
     assert TEN_ROWS == stranger.TEN_ROWS
     assert {"off7", "ks10", "h13", "MX6", "M20"} <= set(car_2002().parameters.names)
 
 
 def test_degrees_of_freedom() -> None:
-    assert (car_38().n, len(car_38().rows), car_38("lagrange").n, len(car_38().bodies)) == (32, 38, 38, 37)
-    assert (car_20().n, len(car_20().rows), car_20("lagrange").n, len(car_20().bodies)) == (14, 20, 20, 20)
-    assert (car_2002().n, car_2002(shared_steering=True).n, len(car_2002().bodies)) == (16, 15, 20)
+    assert (car_38().n, len(car_38().rows), car_38("lagrange").n, len(car_38().links)) == (32, 38, 38, 37)
+    assert (car_20().n, len(car_20().rows), car_20("lagrange").n, len(car_20().links)) == (14, 20, 20, 20)
+    assert (car_2002().n, car_2002(shared_steering=True).n, len(car_2002().links)) == (16, 15, 20)
     assert (car_2002(form="mixed").n, len(car_2002(form="mixed").rows)) == (10, 16)
 
 
@@ -116,34 +122,34 @@ def test_degrees_of_freedom() -> None:
 @BOTH
 def test_wheels_sit_at_the_corners(make: type) -> None:
     """FACTS 2.1, 2.2: frames parallel to the chassis at (0, ±l, z) and (L, ±l, z); wheel axes to the left."""
-    tree = make(wheels=True)
-    q = np.zeros((1, tree.n))
+    machine = make(wheels=True)
+    q = np.zeros((1, machine.n))
     for w in CORNERS:
-        q[0, tree.coordinates.index(f"z{w}")] = -0.1 * w
+        q[0, machine.coordinates.index(f"z{w}")] = -0.1 * w
     for w, (x, y) in CORNERS.items():
-        R, p = body_pose(tree, q, f"unsprung{w}")
+        R, p = body_pose(machine, q, f"unsprung{w}")
         assert R[0] == pytest.approx(np.eye(3), abs=1e-15)
         assert p[0] == pytest.approx([x, y, -0.1 * w], abs=1e-14)
-        assert body_pose(tree, q, f"wheel{w}")[0][0][:, 2] == pytest.approx([0.0, 1.0, 0.0], abs=1e-15)
-        assert body_pose(tree, q, f"tyre{w}")[0][0] == pytest.approx(np.eye(3), abs=1e-15)
+        assert body_pose(machine, q, f"wheel{w}")[0][0][:, 2] == pytest.approx([0.0, 1.0, 0.0], abs=1e-15)
+        assert body_pose(machine, q, f"tyre{w}")[0][0] == pytest.approx(np.eye(3), abs=1e-15)
 
 
 def test_posture_of_the_car_of_2002() -> None:
     """FACTS 1.1, 1.2: q = (−y, x, z, ψ, −φ, θ) puts frame 6 at (x, y, z), turned by Rz(ψ) Ry(φ) Rx(θ); x right, y down, z forward."""
-    tree = car_2002()
+    machine = car_2002()
     x, y, z, yaw, pitch, roll = 1.0, 2.0, 3.0, 0.3, -0.2, 0.1
-    q = np.zeros((1, tree.n))
+    q = np.zeros((1, machine.n))
     q[0, :6] = -y, x, z, yaw, -pitch, roll
-    R, p = body_pose(tree, q, "6")
+    R, p = body_pose(machine, q, "6")
     axes = np.array([[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]])
     assert p[0] == pytest.approx([x, y, z])
     assert R[0] == pytest.approx(turned(2, yaw) @ turned(1, pitch) @ turned(0, roll) @ axes)
-    level = np.zeros((1, tree.n))
+    level = np.zeros((1, machine.n))
     corners = {"7": (0.0, 0.745, 0.0), "10": (0.0, -0.745, 0.0), "13": (2.7, 0.75, 0.0), "17": (2.7, -0.75, 0.0)}
     for body, corner in corners.items():
-        R, p = body_pose(tree, level, body)
+        R, p = body_pose(machine, level, body)
         assert p[0] == pytest.approx(corner) and R[0] == pytest.approx(np.eye(3), abs=1e-15)
-    assert body_pose(tree, level, "20")[0][0][:, 2] == pytest.approx([0.0, 1.0, 0.0])
+    assert body_pose(machine, level, "20")[0][0][:, 2] == pytest.approx([0.0, 1.0, 0.0])
 
 
 def turned(axis: int, angle: float) -> Array:
@@ -168,7 +174,9 @@ def turned(axis: int, angle: float) -> Array:
     ],
     ids=["20", "38", "2002", "2002 shared"],
 )
-def test_mixed_and_lagrange_are_the_same_equations(mixed: Tree, lagrange: Tree, chassis: str, felt: list[str]) -> None:
+def test_mixed_and_lagrange_are_the_same_equations(
+    mixed: Machine, lagrange: Machine, chassis: str, felt: list[str]
+) -> None:
     """FACTS 2.6: joint rows equal, and L = J_cᵀ [f; m] for the chassis, with wheel wrenches and every element; 1e-10."""
     rng = np.random.default_rng(1)
     motion = random_motion(rng, lagrange, 12, wrenches=False)
@@ -183,13 +191,13 @@ def test_mixed_and_lagrange_are_the_same_equations(mixed: Tree, lagrange: Tree, 
 
 
 @pytest.mark.parametrize(
-    "tree",
+    "machine",
     [car_20(wheels=True), car_20("lagrange"), car_38(wheels=True), car_2002(), car_2002(True), car_2002(form="mixed")],
     ids=["20", "20 lagrange", "38", "2002", "2002 shared", "2002 mixed"],
 )
-def test_pinocchio_agrees(tree: Tree) -> None:
+def test_pinocchio_agrees(machine: Machine) -> None:
     """Inverse dynamics and regressor of the bodies to 1e-12 of the largest."""
-    bodies = without_elements(tree)
+    bodies = without_elements(machine)
     oracle = PinModel(bodies)
     motion = random_motion(np.random.default_rng(2), bodies, 5)
     expected = oracle.inverse_dynamics(motion)
@@ -204,14 +212,14 @@ def test_pinocchio_agrees(tree: Tree) -> None:
 
 def test_car_of_2002_has_twenty() -> None:
     """FACTS 1.4: 20, not the 23 of Table 3, with exactly two groups; twelve more with the elements."""
-    tree = symmetric_wheels(without_elements(car_2002()))
-    base = base_parameters(tree)
-    assert len(tree.parameters.select("estimated")) == 22 and base.count == 20
+    machine = symmetric_wheels(without_elements(car_2002()))
+    base = base_parameters(machine)
+    assert len(machine.parameters.select("estimated")) == 22 and base.count == 20
     assert base.relations() == ["YY6R = YY6 + XX9 + XX12", "ZZ6R = ZZ6 + XX9 + XX12"]
     chassis = ["XX6", "XY6", "XZ6", "YY6R", "YZ6", "ZZ6R", "MX6", "MY6", "MZ6", "M6"]
     wheels = ["ZZ9", "M9", "ZZ12", "M12", "XX16", "ZZ16", "M16", "XX20", "ZZ20", "M20"]
     assert list(base.names) == chassis + wheels
-    assert base_parameters(tree, generic_motion(tree, 200)).count == 20
+    assert base_parameters(machine, generic_motion(machine, 200)).count == 20
     whole = base_parameters(symmetric_wheels(car_2002()))
     assert whole.count == 32 and whole.relations() == base.relations()
 
@@ -239,12 +247,12 @@ def test_car_of_2002_with_one_steering_angle() -> None:
 
 @pytest.mark.parametrize(("shared", "symmetric", "general"), [(False, 20, 48), (True, 19, 47)])
 def test_the_mixed_form_of_2002_tells_as_much(shared: bool, symmetric: int, general: int) -> None:
-    tree = without_elements(car_2002(shared, "mixed"))
-    assert (base_parameters(symmetric_wheels(tree)).count, base_parameters(tree).count) == (symmetric, general)
+    machine = without_elements(car_2002(shared, "mixed"))
+    assert (base_parameters(symmetric_wheels(machine)).count, base_parameters(machine).count) == (symmetric, general)
 
 
-def equal_steering(tree: Tree, motion: Motion, pair: tuple[str, str]) -> Motion:
-    a, b = (tree.coordinates.index(c) for c in pair)
+def equal_steering(machine: Machine, motion: Motion, pair: tuple[str, str]) -> Motion:
+    a, b = (machine.coordinates.index(c) for c in pair)
     same = [x.copy() for x in (motion.q, motion.qd, motion.qdd)]
     for x in same:
         x[:, b] = x[:, a]
@@ -257,10 +265,10 @@ def equal_steering(tree: Tree, motion: Motion, pair: tuple[str, str]) -> Motion:
 @pytest.mark.parametrize(("make", "bodies", "wheels", "every"), [(car_20, 36, 64, 84), (car_38, 50, 78, 186)])
 def test_ranks_of_the_cars_of_2006(make: type, bodies: int, wheels: int, every: int) -> None:
     """FACTS 2.7, 2.8: of 50, of 90, of all bodies; from all rows, from the ten and from the six of the chassis; +10 on six joints."""
-    for tree, count in ((without_elements(make()), bodies), (without_elements(make(wheels=True)), wheels)):
-        assert base_parameters(tree).count == count
-        motion = generic_motion(tree, 120)
-        assert [base_parameters(tree, motion, rows=r).count for r in ("all", TEN_ROWS, "base")] == [count] * 3
+    for machine, count in ((without_elements(make()), bodies), (without_elements(make(wheels=True)), wheels)):
+        assert base_parameters(machine).count == count
+        motion = generic_motion(machine, 120)
+        assert [base_parameters(machine, motion, rows=r).count for r in ("all", TEN_ROWS, "base")] == [count] * 3
     assert base_parameters(all_real(make())).count == every
     assert base_parameters(all_real(make("lagrange"))).count == every + 10
 
@@ -284,9 +292,9 @@ def test_groups_of_the_car_of_twenty() -> None:
 @pytest.mark.parametrize(("wheels", "every", "few"), [(False, 36, 31), (True, 64, 59)])
 def test_equal_steering_hides_five_from_the_ten_rows(wheels: bool, every: int, few: int) -> None:
     """FACTS 2.8: with β1 = β2 all rows still separate everything, the ten (or six) do not."""
-    tree = without_elements(car_20(wheels=wheels))
-    motion = equal_steering(tree, generic_motion(tree, 200), ("beta1", "beta2"))
-    assert [base_parameters(tree, motion, rows=r).count for r in ("all", TEN_ROWS, "base")] == [every, few, few]
+    machine = without_elements(car_20(wheels=wheels))
+    motion = equal_steering(machine, generic_motion(machine, 200), ("beta1", "beta2"))
+    assert [base_parameters(machine, motion, rows=r).count for r in ("all", TEN_ROWS, "base")] == [every, few, few]
 
 
 @BOTH
@@ -427,7 +435,7 @@ def test_constant_speed_keeps_the_drag() -> None:
 # Identification without noise.
 
 
-def held_by_wheels(tree: Tree, motion: Motion) -> Motion:
+def held_by_wheels(machine: Machine, motion: Motion) -> Motion:
     """The motion with the smallest wheel wrenches that balance the ten rows, its vertical acceleration made such that they can.
 
     Wheel wrenches enter row fz as they enter the rows z1 to z4 together: the chassis is carried by its suspensions alone. So fz less
@@ -436,20 +444,20 @@ def held_by_wheels(tree: Tree, motion: Motion) -> Motion:
     carried = np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0, -1.0, -1.0, -1.0, -1.0])
     step = np.array([0.0, 0.0, 1.0])
     faster = replace(motion, base=replace(motion.base, acceleration=motion.base.acceleration + step))
-    before, after = (inverse_dynamics(tree, m, TEN_ROWS) @ carried for m in (motion, faster))
+    before, after = (inverse_dynamics(machine, m, TEN_ROWS) @ carried for m in (motion, faster))
     more = -before / (after - before)
     base = replace(motion.base, acceleration=motion.base.acceleration + more[:, None] * step)
     motion = replace(motion, base=base)
-    wanted = list(tree.select_rows(TEN_ROWS))
+    wanted = list(machine.select_rows(TEN_ROWS))
     hubs = [f"unsprung{w}" for w in range(1, 5)]
     units = []
     for hub in hubs:
         for one in np.eye(6):
             push = {hub: np.tile(one, (len(motion), 1))}
-            units.append(external_rows(tree, replace(motion, wrenches=push))[:, wanted])
+            units.append(external_rows(machine, replace(motion, wrenches=push))[:, wanted])
     G = np.stack(units, axis=2)
     assert np.abs(carried @ G).max() < 1e-12
-    needed = inverse_dynamics(tree, motion, TEN_ROWS)
+    needed = inverse_dynamics(machine, motion, TEN_ROWS)
     w = -np.einsum("nij,nj->ni", np.linalg.pinv(G), needed).reshape(-1, 4, 6)
     return replace(motion, wrenches={hub: w[:, k] for k, hub in enumerate(hubs)})
 
@@ -458,19 +466,19 @@ def held_by_wheels(tree: Tree, motion: Motion) -> Motion:
 @pytest.mark.parametrize("values", ["a priori", "estimated"])
 def test_all_thirty_three_come_back_without_noise(make: type, values: str) -> None:
     """FACTS 2.10: to 1e-8, each relative to itself, or to its typical size where it is zero; from wheel wrenches and ten rows."""
-    tree = estimated_33(make() if values == "a priori" else estimated(make()))
+    machine = estimated_33(make() if values == "a priori" else estimated(make()))
     rng = np.random.default_rng(21)
     N = 120
-    q, qd, qdd = rng.normal(size=(3, N, tree.n)) * np.array([0.05, 0.3, 3.0])[:, None, None]
-    q[:, [tree.coordinates.index(f"z{w}") for w in range(1, 5)]] -= 0.3
+    q, qd, qdd = rng.normal(size=(3, N, machine.n)) * np.array([0.05, 0.3, 3.0])[:, None, None]
+    q[:, [machine.coordinates.index(f"z{w}") for w in range(1, 5)]] -= 0.3
     omega, omega_dot, acceleration = rng.normal(size=(3, N, 3)) * np.array([0.5, 2.0, 3.0])[:, None, None]
     acceleration[:, 2] += 9.81
     velocity = np.column_stack([rng.uniform(20.0, 30.0, N), rng.normal(size=(N, 2))])
     motion = Motion(0.01 * np.arange(N), q, qd, qdd, BaseMotion(omega, omega_dot, acceleration, velocity))
-    recorded = held_by_wheels(tree, motion)
-    p = tree.parameters
-    assert np.abs(inverse_dynamics(tree, recorded, TEN_ROWS)).max() < 1e-9  # N, N*m: the wheels carry all
-    fit = identify(tree.with_parameters(dict.fromkeys(TABLE_II, 1.0)), recorded, rows=TEN_ROWS)
+    recorded = held_by_wheels(machine, motion)
+    p = machine.parameters
+    assert np.abs(inverse_dynamics(machine, recorded, TEN_ROWS)).max() < 1e-9  # N, N*m: the wheels carry all
+    fit = identify(machine.with_parameters(dict.fromkeys(TABLE_II, 1.0)), recorded, rows=TEN_ROWS)
     assert set(fit.names) == set(TABLE_II)
     for name, value in zip(fit.names, fit.values, strict=True):
         assert abs(value - p[name]) < 1e-8 * (abs(p[name]) or p.typical[p.index(name)])
@@ -481,8 +489,8 @@ def test_all_thirty_three_come_back_without_noise(make: type, values: str) -> No
 
 def test_centre_of_mass_of_the_car_of_2002() -> None:
     """FACTS 1.3: 1.668 m before the rear axle, 4.9 mm to the left, .464 m above O6."""
-    for tree in (car_2002(), car_2002(form="mixed")):
-        assert chassis_centre(tree) == pytest.approx([1.668, 0.0049, 0.464], abs=5e-4)
+    for machine in (car_2002(), car_2002(form="mixed")):
+        assert chassis_centre(machine) == pytest.approx([1.668, 0.0049, 0.464], abs=5e-4)
     assert chassis_centre(car_20()) == pytest.approx([1.605, 0.0, -0.00995], abs=5e-4)  # FACTS 2.4
 
 
@@ -502,8 +510,8 @@ def test_a_car_of_2006_stands_level() -> None:
     """The offsets were chosen for it: all clearances −.295 m, loads by the lever rule."""
     p = car_20().parameters
     front = 9.81 * p["MX_c"] / 2.7 / 2
-    for tree, hub in ((car_20(), 24.0), (car_38("lagrange"), 24.0), (car_20(wheels=True), 24.0 + 18.8)):
-        found = static_loads(tree)
+    for machine, hub in ((car_20(), 24.0), (car_38("lagrange"), 24.0), (car_20(wheels=True), 24.0 + 18.8)):
+        found = static_loads(machine)
         assert list(found.clearances.values()) == pytest.approx([-0.295] * 4, abs=1e-10)
         assert found.loads["z1"] == pytest.approx(front + 9.81 * hub, rel=1e-10)
         assert found.loads["z1"] == pytest.approx(found.loads["z2"]) and found.loads["z3"] < found.loads["z1"]
@@ -520,14 +528,14 @@ def test_clearances_at_rest_with_the_estimates_of_table_two() -> None:
 
 
 @pytest.mark.parametrize(
-    "tree", [car_2002(), car_2002(form="mixed"), estimated(car_20())], ids=["lagrange", "mixed", "20"]
+    "machine", [car_2002(), car_2002(form="mixed"), estimated(car_20())], ids=["lagrange", "mixed", "20"]
 )
-def test_loads_balance_the_car(tree: Tree) -> None:
+def test_loads_balance_the_car(machine: Machine) -> None:
     """Sums of forces and moments by hand, and every suspension's own balance (17), to rounding."""
-    found = static_loads(tree)
-    p = tree.parameters
+    found = static_loads(machine)
+    p = machine.parameters
     if "M_c" in p.names:
-        centre, mass = chassis_centre(tree), p["M_c"]
+        centre, mass = chassis_centre(machine), p["M_c"]
         corners = {f"z{w}": corner for w, corner in CORNERS.items()}
         unsprung = {f"z{w}": p[f"M{w}"] for w in range(1, 5)}
         z = found.clearances
@@ -537,7 +545,7 @@ def test_loads_balance_the_car(tree: Tree) -> None:
             for c in corners
         }
     else:
-        centre, mass = chassis_centre(tree), p["M6"]
+        centre, mass = chassis_centre(machine), p["M6"]
         corners = {"q7": (0.0, 0.745), "q10": (0.0, -0.745), "q13": (2.7, 0.75), "q17": (2.7, -0.75)}
         unsprung = {"q7": p["M9"], "q10": p["M12"], "q13": p["M16"], "q17": p["M20"]}
         spring = {c: p[f"ks{c[1:]}"] * found.clearances[c] + p[f"off{c[1:]}"] for c in corners}
@@ -549,10 +557,10 @@ def test_loads_balance_the_car(tree: Tree) -> None:
 
 
 def test_a_priori_values_of_the_files_are_those_of_table_two() -> None:
-    for tree in (car_20(), car_38()):
+    for machine in (car_20(), car_38()):
         for name, line in TABLE_II.items():
             if np.isfinite(line.a_priori):
-                assert tree.parameters[name] == line.a_priori
+                assert machine.parameters[name] == line.a_priori
     absent = {n for n, line in TABLE_II.items() if np.isnan(line.a_priori)}
     assert absent == {f"{s}_{w}" for s in ("fs", "off") for w in range(1, 5)} | {"Cx"}
 

@@ -47,16 +47,19 @@ def test_without_noise_all_thirty_three_are_exact() -> None:
     road = rough_road("C", np.random.default_rng(0), length=500.0, track=1.5)
     car = Vehicle().simplified()
     run = drive(car, speed_variation(), road, 8.0)
-    tree = estimated_33(car_20())
-    tree = tree.with_parameters({f"off_{i + 1}": off for i, off in enumerate(car.suspension.offset)})
+    machine = estimated_33(car_20())
+    machine = machine.with_parameters({f"off_{i + 1}": off for i, off in enumerate(car.suspension.offset)})
     fit = identify(
-        tree, to_motion(run, tree), rows=TEN_ROWS, sampling=Sampling(dead_zone={f"z{i}": 0.012 for i in range(1, 5)})
+        machine,
+        to_motion(run, machine),
+        rows=TEN_ROWS,
+        sampling=Sampling(dead_zone={f"z{i}": 0.012 for i in range(1, 5)}),
     )
     found = dict(zip(fit.names, fit.values, strict=True))
     assert len(found) == 33
-    worst = max(abs(found[n] / tree.parameters[n] - 1.0) for n in found if tree.parameters[n] != 0.0)
+    worst = max(abs(found[n] / machine.parameters[n] - 1.0) for n in found if machine.parameters[n] != 0.0)
     print(f"largest relative error of 33 parameters: {worst:.1e}")
-    assert worst < 1e-8 and abs(found["MY_c"]) < 1e-8 * tree.parameters["MX_c"]
+    assert worst < 1e-8 and abs(found["MY_c"]) < 1e-8 * machine.parameters["MX_c"]
 
 
 def rms_errors(seeds: range) -> dict[str, float]:

@@ -45,14 +45,14 @@ def test_what_is_drawn_is_off_by_its_deviation() -> None:
 @pytest.mark.parametrize("items", [1, pytest.param(None, marks=pytest.mark.slow)], ids=["first", "all"])
 def test_places_lengths_and_air_behind_a_log_are_as_before_it(items: int | None) -> None:
     """`instead_of` on a motion against the log read anew, for the first item of each group, and in the slow form for every one."""
-    tree = thirty_three(car_38())
+    machine = thirty_three(car_38())
     rng = np.random.default_rng(3)
     made = campaign(rng, {"one": (sinusoidal_steering(), "C", 2.0)})
-    first = made.motion(tree, "one")
+    first = made.motion(machine, "one")
     for group in ("places", "lengths", "air"):
         for item in list(made.known.groups[group])[:items]:
             other = made.known.moved({item: 1.0})
-            anew, quick = made.motion(tree, "one", other), other.instead_of(made.known, first, tree)
+            anew, quick = made.motion(machine, "one", other), other.instead_of(made.known, first, machine)
             assert anew.base is not None and quick.base is not None
             assert quick.q == pytest.approx(anew.q, abs=1e-12)
             assert quick.base.acceleration == pytest.approx(anew.base.acceleration, abs=1e-9)

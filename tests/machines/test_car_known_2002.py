@@ -33,9 +33,9 @@ def test_measured_rows_of_suspensions_are_the_forces_of_springs_bars_and_dampers
     """Along each clearance wheel, carrier and path leave what the simulator's own springs, bars and dampers do; without the path's work
     they would be ten times as far off."""
     made = ramp()
-    tree = with_knowledge(sixteen(made.known))
-    m = informed_motion(tree, made.drives[RAMPS[0]].log, made.known, COMMON, CUT)
-    fit = fitted(Model2002(tree, False), [m], HOW).fit
+    machine = with_knowledge(sixteen(made.known))
+    m = informed_motion(machine, made.drives[RAMPS[0]].log, made.known, COMMON, CUT)
+    fit = fitted(Model2002(machine, False), [m], HOW).fit
     names, measured, _ = predicted(fit, m)
     run, s = inner(made.drives[RAMPS[0]].run), made.vehicle.suspension
     z, zd, _ = run.clearance

@@ -39,15 +39,15 @@ def rough() -> VehicleRun:
 def test_a_motion_comes_back_from_the_instruments(smooth: VehicleRun) -> None:
     """The full car on a smooth road: what the bands of sensors leave can be undone to five digits."""
     log = sensed(smooth, None, QUIET)
-    for tree in (car_20(), car_38()):
-        found = from_log(tree, log, CarKinematics.of(smooth.vehicle), QUIET, signals=Signals(trim=0.5))
-        true = to_motion(smooth, tree)[500:5501:2]
+    for machine in (car_20(), car_38()):
+        found = from_log(machine, log, CarKinematics.of(smooth.vehicle), QUIET, signals=Signals(trim=0.5))
+        true = to_motion(smooth, machine)[500:5501:2]
         assert np.allclose(found.t, true.t)
         assert found.base is not None and true.base is not None
         for name, limit in (("omega", 1e-5), ("omega_dot", 1e-4), ("acceleration", 1e-4)):
             a, b = getattr(found.base, name), getattr(true.base, name)
             assert np.abs(a - b).max() < limit * np.abs(b).max(), name
-        for k, c in enumerate(tree.coordinates):
+        for k, c in enumerate(machine.coordinates):
             if c[:-1] in ("z", "beta", "camber"):
                 assert np.abs(found.q - true.q)[:, k].max() < 1e-6, c
             if c[:-1] == "zt":
@@ -57,12 +57,12 @@ def test_a_motion_comes_back_from_the_instruments(smooth: VehicleRun) -> None:
 
 
 def test_half_track_wheelbase_and_kingpin_come_from_the_tables(smooth: VehicleRun) -> None:
-    log, tree = sensed(smooth, None, QUIET), car_38()
+    log, machine = sensed(smooth, None, QUIET), car_38()
     kinematics = CarKinematics.of(smooth.vehicle)
-    true = to_motion(smooth, tree)[500:5501:2].q
+    true = to_motion(smooth, machine)[500:5501:2].q
     for forces, limit in ((True, 0.04), (False, 2.0)):
-        found = from_log(tree, log, kinematics, QUIET, signals=Signals(trim=0.5), forces_in_tables=forces).q
-        for k, c in enumerate(tree.coordinates):
+        found = from_log(machine, log, kinematics, QUIET, signals=Signals(trim=0.5), forces_in_tables=forces).q
+        for k, c in enumerate(machine.coordinates):
             if c[:-1] in ("dl", "dL", "kingpin"):
                 assert np.abs(found - true)[:, k].max() < limit * np.ptp(true[:, k]), (c, forces)
     rack = rack_angle(smooth.wheel_place[0][:, :, 2], smooth.clearance[0] - np.array(kinematics.design), kinematics)
@@ -71,13 +71,13 @@ def test_half_track_wheelbase_and_kingpin_come_from_the_tables(smooth: VehicleRu
 
 def test_equal_bands_identify_and_unequal_ones_do_not(rough: VehicleRun) -> None:
     """An inertial unit of 10 Hz beside wheels of 100 Hz. Divided out, nothing of it is left."""
-    tree, true = estimated_33(car_20()), truth(rough)
+    machine, true = estimated_33(car_20()), truth(rough)
     log, kinematics = sensed(rough, None, QUIET), CarKinematics.of(rough.vehicle)
     how = Sampling(filter=Butterworth(10.0), decimate=5, trim=100)
 
     def error(common: Butterworth | None) -> dict[str, float]:
-        motion = from_log(tree, log, kinematics, QUIET, common, Signals(trim=0.3))
-        fit = identify(tree, motion, rows=TEN_ROWS, sampling=how, covariance="hac")
+        motion = from_log(machine, log, kinematics, QUIET, common, Signals(trim=0.3))
+        fit = identify(machine, motion, rows=TEN_ROWS, sampling=how, covariance="hac")
         return {n: abs(v / true[n] - 1.0) for n, v in zip(fit.names, fit.values, strict=True) if true[n]}
 
     alike, as_they_come = error(Butterworth(40.0)), error(None)

@@ -25,10 +25,10 @@ def run() -> VehicleRun:
     return drive(Vehicle().simplified(), ramp_steer(), duration=16.0)
 
 
-def found(run: VehicleRun, tree, sensors=QUIET, rng=None):
+def found(run: VehicleRun, machine, sensors=QUIET, rng=None):
     log = sensed(run, rng, sensors)
     return from_log(
-        tree, log, CarKinematics.of(run.vehicle), sensors, Butterworth(12.0), Signals(lowpass=None, trim=0.5)
+        machine, log, CarKinematics.of(run.vehicle), sensors, Butterworth(12.0), Signals(lowpass=None, trim=0.5)
     )
 
 
@@ -39,10 +39,10 @@ def at(run: VehicleRun, t: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def test_pose_and_accelerations_of_the_chassis_come_back(run: VehicleRun) -> None:
-    tree = car_2002()
-    motion = found(run, tree)
+    machine = car_2002()
+    motion = found(run, machine)
     assert np.allclose(np.diff(motion.t), 0.016)
-    R, p = body_pose(tree, motion.q, "6")
+    R, p = body_pose(machine, motion.q, "6")
     true_p, true_R = at(run, motion.t, run.position + run.attitude @ AXLE), at(run, motion.t, run.attitude @ FRAME_6)
     # Positions are integrated from the start of the log, so they are the same but for where and which way it began.
     assert np.abs((p - p[0]) - (true_p - true_p[0])).max() < 2e-3

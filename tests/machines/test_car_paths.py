@@ -30,11 +30,11 @@ def run() -> VehicleRun:
 
 def test_along_its_path_a_wheel_carries_spring_damper_and_bar() -> None:
     """row(z) + Σ ∂q/∂z row(q), without elements, is what spring, damper and bar exert: all four wheels, the driven ones too."""
-    tree = car_38()
-    bare = tree.with_parameters(dict.fromkeys((e.parameter_name for e in tree.elements), 0.0))
+    machine = car_38()
+    bare = machine.with_parameters(dict.fromkeys((e.parameter_name for e in machine.elements), 0.0))
     r = run()
-    m = informed(to_motion(r, tree), tree, CarKinematics.of(r.vehicle))
-    along = paths(tree)
+    m = informed(to_motion(r, machine), machine, CarKinematics.of(r.vehicle))
+    along = paths(machine)
     z, zd, _ = r.clearance
     suspension = r.vehicle.suspension
     for i in range(4):
@@ -73,7 +73,7 @@ def test_air_is_the_simulators_but_for_the_drag() -> None:
 
 
 def test_a_smaller_car_gets_the_air_alone() -> None:
-    tree = car_20()
+    machine = car_20()
     r = run()
-    m = informed(to_motion(r, tree), tree, CarKinematics.of(r.vehicle), r.vehicle.aerodynamics)
+    m = informed(to_motion(r, machine), machine, CarKinematics.of(r.vehicle), r.vehicle.aerodynamics)
     assert not m.signals and m.wrenches["chassis"].shape == (len(r), 6)

@@ -64,15 +64,15 @@ def test_a_wrench_as_channels() -> None:
 
 def test_a_zero_passes_the_bands_as_it_is() -> None:
     """A log with another zero of one channel, read from the beginning, is the record of the first with that channel shifted."""
-    tree, sensors, rng = car_38(), sensors_2006(), np.random.default_rng(0)
-    smooth = {n: np.sin(rng.uniform(1.0, 9.0) * T) + rng.standard_normal(len(T)) for n in needed(tree)}
+    machine, sensors, rng = car_38(), sensors_2006(), np.random.default_rng(0)
+    smooth = {n: np.sin(rng.uniform(1.0, 9.0) * T) + rng.standard_normal(len(T)) for n in needed(machine)}
 
     def log(zero: float) -> Experiment:
         off = {"dynamometer.2.fz": zero}
         return Experiment({n: Channel(n, T, x + off.get(n, 0.0), UNITS[kind_of(n)]) for n, x in smooth.items()}, "log")
 
-    first, other = (record(tree, log(zero), sensors, Butterworth(9.0)) for zero in (0.0, 5.0))
+    first, other = (record(machine, log(zero), sensors, Butterworth(9.0)) for zero in (0.0, 5.0))
     moved = first.shifted("dynamometer.2.fz", 5.0)
     assert moved.name == "log" and not np.allclose(moved["dynamometer.2.fz"], first["dynamometer.2.fz"])
-    for name in needed(tree):
+    for name in needed(machine):
         assert other[name] == pytest.approx(moved[name], abs=1e-10), name

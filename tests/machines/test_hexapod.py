@@ -11,7 +11,6 @@ from veridyn.machines.hexapod_experiment import machine
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.closure import close, closed_home, closed_motion
 from veridyn.mechanics.loops.projection import loop_jacobian
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.spatial.inertia import INERTIAL, broken_law
 
 # FACTS of the geometry: chosen, scaled to the a-priori values of Table II.
@@ -58,9 +57,9 @@ def test_table_one() -> None:
 @pytest.mark.parametrize(("ties", "rigid"), [("table", 10), ("legs", 23), ("none", 88)])
 def test_counts(ties: str, rigid: int) -> None:
     """FACTS 4.2: 10, 23 and 88 rigid-body groups; friction adds its own, which are 14 where passive joints are alike."""
-    tree = hexapod(ties)  # pyright: ignore[reportArgumentType]
-    base = base_parameters(tree)
-    friction = sum(1 for c in base.columns if tree.columns[c][0] < 0)
+    machine = hexapod(ties)  # pyright: ignore[reportArgumentType]
+    base = base_parameters(machine)
+    friction = sum(1 for c in base.columns if not machine.columns[c][0])
     assert friction == (24 if ties == "none" else 14)
     assert base.count - friction == rigid
     assert base.gap > 1e6
@@ -76,13 +75,13 @@ def test_perturbed_platform_separates_the_mass_of_the_rods() -> None:
     text = resources.files("veridyn.machines").joinpath("hexapod.yaml").read_text(encoding="utf-8")
     moved = text.replace("r*cos(f1), r*sin(f1), h]", "r*cos(f1) + 0.02, r*sin(f1), h - 0.02]")
     assert moved != text
-    assert base_parameters(tree_of(parse_machine(moved))).count == 25
+    assert base_parameters(parse_machine(moved)).count == 25
 
 
 def test_priors_are_those_of_table_two() -> None:
-    tree = hexapod()
-    base = base_parameters(tree)
-    values = base.reduce(np.nan_to_num(tree.parameters.values))
+    machine = hexapod()
+    base = base_parameters(machine)
+    values = base.reduce(np.nan_to_num(machine.parameters.values))
     for name, value in zip(base.names, values, strict=True):
         p = TABLE_NAMES[name]
         if p in RIGID:
@@ -91,12 +90,12 @@ def test_priors_are_those_of_table_two() -> None:
 
 def test_truth_is_possible() -> None:
     """Every body of the truth is one that some distribution of mass has, and its groups are near those identified in the paper."""
-    tree = truth()
+    machine = truth()
     for body in ("1", "2", "3", "_E", "2_4"):
-        ten = np.array([tree.parameters[f"{symbol}{body}"] for symbol in INERTIAL])
+        ten = np.array([machine.parameters[f"{symbol}{body}"] for symbol in INERTIAL])
         assert not broken_law(ten)
-    base = base_parameters(tree)
-    found = dict(zip(base.names, base.reduce(tree.parameters.values), strict=True))
+    base = base_parameters(machine)
+    found = dict(zip(base.names, base.reduce(machine.parameters.values), strict=True))
     for name, p in TABLE_NAMES.items():
         if p not in ("p1", "p2"):  # the paper's p1 and p2 are those of no body
             assert found[name] == pytest.approx(TABLE_II[p][0], rel=2e-3), p
@@ -105,11 +104,11 @@ def test_truth_is_possible() -> None:
 
 def test_jacobian_in_closed_form() -> None:
     """∂l/∂pose is u·(v + ω × R b) for each leg (FACTS 4.3), with ω = H φ̇ of (16) in the order psi, theta, phi."""
-    tree = hexapod()
+    machine = hexapod()
     poses = workspace(50)
-    q = close(tree, poses, at=POSE, path=False).q
-    own = [tree.coordinates.index(name) for name in LEGS]
-    J = loop_jacobian(tree, q, at=POSE)[:, own]
+    q = close(machine, poses, at=POSE, path=False).q
+    own = [machine.coordinates.index(name) for name in LEGS]
+    J = loop_jacobian(machine, q, at=POSE)[:, own]
     hips = np.column_stack([0.6 * np.cos(HIPS), 0.6 * np.sin(HIPS), 0 * HIPS])
     feet = np.column_stack([0.09 * np.cos(FEET), 0.09 * np.sin(FEET), 0 * FEET + 0.12])
     worst = 0.0
@@ -131,20 +130,20 @@ def test_jacobian_in_closed_form() -> None:
 
 def test_home() -> None:
     """FACTS 4: legs of 0.9831 m at home, and the condition of the inverse Jacobian there, 28.2."""
-    tree = hexapod()
-    home = closed_home(tree)
-    own = [tree.coordinates.index(name) for name in LEGS]
+    machine = hexapod()
+    home = closed_home(machine)
+    own = [machine.coordinates.index(name) for name in LEGS]
     assert home[own] == pytest.approx(0.9831, abs=5e-5)
-    J = loop_jacobian(tree, home[None], at=POSE)[0, own]  # at rest upright, the rates of the angles are ω
+    J = loop_jacobian(machine, home[None], at=POSE)[0, own]  # at rest upright, the rates of the angles are ω
     assert np.linalg.cond(J) == pytest.approx(28.2, abs=0.05)
 
 
 def test_direct_kinematics_over_the_workspace() -> None:
     """From home, by Newton's steps alone: FACTS 4.3 has five."""
-    tree = hexapod()
+    machine = hexapod()
     poses = workspace(800)
-    lengths = close(tree, poses, at=POSE, path=False).q[:, [tree.coordinates.index(name) for name in LEGS]]
-    found = close(tree, lengths, path=False)
+    lengths = close(machine, poses, at=POSE, path=False).q[:, [machine.coordinates.index(name) for name in LEGS]]
+    found = close(machine, lengths, path=False)
     assert found.iterations.max() <= 6
     assert np.abs(found.q[:, :6] - poses).max() < 1e-8
     print(
@@ -154,12 +153,12 @@ def test_direct_kinematics_over_the_workspace() -> None:
 
 def test_forces_by_hand() -> None:
     """Friction included: Newton's and Lagrange's equations written out for this machine."""
-    tree = truth()
+    true = truth()
     rng = np.random.default_rng(8)
     x, xd, xdd = workspace(60), rng.normal(size=(60, 6)), 10.0 * rng.normal(size=(60, 6))
-    m = closed_motion(tree, np.arange(60.0), x, xd, xdd, at=POSE, path=False)
+    m = closed_motion(true, np.arange(60.0), x, xd, xdd, at=POSE, path=False)
     theirs = machine(friction_speed=1e-9).forces(x, xd, xdd)
-    ours = inverse_dynamics(tree, m)
+    ours = inverse_dynamics(true, m)
     assert np.abs(ours - theirs).max() < 1e-8 * np.abs(theirs).max()
 
 

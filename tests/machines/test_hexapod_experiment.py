@@ -32,10 +32,10 @@ def test_noise_is_what_it_says() -> None:
 
 
 def test_the_machine_by_hand_has_the_geometry_of_the_file() -> None:
-    tree = hexapod()
+    described = hexapod()
     t = np.linspace(0.0, 2.0, 30)
-    m = along(tree, circle(0.5), t)
-    own = [tree.coordinates.index(leg) for leg in LEGS]
+    m = along(described, circle(0.5), t)
+    own = [described.coordinates.index(leg) for leg in LEGS]
     assert np.abs(machine().lengths(circle(0.5)(t)[0]) - m.q[:, own]).max() < 1e-12
 
 

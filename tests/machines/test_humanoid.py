@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from strangers.pinocchio_oracle import TEN, PinModel
-from strangers.random_trees import random_motion, random_tree
+from strangers.random_trees import random_motion, random_open_machine
 from veridyn.identify.base import base_parameters, generic_motion
 from veridyn.machines.humanoid import CAD_MASS, FEET, HEIGHT, MASS, SOLE, cad, machine, total_mass
 from veridyn.mechanics.kinematics import body_pose
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.spatial.inertia import broken_law, cross_matrix, inertia_matrix, six
 
@@ -22,43 +23,43 @@ FORCES, MOMENTS = ("fx", "fy", "fz"), ("mx", "my", "mz")
 @pytest.mark.parametrize(("arms", "links", "joints"), [(False, 13, 12), (True, 21, 20)])
 def test_links_freedoms_and_masses_are_those_of_the_paper(arms: bool, links: int, joints: int) -> None:
     drawn, real = cad(arms), machine(arms)
-    for tree, mass in ((drawn, CAD_MASS), (real, MASS)):
-        assert (len(tree.bodies), tree.n, tree.n + 6) == (links, joints, joints + 6)
-        assert total_mass(tree) == pytest.approx(mass, rel=1e-12)
-        assert all(broken_law(x) is None for x in tree.parameters.values.reshape(-1, 10))
+    for robot, mass in ((drawn, CAD_MASS), (real, MASS)):
+        assert (len(robot.links), robot.n, robot.n + 6) == (links, joints, joints + 6)
+        assert total_mass(robot) == pytest.approx(mass, rel=1e-12)
+        assert all(broken_law(x) is None for x in robot.parameters.values.reshape(-1, 10))
     light = 100.0 * (MASS - CAD_MASS) / MASS
     assert light == pytest.approx(16.25)
 
 
 def test_it_is_as_tall_as_the_paper_says() -> None:
-    tree = cad()
-    hang = max(-body_pose(tree, np.zeros((1, tree.n)), foot)[1][0, 2] for foot in FEET)
+    machine = cad()
+    hang = max(-body_pose(machine, np.zeros((1, machine.n)), foot)[1][0, 2] for foot in FEET)
     head = 0.26  # m above the hips (chosen)
     assert hang + SOLE + head == pytest.approx(HEIGHT)
 
 
-@pytest.mark.parametrize("tree", [cad(), machine(), cad(arms=True)], ids=["cad", "machine", "with arms"])
-def test_base_rows_tell_all_that_any_row_can(tree: Tree) -> None:
-    count = 10 + 7 * tree.n
-    assert base_parameters(tree).count == count
-    assert base_parameters(tree).source == "by the closed rules"
-    motion = generic_motion(tree, 2 * count)
+@pytest.mark.parametrize("robot", [cad(), machine(), cad(arms=True)], ids=["cad", "machine", "with arms"])
+def test_base_rows_tell_all_that_any_row_can(robot: Machine) -> None:
+    count = 10 + 7 * robot.n
+    assert base_parameters(robot).count == count
+    assert base_parameters(robot).source == "by the closed rules"
+    motion = generic_motion(robot, 2 * count)
     for rows, rank in (
         ("base", count),
         ("all", count),
         ("joints", count - 10),
-        (FORCES, 10 + 7 * tree.n - 6 - 5 * tree.n),
+        (FORCES, 10 + 7 * robot.n - 6 - 5 * robot.n),
         (MOMENTS, count - 1),
     ):
-        assert base_parameters(tree, motion, rows=rows).count == rank, rows
-    numeric, closed = base_parameters(tree, motion, rows="base"), base_parameters(tree)
+        assert base_parameters(robot, motion, rows=rows).count == rank, rows
+    numeric, closed = base_parameters(robot, motion, rows="base"), base_parameters(robot)
     assert numeric.columns == closed.columns and numeric.matrix == pytest.approx(closed.matrix, abs=1e-9)
 
 
 def frozen(what: str) -> Motion:
     """A generic motion of the 13 links with something held still."""
-    tree = machine()
-    m = generic_motion(tree, 400)
+    robot = machine()
+    m = generic_motion(robot, 400)
     assert m.base is not None
     zero = np.zeros_like(m.base.omega)
     down = np.tile([0.0, 0.0, 9.81], (400, 1))
@@ -74,7 +75,7 @@ def frozen(what: str) -> Motion:
         return replace(still, base=BaseMotion(zero, zero, down))
     if what == "all joints frozen":
         return replace(still, q=0 * m.q + 0.3)
-    k = tree.coordinates.index("right_hip_yaw")
+    k = robot.coordinates.index("right_hip_yaw")
     held = [x.copy() for x in (m.q, m.qd, m.qdd)]
     for x in held:
         x[:, k] = 0.0
@@ -97,11 +98,12 @@ def test_motions_that_hold_something_still_tell_less(what: str, rank: int) -> No
     assert found.count == rank and found.gap > 1e4
 
 
-def appendix_a(tree: Tree, X: np.ndarray, literal: bool = False) -> tuple[np.ndarray, list[int]]:
+def appendix_a(machine: Machine, X: np.ndarray, literal: bool = False) -> tuple[np.ndarray, list[int]]:
     """φ_B and its columns by (11) to (17), summed over children, all joints turning; `literal` with the two misprints left in.
 
     (14) must read MS_i,z and not MS_i−1,z; (17) must read J_i,xx − J_i,yy and not J_i,xx for i > 0.
     """
+    tree = tree_of(machine)
     M, MS, J = X[:, 9].copy(), X[:, 6:9].copy(), np.array([inertia_matrix(x) for x in X])
     for i in range(len(tree.bodies) - 1, 0, -1):
         a = tree.antecedent[i]
@@ -126,28 +128,28 @@ def appendix_a(tree: Tree, X: np.ndarray, literal: bool = False) -> tuple[np.nda
 @pytest.mark.parametrize("seed", range(10))
 def test_the_corrected_appendix_reproduces_the_dynamics_of_a_stranger(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    tree = random_tree(rng, bodies=3 + seed, base="free", kinds=("turning",))
-    X = tree.parameters.values.reshape(-1, 10)
-    motion = random_motion(rng, tree, 8, wrenches=False)
-    Y = PinModel(tree).regressor(motion)[:, :6]
-    wrench = PinModel(tree).inverse_dynamics(motion)[:, :6]
-    chi, columns = appendix_a(tree, X)
-    assert len(chi) == 10 + 7 * tree.n
+    machine = random_open_machine(rng, bodies=3 + seed, base="free", kinds=("turning",))
+    X = machine.parameters.values.reshape(-1, 10)
+    motion = random_motion(rng, machine, 8, wrenches=False)
+    Y = PinModel(machine).regressor(motion)[:, :6]
+    wrench = PinModel(machine).inverse_dynamics(motion)[:, :6]
+    chi, columns = appendix_a(machine, X)
+    assert len(chi) == 10 + 7 * machine.n
     off = np.abs(Y[:, :, columns] @ chi - wrench).max() / np.abs(wrench).max()
     assert off < 1e-12
-    printed, _ = appendix_a(tree, X, literal=True)
+    printed, _ = appendix_a(machine, X, literal=True)
     assert np.abs(Y[:, :, columns] @ printed - wrench).max() / np.abs(wrench).max() > 1e-3
-    base = base_parameters(tree)
+    base = base_parameters(machine)
     assert base.columns == tuple(columns)
-    assert base.reduce(tree.parameters.values) == pytest.approx(chi, rel=1e-9, abs=1e-9)
+    assert base.reduce(machine.parameters.values) == pytest.approx(chi, rel=1e-9, abs=1e-9)
     assert len(TEN) == 10
 
 
 def test_the_regressor_with_the_lost_block_of_equation_8() -> None:
     """(8) with its bottom row [0, −[p̈ ×], [ω̇ •] + [ω ×][ω •]], orders of (6) and (10), against Pinocchio, one body."""
     rng = np.random.default_rng(4)
-    tree = random_tree(rng, bodies=2, base="free", kinds=("turning",))
-    single = Tree.build(tree.bodies[:1], base="free", inertia={tree.bodies[0].name: tree.parameters.values[:10]})
+    machine = random_open_machine(rng, bodies=2, base="free", kinds=("turning",))
+    single = Machine.build(machine.links[:1], machine.joints[:1])
     motion = random_motion(rng, single, 3, wrenches=False)
     assert motion.base is not None
 

@@ -17,9 +17,9 @@ from veridyn.machines.humanoid_log import SIGMA, Faulty, read, recorded, samplin
 from veridyn.machines.humanoid_walk import Performed
 from veridyn.mechanics.contact import sensor_wrench, with_contacts
 from veridyn.mechanics.kinematics import body_motion
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.experiment import Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.base_motion import moved_to_base
 from veridyn.signals.motion import motion
@@ -74,12 +74,12 @@ def test_each_foot_or_the_total_is_the_same_to_base_rows() -> None:
         )
 
 
-def foot_wrenches(tree: Tree, run: Performed) -> dict[str, np.ndarray]:
+def foot_wrenches(machine: Machine, run: Performed) -> dict[str, np.ndarray]:
     """What six-axis sensors in the soles read: the ground's wrench about the foot's origin, in its frame."""
     assert run.feet is not None
     exact = replace(run.motion, wrenches={})
     world = {foot: run.feet[:, k] for k, foot in enumerate(FEET)}
-    return dict(with_contacts(tree, exact, run.pose, world).wrenches)
+    return dict(with_contacts(machine, exact, run.pose, world).wrenches)
 
 
 def test_an_inertial_unit_and_sensors_in_the_soles_need_no_motion_capture() -> None:
@@ -120,29 +120,19 @@ def test_an_inertial_unit_and_sensors_in_the_soles_need_no_motion_capture() -> N
 def test_a_sensor_in_the_ankle_weighs_what_is_above_it() -> None:
     """Exact data: the sensor feels the ground less what the foot below it needs, by Pinocchio; the model ends at the ankle."""
     run = walking()
-    above = Tree.build(
-        [b for b in TRUE.bodies if b.name not in FEET],
-        base="free",
-        inertia={
-            b.name: x
-            for b, x in zip(TRUE.bodies, TRUE.parameters.values.reshape(-1, 10), strict=True)
-            if b.name not in FEET
-        },
+    above = Machine.build(
+        [link for link in TRUE.links if link.name not in FEET], [j for j in TRUE.joints if j.name not in FEET]
     )
     keep = [k for k, c in enumerate(TRUE.coordinates) if c not in FEET]
     thin = slice(None, None, 20)
     exact = replace(run.motion, wrenches={})[thin]
     felt = {}
     for foot, w in foot_wrenches(TRUE, run).items():
-        alone = Tree.build(
-            [Body(foot, None, "fixed")],
-            base="free",
-            inertia={foot: TRUE.parameters.values.reshape(-1, 10)[TRUE.index(foot)]},
-        )
+        alone = Machine.of_bodies([Body(foot, None, "fixed")], base="free", inertia={foot: TRUE.body(foot).ten})
         none = np.zeros((len(exact), 0))
         needs = PinModel(alone).inverse_dynamics(Motion(exact.t, none, none, none, body_motion(TRUE, exact, foot)))
         through = w[thin] - needs  # on the ankle, at the foot's origin and in its frame
-        place = TRUE.bodies[TRUE.index(foot)].placement
+        place = TRUE.attachment(TRUE.described.spanning.carriers[foot].joint.a).placement
         q = exact.q[:, TRUE.coordinates.index(foot)]
         turn = np.stack([place.rotation @ rot_z(a) for a in q])
         f, m = (np.einsum("nij,nj->ni", turn, x) for x in (through[:, :3], through[:, 3:]))
@@ -150,6 +140,6 @@ def test_a_sensor_in_the_ankle_weighs_what_is_above_it() -> None:
     motion_above = Motion(exact.t, exact.q[:, keep], exact.qd[:, keep], exact.qdd[:, keep], exact.base, wrenches=felt)
     fit = identify(above, motion_above, "ols", rows="base")
     label = fit.names.index("M0R")
-    feet = sum(TRUE.parameters.values.reshape(-1, 10)[TRUE.index(foot), 9] for foot in FEET)
+    feet = sum(TRUE.body(foot).ten[9] for foot in FEET)
     assert float(fit.values[label]) == pytest.approx(MASS - feet, rel=1e-9)
     assert fit.base.count == 10 + 7 * 10

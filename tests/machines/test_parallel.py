@@ -10,7 +10,7 @@ from veridyn.machines.parallel import delta, linkage, palletizer
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.loops.closure import closed_home
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 MACHINES = {"linkage": linkage, "delta": delta, "palletizer": palletizer}
@@ -22,19 +22,19 @@ def test_statics_is_the_slope_of_potential_energy(name: str) -> None:
     from veridyn.mechanics.energy import energy
     from veridyn.mechanics.loops.closure import close
 
-    tree: Tree = MACHINES[name]()
-    own = list(tree.independent)
-    home = closed_home(tree)
+    machine: Machine = MACHINES[name]()
+    own = list(machine.independent)
+    home = closed_home(machine)
 
     def at(q: np.ndarray) -> Motion:
         return Motion(np.arange(float(len(q))), q, 0.0 * q, 0.0 * q)
 
-    held = inverse_dynamics(tree, at(home[None]))[0]
+    held = inverse_dynamics(machine, at(home[None]))[0]
     for k, c in enumerate(own):
         h = 1e-5
         given = np.tile(home[own], (2, 1))
         given[:, k] += [h, -h]
-        V = energy(tree, at(close(tree, given, path=False).q)).gravity
+        V = energy(machine, at(close(machine, given, path=False).q)).gravity
         assert held[k] == pytest.approx((V[0] - V[1]) / (2 * h), abs=1e-5 * max(1.0, np.abs(held).max())), c
 
 
@@ -45,8 +45,8 @@ def test_base_parameters_with_friction(name: str, count: int) -> None:
 
 
 def test_delta_is_symmetrical_at_home() -> None:
-    tree = delta()
-    home = closed_home(tree)
-    angles = [home[tree.coordinates.index(f"q{k}")] for k in (1, 2, 3)]
+    machine = delta()
+    home = closed_home(machine)
+    angles = [home[machine.coordinates.index(f"q{k}")] for k in (1, 2, 3)]
     assert np.ptp(angles) < 1e-9
-    assert body_pose(tree, home[None], "platform")[1][0] == pytest.approx([0, 0, -0.55])
+    assert body_pose(machine, home[None], "platform")[1][0] == pytest.approx([0, 0, -0.55])

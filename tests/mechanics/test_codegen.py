@@ -21,6 +21,7 @@ from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.regressor import regressor
 from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.motion import Motion
@@ -34,7 +35,11 @@ def arm() -> Tree:
     return replace(tree, name="arm")
 
 
-TREES = {"arm": arm, "car with drag": lambda: car_20(elements=True), "tree with drive gains": branched_arm}
+TREES = {
+    "arm": arm,
+    "car with drag": lambda: tree_of(car_20(elements=True)),
+    "tree with drive gains": lambda: tree_of(branched_arm()),
+}
 
 
 def loaded(tree: Tree) -> tuple[Motion, tuple[str, ...]]:
@@ -93,7 +98,7 @@ def test_forward_dynamics(tmp_path: Path, name: str) -> None:
 
 def moving_car() -> Tree:
     """The car of 20 degrees of freedom with inertia on every body, so that each coordinate can be accelerated."""
-    car, rng = car_20("all", elements=True), np.random.default_rng(0)
+    car, rng = tree_of(car_20("all", elements=True)), np.random.default_rng(0)
     values = car.parameters.values.copy()
     for k in range(sum(b.real for b in car.bodies)):
         if not np.isfinite(values[10 * k : 10 * k + 10]).all():
@@ -116,10 +121,10 @@ def test_regressor(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("quantity", ["inverse", "forward", "regressor"])
 def test_the_text_is_fit_for_a_controller(quantity: str) -> None:
-    source = c_source(branched_arm(), quantity)
+    source = c_source(tree_of(branched_arm()), quantity)
     assert not re.search(r"\b(malloc|calloc|realloc|free|alloca|printf|static)\b", source.code)
     assert name_of(source) == f"branched_arm_{quantity}"
-    tree = branched_arm()
+    tree = tree_of(branched_arm())
     wanted = tuple(range(len(tree.columns))) if quantity == "regressor" else ()
     f = formula(tree, Request(quantity, tuple(range(len(tree.rows))), wanted))
     assert str(count(f.graph, f.outputs)) in source.code and str(count(f.graph, f.outputs)) in source.header

@@ -17,6 +17,7 @@ from veridyn.mechanics.integrate import Inputs, Method, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.runs import simulate_runs
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import Element, Marker, damper, spring
@@ -145,7 +146,7 @@ def test_faults_and_files() -> None:
         lugre(),
         Element(kind="relaxation", on={"x": 1.0}, value=1.0, name="tyre", signal="speed", constants={"length": 0.4}),
     )
-    again = tree_of(parse_machine(model_text(tree), source="x"))
+    again = tree_of(parse_machine(model_text(machine_of_tree(tree)), source="x"))
     assert [dict(e.constants) for e in again.elements] == [dict(e.constants) for e in tree.elements]
     assert (again.states, again.signals) == (tree.states, tree.signals)
     assert [(s.name, s.unit) for s in tree.states] == [("fl_x.z", "m"), ("tyre.s", "m")]

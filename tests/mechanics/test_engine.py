@@ -35,6 +35,7 @@ from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.kinematics import jacobian
 from veridyn.mechanics.regressor import regressor
 from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import spring
@@ -151,21 +152,21 @@ QUANTITIES: dict[str, Case] = {
 
 @cache
 def long_motion(name: str, strided: bool) -> Motion:
-    return any_motion(MACHINES[name](), max(SAMPLES), strided=strided)
+    return any_motion(tree_of(MACHINES[name]()), max(SAMPLES), strided=strided)
 
 
 @cache
 def reference(name: str, quantity: str) -> np.ndarray:
-    return QUANTITIES[quantity][2](MACHINES[name](), long_motion(name, False))
+    return QUANTITIES[quantity][2](tree_of(MACHINES[name]()), long_motion(name, False))
 
 
 def kernel(name: str, quantity: str, width: int) -> Compiled:
-    tree = MACHINES[name]()
+    tree = tree_of(MACHINES[name]())
     return compiled(tree, QUANTITIES[quantity][0](tree, long_motion(name, False)), host=this_host(width))
 
 
 def run(name: str, quantity: str, width: int, motion: Motion, threads: int = 1) -> np.ndarray:
-    tree = MACHINES[name]()
+    tree = tree_of(MACHINES[name]())
     made, shape = kernel(name, quantity, width), QUANTITIES[quantity][1](tree)
     place = {label: (*label[:-1], label[-1] % shape[-1]) for label in made.labels}  # column −1 is the last one
     return filled(made, tree, motion, shape, place, threads=threads)
@@ -298,7 +299,7 @@ def test_derivatives_against_pinocchio(seed: int, width: int) -> None:
 @pytest.mark.parametrize("name", MACHINES)
 def test_derivatives_by_differences(name: str) -> None:
     """Elements, drag and a free base too: central differences of the reference, step 1e-6, leave about 1e-8."""
-    tree = MACHINES[name]()
+    tree = tree_of(MACHINES[name]())
     motion = long_motion(name, False)[:5]
     found = run(name, "inverse_derivatives", this_host().width, motion)
     for which, symbol in enumerate(("q", "qd")):
@@ -332,7 +333,7 @@ DOORS: dict[str, Callable[[Tree, Motion, str, int], np.ndarray]] = {
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("name", MACHINES)
 def test_one_keyword_chooses_the_engine(name: str, door: str) -> None:
-    tree = MACHINES[name]()
+    tree = tree_of(MACHINES[name]())
     motion = long_motion(name, False)[:600]
     by_numpy = DOORS[door](tree, motion, "numpy", 1)
     for threads in (1, 2):
@@ -341,14 +342,14 @@ def test_one_keyword_chooses_the_engine(name: str, door: str) -> None:
 
 @pytest.mark.parametrize("door", [*DOORS, "observation"])
 def test_an_unknown_engine_is_refused(door: str) -> None:
-    tree = branched_arm()
+    tree = tree_of(branched_arm())
     call = DOORS.get(door) or (lambda t, m, e, n: observation(t, m, engine=e))
     with pytest.raises(DataError, match=r"there is no engine 'fast'[\s\S]*'auto', 'compiled' or 'numpy'"):
         call(tree, any_motion(tree, 3), "fast", 1)
 
 
 def test_no_samples() -> None:
-    tree = branched_arm()
+    tree = tree_of(branched_arm())
     motion = long_motion("branched arm", False)[:0]
     assert inverse_dynamics(tree, motion, engine="compiled").shape == (0, tree.n)
     assert regressor(tree, motion, engine="compiled").shape == (0, tree.n, len(tree.columns))
@@ -357,7 +358,7 @@ def test_no_samples() -> None:
 def test_memory_may_be_used_again() -> None:
     """Other motions, quantities, columns, lengths and machines through one buffer: always the same numbers as in fresh memory."""
     buffer = Buffer()
-    arm, machine = branched_arm(), free_machine()
+    arm, machine = tree_of(branched_arm()), tree_of(free_machine())
     every = len(arm.columns)
     for strided in (False, True):
         on_arm, on_machine = long_motion("branched arm", strided), long_motion("free machine", strided)
@@ -378,7 +379,7 @@ def test_memory_may_be_used_again() -> None:
 
 def test_a_buffer_is_written_over() -> None:
     """A result lasts until the next call with its buffer, which needs no new memory."""
-    tree, motion, buffer = branched_arm(), long_motion("branched arm", False), Buffer()
+    tree, motion, buffer = tree_of(branched_arm()), long_motion("branched arm", False), Buffer()
     first = inverse_dynamics(tree, motion, engine="compiled", out=buffer)
     other = any_motion(tree, len(motion), seed=9)
     second = inverse_dynamics(tree, other, engine="compiled", out=buffer)
@@ -388,7 +389,7 @@ def test_a_buffer_is_written_over() -> None:
 def test_a_column_asked_for_twice_is_refused() -> None:
     for engine in ("numpy", "compiled"):
         with pytest.raises(DataError, match="a column is given twice"):
-            regressor(branched_arm(), any_motion(branched_arm(), 3), wanted=[5, 5], engine=engine)
+            regressor(tree_of(branched_arm()), any_motion(tree_of(branched_arm()), 3), wanted=[5, 5], engine=engine)
 
 
 def slides() -> Tree:
@@ -420,7 +421,7 @@ def test_no_columns() -> None:
 
 def test_signals_in_records() -> None:
     """A signal that is a field of a structured array, whose stride is no multiple of eight bytes."""
-    tree = free_machine()
+    tree = tree_of(free_machine())
     motion = any_motion(tree, 70)
     table = np.zeros(70, dtype=[("n", "i4"), ("i", "f8")])
     table["i"] = motion.signals["i"]
@@ -432,7 +433,7 @@ def test_signals_in_records() -> None:
 
 @pytest.mark.parametrize("far", [1.0001e6, -3e7])
 def test_angles_too_far_from_zero_are_refused(far: float) -> None:
-    tree = branched_arm()
+    tree = tree_of(branched_arm())
     motion = any_motion(tree, 3)
     q = np.array(motion.q)
     q[1, 0] = far
@@ -445,7 +446,7 @@ def test_angles_too_far_from_zero_are_refused(far: float) -> None:
 
 def test_angles_up_to_a_million_are_right() -> None:
     """Whole turns far out: both engines agree to 1e-11, since q itself is exact."""
-    tree = branched_arm()
+    tree = tree_of(branched_arm())
     motion = any_motion(tree, 200)
     q = np.array(motion.q)
     turning = [k for k, kind in enumerate(tree.coordinate_kinds) if kind == "turning"]
@@ -594,7 +595,10 @@ def test_auto_compiles_where_it_pays(compilations: list[int]) -> None:
 def test_the_signature_tells_machines_apart() -> None:
     tree = small(100)
     assert signature(tree) == signature(small(100))
-    assert len({signature(t) for t in (tree, small(101), replace(tree, gravity=np.zeros(3)), branched_arm())}) == 4
+    assert (
+        len({signature(t) for t in (tree, small(101), replace(tree, gravity=np.zeros(3)), tree_of(branched_arm()))})
+        == 4
+    )
 
 
 def test_the_count_travels_with_the_object() -> None:

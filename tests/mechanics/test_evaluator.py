@@ -23,12 +23,12 @@ from veridyn.model.elements import drive_gain
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_equal_to_the_reference_state_by_state(name: str) -> None:
-    tree = MACHINES[name]()
-    motion = states(tree, 5)
-    one = Evaluator(tree)
-    base, first = motion.base, len(tree.rows) - tree.n
-    gamma, D = inverse_dynamics(tree, motion, engine="numpy"), regressor(tree, motion, engine="numpy")
-    moved, M = forward_dynamics(tree, motion, engine="numpy"), mass_matrix(tree, motion.q, engine="numpy")
+    machine = MACHINES[name]()
+    motion = states(machine, 5)
+    one = Evaluator(machine)
+    base, first = motion.base, len(machine.rows) - machine.n
+    gamma, D = inverse_dynamics(machine, motion, engine="numpy"), regressor(machine, motion, engine="numpy")
+    moved, M = forward_dynamics(machine, motion, engine="numpy"), mass_matrix(machine, motion.q, engine="numpy")
     assert motion.forces is not None
     for k in range(len(motion)):
         q, qd, qdd, forces = motion.q[k], motion.qd[k], motion.qdd[k], motion.forces[k]
@@ -47,11 +47,11 @@ def test_equal_to_the_reference_state_by_state(name: str) -> None:
 
 
 def test_equal_to_pinocchio_on_an_arm() -> None:
-    tree = MACHINES["arm"]()
-    theirs = PinModel(tree)
-    q, qd, qdd = np.random.default_rng(3).normal(size=(3, tree.n))
+    machine = MACHINES["arm"]()
+    theirs = PinModel(machine)
+    q, qd, qdd = np.random.default_rng(3).normal(size=(3, machine.n))
     wanted = theirs.S.T @ pin.rnea(theirs.model, theirs.data, theirs.S @ q, theirs.S @ qd, theirs.S @ qdd)
-    one = Evaluator(tree)
+    one = Evaluator(machine)
     assert one.inverse_dynamics(q, qd, qdd) == pytest.approx(wanted, rel=1e-10, abs=1e-10)
     back = one.forward_dynamics(q, qd, wanted)
     assert back == pytest.approx(qdd, rel=1e-8, abs=1e-8)
@@ -68,14 +68,14 @@ def test_results_are_overwritten_and_any_array_is_taken() -> None:
 
 
 def test_other_parameters_and_signals() -> None:
-    tree = MACHINES["arm"]()
-    tree = tree.with_elements([drive_gain(tree.coordinates[0], "i1", 2.0)])
-    motion = replace(states(tree, 1), signals={"i1": np.array([0.7])})
-    twice = 2.0 * tree.parameters.values
-    one = Evaluator(tree, twice)
+    machine = MACHINES["arm"]()
+    machine = machine.with_elements([drive_gain(machine.coordinates[0], "i1", 2.0)])
+    motion = replace(states(machine, 1), signals={"i1": np.array([0.7])})
+    twice = 2.0 * machine.parameters.values
+    one = Evaluator(machine, twice)
     one.signals["i1"][0] = 0.7
     found = one.inverse_dynamics(motion.q[0], motion.qd[0], motion.qdd[0])
-    assert found == pytest.approx(inverse_dynamics(tree, motion, parameters=twice, engine="numpy")[0], rel=1e-10)
+    assert found == pytest.approx(inverse_dynamics(machine, motion, parameters=twice, engine="numpy")[0], rel=1e-10)
 
 
 def test_what_cannot_be_evaluated_is_refused_by_name() -> None:

@@ -19,6 +19,7 @@ from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.kinematics import jacobian
 from veridyn.mechanics.regressor import regressor
 from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.motion import Motion
@@ -57,7 +58,7 @@ def bodies_of(tree: Tree, motion: Motion) -> tuple[int, ...]:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_inverse_dynamics(name: str) -> None:
-    tree = MACHINES[name]()
+    tree = tree_of(MACHINES[name]())
     motion = any_motion(tree, N)
     f = formula(tree, Request("inverse", rows_of(tree), bodies=bodies_of(tree, motion)))
     found = dense(f, given(tree, f, motion), (len(tree.rows),))
@@ -67,7 +68,7 @@ def test_inverse_dynamics(name: str) -> None:
 @pytest.mark.parametrize("name", MACHINES)
 def test_regressor_and_its_structure(name: str) -> None:
     """An entry that is zero by structure is absent; every entry that is there may be felt by its row."""
-    tree = MACHINES[name]()
+    tree = tree_of(MACHINES[name]())
     motion = any_motion(tree, N)
     every = tuple(range(len(tree.columns)))
     f = formula(tree, Request("regressor", rows_of(tree), every))
@@ -83,7 +84,7 @@ def test_regressor_and_its_structure(name: str) -> None:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_forward_dynamics_and_mass(name: str) -> None:
-    tree = MACHINES[name]()
+    tree = tree_of(MACHINES[name]())
     motion = any_motion(tree, N)
     f = formula(tree, Request("forward", rows_of(tree), bodies=bodies_of(tree, motion)))
     found = dense(f, given(tree, f, motion), (len(tree.rows),))
@@ -103,7 +104,7 @@ def test_forward_dynamics_and_mass(name: str) -> None:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_jacobian(name: str) -> None:
-    tree = MACHINES[name]()
+    tree = tree_of(MACHINES[name]())
     motion = any_motion(tree, N)
     for j, body in enumerate(tree.bodies):
         f = formula(tree, Request("jacobian", bodies=(j,)))
@@ -114,7 +115,7 @@ def test_jacobian(name: str) -> None:
 @pytest.mark.parametrize("name", MACHINES)
 def test_derivatives_by_a_complex_step(name: str) -> None:
     """∂Γ/∂q and ∂Γ/∂q̇ against a complex step through the formula of Γ itself, to rounding."""
-    tree = MACHINES[name]()
+    tree = tree_of(MACHINES[name]())
     motion = any_motion(tree, N)
     bodies = bodies_of(tree, motion)
     f = formula(tree, Request("inverse_derivatives", rows_of(tree), bodies=bodies))
@@ -135,7 +136,7 @@ def test_derivatives_by_a_complex_step(name: str) -> None:
 @pytest.mark.parametrize("name", MACHINES)
 def test_equations_sort_columns_by_their_fate(name: str) -> None:
     """Asked columns stay, tied ones are added to another's times a factor, known ones and wrenches go to column −1."""
-    tree = MACHINES[name]()
+    tree = tree_of(MACHINES[name]())
     motion = any_motion(tree, N)
     every = len(tree.columns)
     known, tied = {3, every - 1}, {5: (2, -1.5), every - 2: (every - 1, 2.0)}
@@ -156,7 +157,7 @@ def test_equations_sort_columns_by_their_fate(name: str) -> None:
 
 def test_parameters_are_inputs_and_geometry_is_not() -> None:
     """The formula knows no value of a parameter: other values go in by name."""
-    tree = branched_arm()
+    tree = tree_of(branched_arm())
     motion = any_motion(tree, N)
     f = formula(tree, Request("inverse", rows_of(tree), bodies=bodies_of(tree, motion)))
     phi = np.random.default_rng(4).normal(size=len(tree.columns))
@@ -167,7 +168,7 @@ def test_parameters_are_inputs_and_geometry_is_not() -> None:
 
 
 def test_only_what_is_asked_is_computed() -> None:
-    tree = free_machine()
+    tree = tree_of(free_machine())
     rows = rows_of(tree)
     every = formula(tree, Request("regressor", rows, tuple(range(len(tree.columns)))))
     few = formula(tree, Request("regressor", rows[-1:], (0, 9, 19)))
@@ -177,7 +178,7 @@ def test_only_what_is_asked_is_computed() -> None:
 
 def test_friction_is_rounded_off_where_a_speed_is_given() -> None:
     """sign(v) becomes v/(v⁸ + s⁸)^⅛ in the one row that rubs, and nothing else changes."""
-    tree = branched_arm()
+    tree = tree_of(branched_arm())
     motion = any_motion(tree, N, wrenches=False)
     speed, rubbing = 0.8, tree.rows.index("q4")
     sharp, smooth = (formula(tree, Request("inverse", rows_of(tree), friction_speed=s)) for s in (0.0, speed))

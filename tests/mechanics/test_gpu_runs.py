@@ -7,7 +7,7 @@ import pytest
 
 from batch_machines import arm, car
 from numpy_processor import NumpyProcessor
-from strangers.random_trees import random_tree
+from strangers.random_trees import random_open_machine
 from veridyn.errors import DataError
 from veridyn.mechanics.gpu_runs import integrate
 from veridyn.mechanics.integrate import Inputs
@@ -34,9 +34,9 @@ def test_runs_are_those_of_an_integrator_of_eighth_order() -> None:
 
 
 def test_the_error_falls_with_the_fourth_power_of_the_step() -> None:
-    tree = random_tree(np.random.default_rng(8), 2, kinds=("turning",))
-    q, qd = np.ones((1, tree.n)), np.full((1, tree.n), 3.0)
-    ends = [integrate(tree, TIMES[[0, 2]], q, qd, steps=n, processor=CPU).q[-1] for n in (5, 10, 80)]
+    machine = random_open_machine(np.random.default_rng(8), 2, kinds=("turning",))
+    q, qd = np.ones((1, machine.n)), np.full((1, machine.n), 3.0)
+    ends = [integrate(machine, TIMES[[0, 2]], q, qd, steps=n, processor=CPU).q[-1] for n in (5, 10, 80)]
     ratio = np.abs(ends[0] - ends[2]).max() / np.abs(ends[1] - ends[2]).max()
     assert 12 < ratio < 22
 

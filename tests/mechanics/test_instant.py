@@ -13,6 +13,7 @@ from veridyn.mechanics import engine as machine_code
 from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.instant import StateAccelerations
 from veridyn.mechanics.integrate import BaseState, Inputs, Method, integrate
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.motion import Motion
@@ -61,7 +62,7 @@ def close(a: np.ndarray, b: np.ndarray, tolerance: float = 1e-11) -> bool:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_accelerations_of_forward_dynamics(name: str, engine: str) -> None:
-    tree = MACHINES[name]()
+    tree = tree_of(MACHINES[name]())
     motion = any_motion(tree, 12)
     assert close(
         called(StateAccelerations(tree, tree.parameters.values, engine=engine), motion), expected(tree, motion)
@@ -71,7 +72,7 @@ def test_the_accelerations_of_forward_dynamics(name: str, engine: str) -> None:
 @pytest.mark.parametrize("name", MACHINES)
 def test_wrenches_may_come_and_go(name: str) -> None:
     """None, one, two in either order, none again: each set of bodies is compiled once."""
-    tree = MACHINES[name]()
+    tree = tree_of(MACHINES[name]())
     both = any_motion(tree, 6)
     one, other = both.wrenches
     made: list[int] = []
@@ -90,7 +91,7 @@ def test_wrenches_may_come_and_go(name: str) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_friction_is_rounded_off_below_a_speed(engine: str) -> None:
     """fs sign(q̇) against fs q̇/(q̇⁸ + s⁸)^⅛: the difference, given as a force on the row that rubs, has the same effect."""
-    tree, speed = branched_arm(), 0.5
+    tree, speed = tree_of(branched_arm()), 0.5
     motion = any_motion(tree, 8, wrenches=False)
     k = tree.coordinates.index("q4")
     v = motion.qd[:, k]
@@ -103,7 +104,7 @@ def test_friction_is_rounded_off_below_a_speed(engine: str) -> None:
 
 
 def test_standstill_has_no_friction_when_rounded_off() -> None:
-    tree = branched_arm()
+    tree = tree_of(branched_arm())
     motion = any_motion(tree, 3, wrenches=False)
     still = replace(motion, qd=np.zeros_like(motion.qd))
     for engine in ENGINES:
@@ -113,7 +114,7 @@ def test_standstill_has_no_friction_when_rounded_off() -> None:
 
 
 def test_other_parameters() -> None:
-    tree = branched_arm()
+    tree = tree_of(branched_arm())
     values = tree.parameters.values * np.linspace(0.9, 1.1, len(tree.parameters))
     motion = any_motion(tree, 4)
     assert close(called(StateAccelerations(tree, values), motion), expected(tree.with_parameters(values), motion))
@@ -127,7 +128,7 @@ def test_a_machine_without_mass_is_refused(engine: str) -> None:
 
 
 def test_an_unknown_engine_is_refused() -> None:
-    tree = branched_arm()
+    tree = tree_of(branched_arm())
     with pytest.raises(DataError, match="there is no engine 'fast'"):
         StateAccelerations(tree, tree.parameters.values, engine="fast")
 
@@ -172,12 +173,12 @@ def simulated(tree: Tree, engine: str, method: Method) -> np.ndarray:
 )
 def test_both_engines_simulate_the_same_half_second(name: str, method: Method) -> None:
     """To 1e-9 of the largest value."""
-    tree = MACHINES[name]()
+    tree = tree_of(MACHINES[name]())
     a, b = (simulated(tree, engine, method) for engine in ENGINES)
     assert close(a, b, 1e-9)
 
 
 def test_base_rows_come_first() -> None:
-    tree = free_machine()
+    tree = tree_of(free_machine())
     found = called(StateAccelerations(tree, tree.parameters.values), any_motion(tree, 2))
     assert found.shape == (2, 6 + tree.n)

@@ -15,6 +15,7 @@ from veridyn.machines.parallel import linkage
 from veridyn.mechanics.inverse import external_rows
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.loading import load_matrix
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import Drive, Force, Load, Torque
 from veridyn.model.motion import Motion
@@ -60,7 +61,7 @@ def test_rows_by_virtual_work(seed: int) -> None:
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, bodies=5, base="free" if seed % 2 else "fixed", shared=seed % 3 == 0, inertia=False)
     if seed == 6:
-        tree = linkage()
+        tree = tree_of(linkage())
     names = [b.name for b in tree.bodies]
     loads: list[Load] = [
         Drive("motor", tree.coordinates[-1]),
@@ -89,7 +90,7 @@ def test_a_force_is_the_wrench_of_a_motion_with_the_other_sign() -> None:
 
 
 def test_what_is_refused() -> None:
-    tree = linkage()
+    tree = tree_of(linkage())
     with pytest.raises(ModelError, match="load 'motor': there is no coordinate 'q9'"):
         load_matrix(tree, np.zeros((1, 3)), [Drive("motor", "q9")])
     with pytest.raises(DataError, match=r"(?s)wrong shape of the configurations.*Expected \(N, 3\)"):

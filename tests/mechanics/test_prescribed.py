@@ -23,6 +23,7 @@ from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.runs import simulate_runs
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Assembly, Attachment
 from veridyn.model.body import Body, Loop
@@ -253,10 +254,10 @@ def test_a_row_is_used_where_its_force_is_measured() -> None:
 
 def test_faults_and_files() -> None:
     tree = cart()
-    again = tree_of(parse_machine(model_text(tree), source="x"))
+    again = tree_of(parse_machine(model_text(machine_of_tree(tree)), source="x"))
     assert again.prescribed == ("x",)
     with pytest.raises(ModelError, match=r"there is no coordinate 'y' to prescribe"):
-        parse_machine(model_text(tree).replace("prescribed: [x]", "prescribed: [y]"), source="x")
+        parse_machine(model_text(machine_of_tree(tree)).replace("prescribed: [x]", "prescribed: [y]"), source="x")
     with pytest.raises(DataError, match="its motion is not given"):
         integrate(tree, [0.0, 1.0], [0.0, 0.0], [0.0, 0.0])
     with pytest.raises(DataError, match="it is not prescribed"):

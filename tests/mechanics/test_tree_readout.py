@@ -16,6 +16,7 @@ from strangers.sensor_states import added, random_sensors, random_state
 from veridyn.errors import DataError, ModelError
 from veridyn.machines.hexapod import hexapod
 from veridyn.machines.parallel import linkage
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree_readout import TreeReadout, tree_readout
 from veridyn.model.body import Body
@@ -114,7 +115,7 @@ def test_the_kernel_by_its_inputs_and_labels() -> None:
 
 @pytest.mark.parametrize("machine", [linkage, hexapod])
 def test_closed_trees_are_read_in_all_their_coordinates(machine: object) -> None:
-    tree: Tree = machine()
+    tree: Tree = tree_of(machine())
     assert tree.loops
     rng = np.random.default_rng(1)
     sensors = random_sensors(rng, tree)

@@ -1,6 +1,7 @@
 """What is known, estimated and tied."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -116,3 +117,11 @@ def test_they_pickle() -> None:
     again = pickle.loads(pickle.dumps(p))
     assert (again.names, again.states, dict(again.ties)) == (p.names, p.states, dict(p.ties))
     np.testing.assert_array_equal(again.values, p.values)
+
+
+def test_bounds_stay_with_their_parameters() -> None:
+    p = replace(five(), bounds={"a": (0.0, 2.0), "b": (-1.0, 5.0)})
+    assert pickle.loads(pickle.dumps(p)).bounds == p.bounds
+    assert p.replacing({"a": 1.5}).known(["a"]).bounds["a"] == (0.0, 2.0)
+    assert dict(p.without(["a"]).bounds) == {"b": (-1.0, 5.0)}
+    assert p.extended(five()).bounds == p.bounds

@@ -21,7 +21,7 @@ def with_sensors(*sensors: Sensor) -> Mechanism:
 
 def test_names_units_and_variance() -> None:
     assert Sensor("e", "coordinate", "phi", 0.1).channels(3) == ("e",)
-    assert Sensor("g", "gyroscope", "rod", 0.1).channels(2) == ("g",)
+    assert Sensor("g", "gyroscope", "rod", 0.1).channels(2) == ("g.z",)
     assert Sensor("g", "gyroscope", "rod", 0.1).channels(3) == ("g.x", "g.y", "g.z")
     assert Sensor("p", "position", "1", 0.1, axes="yx").channels(2) == ("p.y", "p.x")
     assert Sensor("e", "coordinate", "phi", 0.1).unit(True) == "rad"

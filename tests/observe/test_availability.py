@@ -18,7 +18,7 @@ from veridyn.observe.measurements import Status
 from veridyn.observe.observe import observe
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.readings import measurements_of
-from veridyn.observe.tree_setup import tree_system
+from veridyn.observe.setup import machine_system
 from veridyn.spatial.inertia import from_centre
 
 NOISE = ProcessNoise(force=0.5, start=0.02, start_rate=0.2)
@@ -61,7 +61,7 @@ def test_flags_act_from_their_sample_to_the_next() -> None:
 
 
 def test_muted_readings_are_missing_at_the_time_they_speak_of() -> None:
-    system, *_ = tree_system(turntable(), NOISE)
+    system, *_ = machine_system(turntable(), NOISE)
     given = log(**{"rim.available": (np.array([0.0, 0.2, 0.4]), np.array([1.0, 0.0, 1.0]))})
     table, plain = measurements_of(system, given), measurements_of(system, log())
     assert np.array_equal(table.t, plain.t)  # the rows stay

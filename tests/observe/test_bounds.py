@@ -21,12 +21,12 @@ from veridyn.model.sensor import Sensor
 from veridyn.observe.bounds import Estimated, ParameterBounds, read_parameters
 from veridyn.observe.kernels.bounds import project
 from veridyn.observe.kernels.correction import Corrected, corrected_of
+from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observe import observe
 from veridyn.observe.observer import Observer
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief
-from veridyn.observe.tree import TreeSystem
-from veridyn.observe.tree_setup import tree_system
+from veridyn.observe.setup import machine_system
 from veridyn.observe.ukf import UKF
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH
@@ -112,14 +112,14 @@ def test_what_was_held_is_counted() -> None:
 )
 def test_settings_that_do_not_fit_are_named(parameters: dict, message: str) -> None:
     with pytest.raises(ModelError, match=message):
-        tree_system(arm(), ProcessNoise(), unknown=(), parameters=parameters, step=0.01)
+        machine_system(arm(), ProcessNoise(), unknown=(), parameters=parameters, step=0.01)
 
 
 def test_deviations_and_walks_of_each_parameter() -> None:
     """Those given with a parameter count; the others' are those of `process_noise`."""
     assert read_parameters(("a", "b")) == (("a", "b"), {})
     given = {"M_lower": Estimated(0.2, 0.01, 0.5, 5.0), "fv1": (0.1,)}
-    system, q, qd = tree_system(arm(), ProcessNoise(start_parameter=7.0), unknown=(), parameters=given, step=0.01)
+    system, q, qd = machine_system(arm(), ProcessNoise(start_parameter=7.0), unknown=(), parameters=given, step=0.01)
     at = [system.states.index(f"parameter.{name}") for name in given]
     assert np.sqrt(
         np.diag(np.diag(system.belief(q, qd).P) if system.belief(q, qd).P.ndim == 1 else system.belief(q, qd).P)
@@ -188,7 +188,7 @@ def test_points_of_the_unscented_filter_stay_where_a_law_has_a_meaning() -> None
     law = Element(kind="tanh_friction", on={"q": 1.0}, value=0.3, name="ft", constants={"speed": 0.05})
     model = pendulum().without_elements(["fv", "off"]).with_elements([law])
     seen: list[float] = []
-    system, q, qd = tree_system(
+    system, q, qd = machine_system(
         model,
         ProcessNoise(start=1e-3, start_rate=1e-3),
         unknown=(),
@@ -207,7 +207,7 @@ def test_points_of_the_unscented_filter_stay_where_a_law_has_a_meaning() -> None
     assert P[2 * system.f, 2 * system.f] == pytest.approx(0.2**2, rel=1e-9)
 
 
-def starting(system: TreeSystem, q: np.ndarray, qd: np.ndarray) -> Belief:
+def starting(system: MachineSystem, q: np.ndarray, qd: np.ndarray) -> Belief:
     belief = system.belief(q, qd)
     return Belief(belief.x, np.diag(belief.P) if belief.P.ndim == 1 else belief.P, 0.0)
 

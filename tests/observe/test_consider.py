@@ -63,7 +63,7 @@ def test_the_identified_machine_has_the_covariance_of_the_fit() -> None:
     np.testing.assert_allclose(machine.uncertainty.sigma, fit.sigma)
     motion = recorded(2, 0.0)
     np.testing.assert_allclose(
-        inverse_dynamics(machine, motion), inverse_dynamics(fit.tree.with_parameters(fit.standard), motion)
+        inverse_dynamics(machine, motion), inverse_dynamics(fit.described.with_parameters(fit.standard), motion)
     )
     assert machine.with_parameters({"fv1": 1.0}).uncertainty is None
 

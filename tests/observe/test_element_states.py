@@ -20,7 +20,7 @@ from veridyn.observe.jacobian import numeric_jacobian
 from veridyn.observe.methods import ErrorEKF, ForceErrorEKF
 from veridyn.observe.observe import observe
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.tree_setup import tree_system
+from veridyn.observe.setup import machine_system
 
 LUGRE = {"deflection": 0.02, "ratio": 1.4, "speed": 0.3, "time": 0.05}
 MAXWELL = Element(kind="maxwell", on={"arm": 1.0}, value=40.0, name="km", constants={"time": 0.3})
@@ -101,7 +101,7 @@ def test_derivatives_of_the_whole_state() -> None:
     tree = machine(MAXWELL, FRICTION, TYRE)
     more = Sensor("a", "accelerometer", "arm", 0.1, axes="xy")
     tree = replace(tree, sensors=(*tree.sensors, more))
-    system, q, qd = tree_system(
+    system, q, qd = machine_system(
         tree, ProcessNoise(force=1.0), parameters=("km.time", "fl.ratio"), inputs=("signal.speed",), step=0.02
     )
     n, rng, u = len(system.states), np.random.default_rng(0), np.array([2.0])

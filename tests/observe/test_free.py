@@ -22,14 +22,14 @@ from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.observe.ekf import EKF
 from veridyn.observe.filter import Filter
-from veridyn.observe.free import FreeSystem, free_system
 from veridyn.observe.free_step import FreeStep
-from veridyn.observe.machine import ErrorModel
+from veridyn.observe.machine import ErrorModel, MachineSystem
 from veridyn.observe.measurements import Status
 from veridyn.observe.methods import ErrorEKF, ForceErrorEKF
 from veridyn.observe.observer import Observer
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief
+from veridyn.observe.setup import machine_system
 from veridyn.observe.virtual import Virtual, quantity_of
 from veridyn.spatial.rotations import rotation_of
 from veridyn.studies.papers.buggy.observers import INPUTS, standing_start
@@ -63,11 +63,11 @@ def start() -> dict[str, float]:
 
 def made(
     error_model: ErrorModel = "exact", unknown: tuple[str, ...] = PUSHED, clutch: bool = True
-) -> tuple[FreeSystem, Array, Array]:
+) -> tuple[MachineSystem, Array, Array]:
     noise = ProcessNoise(
         start=1e-3, start_rate=1e-2, start_force=10.0, start_element=1e-3, acceleration=1e-2, force=1.0
     )
-    return free_system(
+    return machine_system(
         machine(clutch),
         noise,
         error_model=error_model,
@@ -79,7 +79,7 @@ def made(
     )
 
 
-def closed(clutch: bool = True) -> tuple[FreeSystem, Array]:
+def closed(clutch: bool = True) -> tuple[MachineSystem, Array]:
     """The system, and a state whose prescribed rack is where the inputs have it."""
     system, q, qd = made(clutch=clutch)
     x = system.belief(q, qd).x
@@ -240,8 +240,8 @@ def test_a_full_circle_is_survived() -> None:
 
 def test_what_it_cannot_do_is_refused_by_name() -> None:
     noise = ProcessNoise()
-    with pytest.raises(ModelError, match="neither estimated nor considered"):
+    with pytest.raises(ModelError, match="has no estimated parameters"):
         Observer(machine(), process_noise=noise, parameters={"tyre_fl.QSY1": (0.01, 0.0, 0.0, 0.1)}, start=start())
     with pytest.raises(ModelError, match="'base\\.w' is no freedom"):
-        free_system(machine(), noise, unknown=("base.w",), start=start())
+        machine_system(machine(), noise, unknown=("base.w",), start=start())
     assert settle(machine()).q == pytest.approx(settle(buggy()).q)

@@ -27,7 +27,7 @@ def by_hand():
     A = np.zeros((6, 6))
     A[:2, 2:4] = np.eye(2)
     A[2:4] = np.linalg.solve(M, np.array([[0, 0, -40.0, 0, 1, 0], [0, -pull * g, 0, 0, 0, 0]]))
-    states = ("x", "swing", "x_dot", "swing_dot", "force.motor", "bias.tilt")
+    states = ("x", "swing", "x_dot", "swing_dot", "force.x", "bias.tilt")
     H = np.array([[1.0, 0, 0, 0, 0, 0], [0, 1.0, 0, 0, 0, 1.0]])
     return from_rates(states, ("travel", "tilt"), A, H, [0, 0, 0, 0, 400.0, 0], [0.002**2, 0.01**2])
 

@@ -13,11 +13,11 @@ from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.observe.consistency import pooled
 from veridyn.observe.jacobian import check_jacobian
-from veridyn.observe.mechanism import MechanismSystem
-from veridyn.observe.mechanism_setup import mechanism_system
+from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observe import observe
 from veridyn.observe.observer import Observer
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.setup import machine_system
 
 TOP = """
 veridyn: 1
@@ -56,7 +56,7 @@ PROCESS_NOISE = ProcessNoise(
 def spun(name: str, text: str, spin: float) -> tuple[NaturalSystem, dict[str, float]]:
     """The machine, and rates of its first set at which it turns: the top about its axis and slowly around, the pendulum right round."""
     machine = system_of(parse_mechanism(text, name))
-    system, q, _ = mechanism_system(machine, PROCESS_NOISE, unknown=())
+    system, q, _ = machine_system(machine, PROCESS_NOISE, unknown=())
     if name == "pendulum":
         velocity = np.array([0.0, spin])
     else:
@@ -71,7 +71,7 @@ def drawn(
     """A log of a machine that starts where `PROCESS_NOISE` allows, integrated by an explicit rule, which knows no sets."""
     rng = np.random.default_rng(seed)
     machine, rates = spun(name, text, spin)
-    system, q, qd = mechanism_system(machine, PROCESS_NOISE, unknown=(), rates=rates)
+    system, q, qd = machine_system(machine, PROCESS_NOISE, unknown=(), rates=rates)
     off = np.repeat([0.01, 0.05], system.f) * rng.normal(size=2 * system.f)
     q, qd, _, _ = system.split(system.add(system.belief(q, qd).x, off))
     names = system.model.names
@@ -115,7 +115,7 @@ def test_several_turns_in_many_sets() -> None:
     assert o.observability(part=slice(60, 160)).observable
 
 
-def strained(system: MechanismSystem, x: np.ndarray) -> np.ndarray:
+def strained(system: MachineSystem, x: np.ndarray) -> np.ndarray:
     """A state from which the next step ends in another set."""
     for _ in range(400):
         after = system.move(x, np.zeros(0), 0.0, 2e-3)
@@ -128,7 +128,7 @@ def strained(system: MechanismSystem, x: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(("name", "text", "spin"), MACHINES)
 def test_the_transition_into_another_set_is_a_derivative(name: str, text: str, spin: float) -> None:
     machine, rates = spun(name, text, spin)
-    system, q, qd = mechanism_system(machine, PROCESS_NOISE, unknown=(), rates=rates, step=2e-3)
+    system, q, qd = machine_system(machine, PROCESS_NOISE, unknown=(), rates=rates, step=2e-3)
     x = strained(system, system.belief(q, qd).x)
     after, F = system.move_and_jacobian(x, np.zeros(0), 0.0, 2e-3)
     assert system.set_of(after) != system.set_of(x)
@@ -163,17 +163,17 @@ def test_one_set_is_kept_where_it_will_do() -> None:
     """The same pendulum with its angle: an added coordinate is good all the way round."""
     with_angle = PENDULUM.replace("bodies:", "angles:\n  phi: {of: [O, A], from: [1, 0]}\nbodies:")
     machine, rates = system_of(parse_mechanism(with_angle, "pendulum")), {"phi": 8.0}
-    system, q, qd = mechanism_system(machine, PROCESS_NOISE, unknown=(), rates=rates, step=2e-3)
+    system, q, qd = machine_system(machine, PROCESS_NOISE, unknown=(), rates=rates, step=2e-3)
     x = system.belief(q, qd).x
     for _ in range(500):
         x = system.move(x, np.zeros(0), 0.0, 2e-3)
-    assert len(system.charts.known) == 1 and system.set_of(x) == 0
+    assert len(system.model.charts.known) == 1 and system.set_of(x) == 0
 
 
 def test_a_change_beyond_the_range_of_a_coordinate_goes_on_in_another_set() -> None:
     """A rod near x = 1, set back by a reading that asks for x = 1.001: along y it is a way of 0.1 like any other."""
     machine = system_of(parse_mechanism(PENDULUM.replace("at: [1, 0]", "at: [0.9999, 0.0141418]"), "pendulum"))
-    system, q, qd = mechanism_system(machine, PROCESS_NOISE, unknown=(), independents=("A.x",))
+    system, q, qd = machine_system(machine, PROCESS_NOISE, unknown=(), independents=("A.x",))
     x = system.belief(q, qd).x
     slope = -q[0] / q[1]  # dy/dx on the circle
     back, _, _, _ = system.split(system.add(x, np.array([-0.1 / slope, 0.0])))  # x + 0.0014 is beyond the circle

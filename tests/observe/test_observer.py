@@ -293,7 +293,7 @@ def test_noise_is_chosen_by_likelihood_where_none_is_given(case) -> None:
     process_noise, tuning = tuned(settings, machine, [measurements_of(system, log)], samples=150)
     assert isinstance(process_noise.force, dict) and tuning.readings == 300
     assert (
-        400.0 / 20.0 < process_noise.force["motor"] < 400.0 * 20.0
+        400.0 / 20.0 < process_noise.force["x"] < 400.0 * 20.0
     )  # 150 samples tell a density of 400 to an order of magnitude
 
 

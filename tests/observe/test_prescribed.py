@@ -22,7 +22,7 @@ from veridyn.observe.jacobian import numeric_jacobian
 from veridyn.observe.observe import observe
 from veridyn.observe.observer import Observer
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.tree_setup import tree_system
+from veridyn.observe.setup import machine_system
 from veridyn.observe.virtual import Virtual
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH
@@ -151,7 +151,7 @@ def test_derivatives_with_a_prescribed_coordinate(machine) -> None:
     name = tree.prescribed[0]
     inputs = tuple(f"{symbol}.{name}" for symbol in ("q", "qd", "qdd"))
     held = {name: float(driven(1.2 if tree.loops else 0.0)[0, 10])}
-    system, q, qd = tree_system(tree, ProcessNoise(force=1.0), inputs=inputs, start=held, step=0.02)
+    system, q, qd = machine_system(tree, ProcessNoise(force=1.0), inputs=inputs, start=held, step=0.02)
     u = driven(1.2 if tree.loops else 0.0)[:, 10]
     x = system.add(system.belief(q, qd).x, np.array([0.2, 0.5, 1.0]))
     moved, F = system.move_and_jacobian(x, u, 0.0, 0.02)
@@ -177,7 +177,7 @@ def test_prescribed_coordinates_named_in_another_order_are_not_mixed_up() -> Non
     tree = replace(tree, sensors=(Sensor("swing", "coordinate", "bob", 1e-3),))
     given = {"x": (0.5, 0.1, 0.0), "y": (-0.2, 0.0, 0.3)}
     inputs = tuple(f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in ("y", "x"))
-    system, q, qd = tree_system(tree, ProcessNoise(force=1.0), inputs=inputs, step=0.01)
+    system, q, qd = machine_system(tree, ProcessNoise(force=1.0), inputs=inputs, step=0.01)
     u = np.array([given[name][k] for k in range(3) for name in ("y", "x")])
     x = system.move(system.belief(q, qd).x, u, 0.0, 0.01)
     h = 0.01

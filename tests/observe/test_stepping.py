@@ -27,6 +27,7 @@ from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.observe.observe import observe
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.setup import machine_system
 from veridyn.observe.stepping import (
     LONGEST_STEP_S,
     MODE_SHARE,
@@ -35,7 +36,6 @@ from veridyn.observe.stepping import (
     mode_step,
     step_bias,
 )
-from veridyn.observe.tree_setup import tree_system
 from veridyn.simulate.manoeuvre import Driven
 from veridyn.simulate.simulator import simulate
 
@@ -135,12 +135,12 @@ def sprung(stiffness: float, damping: float) -> Tree:
 def test_the_default_step_of_a_tree_follows_its_fastest_oscillation() -> None:
     """ω = √(k/m − (c/2m)²) of the book; nothing shorter for what only decays, or for a slow machine."""
     omega = np.sqrt(2e4 / 2.0 - (8.0 / 4.0) ** 2)
-    system, q, qd = tree_system(sprung(2e4, 8.0), PROCESS_NOISE)
+    system, q, qd = machine_system(sprung(2e4, 8.0), PROCESS_NOISE)
     assert system.longest == pytest.approx(MODE_SHARE / omega, rel=1e-9)
     assert mode_step(system, q, qd) == system.longest
     for slow in (sprung(2e4, 4e4), sprung(2.0, 0.1)):
-        assert tree_system(slow, PROCESS_NOISE)[0].longest == LONGEST_STEP_S
-    assert tree_system(sprung(2e4, 8.0), PROCESS_NOISE, step=0.004)[0].longest == 0.004
+        assert machine_system(slow, PROCESS_NOISE)[0].longest == LONGEST_STEP_S
+    assert machine_system(sprung(2e4, 8.0), PROCESS_NOISE, step=0.004)[0].longest == 0.004
 
 
 def test_without_a_step_a_log_is_run_again_until_the_bias_is_small() -> None:

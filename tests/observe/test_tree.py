@@ -23,7 +23,7 @@ from veridyn.observe.jacobian import numeric_jacobian
 from veridyn.observe.observe import observe
 from veridyn.observe.observer import Observer
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.tree_setup import tree_system
+from veridyn.observe.setup import machine_system
 from veridyn.observe.virtual import Virtual
 from veridyn.spatial.inertia import INERTIAL, from_centre
 
@@ -148,11 +148,11 @@ def test_filters_agree_where_they_should() -> None:
 def test_derivatives_of_states_and_readings(machine) -> None:
     tree = machine()
     if not tree.sensors:
-        moving = tree.bodies[-1].name
+        moving = tree.body_names[-1]
         sensors = [Sensor(c, "coordinate", c, 1e-3) for c in tree.coordinates]
         sensors += [Sensor("acc", "accelerometer", Marker(moving, (0.1, 0.0, 0.1)), 0.1)]
         tree = replace(tree, sensors=tuple(sensors))
-    system, q, qd = tree_system(tree, ProcessNoise(force=1.0), step=0.02)
+    system, q, qd = machine_system(tree, ProcessNoise(force=1.0), step=0.02)
     rng = np.random.default_rng(0)
     n = len(system.states)
     d = np.concatenate(
@@ -214,7 +214,7 @@ def test_twins_are_observed_alike() -> None:
     mechanism = replace(twin.mechanism, sensors=(encoder,))
     t = np.arange(0.0, 0.5, STEP)
     start, rate = 1.2, 3.0
-    plain, q, qd = tree_system(tree, ProcessNoise(), unknown=(), start={"q1": start}, rates={"q1": rate})
+    plain, q, qd = machine_system(tree, ProcessNoise(), unknown=(), start={"q1": start}, rates={"q1": rate})
     rng, x, readings = np.random.default_rng(0), plain.belief(q, qd).x, []
     for _ in t:
         readings.append(plain.split(x)[0][0] + 0.002 * rng.standard_normal())

@@ -14,10 +14,9 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.observe.jacobian import numeric_jacobian
+from veridyn.observe.machine import MachineSystem
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.tree import TreeSystem
-from veridyn.observe.tree_setup import tree_system
-from veridyn.observe.tree_virtual import TreeQuantity
+from veridyn.observe.setup import machine_system
 from veridyn.observe.virtual import Virtual, quantity_of
 
 
@@ -26,8 +25,8 @@ def closed() -> Tree:
     return replace(tree, sensors=(Sensor("q", "coordinate", tree.coordinates[0], 1e-3),))
 
 
-def made(tree: Tree, **more: object) -> tuple[TreeSystem, np.ndarray]:
-    system, q, qd = tree_system(tree, ProcessNoise(force=1.0), **more)  # pyright: ignore[reportArgumentType]
+def made(tree: Tree, **more: object) -> tuple[MachineSystem, np.ndarray]:
+    system, q, qd = machine_system(tree, ProcessNoise(force=1.0), **more)  # pyright: ignore[reportArgumentType]
     rng, n, f = np.random.default_rng(0), len(system.states), system.f
     d = np.concatenate(
         [0.05 * rng.standard_normal(f), 0.4 * rng.standard_normal(f), 0.3 * rng.standard_normal(n - 2 * f)]
@@ -50,7 +49,7 @@ WANTED = [
 @pytest.mark.parametrize(("machine", "kind", "on", "more"), WANTED)
 def test_derivatives_with_respect_to_the_whole_state(machine, kind: str, on: str | Marker, more: dict) -> None:
     system, x = made(machine(), **more)
-    quantity, u = TreeQuantity(system, "y", kind, on), np.zeros(0)
+    quantity, u = quantity_of(system, Virtual("y", kind, on)), np.zeros(0)
     y, G = quantity.at(x, system.instant(x, u), u)
     assert len(y) == len(quantity.components) == len(quantity.units)
     numeric, accuracy = numeric_jacobian(
@@ -64,9 +63,9 @@ def test_a_joint_is_found_by_its_body_and_by_its_coordinate() -> None:
     system, x = made(closed())
     u = np.zeros(0)
     with pytest.warns(ModelWarning, match=r"redundant joints share 'r\.y'.*which no motion determines"):
-        one = TreeQuantity(system, "r", "reaction", system.model.tree.bodies[1].name)
+        one = quantity_of(system, Virtual("r", "reaction", system.model.tree.bodies[1].name))
     with pytest.warns(ModelWarning):
-        two = TreeQuantity(system, "r", "reaction", system.model.tree.coordinates[1])
+        two = quantity_of(system, Virtual("r", "reaction", system.model.tree.coordinates[1]))
     at = system.instant(x, u)
     np.testing.assert_array_equal(one.at(x, at, u)[0], two.at(x, at, u)[0])
     assert one.components == ("r.x", "r.z", "r.moment.y") and one.units == ("N", "N", "N*m")

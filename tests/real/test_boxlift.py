@@ -38,9 +38,9 @@ def markers() -> tuple[np.ndarray, dict[str, np.ndarray]]:
     return table[:, 1], {n: seen[:, k] for k, n in enumerate(names)}
 
 
-def person() -> vd.model.Tree:
+def person() -> vd.Machine:
     """One body: standing still, all that a plate can tell is its mass and where its centre is."""
-    return vd.model.Tree.build(
+    return vd.Machine.of_bodies(
         [vd.model.Body("person", None, "fixed")], name="person", base="free", gravity=(0.0, 0.0, -G)
     )
 
@@ -48,12 +48,14 @@ def person() -> vd.model.Tree:
 def weighed(used: np.ndarray) -> tuple[float, float]:
     """Mass and its deviation from the vertical row of the samples used, at rest."""
     t, wrench = plate()
-    tree = person()
+    machine = person()
     N = len(t)
     zero = np.zeros((N, 3))
     base = vd.BaseMotion(zero, zero, np.tile([0.0, 0.0, G], (N, 1)))
     motion = vd.Motion(t, np.zeros((N, 0)), np.zeros((N, 0)), np.zeros((N, 0)), base, wrenches={"person": wrench})
-    asked = tree.with_parameters(tree.parameters.known({n: 0.0 for n in tree.parameters.names if n != "M_person"}))
+    asked = machine.with_parameters(
+        machine.parameters.known({n: 0.0 for n in machine.parameters.names if n != "M_person"})
+    )
     fit = vd.identify(
         asked, motion, rows=["fz"], sampling=vd.identification.Sampling(drop={"fz": ~used}), covariance="hac"
     )
@@ -93,9 +95,11 @@ def lifted(parts: Sequence[str], cutoff: float = 5.0) -> vd.Fit:
         vd.model.Body("plate", None, "fixed"),
         *(vd.model.Body(p, "plate", "sliding", coordinate=p, actuated=False) for p in where),
     ]
-    tree = vd.model.Tree.build(bodies, name="person and box", base="free", gravity=(0.0, 0.0, -G))
+    machine = vd.Machine.of_bodies(bodies, name="person and box", base="free", gravity=(0.0, 0.0, -G))
     asked = [f"M_{p}" for p in where]
-    tree = tree.with_parameters(tree.parameters.known({n: 0.0 for n in tree.parameters.names if n not in asked}))
+    machine = machine.with_parameters(
+        machine.parameters.known({n: 0.0 for n in machine.parameters.names if n not in asked})
+    )
     rows = ("fx", "fy", "fz", "mx", "my", "mz")
     values = {f"q.{p}": z for p, z in where.items()} | {f"wrench.plate.{r}": wrench[:, k] for k, r in enumerate(rows)}
     values |= {
@@ -109,15 +113,15 @@ def lifted(parts: Sequence[str], cutoff: float = 5.0) -> vd.Fit:
     units |= {f"base.{what}.{a}": unit for what, unit in UNITS.items() for a in "xyz"}
     log = vd.Experiment.from_arrays(t, values, units, "boxlift")
     with pytest.warns(vd.errors.DataWarning, match=r"'wrench\.plate\.(fz|my)': it drops to zero"):
-        motion = vd.motion(tree, log, vd.Signals(lowpass=cutoff, trim=0.5))  # the plate is silent when it starts
+        motion = vd.motion(machine, log, vd.Signals(lowpass=cutoff, trim=0.5))  # the plate is silent when it starts
     at = np.searchsorted(t, motion.t - 1e-9)
     speed = np.linalg.norm(np.gradient(seen["BOX:NEAR"], 0.01, axis=0), axis=1)[at]
     height = seen["BOX:NEAR"][at, 1]
     in_hand = (height > FLOOR + LIFTED) & ~((np.abs(height - TABLE) < 0.006) & (speed < 0.05))
-    motion.qdd[~in_hand, tree.coordinates.index("box")] = -G
+    motion.qdd[~in_hand, machine.coordinates.index("box")] = -G
     shared = binary_dilation(np.diff(in_hand.astype(int), prepend=0) != 0, iterations=40)
     how = vd.identification.Sampling(filter=vd.signals.Butterworth(cutoff), decimate=5, drop={"fz": shared}, trim=20)
-    return vd.identify(tree, motion, rows=["fz"], sampling=how, covariance="hac")
+    return vd.identify(machine, motion, rows=["fz"], sampling=how, covariance="hac")
 
 
 @pytest.mark.filterwarnings("ignore:boxlift, channel 'q.ankle'. 1 spike")  # 0.4 mm of 20 mm, in one sample

@@ -34,8 +34,8 @@ def pendulum():
     ]
     elements = [vd.elements.motor_inertia({"q1": 1.0, "q2": -GEAR}, name="Ir")]
     elements += [element for c in ("q1", "q2") for element in (vd.elements.damper(c), vd.elements.coulomb(c))]
-    tree = vd.model.Tree.build(bodies, name="double pendulum", gravity=(0.0, 0.0, -9.81), elements=elements)
-    return tree.with_parameters(tree.parameters.known({"MY1": 0.0, "MY2": 0.0}))
+    machine = vd.Machine.of_bodies(bodies, name="double pendulum", gravity=(0.0, 0.0, -9.81), elements=elements)
+    return machine.with_parameters(machine.parameters.known({"MY1": 0.0, "MY2": 0.0}))
 
 
 def laboratory(name):
@@ -51,9 +51,9 @@ def laboratory(name):
         **{f"h_q{k}": m[f"b{k}"] for k in (1, 2)},
         **{f"fs_q{k}": m[f"cf{k}"] for k in (1, 2)},
     }
-    tree = pendulum()
-    rest = dict.fromkeys(tree.parameters.names, 0.0)
-    return tree.with_parameters(tree.parameters.replacing(rest | values))
+    machine = pendulum()
+    rest = dict.fromkeys(machine.parameters.names, 0.0)
+    return machine.with_parameters(machine.parameters.replacing(rest | values))
 
 
 def moved(name, lowpass):
@@ -82,7 +82,7 @@ def test_parameters_beside_the_published_ones(fits):
     print(f"{'':8}{'inverse dynamics':>26}{'output error':>26}{'published':>20}")
     for k, name in enumerate(fits["output error"].names):
         found = [f"{fit.values[k]:13.5g} ± {fit.sigma[k]:8.2g}" for fit in fits.values()]
-        others = [tree.parameters[LEADS.get(name, name)] for tree in published]
+        others = [machine.parameters[LEADS.get(name, name)] for machine in published]
         print(f"{name:8}{found[0]:>26}{found[1]:>26}{others[0]:11.4g}{others[1]:11.4g}")
         if name in ("ZZ1R", "MX1R", "ZZ2", "MX2"):
             for fit in fits.values():
@@ -101,7 +101,7 @@ def test_forward_simulation_of_files_not_fitted(fits, unseen, horizons):
     """Under the measured torques: 10 s from one state, and runs of 1 s. Two files swing as those fitted did; one goes over the top
     and one is a swing-up, both chaotic, so that over 10 s no model follows them and over 1 s every one is far off.
     """
-    machines = {name: fit.tree.with_parameters(fit.standard) for name, fit in fits.items()}
+    machines = {name: fit.described.with_parameters(fit.standard) for name, fit in fits.items()}
     machines |= {f"published {name}": laboratory(name) for name in ("1.0", "2.0")}
     print(f"{'file':6}{'seconds':>8}" + "".join(f"{name:>20}" for name in machines) + "   rms of q1, q2 [rad]")
     whole = {}
@@ -133,7 +133,7 @@ def test_a_fit_by_simulation_is_judged_by_simulation(fits):
     )
     assert check.by == "simulation" and [r.unit for r in check.rows] == ["rad", "rad"]
     assert check == replay(
-        fits["output error"].tree.with_parameters(fits["output error"].standard),
+        fits["output error"].described.with_parameters(fits["output error"].standard),
         motion,
         horizon=HORIZON,
         friction_speed=SOFT,

@@ -35,19 +35,19 @@ def axis(gain):
         vd.elements.offset("q1", name="off"),
         vd.Element(kind="drive_gain", on={"q1": 1.0}, value=gain, name="gtau", signal="vir", unit="N/V"),
     ]
-    tree = vd.model.Tree.build(
+    machine = vd.Machine.of_bodies(
         [vd.model.Body("1", joint="sliding")], name="EMPS", gravity=(0.0, 0.0, 0.0), elements=elements
     )
-    return tree.with_parameters(tree.parameters.known(["gtau"]))
+    return machine.with_parameters(machine.parameters.known(["gtau"]))
 
 
 @pytest.fixture(scope="module")
 def fitted():
     log = load("DATA_EMPS.mat")
-    tree = axis(float(log.notes["gtau"]))
+    machine = axis(float(log.notes["gtau"]))
     with pytest.warns(vd.errors.DataWarning, match=r"second derivative by 'central' differences is biased"):
-        moved = vd.motion(tree, log, SIGNALS)
-    return tree, vd.identify(tree, moved, "ols", sampling=SAMPLING)
+        moved = vd.motion(machine, log, SIGNALS)
+    return machine, vd.identify(machine, moved, "ols", sampling=SAMPLING)
 
 
 def test_the_four_parameters_lie_within_one_published_deviation(fitted):
@@ -67,9 +67,9 @@ def test_condition_and_relative_error_are_the_published_ones(fitted):
 
 
 def test_cross_validation_on_the_file_with_pulses(fitted):
-    tree, fit = fitted
+    machine, fit = fitted
     with pytest.warns(vd.errors.DataWarning, match=r"biased"):
-        other = vd.motion(tree, load("DATA_EMPS_PULSES.mat"), SIGNALS)
+        other = vd.motion(machine, load("DATA_EMPS_PULSES.mat"), SIGNALS)
     error = 100.0 * vd.validate(fit, other, sampling=SAMPLING).relative_error
     print(f"EMPS: cross-validation {error:.3f} % (published 5.98 %)")
     assert error == pytest.approx(5.98, abs=0.1)
@@ -77,9 +77,9 @@ def test_cross_validation_on_the_file_with_pulses(fitted):
 
 def test_derivatives_without_bias_move_the_mass_down(fitted):
     """What the warning is about: central differences damp accelerations, so that the mass comes out too large, if little."""
-    tree, fit = fitted
+    machine, fit = fitted
     log = load("DATA_EMPS.mat")
-    better = vd.identify(tree, vd.motion(tree, log, vd.Signals(lowpass=100.0)), "ols", sampling=SAMPLING)
+    better = vd.identify(machine, vd.motion(machine, log, vd.Signals(lowpass=100.0)), "ols", sampling=SAMPLING)
     print(f"EMPS: mass {fit.values[0]:.3f} kg by central, {better.values[0]:.3f} kg by compensated differences")
     assert 0.0 < fit.values[0] - better.values[0] < fit.sigma[0]
     assert np.abs(better.values[1:] - fit.values[1:]).max() < 0.2
@@ -92,22 +92,22 @@ def without_gain():
         vd.elements.coulomb("q1", name="Fc"),
         vd.elements.offset("q1", name="off"),
     ]
-    return vd.model.Tree.build(
+    return vd.Machine.of_bodies(
         [vd.model.Body("1", joint="sliding")], name="EMPS", gravity=(0.0, 0.0, 0.0), elements=elements
     )
 
 
-def with_forces(tree, log):
+def with_forces(machine, log):
     with pytest.warns(vd.errors.DataWarning, match=r"biased"):
-        moved = vd.motion(tree, log, SIGNALS)
+        moved = vd.motion(machine, log, SIGNALS)
     return replace(moved, forces=float(log.notes["gtau"]) * moved.signals["vir"][:, None], signals={})
 
 
 def test_friction_differs_with_the_direction(fitted):
     """Forwards 167, backwards 240 N*s/m: a quarter of the published model's residual is that its friction has no direction."""
-    tree, fit = fitted
-    motion = with_forces(tree, load("DATA_EMPS.mat"))
-    uneven = vd.model.Tree.build(
+    machine, fit = fitted
+    motion = with_forces(machine, load("DATA_EMPS.mat"))
+    uneven = vd.Machine.of_bodies(
         [vd.model.Body("1", joint="sliding")],
         name="EMPS",
         gravity=(0.0, 0.0, 0.0),
@@ -120,8 +120,8 @@ def test_friction_differs_with_the_direction(fitted):
     assert backwards - forwards > 10.0 * np.hypot(a, b)
     assert better.rows[0].relative_error < 0.8 * fit.rows[0].relative_error
     with pytest.warns(vd.errors.DataWarning, match=r"biased"):
-        other = vd.motion(tree, load("DATA_EMPS_PULSES.mat"), SIGNALS)
-    gain = tree.parameters["gtau"]
+        other = vd.motion(machine, load("DATA_EMPS_PULSES.mat"), SIGNALS)
+    gain = machine.parameters["gtau"]
     other = replace(other, forces=gain * other.signals["vir"][:, None], signals={})
     error = 100.0 * vd.validate(better, other, sampling=SAMPLING).relative_error
     print(f"EMPS: cross-validation {error:.2f} % with friction of each direction (without 5.95 %)")
@@ -134,7 +134,7 @@ def test_instrumental_variables_agree_with_least_squares_on_good_signals(fitted)
 
     Every fourth sample, 250 Hz, and decimated to the same 50 Hz.
     """
-    tree, _ = fitted
+    machine, _ = fitted
     log = load("DATA_EMPS.mat")
     columns = {"q.q1": "qm", "signal.vir": "vir", "signal.qg": "qg"}
     units = {"t": "s", "qm": "m", "vir": "V", "qg": "m"}
@@ -146,7 +146,7 @@ def test_instrumental_variables_agree_with_least_squares_on_good_signals(fitted)
         """The published controller: a cascade of position and speed, with the drive's limit of 10 V."""
         return gain * np.clip(kv * (kp * (path(t) - q) - qd), -10.0, 10.0)
 
-    motion = with_forces(tree, log)[::4]
+    motion = with_forces(machine, log)[::4]
     sampling = replace(SAMPLING, decimate=5, trim=12)
     how = Instrumental(law=law, friction_speed=0.005)
     iv = vd.identify(without_gain(), motion, how, sampling=sampling)

@@ -18,20 +18,20 @@ MASS = 72.84
 
 
 @cache
-def walked() -> tuple[vd.model.Tree, vd.Motion]:
+def walked() -> tuple[vd.Machine, vd.Motion]:
     where = folder("gait_subject01")
     model = vd.files.load_osim(where / "subject01.osim")
     coordinates, plates = vd.files.load_storage(where / "coordinates.sto"), vd.files.load_storage(where / "grf_raw.mot")
     t = coordinates.pop("time")
     q, pose = model.drive(t, coordinates)
-    tree = model.tree
-    values = {f"q.{c}": q[:, k] for k, c in enumerate(tree.coordinates)}
+    machine = model.machine
+    values = {f"q.{c}": q[:, k] for k, c in enumerate(machine.coordinates)}
     units = {
         f"q.{c}": "rad" if kind == "turning" else "m"
-        for c, kind in zip(tree.coordinates, tree.coordinate_kinds, strict=True)
+        for c, kind in zip(machine.coordinates, machine.coordinate_kinds, strict=True)
     }
     motion = vd.motion(
-        tree, vd.Experiment.from_arrays(t, values, units, "gait"), vd.Signals(rate=200.0, trim=0.05), pose=pose
+        machine, vd.Experiment.from_arrays(t, values, units, "gait"), vd.Signals(rate=200.0, trim=0.05), pose=pose
     )
 
     def of(side: str) -> np.ndarray:
@@ -41,26 +41,26 @@ def walked() -> tuple[vd.model.Tree, vd.Motion]:
         return np.column_stack([np.interp(motion.t, plates["time"], w) for w in world.T])
 
     feet = {f"calcn_{side}": of(side) for side in "rl"}
-    return tree, vd.dynamics.with_contacts(tree, motion, vd.signals.pose_at(pose, motion.t), feet)
+    return machine, vd.dynamics.with_contacts(machine, motion, vd.signals.pose_at(pose, motion.t), feet)
 
 
 def test_the_model_has_the_person_s_mass() -> None:
-    tree, _ = walked()
-    assert sum(tree.parameters[b.parameter("M")] for b in tree.bodies if b.real) == pytest.approx(MASS)
+    machine, _ = walked()
+    assert sum(machine.parameters[b.parameter("M")] for b in machine.links if b.real) == pytest.approx(MASS)
 
 
 @pytest.mark.parametrize("rows", [("fx", "fy", "fz"), "base"])
 def test_the_total_mass_is_within_two_percent(rows: str | tuple[str, ...]) -> None:
     """One unknown: the factor of all masses and inertias."""
-    tree, motion = walked()
-    p = tree.parameters
+    machine, motion = walked()
+    p = machine.parameters
     zero = {n: 0.0 for n, v in zip(p.names, p.values, strict=True) if v == 0.0}
     ties = {
         n: vd.model.Tie("M_pelvis", v / p["M_pelvis"])
         for n, v in zip(p.names, p.values, strict=True)
         if v != 0.0 and n != "M_pelvis"
     }
-    scaled = tree.with_parameters(p.known(zero).tied(ties))
+    scaled = machine.with_parameters(p.known(zero).tied(ties))
     fit = vd.identify(scaled, motion, rows=rows, sampling=vd.identification.Sampling(trim=10))
     found = float(fit.values[0] / p["M_pelvis"] * MASS)
     print(f"gait, rows {rows}: {found:.2f} kg, {100 * (found / MASS - 1):+.3f} %")
@@ -68,8 +68,8 @@ def test_the_total_mass_is_within_two_percent(rows: str | tuple[str, ...]) -> No
 
 
 def test_little_is_left_at_the_pelvis_with_the_given_masses() -> None:
-    tree, motion = walked()
-    left = vd.inverse_dynamics(tree, motion, "base")[10:-10]
+    machine, motion = walked()
+    left = vd.inverse_dynamics(machine, motion, "base")[10:-10]
     rms = np.sqrt((left**2).mean(axis=0))
     own = vd.files.load_storage(folder("gait_subject01") / "inverse_dynamics.sto")
     theirs = [np.sqrt((own[k][20:-20] ** 2).mean()) for k in list(own)[1:7]]
@@ -78,13 +78,13 @@ def test_little_is_left_at_the_pelvis_with_the_given_masses() -> None:
         f"OpenSim: {np.round(theirs[3:], 2)} N and {np.round(theirs[:3], 2)} N·m"
     )
     assert rms[:3].max() < 1.1 and rms[3:].max() < 1.5
-    unloaded = vd.inverse_dynamics(tree, replace(motion, wrenches={}), "base")
+    unloaded = vd.inverse_dynamics(machine, replace(motion, wrenches={}), "base")
     assert np.abs(unloaded[:, 1]).mean() > 500.0  # so the forces do cancel what the motion asks for
 
 
 def test_swapped_feet_would_not_do_for_joints_but_for_base_rows() -> None:
-    tree, motion = walked()
-    total = vd.inverse_dynamics(tree, motion)
+    machine, motion = walked()
+    total = vd.inverse_dynamics(machine, motion)
     assert np.abs(total[:, :3]).max() < 12.0
-    knee = tree.rows.index("knee_angle_r")
+    knee = machine.rows.index("knee_angle_r")
     assert 20.0 < np.abs(total[:, knee]).max() < 150.0

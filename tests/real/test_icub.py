@@ -20,24 +20,24 @@ SOLES = {"l_sole": "lf_Fz", "r_sole": "rf_Fz"}
 
 
 @cache
-def machine() -> tuple[vd.model.Tree, float]:
+def icub() -> tuple[vd.Machine, float]:
     """On six joints, so that row base_z is the vertical balance; one unknown, by which all masses and inertias are scaled."""
-    tree = vd.model.on_six_joints(vd.files.load_urdf(folder("icub") / "model.urdf", base="free"))
-    p = tree.parameters
-    total = sum(p[b.parameter("M")] for b in tree.bodies if b.real)
+    machine = vd.model.on_six_joints(vd.files.load_urdf(folder("icub") / "model.urdf", base="free"))
+    p = machine.parameters
+    total = sum(p[b.parameter("M")] for b in machine.links if b.real)
     zero = {n: 0.0 for n, v in zip(p.names, p.values, strict=True) if v == 0.0}
     ties = {
         n: vd.model.Tie(ROOT, v / p[ROOT]) for n, v in zip(p.names, p.values, strict=True) if v != 0.0 and n != ROOT
     }
-    return tree.with_parameters(p.known(zero).tied(ties)), total
+    return machine.with_parameters(p.known(zero).tied(ties)), total
 
 
 @cache
 def recorded(run: str) -> vd.Experiment:
-    tree, _ = machine()
+    machine, _ = icub()
     table = np.genfromtxt(folder("icub") / f"{run}.csv", delimiter=",", names=True)
     values, units = {}, {}
-    for c, kind in zip(tree.coordinates, tree.coordinate_kinds, strict=True):
+    for c, kind in zip(machine.coordinates, machine.coordinate_kinds, strict=True):
         name = c.removeprefix("base_")
         source = f"base_pos_{name}" if name in ("x", "y", "z") else c if c.startswith("base_") else f"q_{c}"
         known = source in (table.dtype.names or ())
@@ -53,22 +53,22 @@ def recorded(run: str) -> vd.Experiment:
 
 def moved(run: str) -> vd.Motion:
     how = vd.Signals(rate=100.0, lowpass=3.0, trim=0.5, max_gap=0.2, interpolation="linear")
-    return vd.motion(machine()[0], recorded(run), how)
+    return vd.motion(icub()[0], recorded(run), how)
 
 
 def mass(motion: vd.Motion, drop: np.ndarray | None = None) -> tuple[float, float]:
-    tree, total = machine()
+    machine, total = icub()
     how = vd.identification.Sampling(
         filter=vd.signals.Butterworth(3.0), decimate=5, drop={} if drop is None else {"base_z": drop}
     )
-    fit = vd.identify(tree, motion, rows=["base_z"], sampling=how, covariance="hac")
-    scale = total / tree.parameters[ROOT]
+    fit = vd.identify(machine, motion, rows=["base_z"], sampling=how, covariance="hac")
+    scale = total / machine.parameters[ROOT]
     return float(fit.values[0] * scale), float(fit.sigma[0] * scale)
 
 
 @pytest.mark.filterwarnings("ignore:.*a quarter turn that was rounded:veridyn.errors.DataWarning")
 def test_the_urdf_weighs_33_kg() -> None:
-    assert machine()[1] == pytest.approx(33.1, abs=0.05)
+    assert icub()[1] == pytest.approx(33.1, abs=0.05)
 
 
 @pytest.mark.filterwarnings("ignore::veridyn.errors.DataWarning")
@@ -76,7 +76,7 @@ def test_the_mass_from_walking_is_within_three_percent() -> None:
     motion = moved("walking")
     average = sum(motion.wrenches[s][:, 2].mean() for s in SOLES) / 9.81
     found, sigma = mass(motion)
-    off = 100.0 * (found / machine()[1] - 1.0)
+    off = 100.0 * (found / icub()[1] - 1.0)
     print(
         f"icub, walking: {found:.2f} ± {sigma:.2f} kg, {off:+.2f} % of the URDF; averaging the foot forces gives {average:.2f} kg"
     )
@@ -94,12 +94,12 @@ def test_the_difference_is_in_the_feet_and_not_in_the_motion() -> None:
     both = (share > 0.1) & (share < 0.9)
     one = (share < 0.02) | (share > 0.98)
     heavy, light = mass(motion, ~both)[0], mass(motion, ~one)[0]
-    print(f"icub, walking: {heavy:.2f} kg on both feet, {light:.2f} kg on one; URDF {machine()[1]:.2f} kg")
-    assert heavy > machine()[1] > light
-    assert abs(light / machine()[1] - 1.0) < 0.03
+    print(f"icub, walking: {heavy:.2f} kg on both feet, {light:.2f} kg on one; URDF {icub()[1]:.2f} kg")
+    assert heavy > icub()[1] > light
+    assert abs(light / icub()[1] - 1.0) < 0.03
     # Accelerations explain none of it: the balance of the URDF's own masses has the weight for its mean.
-    own = vd.inverse_dynamics(machine()[0], vd.Motion(motion.t, motion.q, motion.qd, motion.qdd), ["base_z"])
-    assert own.mean() / 9.81 == pytest.approx(machine()[1], rel=0.002)
+    own = vd.inverse_dynamics(icub()[0], vd.Motion(motion.t, motion.q, motion.qd, motion.qdd), ["base_z"])
+    assert own.mean() / 9.81 == pytest.approx(icub()[1], rel=0.002)
 
 
 @pytest.mark.slow

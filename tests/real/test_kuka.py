@@ -14,7 +14,6 @@ from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.motion_parts import slow_and_fast
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.trust import trust_prior
-from veridyn.spatial.inertia import INERTIAL
 
 
 @pytest.fixture(scope="module")
@@ -22,9 +21,8 @@ def arm():
     """The URDF with its inertias and friction as priors, and an offset for each torque sensor."""
     with pytest.warns(vd.errors.DataWarning, match=r"<origin> stands 2 times"):
         drawn = load_urdf(folder("kuka_lwr4") / "kuka_lwr4.urdf")
-    inertia = {b.name: [drawn.parameters[b.parameter(s)] for s in INERTIAL] for b in drawn.bodies if b.real}
     elements = [*drawn.elements, *(vd.elements.offset(c, 0.0) for c in drawn.coordinates)]
-    return vd.model.Tree.build(drawn.bodies, name="LWR4+", inertia=inertia, elements=elements)
+    return vd.Machine.build(drawn.links, drawn.joints, name="LWR4+", elements=elements)
 
 
 @pytest.fixture(scope="module")
@@ -158,8 +156,8 @@ def test_springs_and_correlated_residuals_predict_a_quarter_that_was_not_fitted(
     own = list(kuka.masks(recipe).values())[1]
     rest = [m[~k] for m, k in zip(recipe.motions, own, strict=True)]
     held = [m[k] for m, k in zip(recipe.motions, own, strict=True)]
-    fit = vd.identify(recipe.tree, rest, method, covariance="hac", diagnose="off")
-    bare = recipe.tree.without_elements([f"k_{c}" for c in recipe.tree.coordinates])
+    fit = vd.identify(recipe.machine, rest, method, covariance="hac", diagnose="off")
+    bare = recipe.machine.without_elements([f"k_{c}" for c in recipe.machine.coordinates])
     without = replace(method, prior=replace(method.prior, sigma=None))
     plain = vd.identify(bare, rest, without, covariance="hac", diagnose="off")
     print(f"LWR4+ quarter: {percent(fit, held):.2f} % with springs, {percent(plain, held):.2f} % without")

@@ -36,7 +36,7 @@ FRICTION = [
 SCALE = "force of 'q6': it seems to be off by a factor beside the others"
 # Dry friction of the seventh turns 27 ± 6 ms late. That is friction that yields, or a delay: its smooth part is too small to tell.
 pytestmark = pytest.mark.filterwarnings("ignore:force of 'q7'. it is late against the positions")
-PANDA = vd.model.Tree.build(BODIES, name="panda", gravity=(0.0, 0.0, -9.81), elements=FRICTION)
+PANDA = vd.Machine.of_bodies(BODIES, name="panda", gravity=(0.0, 0.0, -9.81), elements=FRICTION)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_the_clock_is_found_out(log):
     "ignore:sampling.decimate"
 )  # one equation in ten, as elsewhere in this file; deviations are not looked at
 def test_43_inertial_and_21_friction_base_parameters_are_found_and_named(log):
-    closed = vd.base_parameters(vd.model.Tree.build(BODIES, name="panda"))
+    closed = vd.base_parameters(vd.Machine.of_bodies(BODIES, name="panda"))
     assert closed.source == "by the closed rules" and closed.count == 43
     # The second combination of the paper's table III: J2xx − J2yy + J3yy + 0.632 c3z m3 + 0.0998 m3 + 0.1067 (m4 + … + m7).
     assert "XX2R = XX2 - YY2 + YY3 + 0.632*MZ3 + 0.099856*M3 + 0.10666225*M4" in closed.relations()[1]

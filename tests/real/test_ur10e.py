@@ -1,5 +1,7 @@
 """A UR10e, whose joint torques are known as motor currents only: fitted on Fourier runs, tested on a point-to-point run."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -29,27 +31,28 @@ def arm():
     for k, c in enumerate(drawn.coordinates, 1):
         elements += [vd.elements.damper(c), vd.elements.coulomb(c), vd.elements.offset(c), vd.elements.motor_inertia(c)]
         elements.append(vd.elements.drive_gain(c, f"i{k}", GAINS[k - 1], f"K{k}"))
-    tree = vd.model.Tree.build(drawn.bodies, name="UR10e", elements=elements)
-    return tree.with_parameters(tree.parameters.known([f"K{k}" for k in range(1, 7)]))
+    links = [replace(link, inertia=None) for link in drawn.links]
+    machine = vd.Machine.build(links, drawn.joints, name="UR10e", elements=elements)
+    return machine.with_parameters(machine.parameters.known([f"K{k}" for k in range(1, 7)]))
 
 
 # Their currents are some 15 ms behind the positions.
 WRISTS_ARE_LATE = pytest.mark.filterwarnings("ignore:force of 'wrist_[123]_joint'. it is late against the positions")
 
 
-def moved(tree, name):
+def moved(machine, name):
     """Columns without header: t, q1–6, q̇1–6, i1–6, and what is not used. Times step by 10 or 12 ms."""
-    q, i = [f"q.{c}" for c in tree.coordinates], [f"signal.i{k}" for k in range(1, 7)]
+    q, i = [f"q.{c}" for c in machine.coordinates], [f"signal.i{k}" for k in range(1, 7)]
     columns = ["t", *q, *[""] * 6, *i, *[""] * 12]
     units = {"t": "s"} | dict.fromkeys(q, "rad") | dict.fromkeys(i, "A")
     log = vd.load_log(folder("ur10e") / name, columns, units)
-    return vd.motion(tree, log, vd.Signals(rate=100.0, lowpass=CUTOFF))
+    return vd.motion(machine, log, vd.Signals(rate=100.0, lowpass=CUTOFF))
 
 
-def sampling(tree):
+def sampling(machine):
     """One second off each end; each row leaves out its samples below 0.05 rad/s, where friction is not sign(q̇)."""
     return vd.identification.Sampling(
-        filter=vd.signals.Butterworth(CUTOFF), dead_zone=dict.fromkeys(tree.coordinates, MOVING), trim=100
+        filter=vd.signals.Butterworth(CUTOFF), dead_zone=dict.fromkeys(machine.coordinates, MOVING), trim=100
     )
 
 
@@ -93,7 +96,7 @@ def test_another_set_of_gains_fits_too_which_is_why_they_must_be_known(arm):
     """Gains half as large make every parameter half as large and change no relative error at all."""
     half = arm.with_parameters(arm.parameters.known({f"K{k}": gain / 2 for k, gain in enumerate(GAINS, 1)}))
     run = moved(arm, FOURIER[0])
-    one, other = (vd.identify(tree, run, sampling=sampling(arm)) for tree in (arm, half))
+    one, other = (vd.identify(machine, run, sampling=sampling(arm)) for machine in (arm, half))
     assert other.values == pytest.approx(one.values / 2, rel=1e-6, abs=1e-9 * np.abs(one.values).max())
     assert [r.relative_error for r in other.rows] == pytest.approx([r.relative_error for r in one.rows], rel=1e-9)
 
@@ -108,7 +111,7 @@ def test_a_friction_ladder_finds_friction_that_depends_on_load(arm):
     entered = {(s.term, s.on) for s in ladder.entered}
     assert {("load", "shoulder_lift_joint"), ("load", "elbow_joint")} <= entered
     plain = vd.validate(vd.identify(arm, runs, sampling=how, diagnose="off"), test, sampling=how)
-    fit = vd.identify(ladder.tree, [ladder.with_loads(m) for m in runs], sampling=how, diagnose="off")
+    fit = vd.identify(ladder.machine, [ladder.with_loads(m) for m in runs], sampling=how, diagnose="off")
     check = vd.validate(fit, ladder.with_loads(test), sampling=how)
     print(ladder.summary(), 100.0 * plain.relative_error, 100.0 * check.relative_error)
     assert check.relative_error < 0.67 * plain.relative_error

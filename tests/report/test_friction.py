@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from veridyn.identify.friction_evidence import FrictionLadder, LadderStep
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
+from veridyn.model.machine import Machine
 from veridyn.report.blocks import Table
 from veridyn.report.friction import friction_section
 
@@ -17,7 +17,7 @@ STEPS = (
     LadderStep(term="load", on="q1", **NUMBERS),
     LadderStep(term="temperature", on="q1", reason="not tried: no temperature is named"),
 )
-LADDER = FrictionLadder(tree=Tree.build([Body("1")]), steps=STEPS, standard_errors=1.0, after_percent=4.56)
+LADDER = FrictionLadder(machine=Machine.of_bodies([Body("1")]), steps=STEPS, standard_errors=1.0, after_percent=4.56)
 
 
 def test_rows_and_lead() -> None:

@@ -13,7 +13,6 @@ from veridyn.errors import DataError, FileError
 from veridyn.files.shipped import shipped
 from veridyn.identify.base import generic_motion
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.report.notebook import Display, show_machine
 from veridyn.report.words import measured
 
@@ -21,11 +20,10 @@ from veridyn.report.words import measured
 @pytest.fixture(scope="module")
 def found() -> tuple[vd.Machine, vd.Fit, vd.Motion]:
     machine = vd.load_model(shipped("veridyn:linkage.yaml"))
-    tree = tree_of(machine)
-    motion = generic_motion(tree, 300)
+    motion = generic_motion(machine, 300)
     forces = np.full(motion.q.shape, np.nan)
-    gamma = inverse_dynamics(tree, motion)
-    forces[:, list(tree.independent)] = gamma + 0.1 * np.random.default_rng(1).normal(size=gamma.shape)
+    gamma = inverse_dynamics(machine, motion)
+    forces[:, list(machine.independent)] = gamma + 0.1 * np.random.default_rng(1).normal(size=gamma.shape)
     motion = replace(motion, forces=forces)
     return machine, vd.identify(machine, motion), motion
 
@@ -110,3 +108,9 @@ def test_long_names_keep_their_columns(found) -> None:
     lines = found[1].summary().splitlines()
     head = next(line for line in lines if line.startswith("parameter"))
     assert all(len(line) >= len(head) - 4 for line in lines[2 : 2 + len(found[1].names)])
+
+
+def test_a_car_of_a_few_numbers_shows_them() -> None:
+    car = vd.model.car_machine("small", {"mass": vd.model.PriorValue(900.0, 20.0), "front": 1.0, "rear": 1.4})
+    page = car._repr_html_()
+    assert "tanh tyres" in page and "rear_stiffness" in page and "by default" in page and "estimated" in page

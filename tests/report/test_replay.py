@@ -18,8 +18,8 @@ def study():
 
 def test_gauges_have_the_forces_of_their_joints(study):
     trace, kept = study.traces["validation"], frames_of(study.validation)
-    gauges = joint_gauges(study.fit.tree, trace, kept, {r.row: r.rms for r in study.fit.rows})
-    assert [g.label for g in gauges] == [r for r in trace.rows if r in study.fit.tree.coordinates]
+    gauges = joint_gauges(study.fit.described, trace, kept, {r.row: r.rms for r in study.fit.rows})
+    assert [g.label for g in gauges] == [r for r in trace.rows if r in study.fit.described.coordinates]
     for g in gauges:
         k = trace.rows.index(g.label)
         assert np.array_equal(g.measured, trace.measured[kept, k], equal_nan=True)

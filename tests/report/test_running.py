@@ -21,14 +21,14 @@ from veridyn.studies.result import Result
 
 @pytest.fixture(scope="module")
 def fit():
-    tree = small_arm()
-    limits = JointLimits([-2.0] * tree.n, [2.0] * tree.n, [4.0] * tree.n, [15.0] * tree.n)
+    machine = small_arm()
+    limits = JointLimits([-2.0] * machine.n, [2.0] * machine.n, [4.0] * machine.n, [15.0] * machine.n)
     path = FourierTrajectory.random(np.random.default_rng(0), limits, harmonics=4, frequency=0.5)
     t = 0.01 * np.arange(400)
     motion = Motion(t, *path.at(t))
-    noise = 0.05 * np.random.default_rng(1).normal(size=(400, tree.n))
-    motion = replace(motion, forces=vd.inverse_dynamics(tree, motion) + noise)
-    return vd.identify(tree, motion, rows="joints"), motion
+    noise = 0.05 * np.random.default_rng(1).normal(size=(400, machine.n))
+    motion = replace(motion, forces=vd.inverse_dynamics(machine, motion) + noise)
+    return vd.identify(machine, motion, rows="joints"), motion
 
 
 def page_of(section: Section) -> str:
@@ -48,9 +48,9 @@ def browser(tmp_path_factory, fit):
 
 
 def accelerations(fit, q, qd, tau, phi=None) -> np.ndarray:
-    tree = fit.tree
-    m = Motion(np.zeros(1), np.atleast_2d(q), np.atleast_2d(qd), np.zeros((1, tree.n)), forces=np.atleast_2d(tau))
-    return forward_dynamics(tree, m, fit.standard if phi is None else phi, engine="numpy").qdd[0]
+    machine = fit.described
+    m = Motion(np.zeros(1), np.atleast_2d(q), np.atleast_2d(qd), np.zeros((1, machine.n)), forces=np.atleast_2d(tau))
+    return forward_dynamics(machine, m, fit.standard if phi is None else phi, engine="numpy").qdd[0]
 
 
 def slide(browser, what: str, value: float) -> None:
@@ -67,7 +67,7 @@ def shown(browser, what: str, count: int) -> np.ndarray:
 
 def test_in_a_browser_sliders_give_the_accelerations_of_python(browser, fit):
     found, _ = fit
-    n = found.tree.n
+    n = found.described.n
     rng = np.random.default_rng(4)
     for _ in range(3):
         q = rng.uniform(-1.0, 1.0, n)
@@ -85,7 +85,7 @@ def test_in_a_browser_sliders_give_the_accelerations_of_python(browser, fit):
 
 def test_in_a_browser_a_parameter_within_its_deviation_changes_the_prediction(browser, fit):
     found, _ = fit
-    n, name = found.tree.n, browser.evaluate("machine.about.parameters[1].name")
+    n, name = found.described.n, browser.evaluate("machine.about.parameters[1].name")
     browser.evaluate(
         "(() => { const e = document.querySelector('[data-parameter]'); e.value = 1; e.dispatchEvent(new Event('change')); })()"
     )
@@ -102,12 +102,12 @@ def test_in_a_browser_a_parameter_within_its_deviation_changes_the_prediction(br
 
 def test_in_a_browser_it_falls_as_it_does_in_python(browser, fit):
     found, _ = fit
-    tree, n = found.tree, found.tree.n
+    machine, n = found.described, found.described.n
     dry = np.zeros(n)
-    for e in tree.elements:
+    for e in machine.elements:
         if e.kind == "coulomb":
             ((name, factor),) = e.on.items()
-            dry[tree.coordinates.index(name)] += factor * found.standard[tree.parameters.index(e.parameter_name)]
+            dry[machine.coordinates.index(name)] += factor * found.standard[machine.parameters.index(e.parameter_name)]
     assert dry.any()
     browser.evaluate("document.querySelector('[data-do=back]').click()")
     start = np.array(browser.evaluate("machine.machines[0].q"))
@@ -131,11 +131,11 @@ def test_in_a_browser_it_falls_as_it_does_in_python(browser, fit):
 
 
 def test_in_a_browser_the_places_are_those_of_kinematics(browser, fit):
-    tree = fit[0].tree
-    q = [0.3, -0.7][: tree.n]
+    machine = fit[0].described
+    q = [0.3, -0.7][: machine.n]
     points = np.array(browser.evaluate(f"machine.points({q})")).reshape(-1, 3)
-    for j, body in enumerate(tree.bodies):
-        assert points[1 + j] == pytest.approx(body_pose(tree, np.array([q]), body.name)[1][0], abs=1e-9)
+    for j, body in enumerate(machine.body_names):
+        assert points[1 + j] == pytest.approx(body_pose(machine, np.array([q]), body)[1][0], abs=1e-9)
 
 
 def test_a_page_with_it_is_small(fit):

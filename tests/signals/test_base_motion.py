@@ -7,9 +7,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from veridyn.errors import DataError
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.experiment import Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion
 from veridyn.model.pose import Pose
 from veridyn.signals.base_motion import base_from_pose, moved_to_base, nearest_rotations, pose_at, smoothed_pose
@@ -18,7 +18,7 @@ from veridyn.signals.motion import Signals, motion
 from veridyn.spatial.transforms import MDH, Placement
 
 G = np.array([0.0, 0.0, -9.81])
-TREE = Tree.build(
+TREE = Machine.of_bodies(
     [Body("torso", None, "fixed"), Body("leg", "torso", "turning", MDH(d=0.1), coordinate="hip")],
     base="free",
     gravity=G,
@@ -63,7 +63,7 @@ def test_a_motion_takes_its_base_from_a_pose() -> None:
 
 def test_a_pose_of_a_machine_on_the_ground_is_refused() -> None:
     pose, _ = coning(seconds=0.2)
-    fixed = Tree.build([Body("arm", "ground", "turning", MDH(), coordinate="q")])
+    fixed = Machine.of_bodies([Body("arm", "ground", "turning", MDH(), coordinate="q")])
     log = Experiment.from_arrays(pose.t, {"q.q": pose.t}, {"q.q": "rad"})
     with pytest.raises(DataError, match="base is fixed"):
         motion(fixed, log, pose=pose)

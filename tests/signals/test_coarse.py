@@ -86,7 +86,7 @@ def test_an_input_of_an_observer_is_looked_at_too() -> None:
     inertia = {"1": vd.spatial.from_centre(1.0, [0.5, 0.0, 0.0], np.diag([1e-3, 0.08, 0.08]))}
     encoder = vd.Sensor("encoder", "coordinate", "q1", 1e-3)
     rod = vd.model.Body("1", placement=vd.spatial.MDH(alpha=-np.pi / 2))
-    machine = vd.model.Tree.build([rod], inertia=inertia, sensors=[encoder])
+    machine = vd.Machine.of_bodies([rod], inertia=inertia, sensors=[encoder])
     t = 0.01 * np.arange(200)
     torque = np.trunc(6.0 * np.sin(5.0 * t))
     channels = [Channel("encoder", t, np.zeros(len(t)), "rad"), Channel("force.q1", t, torque, "N*m")]

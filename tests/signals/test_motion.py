@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError, DataWarning
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import damper, drag, drive_gain
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.transmission import Transmission
 from veridyn.signals.motion import Signals, motion
 from veridyn.spatial.transforms import MDH
@@ -17,7 +17,7 @@ OMEGA = 2 * np.pi * np.array([0.7, 1.3])  # rad/s; 1.3 Hz is slow for 200 Hz, so
 
 def arm(**settings):
     """q1 turns, q2 slides."""
-    return Tree.build([Body("1"), Body("2", "1", "sliding", MDH(d=0.3))], name="arm", **settings)
+    return Machine.of_bodies([Body("1"), Body("2", "1", "sliding", MDH(d=0.3))], name="arm", **settings)
 
 
 def angles(t):
@@ -99,18 +99,18 @@ def test_a_coordinate_without_a_force_has_nan():
 
 def test_motors_stand_in_for_joints():
     T2 = np.array([[0.5, 0.0], [-0.1, 0.02]])
-    tree = arm(transmission=Transmission(("m1", "m2"), ("q1", "q2"), T2))
+    machine = arm(transmission=Transmission(("m1", "m2"), ("q1", "q2"), T2))
     q = np.column_stack(angles(T))
     force = np.column_stack([np.sin(T), np.cos(T)])
-    qm, fm = tree.transmission.motors_from_joints(q), tree.transmission.motor_forces(force)
+    qm, fm = machine.transmission.motors_from_joints(q), machine.transmission.motor_forces(force)
     values = {f"q_motor.m{k + 1}": qm[:, k] for k in range(2)} | {f"force_motor.m{k + 1}": fm[:, k] for k in range(2)}
     units = {n: "rad" if n[0] == "q" else "N*m" for n in values}
-    found = motion(tree, Experiment.from_arrays(T, values, units))
+    found = motion(machine, Experiment.from_arrays(T, values, units))
     assert np.allclose(found.q, q, atol=1e-13)
     assert np.allclose(found.forces, force, atol=1e-12)
     # A joint's own channel comes before its motors'.
     both = Experiment.from_arrays(T, {**values, "force.q1": 2.0 + 0.1 * np.sin(T)}, {**units, "force.q1": "N*m"})
-    assert np.array_equal(motion(tree, both).forces[:, 0], 2.0 + 0.1 * np.sin(T))
+    assert np.array_equal(motion(machine, both).forces[:, 0], 2.0 + 0.1 * np.sin(T))
 
 
 def free_log(**more):
@@ -125,7 +125,9 @@ def free_log(**more):
 
 
 def free(**settings):
-    return Tree.build([Body("1", None, "fixed"), Body("2", "1", "sliding")], name="walker", base="free", **settings)
+    return Machine.of_bodies(
+        [Body("1", None, "fixed"), Body("2", "1", "sliding")], name="walker", base="free", **settings
+    )
 
 
 def test_a_free_base_moves_and_wrenches_act():
@@ -152,17 +154,17 @@ def test_what_drag_and_gains_need_is_missed_by_name():
 
 def test_currents_that_stand_for_forces_are_inspected_as_forces():
     """A spike is bridged, and a current that never changes is reported."""
-    tree, current = arm(elements=[drive_gain("q1", "current")]), np.sin(7.0 * T)
+    machine, current = arm(elements=[drive_gain("q1", "current")]), np.sin(7.0 * T)
     current[100] += 50.0
     with pytest.warns(DataWarning, match=r"channel 'signal.current': 1 spike"):
-        made = motion(tree, log(**{"signal.current": current}))
+        made = motion(machine, log(**{"signal.current": current}))
     assert abs(made.signals["current"][100] - np.sin(7.0 * T[100])) < 0.1
     with pytest.warns(DataWarning, match=r"channel 'signal.current': it never changes"):
-        motion(tree, log(**{"signal.current": np.full(len(T), 2.5)}))
+        motion(machine, log(**{"signal.current": np.full(len(T), 2.5)}))
 
 
 def test_a_free_base_may_be_all_there_is():
-    lonely = Tree.build([Body("1", None, "fixed")], base="free")
+    lonely = Machine.of_bodies([Body("1", None, "fixed")], base="free")
     whole = free_log()
     part = Experiment({n: c for n, c in whole.channels.items() if n != "q.q2"})
     assert motion(lonely, part, Signals(lowpass=20.0, trim=0.0)).q.shape == (len(T), 0)

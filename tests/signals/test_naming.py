@@ -5,9 +5,9 @@ import pytest
 
 from veridyn.errors import DataError, DataWarning
 from veridyn.machines.parallel import palletizer
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.transmission import Transmission
 from veridyn.signals.naming import Naming, measured_positions, unit_faults
 
@@ -15,7 +15,7 @@ T = np.arange(50) / 100.0
 
 
 def arm(**settings):
-    return Tree.build([Body("1"), Body("2", "1", "sliding")], name="arm", **settings)
+    return Machine.of_bodies([Body("1"), Body("2", "1", "sliding")], name="arm", **settings)
 
 
 def log(**units):
@@ -26,9 +26,9 @@ def named(**units):
     return log(**{name.replace("__", "."): unit for name, unit in units.items()})
 
 
-def refused(tree, experiment):
+def refused(machine, experiment):
     with pytest.raises(DataError) as caught:
-        Naming(tree, experiment).check()
+        Naming(machine, experiment).check()
     return str(caught.value)
 
 
@@ -72,16 +72,16 @@ def test_units_that_differ_are_told_apart(unit, wanted):
 
 
 def test_motors_are_asked_for_where_joints_are_not_measured():
-    tree = arm(transmission=Transmission(("m1", "m2"), ("q1", "q2"), np.array([[1.0, 0.0], [-1.0, 2.0]])))
-    assert Naming(tree, log()).motors("q1", "q") == {"q_motor.m1": 1.0}
-    assert Naming(tree, log()).motors("q2", "q") == {"q_motor.m1": -1.0, "q_motor.m2": 2.0}
+    machine = arm(transmission=Transmission(("m1", "m2"), ("q1", "q2"), np.array([[1.0, 0.0], [-1.0, 2.0]])))
+    assert Naming(machine, log()).motors("q1", "q") == {"q_motor.m1": 1.0}
+    assert Naming(machine, log()).motors("q2", "q") == {"q_motor.m1": -1.0, "q_motor.m2": 2.0}
     # Γ = T⁻ᵀ Γ_m with T⁻¹ = [[1, 0], [1/2, 1/2]]
-    assert Naming(tree, log()).motors("q1", "force") == {"force_motor.m1": 1.0, "force_motor.m2": 0.5}
-    text = refused(tree, named(q__q1="rad"))
+    assert Naming(machine, log()).motors("q1", "force") == {"force_motor.m1": 1.0, "force_motor.m2": 0.5}
+    text = refused(machine, named(q__q1="rad"))
     assert "there is no channel 'q.q2 (or q_motor.m1 and q_motor.m2)'." in text
-    text = refused(tree, named(q_motor__m1="rad", force_motor__m1="N*m", q__q2="m"))
+    text = refused(machine, named(q_motor__m1="rad", force_motor__m1="N*m", q__q2="m"))
     assert "'force_motor.m2'" in text and "q_motor.m2" not in text
-    assert refused(tree, named(q__q1="rad", q_motor__m1="rad")).count("'q_motor.m2'") == 1
+    assert refused(machine, named(q__q1="rad", q_motor__m1="rad")).count("'q_motor.m2'") == 1
 
 
 def test_half_a_wrench_and_a_wrench_on_nobody_are_refused():
@@ -106,21 +106,21 @@ def test_measured_rates_are_left_aside_where_they_are_not_wanted():
 
 
 def test_a_free_base_needs_its_rates():
-    free = Tree.build([Body("1", None, "fixed")], base="free")
+    free = Machine.of_bodies([Body("1", None, "fixed")], base="free")
     text = refused(free, named(base__omega__x="rad/s", base__velocity__x="m/s"))
     assert "7 faults" in text and "'base.velocity.z'" in text and "'base.acceleration.x'" in text
 
 
 def test_only_some_positions_may_be_asked_for() -> None:
-    tree = palletizer()
+    machine = palletizer()
     made = log(**{"q.q1": "rad", "q.q4": "rad", "qd.q3": "rad/s", "force.q2": "N*m"})
-    assert measured_positions(tree, made) == ("q1", "q4")
-    naming = Naming(tree, made, positions=("q1", "q4"))
+    assert measured_positions(machine, made) == ("q1", "q4")
+    naming = Naming(machine, made, positions=("q1", "q4"))
     naming.check()
     assert set(naming.used) == {"q.q1", "q.q4", "force.q2"}
     with pytest.raises(DataError, match=r"no channel 'q\.q2'"):
-        Naming(tree, made, positions=("q1", "q2")).check()
-    geared = replace(tree, transmission=Transmission(("m",), ("q2",), np.array([[0.01]])))
+        Naming(machine, made, positions=("q1", "q2")).check()
+    geared = replace(machine, transmission=Transmission(("m",), ("q2",), np.array([[0.01]])))
     turned = Experiment({**made.channels, "q_motor.m": replace(made["q.q1"], name="q_motor.m")}, "run")
     assert measured_positions(geared, turned) == ("q1", "q2", "q4")
 
@@ -128,7 +128,7 @@ def test_only_some_positions_may_be_asked_for() -> None:
 def test_many_joints_without_a_channel_are_one_fault():
     """Of a robot whose log has its arm alone; where nothing at all belongs to the machine each name is compared."""
     bodies = [Body("1"), *(Body(f"{k}", f"{k - 1}") for k in range(2, 8))]
-    chain = Tree.build(bodies, name="chain")
+    chain = Machine.of_bodies(bodies, name="chain")
     text = refused(chain, named(q__q1="rad", force__q1="N*m", q__q2="rad"))
     assert text.startswith("run.csv: 5 of 7 joints have no channel: q.q3, q.q4, q.q5, q.q6, ….") and "lock: [" in text
     assert "7 faults" in refused(chain, named(a="rad"))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from veridyn.mechanics.integrate import BaseState, Inputs
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import Drive
+from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.signals.motion import motion
@@ -35,7 +35,7 @@ def test_encoders_and_drives_are_positions_and_forces() -> None:
         Sensor("tacho", "rate", "q1", 1e-3),
     ]
     drives = [Drive("motor", "q1"), Drive("booster", "q1")]
-    tree = Tree.build([Body("1", placement=MDH(alpha=np.pi / 2))], sensors=sensors, loads=drives)
+    machine = Machine.of_bodies([Body("1", placement=MDH(alpha=np.pi / 2))], sensors=sensors, loads=drives)
     angle = 3.0 + 8.0 * T
     read = (angle + 0.5 + np.pi) % (2.0 * np.pi) - np.pi
     log = Experiment(
@@ -48,14 +48,14 @@ def test_encoders_and_drives_are_positions_and_forces() -> None:
         },
         "log",
     )
-    found = with_sensor_channels(tree, log)
+    found = with_sensor_channels(machine, log)
     q = found["q.q1"]
     np.testing.assert_allclose(q.t, T, atol=1e-12)
     np.testing.assert_allclose(q.values - q.values[0], angle - angle[0], atol=1e-12)  # modulo turns at the start
     np.testing.assert_array_equal(found["qd.q1"].values, 8.0)
     np.testing.assert_allclose(found["force.q1"].values, 3.0 * T)
     kept = log.replacing(channel("q.q1", angle, "rad"))
-    np.testing.assert_array_equal(with_sensor_channels(tree, kept)["q.q1"].values, angle)
+    np.testing.assert_array_equal(with_sensor_channels(machine, kept)["q.q1"].values, angle)
 
 
 def test_an_inertial_unit_on_a_free_base_is_its_motion_whatever_its_mounting() -> None:
@@ -67,24 +67,24 @@ def test_an_inertial_unit_on_a_free_base_is_its_motion_whatever_its_mounting() -
         Sensor("log", "velocity", Marker("trunk", (0.0, 0.0, 0.0), **turned), 1e-2),
         Sensor("far", "accelerometer", Marker("trunk", (0.3, 0.0, 0.0)), 1e-9),  # not the base's own acceleration
     ]
-    tree = Tree.build([Body("trunk", None, "fixed")], base="free", inertia={"trunk": TEN}, sensors=sensors)
+    machine = Machine.of_bodies([Body("trunk", None, "fixed")], base="free", inertia={"trunk": TEN}, sensors=sensors)
     push = Inputs(wrenches=lambda t, q, qd: {"trunk": [1.0, np.sin(3.0 * t), 20.0, 0.02, 0.01, np.cos(t)]})
     start = BaseState(quaternion=(0.9, 0.1, -0.4, 0.2), velocity=(1.0, -2.0, 0.5), omega=(0.5, -0.7, 0.4))
-    run = Driven(0.5, 200.0, [], [], push, start).run(tree)
-    ideal = record(tree, run, {"base.*": Imperfection()}, sensors=())
-    log = exact_log(tree, run)
+    run = Driven(0.5, 200.0, [], [], push, start).run(machine)
+    ideal = record(machine, run, {"base.*": Imperfection()}, sensors=())
+    log = exact_log(machine, run)
     assert not any(name.startswith("base.") for name in log)
-    seen = with_sensor_channels(tree, log)
+    seen = with_sensor_channels(machine, log)
     for part in ("omega", "acceleration", "velocity"):
         for axis in "xyz":
             name = f"base.{part}.{axis}"
             np.testing.assert_allclose(seen[name].values, ideal[name].values, atol=1e-10)
-    made = motion(tree, log)
+    made = motion(machine, log)
     assert made.base is not None
     np.testing.assert_allclose(made.base.acceleration, run.motion.base.acceleration, atol=1e-10)
 
 
-def exact_log(tree: Tree, run) -> Experiment:
+def exact_log(machine: Machine, run) -> Experiment:
     """The readings of the sensors alone, without noise."""
-    wrench = {name: c for name, c in exact(tree, run).channels.items() if name.startswith("wrench.")}
-    return Experiment({**exact_readings(tree, run, tree.sensors), **wrench}, "sensors")
+    wrench = {name: c for name, c in exact(machine, run).channels.items() if name.startswith("wrench.")}
+    return Experiment({**exact_readings(machine, run, machine.sensors), **wrench}, "sensors")

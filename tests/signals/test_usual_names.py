@@ -7,20 +7,20 @@ import pytest
 
 import veridyn as vd
 from veridyn.errors import DataError
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.experiment import Experiment
+from veridyn.model.machine import Machine
 from veridyn.signals.usual_names import with_usual_names
 
 T = np.arange(200) / 100.0
 
 
-def arm() -> Tree:
-    return Tree.build([Body("1"), Body("2", "1", "sliding")], name="arm")
+def arm() -> Machine:
+    return Machine.of_bodies([Body("1"), Body("2", "1", "sliding")], name="arm")
 
 
-def robot() -> Tree:
-    return Tree.build([Body("a", coordinate="shoulder_pan"), Body("b", "a", coordinate="elbow")], name="robot")
+def robot() -> Machine:
+    return Machine.of_bodies([Body("a", coordinate="shoulder_pan"), Body("b", "a", coordinate="elbow")], name="robot")
 
 
 def log(**units: str) -> Experiment:

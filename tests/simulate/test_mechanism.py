@@ -6,10 +6,11 @@ import pytest
 from veridyn.errors import DataError
 from veridyn.files.machine.natural import parse_mechanism
 from veridyn.machines.spatial import crane
+from veridyn.mechanics.natural.driven import driven, led
 from veridyn.mechanics.natural.integrate import NaturalMethod
 from veridyn.mechanics.natural.system import system_of
 from veridyn.signals.trajectory import FourierTrajectory
-from veridyn.simulate.mechanism import driven, led, load_channels, mechanism_truth, own_sensors
+from veridyn.simulate.mechanism import load_channels, mechanism_truth, own_sensors
 from veridyn.simulate.readings import wrapped
 
 PENDULUM = """
@@ -68,12 +69,12 @@ def test_the_truth_holds_sensors_coordinates_and_loads() -> None:
     assert truth["encoder"].values == pytest.approx(truth["q.swing"].values)
     assert (truth["q.swing"].unit, truth["qdd.P.x"].unit, truth["load.motor"].unit) == ("rad", "m/s^2", "N*m")
     assert truth["load.wind.y"].values == pytest.approx(2.0) and truth["load.wind.y"].unit == "N"
-    assert load_channels(machine.mechanism, "wind") == ("load.wind.x", "load.wind.y")
+    assert load_channels(machine, "wind") == ("load.wind.x", "load.wind.y")
 
 
 def test_sensors_are_those_of_the_file() -> None:
     machine = pendulum()
-    drawn = [own_sensors(machine.mechanism, np.random.default_rng(k))["encoder"] for k in range(200)]
+    drawn = [own_sensors(machine, np.random.default_rng(k))["encoder"] for k in range(200)]
     assert (drawn[0].noise, drawn[0].delay) == (0.01, 0.1)
     assert np.std([s.bias for s in drawn]) == pytest.approx(0.1, rel=3.0 / np.sqrt(400))
     run = driven(machine, 0.2, 50.0, start={"swing": 0.5}, rates={"swing": 40.0})

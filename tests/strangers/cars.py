@@ -1,4 +1,4 @@
-"""The cars of papers 000 and 001 as trees, from their tables of geometric parameters with the misprints mended.
+"""The cars of papers 000 and 001, from their tables of geometric parameters with the misprints mended.
 
 The papers print the angles and the pattern of the lengths; the lengths themselves (wheelbase, half tracks, zero of the suspensions) and the
 inertias of parts that are not in their tables are chosen here, unequal on purpose so that no symmetry hides anything.
@@ -13,9 +13,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import Element, coulomb, damper, drag, offset, spring
+from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import INERTIAL, from_centre
 from veridyn.spatial.transforms import MDH
 
@@ -66,7 +66,7 @@ KIND = ("turning", "sliding", "fixed")
 WHEELS_2002 = (9, 12, 16, 20)
 
 
-def car_2002(real: Real = "real", shared_steering: bool = False) -> Tree:
+def car_2002(real: Real = "real", shared_steering: bool = False) -> Machine:
     """Paper 001's car: 20 bodies on 16 coordinates, its first six those of the chassis (body 6); 15 with one shared steering angle.
 
     `real`: the chassis and the four wheels have inertia, or "all" bodies. Gravity is along −z of the ground.
@@ -87,14 +87,14 @@ def car_2002(real: Real = "real", shared_steering: bool = False) -> Tree:
     # Frame 6 has x right, y down, z forward; mass and centre from the paper's Table 4, the inertia chosen.
     chassis = from_centre(1566.2, (-0.0049, -0.464, 1.668), np.diag([2300.0, 2500.0, 480.0]))
     inertia = {"6": chassis} | {str(j): _wheel() for j in WHEELS_2002}
-    return Tree.build(bodies, name="car of 2002", inertia=inertia)
+    return Machine.of_bodies(bodies, name="car of 2002", inertia=inertia)
 
 
-def round_wheels_2002(tree: Tree) -> Tree:
+def round_wheels_2002(machine: Machine) -> Machine:
     """Table 2 of paper 001: ten parameters of the chassis, and XX = YY, ZZ and M of each wheel."""
     zero = {f"{s}{j}": 0.0 for j in WHEELS_2002 for s in ("XY", "XZ", "YZ", "MX", "MY", "MZ")}
     ties = {f"YY{j}": f"XX{j}" for j in WHEELS_2002}
-    return tree.with_parameters(tree.parameters.known(zero).tied(ties))
+    return machine.with_parameters(machine.parameters.known(zero).tied(ties))
 
 
 # Paper 000, Table III, with gamma of row 5 zero: j: (antecedent, sigma, gamma, alpha, d, theta).
@@ -151,7 +151,7 @@ def _inertia_2006(unsprung: Mapping[int, str], wheels: Mapping[int, str]) -> dic
     return {"1": chassis} | {str(j): carrier for j in unsprung} | {str(j): _wheel() for j in wheels}
 
 
-def car_20(which: Which = "unsprung", elements: bool = False, shared_steering: bool = False) -> Tree:
+def car_20(which: Which = "unsprung", elements: bool = False, shared_steering: bool = False) -> Machine:
     """Paper 000's reduced car, 14 coordinates and a free chassis (20 degrees of freedom, 20 rows).
 
     `which` bodies have inertia: chassis and unsprung masses, the wheels as well, or "all". `elements`: springs, dampers, friction
@@ -174,12 +174,12 @@ def car_20(which: Which = "unsprung", elements: bool = False, shared_steering: b
             )
         )
     inertia = _inertia_2006(UNSPRUNG_20, {} if which == "unsprung" else WHEELS_20)
-    return Tree.build(
+    return Machine.of_bodies(
         bodies, name="car of 2006, 20 dof", base="free", inertia=inertia, elements=suspension() if elements else ()
     )
 
 
-def car_38(which: Which = "unsprung", elements: bool = False) -> Tree:
+def car_38(which: Which = "unsprung", elements: bool = False) -> Machine:
     """Paper 000's full car, 32 coordinates and a free chassis (38 degrees of freedom): each branch of nine bodies by Table I, mended.
 
     Lengths and their order: branches from bodies 2 (rear left), 11 (rear right), 20 (front left) and 29 (front right).
@@ -217,7 +217,7 @@ def car_38(which: Which = "unsprung", elements: bool = False) -> Tree:
                 )
             )
     inertia = _inertia_2006(unsprung, {} if which == "unsprung" else wheels)
-    return Tree.build(
+    return Machine.of_bodies(
         bodies, name="car of 2006, 38 dof", base="free", inertia=inertia, elements=suspension() if elements else ()
     )
 
@@ -242,16 +242,16 @@ def suspension() -> list[Element]:
     return [*bars, *corners, drag("1.fx", 1.17158, "Cx")]
 
 
-def estimated_33(tree: Tree) -> Tree:
+def estimated_33(machine: Machine) -> Machine:
     """The identification model of paper 000: ten of the chassis, four unsprung masses at their frames, and the 19 elements."""
     zero = {f"{s}{w}": 0.0 for w in "1234" for s in INERTIAL if s != "M"}
-    return tree.with_parameters(tree.parameters.known(zero))
+    return machine.with_parameters(machine.parameters.known(zero))
 
 
 TEN_ROWS = ("fx", "fy", "fz", "mx", "my", "mz", "z1", "z2", "z3", "z4")
 
 
-def all_real(tree: Tree) -> Tree:
+def all_real(machine: Machine) -> Machine:
     """The same geometry with inertia, unknown, on every body: the virtual ones as well."""
-    bodies = [replace(b, real=True, label="") for b in tree.bodies]
-    return Tree.build(bodies, name=tree.name, base=tree.base, gravity=tree.gravity)
+    links = [replace(link, inertia=None, real=True, label="") for link in machine.links]
+    return Machine.build(links, machine.joints, name=machine.name, gravity=machine.gravity)

@@ -2,7 +2,7 @@
 
 Positions follow from Newton's method on what Pinocchio says of the ends of the cut joints, rates and accelerations from its Jacobians and
 the accelerations it finds along them, forces of the drives from its recursive Newton-Euler algorithm, projected by the null space of
-the constraint. Friction is added by hand. Only data are read from the tree.
+the constraint. Friction is added by hand. Only data are read from its tree.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from strangers.pinocchio_loops import PinLoops
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
@@ -22,11 +24,11 @@ WORLD = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
 class Stranger:
     """A closed machine with cut joints that are spherical or turning, moved along given drives from a first guess of all coordinates."""
 
-    def __init__(self, tree: Tree, guess: dict[str, float]) -> None:
-        self.tree, self.loops = tree, PinLoops(tree)
-        self.own = [k for k, on in enumerate(tree.actuated) if on]
-        self.rest = [k for k in range(tree.n) if k not in self.own]
-        self.start = np.array([guess.get(c, 0.0) for c in tree.coordinates])
+    def __init__(self, machine: Machine | Tree, guess: dict[str, float]) -> None:
+        self.tree, self.loops = tree_of(machine), PinLoops(machine)
+        self.own = [k for k, on in enumerate(self.tree.actuated) if on]
+        self.rest = [k for k in range(self.tree.n) if k not in self.own]
+        self.start = np.array([guess.get(c, 0.0) for c in self.tree.coordinates])
 
     def _ends(self, name: str) -> tuple[int, int]:
         return self.loops.frames[name, "first"], self.loops.frames[name, "second"]

@@ -6,10 +6,11 @@ from functools import cache
 
 import numpy as np
 
-from strangers.random_trees import random_inertia, random_motion, random_placement
+from strangers.random_trees import body_names, random_inertia, random_motion, random_placement
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper, drag, drive_gain, motor_inertia, offset, spring
+from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 
 
@@ -27,7 +28,7 @@ def _bodies(rng: np.random.Generator, table: list[tuple[str, str | None, str, di
 
 
 @cache
-def branched_arm(seed: int = 0) -> Tree:
+def branched_arm(seed: int = 0) -> Machine:
     """Fixed base, two branches, a fixed and a virtual body, a shared coordinate, and an element of every kind that a coordinate has."""
     rng = np.random.default_rng(seed)
     bodies = _bodies(
@@ -51,11 +52,11 @@ def branched_arm(seed: int = 0) -> Tree:
         drag("6.fx", 0.2),
     ]
     inertia = {b.name: random_inertia(rng) for b in bodies if b.real}
-    return Tree.build(bodies, name="branched arm", inertia=inertia, elements=elements, gravity=(1.0, -3.0, -9.0))
+    return Machine.of_bodies(bodies, name="branched arm", inertia=inertia, elements=elements, gravity=(1.0, -3.0, -9.0))
 
 
 @cache
-def free_machine(seed: int = 1) -> Tree:
+def free_machine(seed: int = 1) -> Machine:
     """Free base with two branches, drag on force and moment, and friction."""
     rng = np.random.default_rng(seed)
     bodies = _bodies(
@@ -75,19 +76,19 @@ def free_machine(seed: int = 1) -> Tree:
         drive_gain("b", "i", 0.6),
     ]
     inertia = {b.name: random_inertia(rng) for b in bodies}
-    return Tree.build(bodies, name="free machine", base="free", inertia=inertia, elements=elements)
+    return Machine.of_bodies(bodies, name="free machine", base="free", inertia=inertia, elements=elements)
 
 
 MACHINES = {"branched arm": branched_arm, "free machine": free_machine}
 
 
-def any_motion(tree: Tree, N: int, seed: int = 0, wrenches: bool = True, strided: bool = False) -> Motion:
+def any_motion(machine: Machine | Tree, N: int, seed: int = 0, wrenches: bool = True, strided: bool = False) -> Motion:
     """A random motion with the signals its elements need, forces, and wrenches on two bodies; `strided` takes columns of one big table."""
     rng = np.random.default_rng(seed)
-    m = random_motion(rng, tree, N, wrenches=False)
-    felt = {b.name: rng.standard_normal((N, 6)) for b in tree.bodies[-2:]} if wrenches else {}
-    signals = {e.signal: rng.standard_normal(N) for e in tree.elements if e.kind == "drive_gain"}
-    forces = rng.standard_normal((N, tree.n))
+    m = random_motion(rng, machine, N, wrenches=False)
+    felt = {name: rng.standard_normal((N, 6)) for name in body_names(machine)[-2:]} if wrenches else {}
+    signals = {e.signal: rng.standard_normal(N) for e in machine.elements if e.kind == "drive_gain"}
+    forces = rng.standard_normal((N, machine.n))
     if not strided:
         return Motion(m.t, m.q, m.qd, m.qdd, m.base, forces, wrenches=felt, signals=signals)
 

@@ -1,6 +1,6 @@
-"""What sensors on a tree read by MuJoCo's own sensors: framepos, framelinvel, velocimeter, gyro and accelerometer at sites.
+"""What sensors on a machine read by MuJoCo's own sensors: framepos, framelinvel, velocimeter, gyro and accelerometer at sites.
 
-Only data are read from the tree and its sensors. Its free joint has p, quaternion (w, x, y, z), velocity in the world's axes and ω in its
+Only data are read from its tree and its sensors. Its free joint has p, quaternion (w, x, y, z), velocity in the world's axes and ω in its
 own, which are veridyn's conventions too. Inverse dynamics takes accelerations as given and evaluates every sensor.
 """
 
@@ -16,7 +16,9 @@ from scipy.spatial.transform import Rotation
 
 from strangers.mujoco_trees import text
 from strangers.pinocchio_sensors import axes_of
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 
@@ -29,10 +31,11 @@ def pose(R: Array, p: Array) -> dict[str, str]:
 
 
 class MujocoSensors:
-    """The engine's model of a tree with its sensors; those of coordinates and distances are not asked of it."""
+    """The engine's model of a machine with its sensors; those of coordinates and distances are not asked of it."""
 
-    def __init__(self, tree: Tree, sensors: Sequence[Sensor]) -> None:
-        self.tree, self.free = tree, tree.base == "free"
+    def __init__(self, machine: Machine | Tree, sensors: Sequence[Sensor]) -> None:
+        self.tree = tree = tree_of(machine)
+        self.free = tree.base == "free"
         self.sensors = [s for s in sensors if s.kind not in ("coordinate", "rate", "distance")]
         root = ElementTree.Element("mujoco")
         ElementTree.SubElement(root, "compiler", angle="radian", inertiafromgeom="false", autolimits="false")

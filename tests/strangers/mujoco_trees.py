@@ -1,6 +1,6 @@
-"""MuJoCo as a stranger: a tree on a fixed base, with loops as its `connect` constraints, integrated by its own Runge-Kutta rule.
+"""MuJoCo as a stranger: a machine on a fixed base, with loops as its `connect` constraints, integrated by its own Runge-Kutta rule.
 
-Only data are read from the tree: antecedents, placements, joint kinds, ten parameters per body, gravity, dampers and springs of single
+Only data are read from its tree: antecedents, placements, joint kinds, ten parameters per body, gravity, dampers and springs of single
 joints and between two places (spatial tendons). Cut joints that hold a point (spherical, turning, universal) become `connect`, which
 MuJoCo holds softly: `stiff` is the time in which it closes an opening.
 """
@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element
+from veridyn.model.machine import Machine
 
 Array = NDArray[np.float64]
 
@@ -26,10 +28,10 @@ def text(values: ArrayLike) -> str:
 
 
 class MujocoTree:
-    """The engine's model of a tree, and its integration."""
+    """The engine's model of a machine, and its integration."""
 
-    def __init__(self, tree: Tree, step: float, stiff: float = 0.0) -> None:
-        self.tree = tree
+    def __init__(self, machine: Machine | Tree, step: float, stiff: float = 0.0) -> None:
+        self.tree = tree = tree_of(machine)
         root = ElementTree.Element("mujoco")
         ElementTree.SubElement(root, "compiler", angle="radian", inertiafromgeom="false", autolimits="false")
         ElementTree.SubElement(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from strangers.pinocchio_loops import PinLoops
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 
 Array = NDArray[np.float64]
 
@@ -19,11 +20,11 @@ Array = NDArray[np.float64]
 class PinClosed(PinLoops):
     """A closed machine with its loops as constraints of the library."""
 
-    def __init__(self, tree: Tree) -> None:
-        super().__init__(tree)
+    def __init__(self, machine: Machine | Tree) -> None:
+        super().__init__(machine)
         model = self.open.model
         self.constraints = pin.StdVec_RigidConstraintModel()
-        for loop in tree.loops:
+        for loop in self.tree.loops:
             ends = [model.frames[self.frames[loop.name, side]] for side in ("first", "second")]
             self.constraints.append(
                 pin.RigidConstraintModel(

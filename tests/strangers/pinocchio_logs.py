@@ -14,10 +14,10 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from strangers.pinocchio_oracle import TEN
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import Element
 from veridyn.model.experiment import Experiment
+from veridyn.model.machine import Machine
 from veridyn.spatial.transforms import Placement
 
 Array = NDArray[np.float64]
@@ -67,13 +67,13 @@ def pin_model(arm: Arm) -> pin.Model:
     return model
 
 
-def machine(arm: Arm) -> Tree:
+def machine(arm: Arm) -> Machine:
     """The arm for veridyn, bodies link1, link2 … and joints q1, q2 …; its parameters have no values."""
     bodies = []
     for k, link in enumerate(arm):
         at = Placement(link.placement.rotation, link.placement.translation)
         bodies.append(Body(f"link{k + 1}", f"link{k}" if k else "ground", placement=at, coordinate=f"q{k + 1}"))
-    return Tree.build(bodies, name="arm", gravity=(0.0, 0.0, -GRAVITY), elements=elements(arm))
+    return Machine.of_bodies(bodies, name="arm", gravity=(0.0, 0.0, -GRAVITY), elements=elements(arm))
 
 
 def elements(arm: Arm) -> list[Element]:

@@ -1,6 +1,6 @@
 """Closed loops by Pinocchio: velocities of the ends of cut joints from its frame Jacobians, and its regressor projected by them.
 
-Only data are read from the tree. Nothing of what veridyn makes of a loop is used: a cut joint is what its two ends may not do
+Only data are read from its tree. Nothing of what veridyn makes of a loop is used: a cut joint is what its two ends may not do
 against each other, told by their relative twist.
 """
 
@@ -11,9 +11,11 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from strangers.pinocchio_oracle import PinModel
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Attachment
 from veridyn.model.body import Loop
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
@@ -22,8 +24,8 @@ Array = NDArray[np.float64]
 class PinLoops:
     """A closed machine: the open tree's Pinocchio model, with frames at the ends of its cut joints."""
 
-    def __init__(self, tree: Tree) -> None:
-        self.tree = tree
+    def __init__(self, machine: Machine | Tree) -> None:
+        self.tree = tree = tree_of(machine)
         self.open = PinModel(tree)
         self.frames = {
             (loop.name, side): self._frame(f"{loop.name} {side}", getattr(loop, side))

@@ -1,6 +1,6 @@
-"""Pinocchio as a stranger: the mechanics of a tree by a library that shares no code with veridyn, in its conventions.
+"""Pinocchio as a stranger: the mechanics of an open machine by a library that shares no code with veridyn, in its conventions.
 
-Only data are read from the tree (antecedents, placements, joint kinds, coordinates, ten parameters per body,
+Only data are read from its tree (antecedents, placements, joint kinds, coordinates, ten parameters per body,
 gravity). Elements and transmissions are not looked at: compare what is left when they are taken away.
 
 A free base is Pinocchio's free flyer. Its velocity is (v, ω) of the base's origin in the base's frame, and its
@@ -19,7 +19,9 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
@@ -78,15 +80,15 @@ def pin_inertia(X: ArrayLike) -> pin.Inertia:
 
 
 class PinModel:
-    """A Pinocchio model of a tree; arrays are batch first, (N, …), rows and columns as in veridyn.
+    """A Pinocchio model of a machine without loops, or cut open; arrays are batch first, (N, …), rows and columns as in veridyn.
 
     Joints go along z of the body's frame. A fixed body is welded to the last joint below it, at `placement`. Joints
     that share a coordinate are joined by S: joint velocities = S qd, forces on coordinates = Sᵀ forces on joints.
     Pinocchio drops a dimension of matrices with one row or column, hence the reshaping.
     """
 
-    def __init__(self, tree: Tree) -> None:
-        self.tree = tree
+    def __init__(self, machine: Machine | Tree) -> None:
+        self.tree = tree = tree_of(machine)
         self.free = tree.base == "free"
         self.model = pin.Model()
         self.model.gravity.linear = np.zeros(3) if self.free else np.array(tree.gravity)

@@ -1,6 +1,6 @@
-"""What sensors on a tree read by Pinocchio: frames at their places, its placements, velocities and classical accelerations.
+"""What sensors on a machine read by Pinocchio: frames at their places, its placements, velocities and classical accelerations.
 
-Only data are read from the tree and its sensors. A free flyer's rates are (v, ω) in its own frame, its accelerations their derivatives.
+Only data are read from its tree and its sensors. A free flyer's rates are (v, ω) in its own frame, its accelerations their derivatives.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from strangers.pinocchio_oracle import PinModel
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 
@@ -29,10 +31,10 @@ def axes_of(marker: Marker) -> Array:
 
 
 class PinSensors:
-    """Sensors of a tree as frames of its Pinocchio model."""
+    """Sensors of a machine as frames of its Pinocchio model."""
 
-    def __init__(self, tree: Tree, sensors: Sequence[Sensor]) -> None:
-        self.tree, self.sensors, self.pin = tree, sensors, PinModel(tree)
+    def __init__(self, machine: Machine | Tree, sensors: Sequence[Sensor]) -> None:
+        self.tree, self.sensors, self.pin = tree_of(machine), sensors, PinModel(machine)
         self.frames = {}
         for s in sensors:
             if s.kind not in ("coordinate", "rate"):

@@ -1,4 +1,4 @@
-"""Inverse dynamics of a URDF by Pinocchio's own reader and recursion, in the rows of a tree read from the same file."""
+"""Inverse dynamics of a URDF by Pinocchio's own reader and recursion, in the rows of a machine read from the same file."""
 
 import math
 import re
@@ -9,7 +9,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
@@ -36,16 +36,16 @@ def exact_urdf(file: Path) -> str:
 
 
 def pin_forces(
-    model: pin.Model, tree: Tree, motion: Motion, followers: Mapping[str, tuple[str, float, float]] | None = None
+    model: pin.Model, machine: Machine, motion: Motion, followers: Mapping[str, tuple[str, float, float]] | None = None
 ) -> Array:
-    """Γ of the tree's rows by Pinocchio's model of the same file; joints that follow are joined by the ratios given."""
+    """Γ of the machine's rows by Pinocchio's model of the same file; joints that follow are joined by the ratios given."""
     data, base = model.createData(), motion.base
     six = 0 if base is None else 6
-    model.gravity.linear = np.array(tree.gravity) if base is None else np.zeros(3)
-    out = np.zeros((len(motion), len(tree.rows)))
+    model.gravity.linear = np.array(machine.gravity) if base is None else np.zeros(3)
+    out = np.zeros((len(motion), len(machine.rows)))
     for k in range(len(motion)):
         q, v, a = pin.neutral(model), np.zeros(model.nv), np.zeros(model.nv)
-        S = np.zeros((model.nv, len(tree.rows)))
+        S = np.zeros((model.nv, len(machine.rows)))
         S[:six, :six] = np.eye(six)
         if base is not None:
             assert base.velocity is not None
@@ -53,7 +53,7 @@ def pin_forces(
             a[:6] = np.concatenate([base.acceleration[k] - np.cross(v[3:6], v[:3]), base.omega_dot[k]])
         for name, joint in zip(list(model.names)[1 + six // 6 :], model.joints[1 + six // 6 :]):
             coordinate, ratio, offset = (followers or {}).get(name, (name, 1.0, 0.0))
-            c = tree.coordinates.index(coordinate)
+            c = machine.coordinates.index(coordinate)
             S[joint.idx_v, six + c] = ratio
             x = ratio * motion.q[k, c] + offset
             q[joint.idx_q : joint.idx_q + joint.nq] = x if joint.nq == 1 else (math.cos(x), math.sin(x))

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body, JointKind
+from veridyn.model.body import Body, BodyJoint
+from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.names import GROUND
 from veridyn.spatial.transforms import MDH, Placement
 
 Array = NDArray[np.float64]
-KINDS: tuple[JointKind, ...] = ("turning", "sliding", "fixed")
-SIZES = (2, 13)  # bodies: the smallest and the largest tree
+KINDS: tuple[BodyJoint, ...] = ("turning", "sliding", "fixed")
+SIZES = (2, 13)  # bodies: the smallest and the largest machine
 G = 9.81
 
 
@@ -47,20 +49,20 @@ def random_placement(rng: np.random.Generator, mdh: bool | None = None) -> MDH |
     return MDH(angles[0], lengths[0], angles[1], lengths[1], angles[2], lengths[2])
 
 
-def random_tree(
+def random_open_machine(
     rng: np.random.Generator,
     bodies: int | None = None,
     base: Literal["fixed", "free"] = "fixed",
-    kinds: Sequence[JointKind] = KINDS,
+    kinds: Sequence[BodyJoint] = KINDS,
     branched: bool = True,
     mdh: bool | None = None,
     inertia: bool = True,
     virtual: float = 0.0,
     shared: bool = False,
-) -> Tree:
-    """A tree with at least one joint that moves; bodies are named "1", "2", …
+) -> Machine:
+    """A machine without loops, with at least one joint that moves; bodies are named "1", "2", …
 
-    `bodies`: how many, the base of a free tree included; 2 to 13 where not given. `kinds`: what joints are drawn
+    `bodies`: how many, a free base included; 2 to 13 where not given. `kinds`: what joints are drawn
     from. `branched` False gives a chain. `mdh`: see :func:`random_placement`. `inertia` False leaves it unknown
     (NaN). `virtual`: the share of bodies, never a free base, without inertia. `shared`: joints of one kind may share
     a coordinate, each with a ratio of its own.
@@ -93,20 +95,31 @@ def random_tree(
         )
     down = rng.standard_normal(3)
     inertias = {b.name: random_inertia(rng) for b in made if b.real} if inertia else {}
-    return Tree.build(made, name="random", base=base, gravity=G * down / np.linalg.norm(down), inertia=inertias)
+    return Machine.of_bodies(made, name="random", base=base, gravity=G * down / np.linalg.norm(down), inertia=inertias)
 
 
-def random_motion(rng: np.random.Generator, tree: Tree, N: int = 20, wrenches: bool = True) -> Motion:
+def random_tree(rng: np.random.Generator, bodies: int | None = None, **how: Any) -> Tree:
+    """The tree of a :func:`random_open_machine`, for tests of what trees are and of what is computed on them."""
+    return tree_of(random_open_machine(rng, bodies, **how))
+
+
+def body_names(machine: Machine | Tree) -> list[str]:
+    """Names of the bodies, in order."""
+    return [b.name for b in (machine.links if isinstance(machine, Machine) else machine.bodies)]
+
+
+def random_motion(rng: np.random.Generator, machine: Machine | Tree, N: int = 20, wrenches: bool = True) -> Motion:
     """N samples that have nothing to do with each other: all that the equations of one instant need.
 
     A free base turns, accelerates and has a velocity. Half of the bodies, at least one, feel a wrench where
     `wrenches` is True.
     """
-    q, qd, qdd = rng.standard_normal((3, N, tree.n))
-    base = BaseMotion(*rng.standard_normal((4, N, 3))) if tree.base == "free" else None
+    q, qd, qdd = rng.standard_normal((3, N, machine.n))
+    base = BaseMotion(*rng.standard_normal((4, N, 3))) if machine.base == "free" else None
     felt: dict[str, Array] = {}
     if wrenches:
-        chosen = rng.random(len(tree.bodies)) < 0.5
-        chosen[rng.integers(len(tree.bodies))] = True
-        felt = {b.name: rng.standard_normal((N, 6)) for b, on in zip(tree.bodies, chosen, strict=True) if on}
+        names = body_names(machine)
+        chosen = rng.random(len(names)) < 0.5
+        chosen[rng.integers(len(names))] = True
+        felt = {name: rng.standard_normal((N, 6)) for name, on in zip(names, chosen, strict=True) if on}
     return Motion(0.01 * np.arange(N), q, qd, qdd, base=base, wrenches=felt)

@@ -1,4 +1,4 @@
-"""Trees over independent coordinates that the tests of their kernels share."""
+"""Models of trees over independent coordinates that the tests of their kernels share."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from strangers.machines import branched_arm, free_machine
 from veridyn.machines.hexapod import truth
 from veridyn.machines.parallel import delta, linkage, palletizer
 from veridyn.mechanics.tree.model import TreeModel, tree_model
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import Element, coulomb, damper, drive_gain, motor_inertia, spring
-from veridyn.spatial.inertia import INERTIAL, from_centre
+from veridyn.model.machine import Machine
+from veridyn.spatial.inertia import from_centre
 
 MACHINES = {
     "branched arm": lambda: branched_arm(0),
@@ -25,23 +25,15 @@ MACHINES = {
 }
 
 
-def bare(tree: Tree) -> Tree:
+def bare(machine: Machine) -> Machine:
     """The same machine without elements, which Pinocchio does not know."""
-    inertia = {b.name: [tree.parameters[b.parameter(s)] for s in INERTIAL] for b in tree.bodies if b.real}
-    return Tree.build(
-        tree.bodies,
-        base=tree.base,
-        inertia=inertia,
-        gravity=tree.gravity,
-        loops=tree.loops,
-        assembly=tree.assembly,
-    )
+    return Machine.build(machine.links, machine.joints, gravity=machine.gravity, assembly=machine.assembly)
 
 
 @cache
 def model(name: str, plain: bool = False) -> TreeModel:
-    tree = MACHINES[name]()
-    return tree_model(bare(tree) if plain else tree, unknown=None)
+    machine = MACHINES[name]()
+    return tree_model(bare(machine) if plain else machine, unknown=None)
 
 
 def moving(m: TreeModel, seed: int, spread: float = 0.15) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -54,10 +46,10 @@ def moving(m: TreeModel, seed: int, spread: float = 0.15) -> tuple[np.ndarray, n
     return at.q, at.qd, u
 
 
-def small_arm() -> Tree:
+def small_arm() -> Machine:
     """Two joints with everything that identification knows on a joint."""
     body = from_centre(2.0, [0.3, 0.02, 0.01], np.diag([0.02, 0.05, 0.06]))
-    return Tree.build(
+    return Machine.of_bodies(
         [Body("upper"), Body("lower", "upper")],
         inertia={"upper": body, "lower": body},
         gravity=(0.0, -9.81, 0.0),
@@ -73,7 +65,7 @@ def small_arm() -> Tree:
 
 def stateful_model(varying: tuple[str, ...]) -> TreeModel:
     """The small arm with a Maxwell element, a LuGre element and friction by a tanh."""
-    tree = small_arm().without_elements(["fs", "g"])
+    machine = small_arm().without_elements(["fs", "g"])
     more = [
         Element(kind="maxwell", on={"upper": 1.0}, value=30.0, name="km", constants={"time": 0.2}),
         Element(
@@ -85,11 +77,11 @@ def stateful_model(varying: tuple[str, ...]) -> TreeModel:
         ),
         Element(kind="tanh_friction", on={"upper": 1.0}, value=0.6, name="ft", constants={"speed": 0.5}),
     ]
-    return tree_model(tree.with_elements(more), unknown=(), varying=varying)
+    return tree_model(machine.with_elements(more), unknown=(), varying=varying)
 
 
 def stateful_linkage(varying: tuple[str, ...]) -> TreeModel:
     """The linkage with a Maxwell element on a coordinate that its loop ties."""
-    tree = linkage()
-    element = Element(kind="maxwell", on={tree.coordinates[2]: 1.0}, value=3.0, name="km", constants={"time": 0.2})
-    return tree_model(tree.with_elements([element]), unknown=(), varying=varying)
+    machine = linkage()
+    element = Element(kind="maxwell", on={machine.coordinates[2]: 1.0}, value=3.0, name="km", constants={"time": 0.2})
+    return tree_model(machine.with_elements([element]), unknown=(), varying=varying)

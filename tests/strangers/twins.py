@@ -18,6 +18,7 @@ from veridyn.machines.spatial import crane, spatial
 from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.tree.actuators import actuators
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Assembly, Attachment
 from veridyn.model.body import Body, Loop
@@ -109,7 +110,7 @@ def linkage_twin() -> Twin:
     )
     places = {"1": Marker("coupler", (0, 0, 0)), "2": Marker("coupler", (0.5, 0, 0))}
     angles = {"q1": {"q1": 1.0}, "rod": {"q1": 1.0, "q2": 1.0}, "q3": {"q3": 1.0}}
-    return Twin(linkage(), mechanism, places, angles, "xz")
+    return Twin(tree_of(linkage()), mechanism, places, angles, "xz")
 
 
 def spatial_twin() -> Twin:

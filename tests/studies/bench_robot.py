@@ -9,9 +9,9 @@ import numpy as np
 
 from veridyn.files.machine.write import save_model
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH
@@ -54,7 +54,7 @@ PLACES = ((0.0, 0.0, 0.3, 0.0), (0.08, 0.0, 0.0, pi / 2), (0.4, 0.0, 0.0, 0.0))
 DAMPING, FRICTION = (1.2, 0.9, 0.4), (1.0, 0.8, 0.3)
 
 
-def robot(prior: float = 1.0) -> Tree:
+def robot(prior: float = 1.0) -> Machine:
     """Shoulder about the vertical, then two joints that lift; `prior` scales all that is believed of it."""
     bodies = [
         Body("1", placement=MDH(r=0.3)),
@@ -67,7 +67,7 @@ def robot(prior: float = 1.0) -> Tree:
     }
     elements = [damper(c, prior * h) for c, h in zip(JOINTS, DAMPING, strict=True)]
     elements += [coulomb(c, prior * f) for c, f in zip(JOINTS, FRICTION, strict=True)]
-    return Tree.build(bodies, name="bench robot", inertia=inertia, elements=elements)
+    return Machine.of_bodies(bodies, name="bench robot", inertia=inertia, elements=elements)
 
 
 def urdf(prior: float = 1.1) -> str:

@@ -12,7 +12,7 @@ from strangers.closed_logs import Stranger, sines
 from studies.bench_robot import table
 from veridyn.files.machine.write import save_model
 from veridyn.machines.parallel import delta, palletizer
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Columns = dict[str, np.ndarray]
@@ -42,11 +42,11 @@ signals: {{lowpass: 8}}
 @lru_cache
 def moved(name: str, seed: int) -> Motion:
     """All joints of a machine along sums of sines of its drives, and the exact forces these take."""
-    tree = MACHINES[name]()
+    machine = MACHINES[name]()
     t = np.arange(0.0, SECONDS[name], 1.0 / RATE)
     rng = np.random.default_rng(seed)
     drives = sines(t, np.array(CENTRE[name]), np.array(REACH[name]), BASE[name], 5, rng)
-    return Stranger(tree, {**tree.assembly.guess, **tree.assembly.hold}).motion(t, *drives)
+    return Stranger(machine, {**machine.assembly.guess, **machine.assembly.hold}).motion(t, *drives)
 
 
 def recording(name: str, seed: int) -> Columns:
@@ -56,19 +56,19 @@ def recording(name: str, seed: int) -> Columns:
 
 def measured(name: str, m: Motion, rng: np.random.Generator) -> Columns:
     """A motion as it is logged."""
-    tree = MACHINES[name]()
-    own = [tree.coordinates.index(c) for c in tree.actuated_coordinates]
+    machine = MACHINES[name]()
+    own = [machine.coordinates.index(c) for c in machine.actuated_coordinates]
     assert m.forces is not None
     out = {"t": m.t}
-    out |= {tree.coordinates[k]: m.q[:, k] + ENCODER[name] * rng.normal(size=len(m)) for k in own}
-    out |= {f"tau_{tree.coordinates[k]}": m.forces[:, k] + TORQUE[name] * rng.normal(size=len(m)) for k in own}
+    out |= {machine.coordinates[k]: m.q[:, k] + ENCODER[name] * rng.normal(size=len(m)) for k in own}
+    out |= {f"tau_{machine.coordinates[k]}": m.forces[:, k] + TORQUE[name] * rng.normal(size=len(m)) for k in own}
     return out
 
 
-def believed(name: str, prior: float = 1.1) -> Tree:
+def believed(name: str, prior: float = 1.1) -> Machine:
     """What the study is told of the machine: its geometry, and parameters that are all off by a factor."""
-    tree = MACHINES[name]()
-    return tree.with_parameters(prior * tree.parameters.values)
+    machine = MACHINES[name]()
+    return machine.with_parameters(prior * machine.parameters.values)
 
 
 @dataclass

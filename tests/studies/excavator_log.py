@@ -12,8 +12,7 @@ import numpy as np
 
 from strangers.closed_logs import Stranger, sines
 from veridyn.files.machine.load import load_model
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre
 
@@ -35,26 +34,26 @@ INERTIAS = {  # body → mass, centre, inertia about the centre; kg, m, kg*m^2; 
 FRICTION = {"h_swing": 300.0, "f_swing": 80.0, "h1": 9e3, "f1": 600.0, "h2": 7e3, "f2": 400.0, "h3": 5e3, "f3": 300.0}
 
 
-def truth() -> Tree:
+def truth() -> Machine:
     """The machine that was simulated."""
-    tree = tree_of(load_model(MODEL))
-    p, values = tree.parameters, dict(FRICTION)
+    machine = load_model(MODEL)
+    p, values = machine.parameters, dict(FRICTION)
     names = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
-    for body in (b for b in tree.bodies if b.name in INERTIAS):
+    for body in (b for b in machine.links if b.name in INERTIAS):
         mass, centre, about = INERTIAS[body.name]
         values |= {body.parameter(s): x for s, x in zip(names, from_centre(mass, centre, np.diag(about)), strict=True)}
-    return tree.with_parameters(p.replacing(values))
+    return machine.with_parameters(p.replacing(values))
 
 
 @lru_cache
 def true_motion(seconds: float = SECONDS) -> Motion:
     """All joints, and the exact forces of the drives, from the start of the log on."""
-    tree = truth()
+    machine = truth()
     t = np.arange(round(seconds * RATE)) / RATE
     drives = sines(
         t, CENTRE, REACH, 1.0 / SECONDS, 18, np.random.default_rng(SEED)
     )  # what is held out is no repetition
-    return Stranger(tree, {**tree.assembly.guess, **tree.assembly.hold}).motion(t, *drives)
+    return Stranger(machine, {**machine.assembly.guess, **machine.assembly.hold}).motion(t, *drives)
 
 
 def table() -> str:

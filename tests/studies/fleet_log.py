@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strangers.pinocchio_oracle import PinModel
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 from veridyn.spatial.inertia import from_centre
@@ -30,17 +30,17 @@ ENCODER, TORQUE = 1e-5, 0.15  # rad, N*m: noise of one sample
 RATE, SECONDS, SEED = 50.0, 12.0, 41
 
 
-def arm(mass: float) -> Tree:
+def arm(mass: float) -> Machine:
     """The arm of the model file with its true inertia."""
     bodies = [Body("column"), Body("upper", "column", placement=MDH(alpha=np.pi / 2))]
     inertia = {
         "column": from_centre(8.0, (0.0, 0.0, -0.1), np.diag([0.07, 0.08, 0.05])),
         "upper": from_centre(mass, (0.25, 0.02, 0.05), np.diag([0.03, 0.20, 0.19])),
     }
-    return Tree.build(bodies, name="arm", inertia=inertia)
+    return Machine.of_bodies(bodies, name="arm", inertia=inertia)
 
 
-def drawn(number: int) -> tuple[Tree, Array, Array]:
+def drawn(number: int) -> tuple[Machine, Array, Array]:
     """The true machine: its inertia, dry and viscous friction (2,) each."""
     rng = np.random.default_rng(SEED + number)
     mass = 6.0 * (1.0 + BETWEEN * rng.normal())
@@ -52,13 +52,13 @@ def drawn(number: int) -> tuple[Tree, Array, Array]:
 
 def table(number: int) -> str:
     """The log of one machine as text: time, positions, torques."""
-    tree, dry, viscous = drawn(number)
+    machine, dry, viscous = drawn(number)
     rng = np.random.default_rng(1000 * SEED + number)
     limits = JointLimits(np.full(2, -2.5), np.full(2, 2.5), np.full(2, 3.0), np.full(2, 12.0))
     path = FourierTrajectory.random(rng, limits, harmonics=5, frequency=0.1, fill=0.9)
     t = np.arange(round(RATE * SECONDS)) / RATE
     m = Motion(t, *path.at(t))
-    torque = PinModel(tree).inverse_dynamics(m) + dry * np.sign(m.qd) + viscous * m.qd
+    torque = PinModel(machine).inverse_dynamics(m) + dry * np.sign(m.qd) + viscous * m.qd
     q, torque = m.q + ENCODER * rng.normal(size=m.q.shape), torque + TORQUE * rng.normal(size=m.q.shape)
     rows = [
         f"{at:.2f}," + ",".join(f"{x:.5f}" for x in a) + "," + ",".join(f"{x:.2f}" for x in b)

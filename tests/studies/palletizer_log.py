@@ -25,10 +25,10 @@ CENTRE, REACH = np.array([0.0, -1.3, 2.9]), np.array([1.2, 0.4, 0.4])
 @lru_cache
 def true_motion(seconds: float = SECONDS) -> Motion:
     """All joints, and the exact forces of the drives, from the start of the log on."""
-    tree = palletizer()
+    machine = palletizer()
     t = np.arange(round(seconds * RATE)) / RATE
     drives = sines(t, CENTRE, REACH, 0.15, 6, np.random.default_rng(SEED))
-    return Stranger(tree, {**tree.assembly.guess, **tree.assembly.hold}).motion(t, *drives)
+    return Stranger(machine, {**machine.assembly.guess, **machine.assembly.hold}).motion(t, *drives)
 
 
 def table() -> str:

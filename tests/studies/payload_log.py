@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strangers.pinocchio_oracle import PinModel
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 from veridyn.spatial.inertia import from_centre
@@ -34,7 +34,7 @@ ENCODER, CURRENT = 2e-5, 0.03  # rad, A: noise of one sample
 RUNS = {"payload_empty.csv": None, "payload_known.csv": KNOWN, "payload_loaded.csv": "load"}
 
 
-def arm() -> Tree:
+def arm() -> Machine:
     """The arm of the model file with its true inertia; the load is added to the hand."""
     bodies = [
         Body("column"),
@@ -48,17 +48,17 @@ def arm() -> Tree:
         "forearm": from_centre(2.5, (0.01, -0.12, 0.03), np.diag([0.02, 0.01, 0.018])),
         "hand": from_centre(0.6, (0.01, 0.02, 0.05), np.diag([0.0009, 0.0010, 0.0006])),
     }
-    return Tree.build(bodies, name="arm", inertia=inertia)
+    return Machine.of_bodies(bodies, name="arm", inertia=inertia)
 
 
-def carried(inertia: Array) -> Tree:
+def carried(inertia: Array) -> Machine:
     """The arm with ten more parameters on its hand."""
-    tree = arm()
-    p = tree.parameters
-    own = [p.index(tree.bodies[3].parameter(s)) for s in ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")]
+    machine = arm()
+    p = machine.parameters
+    own = [p.index(machine.links[3].parameter(s)) for s in ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")]
     values = p.values.copy()
     values[own] += inertia
-    return tree.with_parameters(values)
+    return machine.with_parameters(values)
 
 
 def load_on_hand() -> Array:
@@ -81,9 +81,9 @@ def motion(seed: int) -> Motion:
 def table(name: str, number: int) -> str:
     """One run as text: time, positions, currents."""
     load = RUNS[name]
-    tree = arm() if load is None else carried(load_on_hand() if isinstance(load, str) else load)
+    machine = arm() if load is None else carried(load_on_hand() if isinstance(load, str) else load)
     m, rng = motion(SEED + number), np.random.default_rng(100 * SEED + number)
-    torque = PinModel(tree).inverse_dynamics(m) + COULOMB * np.sign(m.qd) + VISCOUS * m.qd
+    torque = PinModel(machine).inverse_dynamics(m) + COULOMB * np.sign(m.qd) + VISCOUS * m.qd
     q = m.q + ENCODER * rng.normal(size=m.q.shape)
     i = torque / GAINS + CURRENT * rng.normal(size=m.q.shape)
     head = "t [s]," + ",".join(f"q{k} [rad]" for k in range(1, 5)) + "," + ",".join(f"i{k} [A]" for k in range(1, 5))

@@ -7,10 +7,10 @@ import numpy as np
 
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper
 from veridyn.model.experiment import Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH
@@ -19,8 +19,8 @@ from veridyn.studies.identification import IdentificationStudy, identification
 RATE = 200.0
 
 
-def small_arm() -> Tree:
-    return Tree.build(
+def small_arm() -> Machine:
+    return Machine.of_bodies(
         [Body("1", placement=MDH(r=0.3)), Body("2", antecedent="1", placement=MDH(alpha=pi / 2, d=0.1))],
         name="small arm",
         inertia={
@@ -31,7 +31,9 @@ def small_arm() -> Tree:
     )
 
 
-def log_of(truth: Tree, rng: np.random.Generator, name: str, seconds: float = 6.0, noise: float = 0.05) -> Experiment:
+def log_of(
+    truth: Machine, rng: np.random.Generator, name: str, seconds: float = 6.0, noise: float = 0.05
+) -> Experiment:
     """A sum of sinusoids, its forces by inverse dynamics, and white noise on them."""
     t = np.arange(0.0, seconds, 1.0 / RATE)
     q, qd, qdd = (np.zeros((len(t), truth.n)) for _ in range(3))
@@ -49,7 +51,7 @@ def log_of(truth: Tree, rng: np.random.Generator, name: str, seconds: float = 6.
     return Experiment.from_arrays(t, values, units, name)
 
 
-def believed(truth: Tree) -> Tree:
+def believed(truth: Machine) -> Machine:
     """The same machine with values that are 20 % off."""
     return truth.with_parameters(1.2 * truth.parameters.values)
 

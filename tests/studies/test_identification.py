@@ -76,8 +76,7 @@ def test_a_truth_of_another_machine_is_refused() -> None:
     truth = small_arm()
     rng = np.random.default_rng(1)
     log = log_of(truth, rng, "log", 1.0)
-    other = replace(truth, elements=truth.elements[:1])
-    other = replace(other, parameters=replace(truth.parameters, names=tuple(n + "x" for n in truth.parameters.names)))
+    other = replace(truth, links=tuple(replace(link, label=f"{link.name}x") for link in truth.links))
     with pytest.raises(ModelError, match="other parameters than the model"):
         identification(truth, log, log, truth=other)
 
@@ -149,12 +148,12 @@ def test_sampling_may_be_made_for_each_motion() -> None:
 
 def test_a_study_on_a_gpu_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """NumPy stands in for the GPU."""
-    tree, how = small_arm(), Sampling()
+    machine, how = small_arm(), Sampling()
     seen, unseen = small_study().training, small_study().validation
-    true = judged(tree, [seen], [unseen], how, how)
+    true = judged(machine, [seen], [unseen], how, how)
     devices: list[NumpyProcessor] = []
     monkeypatch.setattr(on_gpu, "open_gpu", lambda: devices.append(NumpyProcessor()) or devices[-1])
-    found = judged(tree, [seen], [unseen], how, how, estimation=Estimation(device="cuda"))
+    found = judged(machine, [seen], [unseen], how, how, estimation=Estimation(device="cuda"))
     assert len(devices) == 2  # for the fit and for the validation
     np.testing.assert_allclose(found.fit.values, true.fit.values, atol=1e-6 * true.fit.sigma.min())
     assert found.check.relative_error == pytest.approx(true.check.relative_error, rel=1e-9)
@@ -175,7 +174,7 @@ def test_output_error_reports_forces_as_forces_and_coordinates_apart() -> None:
     )
     assert f["training_output_percent"] == pytest.approx(100 * found.fit.relative_error)
     assert f["training_output_std_percent"] < f["training_std_percent"]
-    simulated = replay(found.fit.tree.with_parameters(found.fit.standard), study.validation, horizon=0.5)
+    simulated = replay(found.fit.described.with_parameters(found.fit.standard), study.validation, horizon=0.5)
     assert f["cross_validation_output_percent"] == pytest.approx(100 * simulated.relative_error)
     assert f["cross_validation_output_std_percent"] == pytest.approx(100 * simulated.std_error)
     assert found.judging == simulated and [r.unit for r in found.judging_own.rows] == ["rad", "rad"]
@@ -205,10 +204,12 @@ def test_a_simulation_that_fails_is_a_verdict_and_not_an_error(monkeypatch: pyte
 
 def test_drive_gains_that_give_the_only_force_are_judged() -> None:
     """Currents, and a load that is known: errors are of the forces that the identified gains give, and as large as their noise."""
-    tree, rng = unknown(), np.random.default_rng(2)
-    runs = [driven(rng), carrying(tree, driven(rng, loaded=True), "4", LOAD)]
+    machine, rng = unknown(), np.random.default_rng(2)
+    runs = [driven(rng), carrying(machine, driven(rng, loaded=True), "4", LOAD)]
     how = Estimation(Instrumental(reference="measured"))
-    found = judged(tree, runs, [driven(np.random.default_rng(3), loaded=False)], Sampling(), Sampling(), estimation=how)
+    found = judged(
+        machine, runs, [driven(np.random.default_rng(3), loaded=False)], Sampling(), Sampling(), estimation=how
+    )
     f = found.figures
     y = np.column_stack([g * found.validation.signals[f"i{k}"] for k, g in enumerate(GAINS, 1)])
     noise = np.linalg.norm(0.3 * NOISE * np.ones(4))

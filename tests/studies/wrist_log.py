@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from strangers.closed_logs import sines
 from strangers.pinocchio_oracle import PinModel
 from veridyn.files.machine.load import load_model
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre
 
@@ -33,13 +32,13 @@ FRICTION = {"h4": 1.1, "fs4": 2.4, "h5": 0.8, "fs5": 1.2, "h6": 0.4, "fs6": 0.5,
 NAMES = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
 
 
-def truth() -> Tree:
+def truth() -> Machine:
     """The machine that was simulated."""
-    tree, values = tree_of(load_model(MODEL)), dict(FRICTION)
-    for body in tree.bodies:
+    machine, values = load_model(MODEL), dict(FRICTION)
+    for body in machine.links:
         mass, centre, about = INERTIAS[body.name]
         values |= {body.parameter(s): x for s, x in zip(NAMES, from_centre(mass, centre, np.diag(about)), strict=True)}
-    return tree.with_parameters(tree.parameters.replacing(values))
+    return machine.with_parameters(machine.parameters.replacing(values))
 
 
 def motors(seconds: float = SECONDS) -> tuple[Array, Array]:

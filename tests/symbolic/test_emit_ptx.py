@@ -16,6 +16,7 @@ from strangers.ptxas import assemble
 from strangers.random_trees import random_tree
 from veridyn.mechanics.formula import Formula, formula
 from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.symbolic.emit_ptx import BY_VALUE, PtxKernel, emit_ptx
 from veridyn.symbolic.expression import Graph
@@ -39,7 +40,7 @@ def every_operation(g: Graph):
 
 
 def test_every_output_is_stored_once_and_every_register_is_written_before_it_is_read() -> None:
-    f = made(car(), "regressor")
+    f = made(tree_of(car()), "regressor")
     text = kernel(f).text
     assert text.count("st.global.f64") == len(f.outputs)
     written: set[str] = set()
@@ -75,7 +76,7 @@ def test_parameters_by_value_and_by_pointer() -> None:
 
 
 def test_products_are_fused_and_few_values_alive() -> None:
-    k = kernel(made(car(), "inverse"))
+    k = kernel(made(tree_of(car()), "inverse"))
     assert k.text.count("fma.rn") > k.text.count("add.rn")
     assert k.live < 110
 
@@ -90,10 +91,10 @@ def test_the_assembler_takes_every_operation(target: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("quantity", ["inverse", "regressor"])
 def test_a_car_fits_the_registers(quantity: str, tmp_path: Path) -> None:
-    assert assemble(kernel(made(car(), quantity)).text, tmp_path).spilled == 0
+    assert assemble(kernel(made(tree_of(car()), quantity)).text, tmp_path).spilled == 0
 
 
 def test_forward_dynamics_of_a_car_is_assembled(tmp_path: Path) -> None:
     """Its factors do not all fit the registers; what does not, a tenth of what is alive, waits in local memory."""
-    k = kernel(made(car(), "forward"))
+    k = kernel(made(tree_of(car()), "forward"))
     assert assemble(k.text, tmp_path).spilled < 0.2 * 8 * k.live

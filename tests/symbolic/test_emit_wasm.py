@@ -20,6 +20,7 @@ from veridyn.mechanics.formula import formula
 from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.symbolic import emit_wasm as module
 from veridyn.symbolic.emit_wasm import WasmModule, emit_wasm
 from veridyn.symbolic.expression import Graph
@@ -73,7 +74,7 @@ def test_every_operation(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("quantity", ["inverse", "forward"])
 def test_dynamics_are_those_of_the_kernel(machine: str, quantity: str) -> None:
-    tree = MACHINES[machine]()
+    tree = tree_of(MACHINES[machine]())
     m = states(tree, SAMPLES)
     f = formula(tree, Request(quantity, tuple(range(len(tree.rows)))))
     made = emit_wasm(f.graph, f.outputs, f.samples, f.parameters)
@@ -90,7 +91,7 @@ def test_dynamics_are_those_of_the_kernel(machine: str, quantity: str) -> None:
 
 def test_functions_stay_far_below_the_limits_of_browsers() -> None:
     """50,000 locals and 7,654,321 bytes of one function (limits of the JavaScript interface)."""
-    f = formula(car(), Request("forward", tuple(range(20))))
+    f = formula(tree_of(car()), Request("forward", tuple(range(20))))
     made = emit_wasm(f.graph, f.outputs, f.samples, f.parameters)
     assert made.functions > 3 and len(made.code) < 200_000
     assert 60 * module.PIECE < 7_654_321  # bytes of an instruction with a sine and cosine called beside it, at most
@@ -100,7 +101,7 @@ def test_a_browser_gives_the_same(tmp_path: Path) -> None:
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if browser is None:
         pytest.skip("there is no browser here")
-    tree = arm()
+    tree = tree_of(arm())
     m = states(tree, 3)
     f = formula(tree, Request("inverse", tuple(range(tree.n))))
     made = emit_wasm(f.graph, f.outputs, f.samples, f.parameters)

@@ -16,7 +16,7 @@ pytest.importorskip("viser", reason="viser (the extra 'view') serves live views"
 
 @pytest.fixture
 def view():
-    tree = small_arm()
+    machine = small_arm()
     box = BodyMesh("2", 0.3 * sphere()[0], sphere()[1])
     t = np.linspace(0.0, 2.0, 50)
     poses = np.column_stack([np.sin(t), 0.5 * t])
@@ -24,16 +24,16 @@ def view():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    made = LiveView(posable_tree(tree, meshes=[box]), port, recording=LiveRecording(t, poses, forces))
+    made = LiveView(posable_tree(machine, meshes=[box]), port, recording=LiveRecording(t, poses, forces))
     yield made
     made.stop()
 
 
 def test_everything_is_where_pinocchio_has_the_bodies(view):
-    tree = view.machine.tree
+    machine = view.machine.model
     view.at(1.3)
     k = int(np.searchsorted(view.recording.t, 1.3, side="right")) - 1
-    oracle = PinModel(tree)
+    oracle = PinModel(machine)
     pin.forwardKinematics(oracle.model, oracle.data, view.recording.poses[k])
     place = oracle.data.oMi[2]
     for node in ("/meshes/0", "/frames/2"):

@@ -15,9 +15,8 @@ from veridyn.files.shipped import shipped
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.system import system_of
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
+from veridyn.model.machine import Machine
 from veridyn.spatial.transforms import MDH
 from veridyn.view.live import LiveRecording, LiveView, posable_mechanism, posable_tree
 
@@ -48,8 +47,8 @@ def place(view, name):
 
 
 def test_the_scene_has_the_bodies_and_the_sliders_move_them(shown):
-    tree = small_arm()
-    view = shown(posable_tree(tree, {"q1": (-1.0, 2.0)}))
+    machine = small_arm()
+    view = shown(posable_tree(machine, {"q1": (-1.0, 2.0)}))
     with urllib.request.urlopen(view.address, timeout=10) as page:
         assert page.status == 200
     assert view.address.startswith("http://127.0.0.1:")
@@ -57,24 +56,24 @@ def test_the_scene_has_the_bodies_and_the_sliders_move_them(shown):
     for pose in ({"q1": 0.4}, {"q2": -0.9}):
         assert view.show(pose)
         for body in ("1", "2"):
-            expected = body_pose(tree, view.pose[None], body)[1][0]
+            expected = body_pose(machine, view.pose[None], body)[1][0]
             assert place(view, body) == pytest.approx(expected, abs=1e-9)
     assert view.pose.tolist() == [0.4, -0.9]
 
 
 def test_a_slide_that_is_drawn_in_has_its_line_when_it_is_drawn_out(shown):
-    tree = Tree.build([Body("1", placement=MDH(r=0.3)), Body("2", "1", joint="sliding")])
-    view = shown(posable_tree(tree))
+    machine = Machine.of_bodies([Body("1", placement=MDH(r=0.3)), Body("2", "1", joint="sliding")])
+    view = shown(posable_tree(machine))
     assert len(view._lines.points) == 2
-    view.show({tree.coordinates[1]: 0.4})
+    view.show({machine.coordinates[1]: 0.4})
     assert np.ptp(np.asarray(view._lines.points)[1], axis=0).max() == pytest.approx(0.4)
 
 
 def test_a_machine_with_loops_follows_and_says_what_it_cannot_do(shown):
-    tree = tree_of(load_model(shipped("veridyn:linkage.yaml")))
-    view = shown(posable_tree(tree))
+    machine = load_model(shipped("veridyn:linkage.yaml"))
+    view = shown(posable_tree(machine))
     crank = view.machine.coordinates[0]
-    before = {body.name: place(view, body.name) for body in tree.bodies}
+    before = {body: place(view, body) for body in machine.body_names}
     assert view.show({crank: view.pose[0] + 0.3})
     moved = [b for b, p in before.items() if np.abs(place(view, b) - p).max() > 1e-3]
     assert moved

@@ -55,11 +55,11 @@ def test_a_broken_mesh_is_named_and_the_others_are_shown(tmp_path: Path, monkeyp
 
 
 def test_ellipsoids_have_the_inertia_of_their_bodies():
-    tree = robot()
-    shapes = {s.body: s for s in inertia_shapes(tree)}
+    machine = robot()
+    shapes = {s.body: s for s in inertia_shapes(machine)}
     assert shapes
-    for body in tree.bodies:
-        p = np.array([tree.parameters[body.parameter(s)] for s in INERTIAL])
+    for body in machine.links:
+        p = np.array([machine.parameters[body.parameter(s)] for s in INERTIAL])
         s = shapes[body.name]
         made = trimesh.Trimesh(s.vertices, s.faces, process=True)
         made.density = p[9] / made.volume

@@ -20,9 +20,9 @@ def write(tmp_path, text):
 
 
 def test_positions_are_found_converted_and_brought_to_one_clock(tmp_path):
-    tree = small_arm()
+    machine = small_arm()
     path = write(tmp_path, "t [ms],q1 [deg],q2 [deg],tau1 [Nm]\n0,0,90,1\n500,45,nan,1\n1000,90,0,1\n")
-    found, used = recorded(posable_tree(tree), tree, path)
+    found, used = recorded(posable_tree(machine), machine, path)
     assert [g.column for g in used] == ["q1", "q2", "tau1"]
     assert found.forces is not None
     assert (found.forces[:, 0] == 1.0).all() and np.isnan(found.forces[:, 1]).all()
@@ -50,6 +50,6 @@ def test_a_mechanism_is_played_by_the_names_of_its_coordinates(tmp_path):
     ],
 )
 def test_what_cannot_be_played_is_named(tmp_path, text, said):
-    tree = small_arm()
+    machine = small_arm()
     with pytest.raises(FileError, match=said):
-        recorded(posable_tree(tree), tree, write(tmp_path, text))
+        recorded(posable_tree(machine), machine, write(tmp_path, text))

@@ -9,7 +9,6 @@ import pytest
 from strangers.slider_crank import write_bench
 from veridyn.files.machine.load import load_model
 from veridyn.files.machine.urdf import load_urdf
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.view.machine import body_poses, tree_layer
 from veridyn.view.meshes import sphere
 from veridyn.view.scene import QUATERNION_STEPS, scene
@@ -79,8 +78,8 @@ def test_any_points_that_do_not_coincide_have_a_solid(seed: int) -> None:
 
 def test_a_planar_machine_by_points_is_drawn(tmp_path: Path) -> None:
     write_bench(tmp_path)
-    tree = tree_of(load_model(tmp_path / "model.yaml"))
-    solids, unread = solids_of(tree)
+    machine = load_model(tmp_path / "model.yaml")
+    solids, unread = solids_of(machine)
     assert [s.body for s in solids] == ["crank", "rod", "slider"] and not unread
     assert all(volume(s.vertices, s.faces) > 0.0 for s in solids)
 
@@ -95,12 +94,12 @@ def test_a_point_has_no_solid(place: float) -> None:
 @pytest.mark.skipif(not PANDA.is_file(), reason="example-robot-data is not installed")
 def test_the_meshes_of_a_panda_become_small_solids_that_move_with_their_links() -> None:
     pytest.importorskip("trimesh")
-    tree = load_urdf(PANDA)
-    solids, unread = solids_of(tree, PANDA)
+    machine = load_urdf(PANDA)
+    solids, unread = solids_of(machine, PANDA)
     assert len(solids) >= 8 and not unread
-    q = np.random.default_rng(2).uniform(-1.0, 1.0, (5, tree.n))
-    layer = tree_layer(tree, q, "panda", solids=solids)
-    poses = body_poses(tree, q)
+    q = np.random.default_rng(2).uniform(-1.0, 1.0, (5, machine.n))
+    layer = tree_layer(machine, q, "panda", solids=solids)
+    poses = body_poses(machine, q)
     for solid, carried in zip(solids, layer.solids, strict=True):
         R, p = poses[solid.body]
         place = layer.points[:, carried.point]

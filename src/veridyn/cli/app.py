@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from veridyn.cli import (
+    capabilities,
     codegen,
     compare,
     demo,
@@ -80,6 +81,7 @@ app = typer.Typer(
 )
 app.add_typer(demo.app, name="demo")
 app.add_typer(model.app, name="model")
+app.command()(capabilities.capabilities)
 app.command()(codegen.codegen)
 app.command()(identify.identify)
 app.command()(excite.excite)

@@ -46,9 +46,8 @@ def codegen(
     from veridyn.files.atomic import write_atomic
     from veridyn.files.machine.load import load_model
     from veridyn.mechanics.codegen import c_source
-    from veridyn.mechanics.tree.of_machine import tree_of
 
-    source = c_source(tree_of(load_model(file, base=base.value, strict=strict)), what.value, name, wrench or ())
+    source = c_source(load_model(file, base=base.value, strict=strict), what.value, name, wrench or ())
     if out is None:
         typer.echo(source.header)
         typer.echo(source.code)

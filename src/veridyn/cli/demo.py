@@ -12,8 +12,9 @@ from veridyn.cli.recording import Recorded, recorded
 
 if TYPE_CHECKING:
     from veridyn.identify.observation import Sampling
-    from veridyn.mechanics.tree.tree import Rows, Tree
+    from veridyn.model.coordinates import Rows
     from veridyn.model.experiment import Experiment
+    from veridyn.model.machine import Machine
     from veridyn.progress import Progress
     from veridyn.signals.motion import Signals
 
@@ -28,9 +29,9 @@ class Demo(Protocol):
     """What a machine hands over to be identified."""
 
     @property
-    def truth(self) -> Tree: ...
+    def truth(self) -> Machine: ...
     @property
-    def model(self) -> Tree: ...
+    def model(self) -> Machine: ...
     @property
     def training(self) -> Experiment: ...
     @property

@@ -31,19 +31,19 @@ def identify(
     """Identify the parameters of a machine from logs, as a study file says, and validate them on data not used for the fit.
 
     Writes result.json, parameters.csv, report.html, the study with its defaults, the versions used and the identified model into a new
-    folder and prints where; reduced.csv and friction.csv where the study reduces the model or tries friction. With a section vehicle,
-    payload or fleet a car is identified, a load is weighed, or many machines of one model are compared (machines.csv, fleet.json). Exit
-    codes: 0 done, 1 a limit of the study file is missed, 2 bad input.
+    folder and prints where; reduced.csv and friction.csv where the study reduces the model or tries friction. With a section payload or
+    fleet a load is weighed, or many machines of one model are compared (machines.csv, fleet.json). Exit codes: 0 done, 1 a limit of the
+    study file is missed, 2 bad input.
 
     \b
     Example:
       veridyn new robot.urdf run.csv --out robot-study.yaml
       veridyn identify robot-study.yaml --out runs
     """
+    from veridyn.cli.car import identify_work, is_car
     from veridyn.cli.fleet import fleet_work, is_fleet
     from veridyn.cli.payload import is_payload, payload_work
     from veridyn.cli.shown import print_study
-    from veridyn.cli.vehicle import identify_work, is_vehicle
     from veridyn.errors import IdentificationWarning, warn
     from veridyn.files.archive import save
     from veridyn.report.page import identification_page
@@ -56,7 +56,7 @@ def identify(
         study, "identify", {} if data is None else {"VERIDYN_DATA": str(data.resolve())}, strict=strict
     )
     settings = loaded.study
-    if is_vehicle(loaded):
+    if is_car(loaded):
         recorded_study(study, out, loaded, partial(identify_work, loaded), show)
         return
     if is_payload(loaded):

@@ -132,10 +132,9 @@ def _written(
         )
         raise FileError(Fault(what, "--kind", wanted, kind.value, hint), model.name)
     if "identify" in (wanted, kind.value):
-        from veridyn.mechanics.tree.of_machine import tree_of
         from veridyn.studies.config.template import template
 
-        return template(file, tree_of(machine), logs, out, strict, rate)
+        return template(file, machine, logs, out, strict, rate)
     if len(logs) > 1:
         fault = Fault("an observer reads one log.", "logs", "one file", ", ".join(f.name for f in logs))
         raise FileError(fault, model.name)
@@ -147,7 +146,6 @@ def _written(
 
 def _designed(file: Path, out: Path, base: Literal["auto", "fixed", "free"], strict: bool) -> str:
     from veridyn.errors import Fault, FileError
-    from veridyn.mechanics.tree.of_machine import tree_of
     from veridyn.studies.config.excite_template import excite_template
 
     machine = _with_values(file, base, strict)
@@ -156,18 +154,17 @@ def _designed(file: Path, out: Path, base: Literal["auto", "fixed", "free"], str
         raise FileError(
             Fault("a motion is designed for a machine in joint coordinates.", file.name, "a tree", "points", hint)
         )
-    return excite_template(file, tree_of(machine), out, strict)
+    return excite_template(file, machine, out, strict)
 
 
 def _simulated(file: Path, tables: list[Path], out: Path, base: Literal["auto", "fixed", "free"], strict: bool) -> str:
     from veridyn.errors import Fault, FileError
     from veridyn.mechanics.natural.of_machine import mechanism_of
-    from veridyn.mechanics.tree.of_machine import tree_of
     from veridyn.studies.config.simulate_template import simulate_mechanism_template, simulate_template
 
     machine = _with_values(file, base, strict)
     if machine.formulation == "tree" and len(tables) <= 1:
-        return simulate_template(file, tree_of(machine), tables[0] if tables else None, out, strict)
+        return simulate_template(file, machine, tables[0] if tables else None, out, strict)
     if tables:
         what = "a simulation follows one table of a motion, of a machine in joint coordinates."
         raise FileError(Fault(what, "--kind simulate", found=", ".join(t.name for t in tables)), file.name)
@@ -178,8 +175,7 @@ def _with_values(file: Path, base: Literal["auto", "fixed", "free"], strict: boo
     """The machine; inertias of a URDF that no body can have keep the numbers of the file, which a motion needs."""
     from veridyn.files.machine.load import load_model
     from veridyn.files.machine.urdf import load_urdf
-    from veridyn.mechanics.tree.to_machine import machine_of_tree
 
     if file.suffix.lower() == ".urdf" and not strict:
-        return machine_of_tree(load_urdf(file, base, impossible="keep"))
+        return load_urdf(file, base, impossible="keep")
     return load_model(file, base=base, strict=strict)

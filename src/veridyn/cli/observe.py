@@ -26,7 +26,7 @@ def observe(
     ] = None,
     show: Annotated[bool, typer.Option("--show", help="Print the study with every default, and stop.")] = False,
 ) -> None:
-    """Estimate the states of a machine, or of a vehicle, from a log of its sensors, with virtual sensors.
+    """Estimate the states of a machine from a log of its sensors, with virtual sensors.
 
     Writes states.csv (estimates with deviations, virtual sensors with bands), result.json, parameters.csv (the states at the end),
     report.html and the study with its defaults into a new folder and prints where. Exit codes: 0 done, 1 a limit of the study file is
@@ -36,13 +36,13 @@ def observe(
     Example:
       veridyn observe crane.yaml --out runs
     """
+    from veridyn.cli.car import is_car, observe_work
     from veridyn.cli.shown import print_verdict
-    from veridyn.cli.vehicle import is_vehicle, observe_work
     from veridyn.report.observed import observed_page, verdict_of
     from veridyn.studies.run.observe import observe_study
 
     loaded = loaded_study(study, "observe", {} if data is None else {"VERIDYN_DATA": str(data.resolve())})
-    if is_vehicle(loaded):
+    if is_car(loaded):
         recorded_study(study, out, loaded, partial(observe_work, loaded), show)
         return
 

@@ -12,26 +12,28 @@ from veridyn.cli.plain_table import console, plain_table
 from veridyn.identify.base import BaseParameters
 from veridyn.mechanics.loops.assembly import CLOSED_TOLERANCE_M
 from veridyn.mechanics.loops.pose import AssembledPose, assembled_pose
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.body import Body
 from veridyn.model.elements import Element
+from veridyn.model.machine import Machine
+from veridyn.model.single_track import car_described, prior_of, uncertain
 from veridyn.model.transmission import Transmission
 from veridyn.report.words import count, number, unit_text
 
 FAR_FROM_GUESS = 0.5  # rad: a larger way from a guess to the assembled pose is printed (chosen)
 
 
-def model_content(tree: Tree, base: BaseParameters) -> dict[str, Any]:
+def model_content(machine: Machine, base: BaseParameters) -> dict[str, Any]:
     """The same for programs."""
-    p = tree.parameters
+    p = machine.parameters
     return {
-        "name": tree.name,
-        "base": tree.base,
-        "bodies": [b.name for b in tree.bodies],
-        "coordinates": dict(zip(tree.coordinates, tree.coordinate_kinds, strict=True)),
-        "loops": [c.name for c in tree.loops],
-        **_assembly_content(tree),
-        "laws": {e.parameter_name: law_line(e) for e in tree.elements if e.own_law is not None},
+        "name": machine.name,
+        "base": machine.base,
+        "bodies": [b.name for b in tree_of(machine).bodies],
+        "coordinates": dict(zip(machine.coordinates, machine.coordinate_kinds, strict=True)),
+        "loops": [c.name for c in machine.cut_joints],
+        **_assembly_content(machine),
+        "laws": {e.parameter_name: law_line(e) for e in machine.elements if e.own_law is not None},
         "parameters": dict(zip(p.names, p.states, strict=True)),
         "parameters_missing": list(p.missing()),
         "base_parameters": list(base.names),
@@ -40,66 +42,111 @@ def model_content(tree: Tree, base: BaseParameters) -> dict[str, Any]:
     }
 
 
-def _assembly_content(tree: Tree) -> dict[str, Any]:
-    if not tree.loops:
+def car_content(machine: Machine) -> dict[str, Any]:
+    """A car of a few numbers, for programs."""
+    p = machine.parameters
+    return {
+        "name": machine.name,
+        "formulation": machine.formulation,
+        "tyre": car_described(machine).tyre,
+        "coordinates": dict(zip(machine.coordinates, machine.coordinate_kinds, strict=True)),
+        "sensors": [s.name for s in machine.sensors],
+        "values": dict(zip(p.names, p.values.tolist(), strict=True)),
+        "sigma": {n: prior_of(machine, n).sigma for n in uncertain(machine)},
+        "parameters": dict(zip(p.names, p.states, strict=True)),
+    }
+
+
+def print_car(machine: Machine) -> None:
+    """The parameters of a car of a few numbers with deviations and bounds, and its sensors."""
+    out, p, car = console(), machine.parameters, car_described(machine)
+    out.print(
+        f"{machine.name}: a car with {car.tyre} tyres, formulation {machine.formulation}", style="bold", highlight=False
+    )
+    rows = []
+    for n, unit, state in zip(p.names, p.units, p.states, strict=True):
+        b = prior_of(machine, n)
+        how = state if n in car.values else "by default"
+        rows.append(
+            (
+                n,
+                how,
+                unit_text(unit),
+                number(b.value),
+                number(b.sigma) if b.sigma else "",
+                f"{b.lower:g} to {b.upper:g}",
+            )
+        )
+    out.print(plain_table(("parameter", "state", "unit", "value", "± σ", "bounds"), rows, left=3))
+    measured = ", ".join(f"{s.name} (σ {s.sigma:g} {s.unit(False)})" for s in machine.sensors)
+    out.print(f"sensors: {measured or 'none'}", highlight=False, soft_wrap=True)
+
+
+def _assembly_content(machine: Machine) -> dict[str, Any]:
+    if not machine.closed:
         return {}
-    pose = assembled_pose(tree)
+    pose = assembled_pose(machine)
     return {"pose": dict(pose.coordinates), "openings": dict(pose.openings)}
 
 
-def print_machine(tree: Tree) -> None:
+def print_machine(machine: Machine) -> None:
     """Bodies, elements, transmission, and the pose in which loops close."""
     out = console()
-    masses = {b.name: tree.parameters[b.parameter("M")] if b.real else float("nan") for b in tree.bodies}
+    tree = tree_of(machine)  # which has a body for every coordinate of a joint
+    masses = {b.name: machine.parameters[b.parameter("M")] if b.real else float("nan") for b in tree.bodies}
     bodies = [
         (
             b.name,
             b.antecedent or "–",
-            _joint(tree, b),
+            _joint(machine, b),
             b.coordinate_name or "–",
             number(masses[b.name]) if b.real else "virtual",
         )
         for b in tree.bodies
     ]
-    kind = "a fixed base" if tree.base == "fixed" else "a free base"
-    head = f"{tree.name}: {count(len(tree.bodies), 'body', 'bodies')} on {kind}, {count(tree.n, 'coordinate')}"
+    kind = "a fixed base" if machine.base == "fixed" else "a free base"
+    head = f"{machine.name}: {count(len(tree.bodies), 'body', 'bodies')} on {kind}, {count(machine.n, 'coordinate')}"
     out.print(head, style="bold", highlight=False)
     out.print(plain_table(("body", "antecedent", "joint", "coordinate", "mass, kg"), bodies, left=4))
-    if tree.elements:
-        units = dict(zip(tree.parameters.names, tree.parameters.units, strict=True))
+    if machine.elements:
+        units = dict(zip(machine.parameters.names, machine.parameters.units, strict=True))
         elements = [
             (e.parameter_name, e.kind, _acts_on(e), unit_text(units[e.parameter_name]), number(e.value))
-            for e in tree.elements
+            for e in machine.elements
         ]
         out.print()
         out.print(plain_table(("element", "kind", "acts on", "unit", "value"), elements, left=4))
-        for line in (law_line(e) for e in tree.elements if e.own_law is not None):
+        for line in (law_line(e) for e in machine.elements if e.own_law is not None):
             out.print(line, highlight=False, soft_wrap=True)
-    if tree.transmission is not None:
+    if machine.transmission is not None:
         out.print()
-        out.print(f"transmission: {_transmission(tree.transmission)}", highlight=False)
-    if tree.loops:
-        _print_loops(tree)
+        out.print(f"transmission: {_transmission(machine.transmission)}", highlight=False)
+    if machine.closed:
+        _print_loops(machine)
 
 
-def _print_loops(tree: Tree) -> None:
+def _print_loops(machine: Machine) -> None:
     """Cut joints with the place where both ends meet, and the pose in which they do, beside what 'assembly' says."""
-    out, pose = console(), assembled_pose(tree)
+    out, pose = console(), assembled_pose(machine)
     loops = [
-        (c.name, c.joint, c.first.body, c.second.body, _place(pose.pins[c.name][1]), _opening(pose, c.name))
-        for c in tree.loops
+        (c.name, c.kind, *(end.body for end in machine.ends(c)), _place(pose.pins[c.name][1]), _opening(pose, c.name))
+        for c in machine.cut_joints
     ]
     out.print()
     out.print(plain_table(("loop", "cut joint", "between", "and", "meets at x, y, z, m", "open by"), loops, left=4))
-    moved = [tree.coordinates[k] for k in tree.independent]
+    moved = [machine.coordinates[k] for k in machine.independent]
     out.print(f"{count(len(moved), 'degree')} of freedom: {', '.join(moved)}", highlight=False, soft_wrap=True)
     rows, far = [], []
-    for c, kind in zip(tree.coordinates, tree.coordinate_kinds, strict=True):
-        value, said = pose.coordinates[c], tree.assembly.hold.get(c, tree.assembly.guess.get(c))
-        how = "held" if c in tree.assembly.hold else "not given" if said is None else f"guess {number(said)}"
+    for c, kind in zip(machine.coordinates, machine.coordinate_kinds, strict=True):
+        value, said = pose.coordinates[c], machine.assembly.hold.get(c, machine.assembly.guess.get(c))
+        how = "held" if c in machine.assembly.hold else "not given" if said is None else f"guess {number(said)}"
         unit = f"{number(value)} rad, {number(np.degrees(value))}°" if kind == "turning" else f"{number(value)} m"
         rows.append((c, how, unit))
-        if c in tree.assembly.guess and kind == "turning" and abs(value - tree.assembly.guess[c]) > FAR_FROM_GUESS:
+        if (
+            c in machine.assembly.guess
+            and kind == "turning"
+            and abs(value - machine.assembly.guess[c]) > FAR_FROM_GUESS
+        ):
             far.append(c)
     out.print()
     out.print(plain_table(("assembled pose", "under assembly", "value"), rows, left=2))
@@ -116,9 +163,9 @@ def _opening(pose: AssembledPose, loop: str) -> str:
     return "closed" if pose.openings[loop] <= CLOSED_TOLERANCE_M else f"{pose.openings[loop]:.3g}"
 
 
-def print_parameters(tree: Tree, base: BaseParameters) -> None:
+def print_parameters(machine: Machine, base: BaseParameters) -> None:
     """States of the parameters, base parameters with their relations, and what has no effect."""
-    p = tree.parameters
+    p = machine.parameters
     states = [f"{len(p.select(s))} {s}" for s in ("estimated", "known", "tied") if p.select(s)]
     typer.echo(f"\n{count(len(p), 'parameter')}: {', '.join(states)}")
     if p.missing():
@@ -131,8 +178,8 @@ def print_parameters(tree: Tree, base: BaseParameters) -> None:
         typer.echo(f"\nwithout effect: {', '.join(p.names[k] for k in base.dead)}")
 
 
-def _joint(tree: Tree, body: Body) -> str:
-    if tree.base == "free" and body.antecedent is None:
+def _joint(machine: Machine, body: Body) -> str:
+    if machine.base == "free" and body.antecedent is None:
         return "free"
     return body.joint if body.joint == "fixed" or body.actuated else f"{body.joint}, passive"
 

@@ -51,7 +51,6 @@ def view(
     from veridyn.files.shipped import is_shipped, shipped
     from veridyn.mechanics.natural.of_machine import mechanism_of
     from veridyn.mechanics.natural.system import system_of
-    from veridyn.mechanics.tree.of_machine import tree_of
     from veridyn.view.live import LiveView, posable_mechanism, posable_tree
     from veridyn.view.meshes import shapes_of
     from veridyn.view.playing import recorded
@@ -62,7 +61,7 @@ def view(
         machine_model = system_of(mechanism_of(described))
         machine = posable_mechanism(machine_model)
     else:
-        machine_model = tree_of(described)
+        machine_model = described
         is_urdf = file.suffix.lower() == ".urdf"
         limits = urdf_limits(file) if is_urdf else {}
         visuals, faults = urdf_visuals(file) if is_urdf and meshes else ([], [])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from veridyn.mechanics.tree.tree import Tree
+    from veridyn.model.machine import Machine
 
 OWN = "veridyn:arm.yaml"
 
@@ -38,9 +38,9 @@ def warm(
     done: dict[str, float] = {}
     for name in models or [OWN]:
         begin = time.perf_counter()
-        tree = _tree(name)
+        machine = _machine(name)
         with shown_progress() as progress:
-            compile_ahead(tree, progress)
+            compile_ahead(machine, progress)
         done[name] = time.perf_counter() - begin
     if mode() == "json":
         print_json({"compiled": done, "cache": str(folder()), "exit_code": 0})
@@ -51,15 +51,14 @@ def warm(
         typer.echo("nothing is kept: the cache is switched off" if where is None else f"kept in {where}")
 
 
-def _tree(name: str) -> Tree:
+def _machine(name: str) -> Machine:
     """Of a model file, or of the model of a study file."""
     from veridyn.errors import Fault, FileError
     from veridyn.files.machine.load import load_model
     from veridyn.files.shipped import resolved
     from veridyn.files.yaml_plain import plain_yaml
-    from veridyn.mechanics.tree.of_machine import tree_of
     from veridyn.studies.config.study import load_study
-    from veridyn.studies.run.machine import study_tree
+    from veridyn.studies.run.machine import study_machine
 
     file = resolved(Path(name))
     if file.suffix.lower() in (".yaml", ".yml") and file.is_file():
@@ -68,9 +67,9 @@ def _tree(name: str) -> Tree:
             loaded = load_study(file)
             if not hasattr(loaded.study, "model"):
                 raise FileError(Fault("the study names no model.", file.name))
-            return study_tree(loaded, ("model",), loaded.study.model)
+            return study_machine(loaded, ("model",), loaded.study.model)
     machine = load_model(file)
     if machine.formulation != "tree":
         hint = "Machines in natural coordinates are compiled when they first run, in less than a second."
         raise FileError(Fault("only machines in joint coordinates are compiled ahead.", file.name, hint=hint))
-    return tree_of(machine)
+    return machine

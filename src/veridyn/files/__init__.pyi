@@ -19,5 +19,3 @@ from veridyn.files.machine.urdf_write import save_urdf as save_urdf
 from veridyn.files.machine.write import save_model as save_model
 from veridyn.files.osim import load_osim as load_osim
 from veridyn.files.osim_storage import load_storage as load_storage
-from veridyn.files.vehicle import load_vehicle as load_vehicle
-from veridyn.files.vehicle import vehicle_text as vehicle_text

@@ -40,8 +40,6 @@ from veridyn.identify.error_measures import RowReport
 from veridyn.identify.law_constants import LawConstants
 from veridyn.identify.replay_settings import ReplaySettings
 from veridyn.identify.result import Acceptance, Feasibility, Fit, KnownValues
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import ParameterSet
 from veridyn.version import __version__
@@ -93,9 +91,9 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
         raise FileError(
             Fault("results are saved as JSON.", expected="a name that ends in .json", found=file.name), file.name
         )
-    if not _same(fit.base.parameters, fit.tree.parameters):
+    if not _same(fit.base.parameters, fit.described.parameters):
         raise DataError(
-            Fault("the parameters of its base are not those of its tree, so it cannot be saved.", fit.tree.name)
+            Fault("the parameters of its base are not those of its tree, so it cannot be saved.", fit.described.name)
         )
     beside = file.with_suffix(".npz")
     for each in (file, beside):
@@ -141,9 +139,8 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
         constants=[] if fit.constants is None else list(fit.constants.names),
         known=[] if fit.known is None else list(fit.known.names),
         arrays=ArraysFile(file=beside.name, sha256=hashlib.sha256(arrays).hexdigest()),
-        described=fit.described is not None,
         replay=_replay_file(fit.replay_settings),
-        model=model_text(_described(fit)),
+        model=model_text(fit.described.formulated(fit.formulation)),
     )
     text = json.dumps(_plain(content.model_dump()), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     write_atomic(beside, arrays, overwrite)
@@ -179,14 +176,14 @@ def load(path: str | os.PathLike[str]) -> Fit:
     file = Path(path)
     content = parsed_fit(file)
     try:
-        machine = parse_machine(content.model, source=f"the model inside {file.name}")
-        tree = tree_of(machine)
+        described = parse_machine(content.model, source=f"the model inside {file.name}")
+        machine = described.with_formulation("tree")
     except ModelError as error:
         raise FileError(error.faults, f"the model inside {file.name}") from error
     arrays = arrays_beside(file, content.arrays)
-    check_fit(file, content, arrays, tree)
+    check_fit(file, content, arrays, machine)
     base = BaseParameters(
-        parameters=tree.parameters,
+        parameters=machine.parameters,
         columns=tuple(int(c) for c in arrays["columns"]),
         matrix=arrays["matrix"],
         dead=tuple(int(c) for c in arrays["dead"]),
@@ -198,7 +195,7 @@ def load(path: str | os.PathLike[str]) -> Fit:
         fault = Fault("its names are not those that its model and its arrays make.", expected=", ".join(base.names[:8]))
         raise FileError(fault, file.name)
     return Fit(
-        tree=tree,
+        described=machine,
         base=base,
         values=np.array(content.values, dtype=np.float64),
         covariance=arrays["covariance"],
@@ -217,11 +214,11 @@ def load(path: str | os.PathLike[str]) -> Fit:
         cutoff_change=arrays.get("cutoff_change"),
         posterior_mean=arrays.get("posterior_mean"),
         feasibility=_feasibility(content.feasibility),
-        constants=_constants(tree, content, arrays),
+        constants=_constants(machine, content, arrays),
         known=KnownValues(tuple(content.known), arrays["known_covariance"], arrays["known_sensitivity"])
         if content.known
         else None,
-        described=machine if content.described else None,
+        formulation=described.formulation,
         replay_settings=_replay_settings(content.replay),
     )
 
@@ -245,20 +242,13 @@ def _replay_settings(replay: ReplayFile | None) -> ReplaySettings | None:
     return ReplaySettings(**{**replay.model_dump(), "outputs": tuple(replay.outputs)})
 
 
-def _described(fit: Fit) -> Machine | Tree:
-    """What was identified, with the estimated constants of laws: the machine as it was described, or the tree."""
-    if fit.described is None or fit.constants is None:
-        return fit.tree if fit.described is None else fit.described
-    return fit.described.with_constants(dict(zip(fit.constants.names, fit.constants.values.tolist(), strict=True)))
-
-
-def _constants(tree: Tree, content: FitFile, arrays: dict[str, NDArray[Any]]) -> LawConstants | None:
-    """Constants inside the laws of elements, whose values the tree has."""
+def _constants(machine: Machine, content: FitFile, arrays: dict[str, NDArray[Any]]) -> LawConstants | None:
+    """Constants inside the laws of elements, whose values the machine has."""
     if not content.constants:
         return None
-    value = {c.name: c.value for c in tree.constants}
+    value = {c.name: c.value for c in machine.constants}
     values = np.array([value[name] for name in content.constants])
-    return LawConstants.of(tree, content.constants, values, arrays["constants"])
+    return LawConstants.of(machine, content.constants, values, arrays["constants"])
 
 
 def _feasibility(f: FeasibleFile | None) -> Feasibility | None:

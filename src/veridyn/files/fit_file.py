@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from veridyn.errors import Fault, Faults, FileError, did_you_mean
 from veridyn.files.npz_arrays import read_arrays
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.version import __version__
 
 Array = NDArray[np.float64]
@@ -103,7 +103,7 @@ class FitFile(Strict):
     feasibility: FeasibleFile | None = None
     constants: list[str] = []
     known: list[str] = []
-    described: bool = False
+    described: bool = True  # of files of older versions; a fit always has the machine as it was described
     replay: ReplayFile | None = None
     arrays: ArraysFile
     model: str
@@ -177,9 +177,9 @@ def arrays_beside(file: Path, named: ArraysFile) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def check_fit(file: Path, content: FitFile, arrays: dict[str, NDArray[Any]], tree: Tree) -> None:
+def check_fit(file: Path, content: FitFile, arrays: dict[str, NDArray[Any]], machine: Machine) -> None:
     faults = Faults()
-    count, size = len(content.values), len(tree.parameters)
+    count, size = len(content.values), len(machine.parameters)
     shapes: dict[str, tuple[tuple[int, ...], type]] = {
         "covariance": ((count, count), np.float64),
         "matrix": ((count, size), np.float64),
@@ -196,7 +196,7 @@ def check_fit(file: Path, content: FitFile, arrays: dict[str, NDArray[Any]], tre
             "known_covariance": ((k, k), np.float64),
             "known_sensitivity": ((count, k), np.float64),
         }
-    known = [c.name for c in tree.constants]
+    known = [c.name for c in machine.constants]
     for name in content.constants:
         if name not in known:
             faults.add(f"'{name}' is no constant of the model.", where="constants", hint=did_you_mean(name, known))
@@ -218,9 +218,9 @@ def check_fit(file: Path, content: FitFile, arrays: dict[str, NDArray[Any]], tre
     for key, named in (("names", content.names), ("units", content.units)):
         if len(named) != count:
             faults.add(f"'{key}' does not fit the values.", expected=f"{count}", found=f"{len(named)}")
-    unknown = [n for n in content.removed if n not in tree.parameters.names]
+    unknown = [n for n in content.removed if n not in machine.parameters.names]
     if unknown:
-        hint = did_you_mean(unknown[0], tree.parameters.names)
+        hint = did_you_mean(unknown[0], machine.parameters.names)
         faults.add(f"'{unknown[0]}' is removed, but is no parameter of the model.", where="removed", hint=hint)
     faults.raise_if_any(FileError, file.name)
 

@@ -1,8 +1,8 @@
-"""OpenSim models: a musculoskeletal model as a free tree, with the splines of its joints; muscles and geometry are not read.
+"""OpenSim models: a musculoskeletal model as a machine on a free base, with the splines of its joints; muscles and geometry are not read.
 
 Each joint of OpenSim becomes a chain of simple joints: one for every axis of its transform that moves, in OpenSim's order
 (translations, then rotations about body-fixed axes). An axis is driven by a function of a coordinate: a line, or a spline such as
-those of a knee. So the tree has more coordinates than the model; :meth:`OsimModel.drive` makes them. The body that a joint connects
+those of a knee. So the machine has more coordinates than the model; :meth:`OsimModel.drive` makes them. The body that a joint connects
 with the ground is the free base.
 """
 
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, FileError, ModelError, did_you_mean
 from veridyn.files.osim_values import FUNCTIONS, function_of, is_identity, number, numbers
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
+from veridyn.model.machine import Machine
 from veridyn.model.pose import Pose
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import rot_x, rot_y, rot_z
@@ -46,19 +46,19 @@ class OsimDrive:
 
 @dataclass(frozen=True, eq=False)
 class OsimModel:
-    """`tree` has a free base; `drives` are its coordinates in order, `root` the axes between ground and base.
+    """`machine` has a free base; `drives` are its coordinates in order, `root` the axes between ground and base.
 
     `couplers`: coordinates that follow others.
     """
 
-    tree: Tree
+    machine: Machine
     drives: tuple[OsimDrive, ...]
     root: tuple[OsimDrive, ...]
     couplers: Mapping[str, tuple[str, Callable[[Array], Array]]]
     defaults: Mapping[str, float]
 
     def drive(self, t: Array, values: Mapping[str, Array]) -> tuple[Array, Pose]:
-        """q (N, n) of the tree and the base's pose, from the model's coordinates (N,) by name, rad and m.
+        """q (N, n) of the machine and the base's pose, from the model's coordinates (N,) by name, rad and m.
 
         A coordinate without values follows its coupler, or stays at its default.
         """
@@ -68,7 +68,7 @@ class OsimModel:
             raise DataError(
                 Fault(
                     f"'{strange[0]}' is no coordinate.",
-                    where=self.tree.name,
+                    where=self.machine.name,
                     hint=did_you_mean(strange[0], sorted(known)),
                 )
             )
@@ -151,11 +151,11 @@ class _Reader:
                 done.add(body)
                 waiting.remove(body)
         inertia = {name: self.inertia(b) for name, b in self.bodies.items()}
-        tree = Tree.build(made, name=self.name, base="free", gravity=self.gravity, inertia=inertia)
-        rank = {c: k for k, c in enumerate(tree.coordinates)}
+        machine = Machine.of_bodies(made, name=self.name, base="free", gravity=self.gravity, inertia=inertia)
+        rank = {c: k for k, c in enumerate(machine.coordinates)}
         drives.sort(key=lambda d: rank[d.name])
         root = [d for d, _ in self.axes(by_child[base]) if d is not None]
-        return OsimModel(tree, tuple(drives), tuple(root), self.couplers(), self.defaults())
+        return OsimModel(machine, tuple(drives), tuple(root), self.couplers(), self.defaults())
 
     def inertia(self, body: ElementTree.Element) -> Array:
         where = f"{self.source}, body '{body.get('name')}'"

@@ -1,6 +1,6 @@
 """Base parameters: the smallest set that decides the dynamics, and how the standard parameters group into it.
 
-Without a motion, by the closed rules of :mod:`veridyn.identify.rules` (what is identifiable by some motion); with one,
+Without a motion, by the closed rules of :mod:`veridyn.mechanics.tree.rules` (what is identifiable by some motion); with one,
 numerically (what this motion identifies). Paper 000, section III.B.5; Gautier and Khalil 1990, Gautier 1991.
 """
 
@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault
 from veridyn.identify.grouping import RANK_TOLERANCE, Groups, group
-from veridyn.identify.rules import combinations
 from veridyn.identify.threads import one_blas_thread
 from veridyn.identify.upper import triangle_of
 from veridyn.lazy import above
@@ -22,8 +21,10 @@ from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.loops.closure import closed_motion, closed_positions
 from veridyn.mechanics.regressor import regressor
 from veridyn.mechanics.samples import blocks
-from veridyn.mechanics.tree.accept import accepts_machine
-from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.mechanics.tree.rules import structural
+from veridyn.model.coordinates import Rows
+from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.parameters import ParameterSet
 
@@ -124,9 +125,9 @@ class BaseParameters:
         return "\n".join(lines)
 
 
-@accepts_machine
+@takes_machine
 def base_parameters(
-    tree: Tree,
+    machine: Machine,
     motion: Motion | Sequence[Motion] | None = None,
     *,
     rows: Rows = "all",
@@ -140,7 +141,7 @@ def base_parameters(
 
     Parameters
     ----------
-    tree : Machine or Tree
+    machine : Machine
         The machine; values of its parameters are not needed.
     motion : Motion or sequence of Motion, optional; logs are prepared by :func:`veridyn.motion` with default settings
         Samples that decide which parameters are identifiable; by default whatever any motion can excite.
@@ -171,37 +172,26 @@ def base_parameters(
     (3, ('ZZ_rod', 'MX_rod', 'MY_rod'))
     """
     with one_blas_thread():
-        return _base_parameters(tree, motion, rows, tolerance)
+        return _base_parameters(machine, motion, rows, tolerance)
 
 
 def _base_parameters(
-    tree: Tree, motion: Motion | Sequence[Motion] | None, rows: Rows, tolerance: float
+    machine: Machine, motion: Motion | Sequence[Motion] | None, rows: Rows, tolerance: float
 ) -> BaseParameters:
-    p = tree.parameters
+    p = machine.parameters
     if motion is not None:
         several = [motion] if isinstance(motion, Motion) else list(motion)
         R = np.zeros((0, len(p)))
         for part in several:
-            tree.check_motion(part)
-            R = _absorb(R, tree, part, rows)
+            machine.check_motion(part)
+            R = _absorb(R, machine, part, rows)
         source = f"{NUMERICAL_SOURCE}, on {sum(len(m) for m in several)} samples"
-    elif not tree.elements and not tree.shares_coordinates and not tree.loops and rows == "all":
-        R, source = structural(tree), "by the closed rules"
+    elif not machine.elements and not machine.shares_coordinates and not machine.closed and rows == "all":
+        R, source = structural(machine), "by the closed rules"
     else:
-        R = _absorb(np.zeros((0, len(p))), tree, generic_motion(tree), rows, engine="numpy")
+        R = _absorb(np.zeros((0, len(p))), machine, generic_motion(machine), rows, engine="numpy")
         source = "by rank on generic states"
     return named(group(R @ p.estimated_matrix(), p.typical, tolerance), p, source)
-
-
-def structural(tree: Tree) -> Array:
-    """The combinations of the closed rules over the tree's own parameters: real bodies only, elements each for itself."""
-    B = combinations(tree)
-    real = [10 * j + k for j, b in enumerate(tree.bodies) if b.real for k in range(10)]
-    count = len(tree.elements)
-    out = np.zeros((len(B) + count, len(real) + count))
-    out[: len(B), : len(real)] = B[:, real]
-    out[len(B) :, len(real) :] = np.eye(count)
-    return out
 
 
 def named(groups: Groups, parameters: ParameterSet, source: str) -> BaseParameters:
@@ -218,29 +208,29 @@ def named(groups: Groups, parameters: ParameterSet, source: str) -> BaseParamete
     )
 
 
-def generic_motion(tree: Tree, samples: int = 0) -> Motion:
+def generic_motion(machine: Machine, samples: int = 0) -> Motion:
     """Unrelated values of every coordinate, rate and acceleration: a point without symmetry at every sample, the same every time.
 
     Of a machine with loops, of every independent coordinate near home.
     """
     rng = np.random.default_rng(20061)  # any seed; generic points differ only on a set of measure zero
-    rows = len(tree.rows) - tree.n + len(tree.independent)
-    N = samples or 4 * len(tree.parameters) // max(1, rows) + 60
-    q, qd, qdd = (rng.normal(size=(N, tree.n)) for _ in range(3))
-    base = BaseMotion(*(rng.normal(size=(N, 3)) * s for s in (1.0, 3.0, 10.0, 5.0))) if tree.base == "free" else None
-    signals = {name: rng.normal(size=N) for name in tree.signals}
+    rows = len(machine.rows) - machine.n + len(machine.independent)
+    N = samples or 4 * len(machine.parameters) // max(1, rows) + 60
+    q, qd, qdd = (rng.normal(size=(N, machine.n)) for _ in range(3))
+    base = BaseMotion(*(rng.normal(size=(N, 3)) * s for s in (1.0, 3.0, 10.0, 5.0))) if machine.base == "free" else None
+    signals = {name: rng.normal(size=N) for name in machine.signals}
     t = np.arange(N, dtype=np.float64)
-    if tree.loops:
-        whole, own = closed_positions(tree, N, rng), list(tree.independent)
+    if machine.closed:
+        whole, own = closed_positions(machine, N, rng), list(machine.independent)
         fast, hard = 3.0 * qd[:, own], 10.0 * qdd[:, own]
-        moved = closed_motion(tree, t, whole[:, own], fast, hard, start=whole, base=base, path=False)
+        moved = closed_motion(machine, t, whole[:, own], fast, hard, start=whole, base=base, path=False)
         return replace(moved, signals=signals)
     return Motion(t, q, qd, qdd, base, signals=signals)
 
 
-def _absorb(R: Array, tree: Tree, motion: Motion, rows: Rows, engine: Engine = "auto") -> Array:
+def _absorb(R: Array, machine: Machine, motion: Motion, rows: Rows, engine: Engine = "auto") -> Array:
     for block in blocks(len(motion), 512):
-        D = regressor(tree, motion[block], rows, engine=engine)
+        D = regressor(machine, motion[block], rows, engine=engine)
         R = triangle_of(np.vstack([R, D.reshape(-1, D.shape[2])]))
     return R
 

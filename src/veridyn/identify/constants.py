@@ -24,9 +24,10 @@ from veridyn.identify.row_factors import RowFactors
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.upper import triangle_of
 from veridyn.mechanics.engine import Engine
-from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.constants import Constant
+from veridyn.model.coordinates import Rows
 from veridyn.model.elements import Element
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 
@@ -44,7 +45,7 @@ class ConstantFit:
     last step was small.
     """
 
-    tree: Tree
+    machine: Machine
     constants: tuple[Constant, ...]
     values: Array
     sigma: Array
@@ -67,7 +68,7 @@ class ConstantFit:
 
 
 def fit_constants(
-    tree: Tree,
+    machine: Machine,
     motion: Motion | Sequence[Motion],
     names: Sequence[str],
     *,
@@ -87,10 +88,10 @@ def fit_constants(
 
     Example: ``fit_constants(tree, motion, ["fst_q1.speed", "fst_q1.exponent"]).summary()``.
     """
-    chosen = _chosen(tree, names)
+    chosen = _chosen(machine, names)
 
     def at(theta: Array) -> _Evaluation:
-        here = tree.with_constants(dict(zip(names, theta.tolist(), strict=True)))
+        here = machine.with_constants(dict(zip(names, theta.tolist(), strict=True)))
         shifts = np.array([_shift(c, value) for c, value in zip(chosen, theta, strict=True)])
         probed = here.with_elements(
             [probe for c, h in zip(chosen, shifts, strict=True) for probe in _probes(here, c, h)]
@@ -127,7 +128,7 @@ def fit_constants(
     C = found.covariance * found.cost / max(1, found.freedom)
     fitted = tuple(replace(c, value=float(v)) for c, v in zip(chosen, theta, strict=True))
     return ConstantFit(
-        tree=now.tree,
+        machine=now.machine,
         constants=fitted,
         values=theta,
         sigma=np.sqrt(np.diag(C)),
@@ -151,13 +152,13 @@ class _Step:
 class _Evaluation:
     """The factors at one value of the constants, with two columns more for each."""
 
-    tree: Tree
+    machine: Machine
     chosen: tuple[Constant, ...]
     shifts: Array
     seen: RowFactors
 
     def _solution(self) -> Solution:
-        plain = len(self.tree.parameters)
+        plain = len(self.machine.parameters)
         factors = tuple(
             replace(
                 f,
@@ -166,7 +167,7 @@ class _Evaluation:
             )
             for f in self.seen.rows
         )
-        return solve(replace(self.seen, parameters=self.tree.parameters, rows=factors))
+        return solve(replace(self.seen, parameters=self.machine.parameters, rows=factors))
 
     def weights(self) -> Array:
         """1/σ of each row at these constants, in units of the whole residual."""
@@ -178,7 +179,7 @@ class _Evaluation:
         s = self._solution()
         R = self.seen.stacked(list(weights))
         place = {c: k for k, c in enumerate(self.seen.columns)}
-        base, plain = [place[c] for c in s.columns], len(self.tree.parameters)
+        base, plain = [place[c] for c in s.columns], len(self.machine.parameters)
         slopes = []
         for i, c in enumerate(self.chosen):
             gain = self._gain(s, c)
@@ -201,7 +202,7 @@ class _Evaluation:
         return _Step(inverse @ y, inverse @ inverse.T, cost, self.seen.samples - m - k)
 
     def _gain(self, s: Solution, c: Constant) -> float:
-        p = self.tree.parameters
+        p = self.machine.parameters
         number = p.index(c.element)
         if p.states[number] == "known":
             return float(p.values[number])
@@ -216,8 +217,8 @@ class _Evaluation:
         return float(s.values[s.columns.index(number)])
 
 
-def _probes(tree: Tree, c: Constant, shift: float) -> list[Element]:
-    (e,) = [e for e in tree.elements if e.parameter_name == c.element]
+def _probes(machine: Machine, c: Constant, shift: float) -> list[Element]:
+    (e,) = [e for e in machine.elements if e.parameter_name == c.element]
     return [
         replace(
             e,
@@ -250,8 +251,8 @@ def _inside(chosen: Sequence[Constant], theta: Array, move: Array) -> Array:
     return out
 
 
-def _chosen(tree: Tree, names: Sequence[str]) -> tuple[Constant, ...]:
-    known = {c.name: c for c in tree.constants}
+def _chosen(machine: Machine, names: Sequence[str]) -> tuple[Constant, ...]:
+    known = {c.name: c for c in machine.constants}
     faults = Faults()
     if not names:
         faults.add("no constant is named.", where="fit_constants")
@@ -264,5 +265,5 @@ def _chosen(tree: Tree, names: Sequence[str]) -> tuple[Constant, ...]:
                 where="fit_constants",
                 hint=did_you_mean(name, list(known)) if known else "No element of this machine gives a constant.",
             )
-    faults.raise_if_any(IdentificationError, tree.name)
+    faults.raise_if_any(IdentificationError, machine.name)
     return tuple(known[name] for name in names)

@@ -26,8 +26,9 @@ from veridyn.identify.observation import observation
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import predicted
-from veridyn.mechanics.tree.accept import accepts_machine
-from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.model.coordinates import Rows
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 
@@ -123,9 +124,9 @@ def candidates(rate: float, given: Sequence[float] = ()) -> tuple[float, ...]:
     return tuple(float(f"{f:.2g}") for f in np.geomspace(low, high, CUTOFFS_TRIED))
 
 
-@accepts_machine
+@takes_machine
 def propose_cutoff(
-    tree: Tree,
+    machine: Machine,
     motions: Callable[[float], Sequence[Motion]],
     sampling: Callable[[float], Sampling],
     tried: Sequence[float],
@@ -136,7 +137,7 @@ def propose_cutoff(
 
     Parameters
     ----------
-    tree : Tree or Machine
+    machine : Machine
     motions : callable
         The motions, filtered at a cut-off (Hz); they are filtered whole, so that no filter starts or ends at a block.
     sampling : callable
@@ -153,7 +154,7 @@ def propose_cutoff(
     Cutoff
         Errors at each cut-off, and the `proposed` one.
     """
-    names = [tree.rows[r] for r in tree.select_rows(rows)]
+    names = [machine.rows[r] for r in machine.select_rows(rows)]
     spans: list[tuple[float, float]] | None = None
     training: list[float] = []
     errors: list[tuple[Array, Array, Array]] = []
@@ -163,14 +164,14 @@ def propose_cutoff(
         every = motions(cutoff)
         if spans is None or len(spans) < len(every):  # the lowest cut-offs may leave nothing of a short piece
             spans, training, errors, first = [(float(m.t[0]), float(m.t[-1])) for m in every], [], [], k
-        how = with_dead_zones(sampling(cutoff), tree, every, names)
+        how = with_dead_zones(sampling(cutoff), machine, every, names)
         step = _step(every, how, max(tried)) if step is None else step
         every, how = _thinned(every, how, step)
         # By time, because a wide filter loses less at the ends of a log: held-out samples are the same at every cut-off.
         number = [(SPANS * BLOCKS * (m.t - a) / (b - a)).astype(int) for m, (a, b) in zip(every, spans, strict=True)]
         held_out = np.isin(np.concatenate(number) // SPANS, HELD_OUT)
         seen = replace(how, drop={row: held_out | how.dropped(row, len(held_out)) for row in names})
-        fit = fit_of(tree, solve(observation(tree, every, rows, seen, passes=len(tried))), WLS.title)
+        fit = fit_of(machine, solve(observation(machine, every, rows, seen, passes=len(tried))), WLS.title)
         training.append(100.0 * fit.relative_error)
         errors.append(_squares(fit, every, number, how, names))
     progress("trying cut-offs", float(len(tried)), float(len(tried)))
@@ -218,7 +219,7 @@ def _squares(
         _, y, model = predicted(fit, m[held], names, how)
         numbers = np.flatnonzero(held)
         used = np.column_stack(
-            [how.uses(fit.tree, row, m.qd[held], numbers, len(m), before) for row in names]
+            [how.uses(fit.described, row, m.qd[held], numbers, len(m), before) for row in names]
         ) & np.isfinite(y - model)
         r, y = np.where(used, y - model, 0.0), np.where(used, y, 0.0)
         each = [span[held] == s for s in np.unique(span[held])]

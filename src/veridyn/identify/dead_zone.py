@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault
 from veridyn.identify.sampling import Sampling
-from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.model.coordinates import Rows
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
@@ -24,7 +25,7 @@ LARGEST_SPEED_SHARE = 0.995  # quantile that stands for the largest speed, so th
 MAX_DROPPED_SHARE = 0.3  # of the samples of a coordinate that a dead zone may leave out (chosen)
 
 
-def with_dead_zones(how: Sampling, tree: Tree, motions: Sequence[Motion], rows: Rows = "all") -> Sampling:
+def with_dead_zones(how: Sampling, machine: Machine, motions: Sequence[Motion], rows: Rows = "all") -> Sampling:
     """The sampling with a speed for each coordinate or element in place of one number for all or of "auto"."""
     zone = how.dead_zone
     if isinstance(zone, str):
@@ -37,29 +38,29 @@ def with_dead_zones(how: Sampling, tree: Tree, motions: Sequence[Motion], rows: 
                     f"'{zone}'",
                 )
             )
-        return replace(how, dead_zone=choose_dead_zones(tree, motions, rows))
+        return replace(how, dead_zone=choose_dead_zones(machine, motions, rows))
     if isinstance(zone, int | float):
         if not (np.isfinite(zone) and zone >= 0.0):
             raise DataError(
                 Fault("a dead zone is a speed of at least 0.", "sampling.dead_zone", "rad/s or m/s", f"{zone}")
             )
-        moving = [tree.rows[r] for r in tree.select_rows(rows) if tree.rows[r] in tree.coordinates]
+        moving = [machine.rows[r] for r in machine.select_rows(rows) if machine.rows[r] in machine.coordinates]
         return replace(how, dead_zone=dict.fromkeys(moving, float(zone)) if zone else {})
     return how
 
 
-def choose_dead_zones(tree: Tree, motions: Sequence[Motion], rows: Rows = "all") -> dict[str, float]:
+def choose_dead_zones(machine: Machine, motions: Sequence[Motion], rows: Rows = "all") -> dict[str, float]:
     """Coordinate, or element on several by its parameter → dead zone in rad/s or m/s, for every dry friction that enters one of the rows.
 
     min(0.05 v_max, v_30): v_max is the largest speed of the element's combination c = Σ aᵢ qᵢ, v_30 the speed below which 30 % of the
     samples lie. A coordinate that stands still throughout has none.
     """
-    acting = frozenset().union(*(tree.acting_on(tree.rows[r]) for r in tree.select_rows(rows)))
+    acting = frozenset().union(*(machine.acting_on(machine.rows[r]) for r in machine.select_rows(rows)))
     zones: dict[str, float] = {}
-    for e in tree.elements:
+    for e in machine.elements:
         if not e.jumps or e.on_body is not None or e.between is not None or not acting & e.on.keys():
             continue
-        weights = np.array([e.on.get(c, 0.0) for c in tree.coordinates])
+        weights = np.array([e.on.get(c, 0.0) for c in machine.coordinates])
         speed = np.concatenate([np.abs(m.qd @ weights) for m in motions])
         name = next(iter(e.on)) if list(e.on.values()) == [1.0] else e.parameter_name
         zone = zone_of(speed, SLOW_SPEED_RATIO * float(np.quantile(speed, LARGEST_SPEED_SHARE)))

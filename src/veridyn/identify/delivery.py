@@ -18,8 +18,7 @@ from veridyn.identify.law_constants import LawConstants
 from veridyn.mechanics.forward import check_mass, open_mass_matrix
 from veridyn.mechanics.loops.closure import closed_positions
 from veridyn.mechanics.loops.projection import loop_jacobian
-from veridyn.mechanics.tree.to_machine import machine_of_tree
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.graph import Formulation
 from veridyn.model.machine import Machine
 from veridyn.model.uncertainty import Uncertainty
 
@@ -44,7 +43,9 @@ class Identified(Protocol):
     """What a fit knows of the machine: a :class:`~veridyn.identify.result.Fit` has it."""
 
     @property
-    def tree(self) -> Tree: ...
+    def described(self) -> Machine: ...
+    @property
+    def formulation(self) -> Formulation: ...
     @property
     def base(self) -> BaseParameters: ...
     @property
@@ -56,8 +57,6 @@ class Identified(Protocol):
     @property
     def constants(self) -> LawConstants | None: ...
     @property
-    def described(self) -> Machine | None: ...
-    @property
     def known(self) -> KnownPart | None: ...
 
 
@@ -67,8 +66,8 @@ def identified_machine(fit: Identified, unexcited: float | None = None) -> Machi
     `unexcited`: the standard deviation, as a share of typical sizes, of directions that the fit's motion did not show; without it such
     directions are refused by name. A mass matrix that is not positive definite is refused.
     """
-    tree = fit.tree.with_parameters(fit.standard)
-    _check_mass(tree)
+    machine = fit.described.with_parameters(fit.standard)
+    _check_mass(machine)
     uncertainty = uncertainty_of(fit)
     missing = unexcited_directions(fit)
     if missing:
@@ -76,31 +75,23 @@ def identified_machine(fit: Identified, unexcited: float | None = None) -> Machi
             raise IdentificationError(
                 Fault(
                     f"the motion of this fit did not show {', '.join(missing)}, so nobody knows how wrong they are.",
-                    where=tree.name,
+                    where=machine.name,
                     expected="a motion that excites them, or a prior (estimator 'map' or 'consistent')",
                     hint="fit.machine(unexcited=0.3) takes 30 % of their typical sizes as standard deviation.",
                 )
             )
         uncertainty = _widened(fit, uncertainty, missing, unexcited)
-    return _machine(fit, tree).with_uncertainty(uncertainty)
+    return _formulated(machine, fit.formulation).with_uncertainty(uncertainty)
 
 
-def _machine(fit: Identified, tree: Tree) -> Machine:
-    """The machine as it was described, in its own formulation, with the identified values; of a tree, the tree as a machine."""
-    machine = fit.described
-    if (
-        machine is None or machine.parameters.names != tree.parameters.names
-    ):  # other elements than it was described with
-        return machine_of_tree(tree)
-    if fit.constants is not None:
-        machine = machine.with_constants(dict(zip(fit.constants.names, fit.constants.values.tolist(), strict=True)))
-    machine = machine.with_parameters(tree.parameters)
+def _formulated(machine: Machine, formulation: Formulation) -> Machine:
+    """The identified machine in the formulation in which it was described."""
     try:
-        return machine.with_formulation(machine.formulation)
+        return machine.with_formulation(formulation)
     except ModelError as error:
         raise IdentificationError(
             Fault(
-                f"the identified machine cannot be formulated as it was described (formulation: {machine.formulation}).",
+                f"the identified machine cannot be formulated as it was described (formulation: {formulation}).",
                 where=machine.name,
                 found=str(error),
                 hint="Identify with estimator 'consistent', whose bodies are physical, or identify machine.with_formulation('tree').",
@@ -112,8 +103,8 @@ def unexcited_directions(fit: Identified) -> tuple[str, ...]:
     """Base parameters of the structure that the fit did not determine, by the names of their leading parameters."""
     if fit.standard_covariance is not None:
         return ()  # a prior decided what the data did not
-    structure = base_parameters(fit.tree)
-    typical = fit.tree.parameters.typical
+    structure = base_parameters(fit.described)
+    typical = fit.described.parameters.typical
     K = fit.base.matrix * typical
     basis = np.linalg.svd(K, full_matrices=False)[2] if len(K) else np.zeros((0, len(typical)))
     found = []
@@ -121,15 +112,17 @@ def unexcited_directions(fit: Identified) -> tuple[str, ...]:
         size = float(np.linalg.norm(row))
         left = row - (row @ basis.T) @ basis
         if np.linalg.norm(left) > UNEXCITED_SHARE * size:
-            found.append(fit.tree.parameters.names[column])
+            found.append(fit.described.parameters.names[column])
     return tuple(found)
 
 
 def uncertainty_of(fit: Identified) -> Uncertainty:
     """The covariance of the leading parameters of a fit and of known ones that are not exact; of all of them where a prior decided them."""
-    names = fit.tree.parameters.names
+    names = fit.described.parameters.names
     if fit.standard_covariance is not None:
-        estimated = [k for k in fit.tree.parameters.select("estimated") if np.isfinite(fit.standard_covariance[k, k])]
+        estimated = [
+            k for k in fit.described.parameters.select("estimated") if np.isfinite(fit.standard_covariance[k, k])
+        ]
         return Uncertainty(tuple(names[k] for k in estimated), fit.standard_covariance[np.ix_(estimated, estimated)])
     leads = tuple(names[k] for k in fit.base.columns)
     C = np.nan_to_num(fit.covariance)
@@ -143,7 +136,7 @@ def uncertainty_of(fit: Identified) -> Uncertainty:
 
 
 def _widened(fit: Identified, known: Uncertainty, missing: tuple[str, ...], share: float) -> Uncertainty:
-    p = fit.tree.parameters
+    p = fit.described.parameters
     extra = tuple(name for name in missing if name not in known.names)
     sizes = np.array([(share * p.typical[p.index(name)]) ** 2 for name in extra])
     C = np.zeros((len(known.names) + len(extra),) * 2)
@@ -152,28 +145,28 @@ def _widened(fit: Identified, known: Uncertainty, missing: tuple[str, ...], shar
     return Uncertainty((*known.names, *extra), C)
 
 
-def _check_mass(tree: Tree) -> None:
+def _check_mass(machine: Machine) -> None:
     """Refuse parameters with which some pose has a mass matrix that is not positive."""
     rng = np.random.default_rng(0)
     try:
-        if tree.loops:
-            q = closed_positions(tree, POSES, rng)
-            M, J = open_mass_matrix(tree, q, engine="numpy"), loop_jacobian(tree, q)
-            first = len(tree.rows) - tree.n
-            whole = np.zeros((len(q), len(tree.rows), first + J.shape[2]))
+        if machine.closed:
+            q = closed_positions(machine, POSES, rng)
+            M, J = open_mass_matrix(machine, q, engine="numpy"), loop_jacobian(machine, q)
+            first = len(machine.rows) - machine.n
+            whole = np.zeros((len(q), len(machine.rows), first + J.shape[2]))
             whole[:, range(first), range(first)] = 1.0
             whole[:, first:, first:] = J
             least = np.linalg.eigvalsh(np.swapaxes(whole, 1, 2) @ M @ whole)
             if not (least[:, 0] > 0.0).all():
-                raise ModelError(Fault("the mass that is free to move is not positive.", where=tree.name))
+                raise ModelError(Fault("the mass that is free to move is not positive.", where=machine.name))
         else:
-            q = POSE_SPREAD * np.pi * rng.uniform(-1.0, 1.0, (POSES, tree.n))
-            check_mass(tree, open_mass_matrix(tree, q, engine="numpy"))
+            q = POSE_SPREAD * np.pi * rng.uniform(-1.0, 1.0, (POSES, machine.n))
+            check_mass(machine, open_mass_matrix(machine, q, engine="numpy"))
     except ModelError as error:
         raise IdentificationError(
             Fault(
                 "the identified machine cannot be simulated or observed: its mass matrix is not positive definite in some pose.",
-                where=tree.name,
+                where=machine.name,
                 found=error.faults[0].what,
                 hint="Identify with estimator 'consistent', add a prior ('map'), or excite more: some inertias are only noise.",
             )

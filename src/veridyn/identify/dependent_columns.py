@@ -1,6 +1,6 @@
 """Columns that depend on others whatever the motion are left out of the factors and put back at their end.
 
-By the closed rules (:mod:`veridyn.identify.rules`) the columns of rigid bodies have D = D[:, kept] K for every state of the tree, so
+By the closed rules (:mod:`veridyn.mechanics.tree.rules`) the columns of rigid bodies have D = D[:, kept] K for every state of the tree, so
 each row, filtered, weighed, masked or added to others, has
 
     [W_j | Y_j] = [W_j[:, kept] | Y_j] blockdiag(K, 1),      R_j = triangle(R_kept blockdiag(K, 1)).
@@ -16,11 +16,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.identify.base import structural
 from veridyn.identify.factor import RowFactor
 from veridyn.identify.grouping import group
 from veridyn.identify.upper import triangle_of
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.rules import structural
+from veridyn.model.machine import Machine
 
 Array = NDArray[np.float64]
 EXACT = 1e-12  # of the combinations of the closed rules: what a relation may miss them by
@@ -46,12 +46,12 @@ class Dependence:
 
 
 @lru_cache(maxsize=32)
-def dependence(tree: Tree) -> Dependence | None:
+def dependence(machine: Machine) -> Dependence | None:
     """The dependences of a tree's estimated columns by the closed rules; None where there are none, or where the rules do not reach."""
-    if tree.loops or tree.shares_coordinates:
+    if machine.closed or machine.shares_coordinates:
         return None
-    p = tree.parameters
-    B = structural(tree) @ p.estimated_matrix() * p.typical
+    p = machine.parameters
+    B = structural(machine) @ p.estimated_matrix() * p.typical
     kept = group(B, np.ones(B.shape[1])).kept
     if len(kept) == np.count_nonzero(B.any(axis=0)):
         return None

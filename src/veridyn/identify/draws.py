@@ -68,7 +68,7 @@ def parameter_draws(fit: Known, n: int, rng: np.random.Generator) -> Array:
 
 def _gaussian(fit: Known) -> tuple[Array, Array]:
     """μ (p,) and a root L (p, k) of C = L Lᵀ, over all parameters of the tree."""
-    p = fit.tree.parameters
+    p = fit.described.parameters
     if fit.standard_covariance is not None:
         mean = fit.standard if fit.posterior_mean is None else fit.posterior_mean
         return mean, _root(np.nan_to_num(fit.standard_covariance))
@@ -77,7 +77,7 @@ def _gaussian(fit: Known) -> tuple[Array, Array]:
         raise IdentificationError(
             Fault(
                 f"no deviation is known of {', '.join(lost[:8])}{', …' if len(lost) > 8 else ''}, so nothing can be drawn.",
-                where=fit.tree.name,
+                where=fit.described.name,
                 hint="Identify with a prior: Prior(), or Consistent(prior=Prior()).",
             )
         )
@@ -89,7 +89,7 @@ def _gaussian(fit: Known) -> tuple[Array, Array]:
         raise IdentificationError(
             Fault(
                 f"the data do not determine {listed}, and the model has no values of them.",
-                where=fit.tree.name,
+                where=fit.described.name,
                 hint="Give values in the model file, or identify with a prior.",
             )
         )
@@ -125,24 +125,24 @@ class _Physical:
 
     @classmethod
     def of(cls, fit: Known, half: Array) -> _Physical:
-        tree, phi = fit.tree, fit.standard
+        machine, phi = fit.described, fit.standard
         moves = np.any(half != 0.0, axis=1)
         bodies: list[int] = []
         signed: list[int] = []
         broken: list[str] = []
-        for k, (body, number) in enumerate(tree.columns):
-            if body < 0 and tree.elements[number].kind in POSITIVE and moves[k]:
+        for k, (body, number) in enumerate(machine.columns):
+            if not body and machine.elements[number].kind in POSITIVE and moves[k]:
                 unsigned = fit.feasibility is not None and phi[k] < 0.0  # then the estimator was told that it may be
                 signed += [] if unsigned else [k]
-            elif body >= 0 and number == 0 and moves[k : k + 10].any():
+            elif body and number == 0 and moves[k : k + 10].any():
                 bodies.append(k)
-            elif body >= 0 and number == 0 and (law := broken_law(phi[k : k + 10])):
-                broken.append(f"body '{tree.bodies[body].name}': {law}")
+            elif body and number == 0 and (law := broken_law(phi[k : k + 10])):
+                broken.append(f"body '{body}': {law}")
         if broken:
             raise IdentificationError(
                 Fault(
                     "no draw is physically consistent: what the fit leaves as it was is not.",
-                    where=tree.name,
+                    where=machine.name,
                     found="; ".join(broken[:4]),
                     hint="Correct these values, or identify with a prior.",
                 )
@@ -165,7 +165,7 @@ def _start(fit: Known, mean: Array, half: Array, physical: _Physical) -> Array:
     """z (k,) of a physical point: the mean, or the way towards it from the fit's values or the tree's as far as it is physical."""
     if physical(mean[None])[0]:
         return np.zeros(half.shape[1])
-    values = fit.tree.parameters.values
+    values = fit.described.parameters.values
     for inner in (fit.standard, *(_inflated(values, physical.bodies, share) for share in (0.0, 0.01, 0.1))):
         if not np.isfinite(inner).all():
             continue
@@ -180,7 +180,7 @@ def _start(fit: Known, mean: Array, half: Array, physical: _Physical) -> Array:
     raise IdentificationError(
         Fault(
             "no physically consistent parameters are known from which draws could start.",
-            where=fit.tree.name,
+            where=fit.described.name,
             expected="a fit, or values of the model, that physical bodies have",
             hint="Identify with Consistent(prior=Prior()).",
         )

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Faults, IdentificationError, did_you_mean
 from veridyn.mechanics.kinematics import body_pose, jacobian
-from veridyn.mechanics.tree.accept import accepts_machine
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.pose import Pose
 from veridyn.spatial.transforms import MDH, Placement
@@ -61,19 +61,19 @@ class Offsets:
         return "\n".join([*(lines or ["no encoder is off"]), tail])
 
 
-@accepts_machine
+@takes_machine
 def encoder_offsets(
-    tree: Tree, trials: Sequence[tuple[Motion, Pose]], soles: Mapping[str, Placement | MDH], *, every: int = 10
+    machine: Machine, trials: Sequence[tuple[Motion, Pose]], soles: Mapping[str, Placement | MDH], *, every: int = 10
 ) -> Offsets:
     """Offsets from recordings in which all `soles` stand still on the ground, z = 0, while the body moves.
 
     `soles`: body → where its sole's frame is in the body's frame, origin on the ground, z up. `pose`: the base's in the world, at the
     times of the motion.
     """
-    _check(tree, trials, soles)
+    _check(machine, trials, soles)
     six = 6
-    coordinates = _on_the_way(tree, soles)
-    q_off = np.zeros(tree.n)
+    coordinates = _on_the_way(machine, soles)
+    q_off = np.zeros(machine.n)
     before = after = 0.0
     sigma = np.full(len(coordinates), np.inf)
     for k in range(ROUNDS):
@@ -82,7 +82,7 @@ def encoder_offsets(
             thin = slice(None, None, every)
             q = motion.q[thin] - q_off
             for j, (body, sole) in enumerate(soles.items()):
-                R, p, J = _sole(tree, q, body, sole, pose.rotation[thin], pose.position[thin])
+                R, p, J = _sole(machine, q, body, sole, pose.rotation[thin], pose.position[thin])
                 where = np.zeros((len(q), six, 3 * stands + 1))
                 where[:, [0, 1, 5], 3 * (i * len(soles) + j) + np.arange(3)] = 1.0
                 where[:, 2, -1] = 1.0
@@ -105,19 +105,21 @@ def encoder_offsets(
         sigma = after * np.sqrt(max(CORRELATED_SAMPLES / every, 1.0) * np.diag(spread)[: len(coordinates)])
         sigma = np.where(hidden, np.inf, sigma)
         q_off[coordinates] += np.where(hidden, 0.0, x[: len(coordinates)])
-    names = tuple(tree.coordinates[c] for c in coordinates)
+    names = tuple(machine.coordinates[c] for c in coordinates)
     return Offsets(names, q_off[coordinates], sigma, before, after)
 
 
-def _on_the_way(tree: Tree, soles: Mapping[str, Placement | MDH]) -> list[int]:
-    on = {tree.coordinate[b] for body in soles for b in tree.path(tree.index(body))}
-    return sorted(c for c in on if c >= 0)
+def _on_the_way(machine: Machine, soles: Mapping[str, Placement | MDH]) -> list[int]:
+    on = {c for body in soles for c in machine.described.moving(machine.body(body).name)}
+    return sorted(machine.coordinates.index(c) for c in on)
 
 
-def _sole(tree: Tree, q: Array, body: str, sole: Placement | MDH, Rb: Array, pb: Array) -> tuple[Array, Array, Array]:
+def _sole(
+    machine: Machine, q: Array, body: str, sole: Placement | MDH, Rb: Array, pb: Array
+) -> tuple[Array, Array, Array]:
     """Pose of the sole in the world, and J (N, 6, 6 + n) of its origin in the world's axes."""
-    R, p = body_pose(tree, q, body)
-    J = jacobian(tree, q, body)  # of the body's origin, in the base's axes
+    R, p = body_pose(machine, q, body)
+    J = jacobian(machine, q, body)  # of the body's origin, in the base's axes
     arm = R @ sole.position
     J = np.concatenate([J[:, :3] - np.cross(arm[:, :, None], J[:, 3:], axisa=1, axisb=1, axisc=1), J[:, 3:]], axis=1)
     J = np.concatenate([Rb @ J[:, :3], Rb @ J[:, 3:]], axis=1)
@@ -135,11 +137,11 @@ def _error(R: Array, p: Array) -> Array:
     return np.concatenate([p - mean, turn], axis=1)
 
 
-def _check(tree: Tree, trials: Sequence[tuple[Motion, Pose]], soles: Mapping[str, Placement | MDH]) -> None:
+def _check(machine: Machine, trials: Sequence[tuple[Motion, Pose]], soles: Mapping[str, Placement | MDH]) -> None:
     faults = Faults()
-    names = [b.name for b in tree.bodies]
-    if tree.base != "free":
-        faults.add("only a free base has a pose to compare with.", where=tree.name, found=f"base: {tree.base}")
+    names = machine.body_names
+    if machine.base != "free":
+        faults.add("only a free base has a pose to compare with.", where=machine.name, found=f"base: {machine.base}")
     if not trials or not soles:
         faults.add("a recording and a sole are needed.", where="encoder offsets")
     for body in soles:

@@ -17,7 +17,7 @@ from veridyn.identify.tables import SymbolTables
 from veridyn.identify.threads import one_blas_thread
 from veridyn.mechanics.columns import structure
 from veridyn.mechanics.loops.projection import open_rows, projection
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import zero_phase
 from veridyn.signals.resample import uniform_rate
@@ -67,7 +67,7 @@ Weigh = Callable[[int, Array], None]  # the number of a row, and its equations, 
 class EquationPlan:
     """How samples become the equations of some rows of a tree; `kept`: the only estimated columns to make, if not all."""
 
-    tree: Tree
+    machine: Machine
     rows: tuple[int, ...]
     how: Sampling
     compile: bool = False
@@ -81,9 +81,9 @@ class EquationPlan:
     @cached_property
     def _added(self) -> tuple[tuple[int, ...], ...]:
         """For each row, those that are added to it: on its path, then of the passive joints of its loops."""
-        every = self.tree.rows
+        every = self.machine.rows
         paths = (tuple(every.index(other) for other in self.how.path(every[r])) for r in self.rows)
-        return tuple((*path, *open_rows(self.tree, (r,))[1:]) for r, path in zip(self.rows, paths, strict=True))
+        return tuple((*path, *open_rows(self.machine, (r,))[1:]) for r, path in zip(self.rows, paths, strict=True))
 
     @cached_property
     def columns(self) -> tuple[tuple[int, ...], ...]:
@@ -95,18 +95,18 @@ class EquationPlan:
     @property
     def _affecting(self) -> tuple[tuple[int, ...], ...]:
         """The same for each computed row by itself."""
-        return _affecting(self.tree, self.computed, self.kept)
+        return _affecting(self.machine, self.computed, self.kept)
 
     @property
     def wanted(self) -> tuple[tuple[int, int, float, float], ...]:
         """Columns to compute: (column, column it counts for, factor, known value to take off or NaN where estimated)."""
-        return _wanted(self.tree, self.kept)
+        return _wanted(self.machine, self.kept)
 
     @cached_property
     def _gains(self) -> tuple[tuple[int, int, float, float], ...]:
         """Of the columns to compute, those of known drive gains: what they make of a current is a measured force."""
-        names = {e.parameter_name for e in self.tree.elements if e.kind == "drive_gain"}
-        columns = {self.tree.parameters.index(name) for name in names}
+        names = {e.parameter_name for e in self.machine.elements if e.kind == "drive_gain"}
+        columns = {self.machine.parameters.index(name) for name in names}
         return tuple(w for w in self.wanted if w[0] in columns and not np.isnan(w[3]))
 
     @cached_property
@@ -116,9 +116,9 @@ class EquationPlan:
 
     def empty_factors(self) -> tuple[RowFactor, ...]:
         """The factors of no equations, one for each row."""
-        tree, method = self.tree, self.how.method
-        names = [tree.rows[r] for r in self.rows]
-        return tuple(empty(n, cs, method, row_unit(tree, n)) for n, cs in zip(names, self.columns, strict=True))
+        machine, method = self.machine, self.how.method
+        names = [machine.rows[r] for r in self.rows]
+        return tuple(empty(n, cs, method, row_unit(machine, n)) for n, cs in zip(names, self.columns, strict=True))
 
     def jobs(self, motion: Motion, lead: int = 0, before: int = 0) -> Iterator[Job]:
         """Stretches of a motion with the margins their filter needs and `lead` equations before their own."""
@@ -159,7 +159,7 @@ class EquationPlan:
             part = motion[start : min(start + step, stretch.stop) : stretch.step]
             y = self._measured(part, beside)
             for k, r in enumerate(self.rows):
-                used = self.how.uses(self.tree, self.tree.rows[r], part.qd, numbers, len(motion), before)
+                used = self.how.uses(self.machine, self.machine.rows[r], part.qd, numbers, len(motion), before)
                 used &= np.isfinite(y[r])
                 found[k] = found[k].merge(Moments.of(y[r][used], used))
         return found
@@ -176,7 +176,7 @@ class EquationPlan:
     def tables(self, margin: int, wide: bool = False) -> SymbolTables:
         """Where blocks of equations are written, by machine code or by the reference."""
         return SymbolTables(
-            self.tree, self.computed, self._affecting, self.wanted, self.compile, self.how.block, margin, wide
+            self.machine, self.computed, self._affecting, self.wanted, self.compile, self.how.block, margin, wide
         )
 
     def _measured_tables(self, block: int, margin: int, motion: Motion) -> SymbolTables | None:
@@ -184,7 +184,7 @@ class EquationPlan:
         if not self._gains and not motion.wrenches:
             return None
         none: tuple[tuple[int, ...], ...] = ((),) * len(self.computed)
-        return SymbolTables(self.tree, self.computed, none, self._gains, self.compile, block, margin)
+        return SymbolTables(self.machine, self.computed, none, self._gains, self.compile, block, margin)
 
     def _equations(
         self, job: Job, tables: SymbolTables, beside: SymbolTables | None, start: int, stop: int, margin: int
@@ -204,14 +204,14 @@ class EquationPlan:
         forces = self._measured(part, beside) if self.subtracts else {}
         for r, A in self._projected(part, dict(zip(self.computed, tables.fill(part), strict=True))):
             A[:, -1] = self.force(part, r) - A[:, -1]  # Γ − Γ_ext, paper 001 (5)
-            low = how.filter_of(self.tree.rows[r])
-            taken = how.uses(self.tree, self.tree.rows[r], part.qd[inner], numbers, job.total, job.before)
+            low = how.filter_of(self.machine.rows[r])
+            taken = how.uses(self.machine, self.machine.rows[r], part.qd[inner], numbers, job.total, job.before)
             noise.append(None)
             if low is not None:
                 raw = (forces[r] if r in forces else A[:, -1])[inner]
                 kept = taken & np.isfinite(raw)
                 noise[-1] = Moments.of(raw[kept], kept).scaled(low.white_gain(job.rate))
-                A = zero_phase(A, job.rate, low, where=f"row '{self.tree.rows[r]}'")
+                A = zero_phase(A, job.rate, low, where=f"row '{self.machine.rows[r]}'")
                 if r in forces:
                     forces[r] = zero_phase(forces[r][:, None], job.rate, low)[:, 0]
             used = thin & np.isfinite(A[inner, -1]) & taken
@@ -233,20 +233,20 @@ class EquationPlan:
 
         `bare`: the tables have no columns of parameters.
         """
-        tree = self.tree
+        machine = self.machine
         none: tuple[tuple[int, ...], ...] = ((),) * len(self.computed)
         own = dict(zip(self.computed, none if bare else self._affecting, strict=True))
-        first, found = len(tree.rows) - tree.n, []
-        G = projection(tree, part) if tree.loops else None
+        first, found = len(machine.rows) - machine.n, []
+        G = projection(machine, part) if machine.closed else None
         whole_columns = none[: len(self.rows)] if bare else self.columns
         for r, columns, added in zip(self.rows, whole_columns, self._added, strict=True):
             if not added:
                 found.append((r, tables[r]))
                 continue
-            weights = [part.signals[signal] for signal in self.how.path(tree.rows[r]).values()]
+            weights = [part.signals[signal] for signal in self.how.path(machine.rows[r]).values()]
             if G is not None and r >= first:
                 passive = [other - first for other in added[len(weights) :]]
-                weights += list(G[:, passive, tree.independent.index(r - first)].T)
+                weights += list(G[:, passive, machine.independent.index(r - first)].T)
             place = {c: k for k, c in enumerate((*columns, -1))}
             whole = np.zeros((len(part), len(place)), order="F")
             whole[:, [place[c] for c in (*own[r], -1)]] = tables[r]
@@ -257,32 +257,32 @@ class EquationPlan:
 
     def force(self, part: Motion, row: int) -> Array | float:
         """Γ of a row: measured where a motor acts and is measured, zero elsewhere (paper 001, 5.2)."""
-        tree = self.tree
-        k = row - len(tree.rows) + tree.n
-        if k < 0 or not tree.actuated[k] or part.forces is None:
+        machine = self.machine
+        k = row - len(machine.rows) + machine.n
+        if k < 0 or not machine.actuated[k] or part.forces is None:
             return 0.0
         gamma = part.forces[:, k]
-        return 0.0 if tree.coordinates[k] in driven(tree) and np.isnan(gamma).all() else gamma
+        return 0.0 if machine.coordinates[k] in driven(machine) and np.isnan(gamma).all() else gamma
 
     def check(self, motions: Sequence[Motion]) -> None:
         """Refuse what cannot be streamed: every fault at once."""
-        check_equations(self.tree, self.rows, self.how, motions)
+        check_equations(self.machine, self.rows, self.how, motions)
 
 
 @lru_cache(maxsize=16)
-def _affecting(tree: Tree, rows: tuple[int, ...], kept: tuple[int, ...] | None) -> tuple[tuple[int, ...], ...]:
+def _affecting(machine: Machine, rows: tuple[int, ...], kept: tuple[int, ...] | None) -> tuple[tuple[int, ...], ...]:
     """For each row by itself, the estimated parameters that enter it; of the last trees used, whose plans are made again and again."""
-    T = tree.parameters.estimated_matrix() != 0.0
+    T = machine.parameters.estimated_matrix() != 0.0
     if kept is not None:
         T[:, np.setdiff1d(np.arange(T.shape[1]), kept)] = False
-    affecting = structure(tree)
+    affecting = structure(machine)
     return tuple(tuple(int(c) for c in np.flatnonzero(T[list(affecting[r])].any(axis=0))) for r in rows)
 
 
 @lru_cache(maxsize=16)
-def _wanted(tree: Tree, kept: tuple[int, ...] | None) -> tuple[tuple[int, int, float, float], ...]:
+def _wanted(machine: Machine, kept: tuple[int, ...] | None) -> tuple[tuple[int, int, float, float], ...]:
     """What becomes of every parameter, as :attr:`EquationPlan.wanted` has it."""
-    p = tree.parameters
+    p = machine.parameters
     out = []
     for c, name in enumerate(p.names):
         tie = p.ties.get(name)

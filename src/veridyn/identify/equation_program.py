@@ -42,7 +42,7 @@ class EquationProgram:
 
 def equation_program(plan: EquationPlan, motion: Motion) -> EquationProgram:
     """The program of a plan whose rows stand for themselves: open trees, no rows added along a path."""
-    f = formula(plan.tree, equations(plan.tree, plan.rows, plan.wanted, motion))
+    f = formula(plan.machine, equations(plan.machine, plan.rows, plan.wanted, motion))
     made = dict(zip(f.labels, f.outputs, strict=True))
     outputs: list[Number] = []
     sets, entries = [], []

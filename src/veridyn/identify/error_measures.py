@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 
 Array = NDArray[np.float64]
 MIN_SIGNAL_TO_NOISE = 3.0  # standard deviation of a row over its noise from which its error is judged
@@ -198,8 +198,8 @@ def row_table(rows: Iterable[RowReport]) -> list[str]:
     ]
 
 
-def row_unit(tree: Tree, row: str) -> str:
+def row_unit(machine: Machine, row: str) -> str:
     """N for sliding rows and forces of the base, N*m for turning rows and its moments."""
-    if row in tree.coordinates:
-        return "N*m" if tree.coordinate_kinds[tree.coordinates.index(row)] == "turning" else "N"
+    if row in machine.coordinates:
+        return "N*m" if machine.coordinate_kinds[machine.coordinates.index(row)] == "turning" else "N"
     return "N*m" if row.startswith("m") else "N"

@@ -26,8 +26,8 @@ from veridyn.identify.fitting import fit_of
 from veridyn.identify.grouping import Groups
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.identify.threads import one_blas_thread
-from veridyn.mechanics.tree.accept import accepts_machine
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.model.machine import Machine
 
 Array = NDArray[np.float64]
 
@@ -84,19 +84,19 @@ class EssentialRule:
     ratio: float = 30.0
     significance: float = 0.05
 
-    def of(self, tree: Tree, solution: Solution, acceptance: Acceptance = SIGMA_BELOW_TEN) -> Essential:
+    def of(self, machine: Machine, solution: Solution, acceptance: Acceptance = SIGMA_BELOW_TEN) -> Essential:
         """The essential parameters of a solution; all of them where the rule is "none"."""
         if self.rule == "none":
             return Essential(
-                fit_of(tree, solution, WLS.title, acceptance), (), self.rule, self.ratio, self.significance
+                fit_of(machine, solution, WLS.title, acceptance), (), self.rule, self.ratio, self.significance
             )
         settings = {"ratio": self.ratio, "significance": self.significance, "acceptance": acceptance}
-        return essential(tree, solution, rule=self.rule, **settings)  # pyright: ignore[reportArgumentType]
+        return essential(machine, solution, rule=self.rule, **settings)  # pyright: ignore[reportArgumentType]
 
 
-@accepts_machine
+@takes_machine
 def essential(
-    tree: Tree,
+    machine: Machine,
     solution: Solution,
     *,
     rule: Rule = "ratio_and_f_test",
@@ -144,7 +144,7 @@ def essential(
             steps.append(EliminationStep(name, float(relative[worst]), statistic, chance, together))
             removed.append(name)
             solution = fewer
-    fit = fit_of(tree, solution, title, acceptance, tuple(removed))
+    fit = fit_of(machine, solution, title, acceptance, tuple(removed))
     if removed:
         fit = replace(fit, standard_values=_standard(full, solution))
     return Essential(fit, tuple(steps), rule, ratio, significance)

@@ -6,9 +6,9 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from typing import Any, Concatenate, Literal, ParamSpec
+from typing import Any, Concatenate, Literal, ParamSpec, cast
 
-from veridyn.errors import Fault, IdentificationError, IdentificationWarning, warn
+from veridyn.errors import CapabilityError, Fault, IdentificationError, IdentificationWarning, Limit, warn
 from veridyn.identify.dead_zone import with_dead_zones
 from veridyn.identify.diagnosis.fit_check import Diagnose, check_level, diagnose_fit
 from veridyn.identify.diagnosis.oversampled import assumes_uncorrelated
@@ -30,46 +30,54 @@ from veridyn.identify.observation import Device, measured_rows
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.threads import one_blas_thread
+from veridyn.lazy import above
 from veridyn.mechanics.engine import Engine
-from veridyn.mechanics.tree.accept import accepts_machine, first_argument
-from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.mechanics.tree.accept import first_argument, takes_machine
 from veridyn.method import method_of, verb_with_method
+from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 from veridyn.signals.repair import REPAIRABLE
 
-METHOD_IS_THIRD = "The method is the third argument: identify(tree, motion, Robust(loss='tukey'), rows='joints')."
+METHOD_IS_THIRD = "The method is the third argument: identify(machine, motion, Robust(loss='tukey'), rows='joints')."
 ROW_WORDS = ("all", "joints", "base", "actuated")
 
 P = ParamSpec("P")
+NO_CAR = Limit(
+    "it fits the observer of a car of a few numbers, and equations of bodies and joints are linear in their parameters",
+    "Use 'wls', or 'oe' to fit what is simulated.",
+)
 
 
-def _keeps_machine(
-    verb: Callable[Concatenate[Tree | Machine, P], Fit],
-) -> Callable[Concatenate[Tree | Machine, P], Fit]:
-    """`verb` with the machine it was given in its fit, so that ``fit.machine()`` gives that machine back."""
-
-    split = first_argument(verb)
+def _by_tree(verb: Callable[Concatenate[Machine, P], Fit]) -> Callable[Concatenate[Machine, P], Fit]:
+    """`verb` with a machine of any formulation: its tree is fitted, and ``fit.machine()`` has the formulation of the machine given."""
+    split, own = first_argument(verb), cast(Callable[..., Fit], verb)
 
     @functools.wraps(verb)
     def kept(*args: Any, **kwargs: Any) -> Fit:
         machine, rest, named = split(args, kwargs)
-        fit = verb(machine, *rest, **named)
-        if not isinstance(machine, Machine):
-            return fit
-        fit = replace(fit, described=machine)
-        return with_tree_note(fit) if machine.formulation == "natural" else fit
+        method = rest[1] if len(rest) > 1 else named.get("method")
+        if isinstance(machine, Machine) and machine.car is None and getattr(method, "name", method) == "innovations":
+            raise CapabilityError(machine.formulation, "estimator 'innovations'", *NO_CAR, where=machine.name)
+        if isinstance(machine, Machine) and machine.car is not None:
+            return above("veridyn.observe.car.fit", "identify_car")(machine, *rest, **named)
+        if not isinstance(machine, Machine) or machine.formulation == "tree":
+            return own(machine, *rest, **named)
+        fit = own(machine.formulated("tree"), *rest, **named)
+        # With other elements than were described, it is what was fitted.
+        same = fit.described.parameters.names == machine.parameters.names
+        return with_tree_note(replace(fit, formulation=machine.formulation if same else "tree"))
 
     return kept
 
 
-@_keeps_machine
-@accepts_machine
+@_by_tree
+@takes_machine
 @verb_with_method(IdentificationError, {"estimator": METHOD_IS_THIRD, "settings": METHOD_IS_THIRD})
 def identify(
-    tree: Tree,
+    machine: Machine,
     motion: Motion | Experiment | Sequence[Motion | Experiment],
     method: Estimator | str = "wls",
     *,
@@ -92,9 +100,10 @@ def identify(
 
     Parameters
     ----------
-    tree : Machine or Tree
+    machine : Machine
         The machine. In natural coordinates, which have no regressor, its tree is used, and a note of the fit says so; ``fit.machine()`` is
-        in natural coordinates again. Its parameters of state "estimated" are estimated, known ones move to the measured side; the
+        in natural coordinates again. A car of a few numbers (formulation single_track) takes the log of a drive and an ``Innovations``
+        method, and gives a ``CarFit``. Its parameters of state "estimated" are estimated, known ones move to the measured side; the
         uncertainty that the machine states of known ones (``machine.with_uncertainty``) enters the standard deviations.
     motion : Motion, Experiment, or a sequence of them
         Coordinates, rates and accelerations (N, n) in rad or m and s, with measured forces (N, n) in N*m or N. A log is prepared by
@@ -153,7 +162,7 @@ def identify(
     >>> links = [vd.model.Body("1", placement=vd.spatial.MDH(alpha=np.pi / 2)), vd.model.Body("2", "1", placement=vd.spatial.MDH(d=0.5))]
     >>> inertia = {"1": vd.spatial.from_centre(4.0, [0.25, 0.0, 0.0], np.diag([0.01, 0.1, 0.1]))}
     >>> inertia["2"] = vd.spatial.from_centre(2.0, [0.2, 0.0, 0.0], np.diag([0.01, 0.05, 0.05]))
-    >>> robot = vd.model.Tree.build(links, inertia=inertia, elements=[vd.elements.damper("q1", 0.8), vd.elements.damper("q2", 0.5)])
+    >>> robot = vd.Machine.of_bodies(links, inertia=inertia, elements=[vd.elements.damper("q1", 0.8), vd.elements.damper("q2", 0.5)])
     >>> limits = vd.signals.JointLimits([-2.0] * 2, [2.0] * 2, [4.0] * 2, [15.0] * 2)
     >>> path = vd.signals.FourierTrajectory.random(np.random.default_rng(0), limits, harmonics=4, frequency=0.5)
     >>> t = 0.01 * np.arange(800)
@@ -164,13 +173,13 @@ def identify(
     >>> fit.estimator, len(fit.names)
     ('weighted least squares', 8)
     """
-    chosen = method_of(method, Estimator, ESTIMATORS, "identify", (*ROW_WORDS, *tree.rows))
+    chosen = method_of(method, Estimator, ESTIMATORS, "identify", (*ROW_WORDS, *machine.rows))
     check_level(diagnose)
-    motion = prepared_motions(tree, motion)
+    motion = prepared_motions(machine, motion)
     hac = _covariance(covariance)
-    chosen.check(tree, rows, hac)
+    chosen.check(machine, rows, hac)
     problem = FitProblem(
-        tree=tree,
+        machine=machine,
         motion=motion,
         rows=rows,
         covariance=hac,
@@ -188,12 +197,12 @@ def identify(
         fit = with_known_values(fit, problem, None if isinstance(chosen, OLS | WLS) else chosen.fit)
         check_gains(fit, isinstance(chosen, Instrumental))
         several = [motion] if isinstance(motion, Motion) else motion
-        notes = [*measured_rows(tree, several, rows)[1]]
+        notes = [*measured_rows(machine, several, rows)[1]]
         if not isinstance(several, list | tuple):
             several = [next(iter(several))]
         apart = fit.residual_sigma if isinstance(chosen, WLS) and not sigma else 1.0
         failed: list[str] = []
-        how = with_dead_zones(sampling or Sampling(), tree, several, measured_rows(tree, several, rows)[0])
+        how = with_dead_zones(sampling or Sampling(), machine, several, measured_rows(machine, several, rows)[0])
         squares = isinstance(chosen, OLS | WLS)
         found = diagnose_fit(
             fit,

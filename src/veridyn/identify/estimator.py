@@ -23,7 +23,8 @@ from veridyn.identify.observation import Device, EquationStream, stream
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.engine import Engine
-from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.model.coordinates import Rows
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 from veridyn.settings import Settings
@@ -37,7 +38,7 @@ class FitProblem:
     :func:`~veridyn.identify.estimate.identify` of the same name.
     """
 
-    tree: Tree
+    machine: Machine
     motion: Motion | Sequence[Motion]
     rows: Rows = "all"
     covariance: Hac | None = None
@@ -53,7 +54,7 @@ class FitProblem:
     def stream(self) -> EquationStream:
         """The equations, checked and ready for one pass or several."""
         return stream(
-            self.tree,
+            self.machine,
             self.motion,
             self.rows,
             self.sampling,
@@ -66,7 +67,7 @@ class FitProblem:
     def least_squares(self, samples: EquationStream, weighting: Weighting = "rows") -> Solution:
         """The weighted least-squares solution from one pass over the samples, from which most estimators start."""
         found = observed(samples)
-        check_load(self.tree, found)
+        check_load(self.machine, found)
         return solve(found, weighting, sigma=self.sigma, tolerance=self.tolerance)
 
 
@@ -80,9 +81,9 @@ class Estimator(Settings, ABC):
     name: ClassVar[str]
     title: ClassVar[str]
 
-    def check(self, tree: Tree, rows: Rows, covariance: Hac | None) -> None:
+    def check(self, machine: Machine, rows: Rows, covariance: Hac | None) -> None:
         """Refuse by name what cannot work, before any sample is streamed."""
-        tree.select_rows(rows)
+        machine.select_rows(rows)
 
     @abstractmethod
     def fit(self, problem: FitProblem) -> Fit:

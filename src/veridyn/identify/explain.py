@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.identify.reach import closed_or_none
-from veridyn.identify.rules import freedoms
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.accept import accepts_machine
-from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.mechanics.tree.rules import freedom_of
+from veridyn.model.coordinates import Rows
+from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 
 Array = NDArray[np.float64]
@@ -37,36 +38,36 @@ class Explanation:
         return self.text
 
 
-@accepts_machine
-def explain(tree: Tree, name: str, motion: Motion | None = None, *, rows: Rows = "all") -> Explanation:
+@takes_machine
+def explain(machine: Machine, name: str, motion: Motion | None = None, *, rows: Rows = "all") -> Explanation:
     """Whether one parameter is identifiable, by some motion or by the one given, and what would help."""
-    k = tree.parameters.index(name)
-    tie = tree.parameters.ties.get(name)
+    k = machine.parameters.index(name)
+    tie = machine.parameters.ties.get(name)
     if tie is not None:
         text = f"{name} is tied: it is {tie.factor:g} times {tie.to}. Ask about {tie.to}."
         return Explanation(name, "tied", (), (), text)
-    if tree.parameters.states[k] == "known":
+    if machine.parameters.states[k] == "known":
         return Explanation(
             name,
             "known",
             (),
             (),
-            f"{name} is known ({tree.parameters[name]:g} {tree.parameters.units[k]}) and not estimated.",
+            f"{name} is known ({machine.parameters[name]:g} {machine.parameters.units[k]}) and not estimated.",
         )
-    ideal = base_parameters(tree, rows=rows)
+    ideal = base_parameters(machine, rows=rows)
     fate = ideal.fate(name)
     if fate == "dead":
         return Explanation(
-            name, "without effect", (), (), f"{name} has no effect on these equations: {_stillness(tree, k)}"
+            name, "without effect", (), (), f"{name} has no effect on these equations: {_stillness(machine, k)}"
         )
     if motion is None or fate == "grouped":
         return _by_structure(name, fate, ideal)
-    actual = base_parameters(tree, motion, rows=rows)
+    actual = base_parameters(machine, motion, rows=rows)
     fate = actual.fate(name)
     if fate == "alone":
         return Explanation(name, "identifiable", (), (), f"{name} is identifiable by itself in this motion.")
     hidden = null_vectors(actual, k)
-    found = tuple(label for label, moved in enriched(tree, motion) if _all_felt(tree, moved, hidden, rows))
+    found = tuple(label for label, moved in enriched(machine, motion) if _all_felt(machine, moved, hidden, rows))
     remedy = (
         f"A motion would separate it in which, besides, {_either(found)}."
         if found
@@ -97,7 +98,7 @@ def null_vectors(base: BaseParameters, k: int) -> Array:
     return rows
 
 
-def enriched(tree: Tree, motion: Motion) -> list[tuple[str, Motion]]:
+def enriched(machine: Machine, motion: Motion) -> list[tuple[str, Motion]]:
     """The motion, thinned, with one thing more moving in each: every coordinate by itself, and the base about and along its axes.
 
     Loops are closed again, with smaller steps where larger ones are out of reach.
@@ -106,14 +107,14 @@ def enriched(tree: Tree, motion: Motion) -> list[tuple[str, Motion]]:
     part = motion[:: max(1, len(motion) // SAMPLES)][:SAMPLES]
     N = len(part)
     out: list[tuple[str, Motion]] = []
-    for c in tree.independent:
-        extra = np.zeros((3, N, tree.n))
+    for c in machine.independent:
+        extra = np.zeros((3, N, machine.n))
         extra[:, :, c] = rng.normal(size=(3, N))
-        for size in (1.0, 0.1, 0.01) if tree.loops else (1.0,):
+        for size in (1.0, 0.1, 0.01) if machine.closed else (1.0,):
             moved = replace(part, q=part.q + size * extra[0], qd=part.qd + extra[1], qdd=part.qdd + extra[2])
-            closed = closed_again(tree, moved)
+            closed = closed_again(machine, moved)
             if closed is not None:
-                out.append((f"{tree.coordinates[c]} moves by itself", closed))
+                out.append((f"{machine.coordinates[c]} moves by itself", closed))
                 break
     if part.base is None:
         return out
@@ -137,17 +138,17 @@ def enriched(tree: Tree, motion: Motion) -> list[tuple[str, Motion]]:
     return out
 
 
-def closed_again(tree: Tree, m: Motion) -> Motion | None:
+def closed_again(machine: Machine, m: Motion) -> Motion | None:
     """A motion whose independent coordinates have been changed, with its loops closed; None where they cannot be."""
-    if not tree.loops:
+    if not machine.closed:
         return m
-    own, names = list(tree.independent), [tree.coordinates[k] for k in tree.independent]
-    whole = closed_or_none(tree, names, Motion(m.t, m.q[:, own], m.qd[:, own], m.qdd[:, own], m.base), m.q)
+    own, names = list(machine.independent), [machine.coordinates[k] for k in machine.independent]
+    whole = closed_or_none(machine, names, Motion(m.t, m.q[:, own], m.qd[:, own], m.qdd[:, own], m.base), m.q)
     return None if whole is None else replace(m, q=whole.q, qd=whole.qd, qdd=whole.qdd)
 
 
-def _all_felt(tree: Tree, motion: Motion, hidden: Array, rows: Rows) -> bool:
-    D = regressor(tree, motion, rows) @ tree.parameters.estimated_matrix()
+def _all_felt(machine: Machine, motion: Motion, hidden: Array, rows: Rows) -> bool:
+    D = regressor(machine, motion, rows) @ machine.parameters.estimated_matrix()
     A = D.reshape(-1, D.shape[2])
     sizes = np.linalg.norm(A, axis=0)
     return all(np.linalg.norm(A @ v) > EFFECT_THRESHOLD * (sizes @ np.abs(v)) for v in hidden)
@@ -166,21 +167,21 @@ def _by_structure(name: str, fate: str, ideal: BaseParameters) -> Explanation:
     return Explanation(name, "grouped", lines, (), text)
 
 
-def _stillness(tree: Tree, k: int) -> str:
-    j, _ = tree.columns[k]
-    if j < 0:
+def _stillness(machine: Machine, k: int) -> str:
+    body, _ = machine.columns[k]
+    if not body:
         return "its element acts on none of these rows."
-    body, freedom = tree.bodies[j], freedoms(tree)[j]
+    freedom = freedom_of(machine, body)
     if freedom.turns == "not":
-        return f"body '{body.name}' never turns."
+        return f"body '{body}' never turns."
     if freedom.turns == "one" and freedom.direction is not None:
         axis = ", ".join(f"{x:.3g}" for x in freedom.direction)
         still = "" if freedom.shifts else " and no acceleration acts across it at the body's origin"
         return (
-            f"body '{body.name}' turns about one direction only, ({axis}) in its frame{still}. "
+            f"body '{body}' turns about one direction only, ({axis}) in its frame{still}. "
             "A joint before it, or a free base, would be needed."
         )
-    return f"body '{body.name}' does not affect these rows, or what it does cancels on its way to the ground."
+    return f"body '{body}' does not affect these rows, or what it does cancels on its way to the ground."
 
 
 def _joined(lines: tuple[str, ...]) -> str:

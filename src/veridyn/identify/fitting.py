@@ -12,7 +12,7 @@ from veridyn.identify.error_measures import RowReport
 from veridyn.identify.estimators.coloured import Sandwich
 from veridyn.identify.estimators.least_squares import OPEN_TYPICAL_SIZES, Solution
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 
 Array = NDArray[np.float64]
 CLEAR_GAP = 1e3
@@ -22,7 +22,7 @@ TREE_NOTE = (
 
 
 def fit_of(
-    tree: Tree, s: Solution, title: str, acceptance: Acceptance = SIGMA_BELOW_TEN, removed: tuple[str, ...] = ()
+    machine: Machine, s: Solution, title: str, acceptance: Acceptance = SIGMA_BELOW_TEN, removed: tuple[str, ...] = ()
 ) -> Fit:
     """A solution as a fit of the tree; `title`: that of the estimator."""
     base = base_of(s)
@@ -41,7 +41,7 @@ def fit_of(
         notes.append(f"without effect in this motion, and not estimated: {named}")
     notes += [f"grouped: {relation}" for relation in base.relations()]
     return Fit(
-        tree=tree,
+        described=machine,
         base=base,
         values=s.values,
         covariance=s.covariance,

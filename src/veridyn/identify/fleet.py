@@ -19,7 +19,7 @@ from veridyn.identify.handing import handed
 from veridyn.identify.random_effects import FEWEST, Spread, apart, spread_of
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
-from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
@@ -132,7 +132,7 @@ class Fleet:
 
 @checked
 def identify_fleet(
-    machine: Machine | Tree,
+    machine: Machine,
     motions: Mapping[str, Motion | Experiment | Sequence[Motion | Experiment]],
     method: Estimator | str = "wls",
     *,
@@ -213,7 +213,7 @@ def fleet_of(fits: Mapping[str, Fit], failed: Mapping[str, str], significance: f
 
 
 def _one(
-    machine: Machine | Tree,
+    machine: Machine,
     method: Estimator | str,
     rows: Rows,
     covariance: Literal["white", "hac"],

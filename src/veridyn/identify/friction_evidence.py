@@ -10,7 +10,7 @@ import numpy as np
 
 from veridyn.identify.friction_terms import load_signal
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 NUMBERS = ("before_percent", "after_percent", "fall_percent", "sigma_percent")  # of a step
@@ -66,11 +66,11 @@ class FrictionLadder:
     `blocks`: of how many blocks of the training data the errors are; `asked_blocks`: how many were asked for.
     """
 
-    tree: Tree
+    machine: Machine
     steps: tuple[LadderStep, ...]
     standard_errors: float
     after_percent: float
-    rigid: Tree | None = None
+    rigid: Machine | None = None
     needs_loads: tuple[str, ...] = field(default=())
     blocks: int = 0
     asked_blocks: int = 0
@@ -127,7 +127,7 @@ class FrictionLadder:
         return "\n".join([*lines, f"note: {self.note}"] if self.note else lines)
 
 
-def with_loads(rigid: Tree, motion: Motion) -> Motion:
+def with_loads(rigid: Machine, motion: Motion) -> Motion:
     """The motion with the force that a machine without friction needs at each coordinate as a signal."""
     loads = inverse_dynamics(rigid, motion, "joints")
     own = {load_signal(c): loads[:, k] for k, c in enumerate(rigid.coordinates)}

@@ -27,9 +27,10 @@ from veridyn.identify.observation import observation
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.stribeck import stribeck_speeds
 from veridyn.mechanics.engine import Engine
-from veridyn.mechanics.tree.accept import accepts_machine
-from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.model.coordinates import Rows
 from veridyn.model.elements import Element
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 
@@ -43,9 +44,9 @@ BANK = np.geomspace(
 FRICTION = ("damper", "coulomb", "stribeck", "tanh_friction")  # how kinds begin that are not part of the rigid machine
 
 
-@accepts_machine
+@takes_machine
 def friction_ladder(
-    tree: Tree,
+    machine: Machine,
     motion: Motion | Sequence[Motion],
     *,
     terms: Sequence[str] = TERMS,
@@ -91,32 +92,32 @@ def friction_ladder(
     IdentificationError
         Unknown terms or coordinates, a signal that a motion has not, or too few samples.
     """
-    motions = prepared_motions(tree, motion)
+    motions = prepared_motions(machine, motion)
     several = [motions] if isinstance(motions, Motion) else list(motions)
-    names = list(tree.actuated_coordinates if on is None else on)
+    names = list(machine.actuated_coordinates if on is None else on)
     heat = dict.fromkeys(names, temperature) if isinstance(temperature, str) else dict(temperature)
-    _check(tree, several, terms, names, heat, blocks, standard_errors)
+    _check(machine, several, terms, names, heat, blocks, standard_errors)
     if not several:
         raise DataError(Fault("there is no motion to choose friction from.", where="friction_ladder, motion"))
-    known = {c: _measured(tree, several, c, heat.get(c, "")) for c in names}
-    first = solve(observation(tree, several, rows, sampling, engine=engine))
+    known = {c: _measured(machine, several, c, heat.get(c, "")) for c in names}
+    first = solve(observation(machine, several, rows, sampling, engine=engine))
     rigid = None
-    if "load" in terms and not tree.loops:
-        rigid = _rigid(tree, first)
+    if "load" in terms and not machine.closed:
+        rigid = _rigid(machine, first)
         several = [with_loads(rigid, m) for m in several]
-    reasons = {(term, c): why_not(tree, term, c, known[c]) for term in terms for c in names}
+    reasons = {(term, c): why_not(machine, term, c, known[c]) for term in terms for c in names}
     offered = {
-        at: [_prefixed(at, k, way) for k, way in enumerate(candidates(tree, *at, known[at[1]]))]
+        at: [_prefixed(at, k, way) for k, way in enumerate(candidates(machine, *at, known[at[1]]))]
         for at, reason in reasons.items()
         if not reason
     }
-    whole = tree.with_elements([e for ways in offered.values() for way in ways for e in way])
+    whole = machine.with_elements([e for ways in offered.values() for way in ways for e in way])
     held = held_out_blocks(
         whole, several, rows, sampling, first.row_sigma, blocks=blocks, folds=FOLDS, engine=engine, progress=progress
     )
     column = {e.parameter_name: whole.parameters.index(e.parameter_name) for e in whole.elements}
     ways = {at: [[column[e.parameter_name] for e in way] for way in found] for at, found in offered.items()}
-    search = _Search(held, list(first.columns), tree.name, standard_errors)
+    search = _Search(held, list(first.columns), machine.name, standard_errors)
     steps: dict[tuple[str, str], LadderStep] = {}
     rungs = [[at for at in ways if at[0] == term and at[1] == c] for term in FIRST for c in names]
     rungs += [[at for at in ways if at[0] not in FIRST and at[1] == c] for c in names]
@@ -126,13 +127,13 @@ def friction_ladder(
     steps |= {at: replace(steps[at], **again) for at, again in search.thinned(ways).items()}
     listed = []
     for at, reason in reasons.items():
-        own = [] if reason else candidates(tree, *at, known[at[1]])[0]
+        own = [] if reason else candidates(machine, *at, known[at[1]])[0]
         step = LadderStep(term=at[0], on=at[1], reason=reason) if reason else steps[at]
         listed.append(replace(step, elements=tuple(e.parameter_name for e in own)))
-    chosen = [e for at, way in search.entered.items() for e in candidates(tree, *at, known[at[1]])[way]]
-    made = _refined(tree, chosen, several, known, rows, sampling, engine)
+    chosen = [e for at, way in search.entered.items() for e in candidates(machine, *at, known[at[1]])[way]]
+    made = _refined(machine, chosen, several, known, rows, sampling, engine)
     return FrictionLadder(
-        tree=made,
+        machine=made,
         steps=tuple(listed),
         standard_errors=standard_errors,
         after_percent=search.percent(search.squares),
@@ -245,38 +246,38 @@ def _prefixed(at: tuple[str, str], way: int, elements: Sequence[Element]) -> lis
     return [replace(e, name=f"{at[0]} {at[1]} {way} {e.parameter_name}") for e in elements]
 
 
-def _measured(tree: Tree, motions: Sequence[Motion], c: str, temperature: str) -> Measured:
-    k = tree.coordinates.index(c)
+def _measured(machine: Machine, motions: Sequence[Motion], c: str, temperature: str) -> Measured:
+    k = machine.coordinates.index(c)
     speed = float(np.quantile(np.abs(np.concatenate([m.qd[:, k] for m in motions])), 0.9))
     mean = float(np.mean(np.concatenate([m.signals[temperature] for m in motions]))) if temperature else 0.0
     return Measured(temperature, float(f"{mean:.4g}"), tuple(float(v) for v in BANK * (speed or 1.0)))
 
 
-def _rigid(tree: Tree, first: Solution) -> Tree:
+def _rigid(machine: Machine, first: Solution) -> Machine:
     """The machine without friction, with values that reproduce the fit, for the forces that load its joints."""
-    p = tree.parameters
+    p = machine.parameters
     phi = np.where(np.isfinite(p.values), p.values, 0.0)
     phi[[k for k, state in enumerate(p.states) if state == "estimated"]] = 0.0
     phi[list(first.columns)] = first.values
     for name, tie in p.ties.items():
         phi[p.index(name)] = tie.factor * phi[p.index(tie.to)]
-    for e in tree.elements:
+    for e in machine.elements:
         if e.kind.startswith(FRICTION) or (e.own_law is not None and "v" in e.own_law.own) or e.kind == "drive_gain":
             phi[p.index(e.parameter_name)] = 0.0
-    return tree.with_parameters(phi)
+    return machine.with_parameters(phi)
 
 
 def _refined(
-    tree: Tree,
+    machine: Machine,
     chosen: Sequence[Element],
     motions: Sequence[Motion],
     known: Mapping[str, Measured],
     rows: Rows,
     sampling: Sampling | None,
     engine: Engine,
-) -> Tree:
+) -> Machine:
     """The machine with what was chosen; speeds of Stribeck curves from a finer bank, one coordinate after the other."""
-    made = tree.with_elements([e for e in chosen if e.kind != "stribeck"])
+    made = machine.with_elements([e for e in chosen if e.kind != "stribeck"])
     for e in chosen:
         if e.kind == "stribeck":
             (c,) = e.on
@@ -285,7 +286,7 @@ def _refined(
 
 
 def _check(
-    tree: Tree,
+    machine: Machine,
     motions: Sequence[Motion],
     terms: Sequence[str],
     names: Sequence[str],
@@ -301,8 +302,8 @@ def _check(
                 f"there is no term '{term}'.", where=where, expected=", ".join(TERMS), hint=did_you_mean(term, TERMS)
             )
     for c in [*names, *(c for c in heat if c not in names)]:
-        if c not in tree.coordinates:
-            faults.add(f"there is no coordinate '{c}'.", where=where, hint=did_you_mean(c, tree.coordinates))
+        if c not in machine.coordinates:
+            faults.add(f"there is no coordinate '{c}'.", where=where, hint=did_you_mean(c, machine.coordinates))
     if not names or not terms:
         faults.add("there is nothing to try: it needs a term and a coordinate.", where=where)
     for signal in {s for s in heat.values() if s}:
@@ -313,11 +314,11 @@ def _check(
             faults.add(f"a motion has no signal '{signal}'.", where=f"{where}, temperature", hint=hint)
         elif not signal.isidentifier():
             faults.add(f"a formula cannot name the signal '{signal}'.", where=where, expected="letters, digits and _")
-    if "load" in terms and len({load_signal(c) for c in tree.coordinates}) < tree.n:
+    if "load" in terms and len({load_signal(c) for c in machine.coordinates}) < machine.n:
         hint = "Rename them, or leave the term load out."
         faults.add("coordinates differ only in characters that a formula cannot name.", where=where, hint=hint)
     if blocks < 10:
         faults.add("there are too few blocks.", where=where, expected="10 or more", found=f"{blocks}")
     if not (np.isfinite(standard_errors) and standard_errors >= 0.0):
         faults.add("standard_errors is not usable.", where=where, expected="0 or more", found=f"{standard_errors}")
-    faults.raise_if_any(IdentificationError, tree.name)
+    faults.raise_if_any(IdentificationError, machine.name)

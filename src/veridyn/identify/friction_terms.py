@@ -20,9 +20,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.element_laws import law
 from veridyn.model.elements import Element, coulomb, damper, offset, stribeck
+from veridyn.model.machine import Machine
 
 Term = Literal["viscous", "coulomb", "asymmetric", "stribeck", "load", "quadratic", "temperature"]
 TERMS: tuple[Term, ...] = get_args(Term)
@@ -48,9 +48,9 @@ def load_signal(coordinate: str) -> str:
     return "load_" + re.sub(r"\W", "_", coordinate)
 
 
-def candidates(tree: Tree, term: str, c: str, measured: Measured) -> list[list[Element]]:
+def candidates(machine: Machine, term: str, c: str, measured: Measured) -> list[list[Element]]:
     """The ways to add a term to a coordinate, each a list of elements: one, but for Stribeck's curve one for each speed."""
-    turning = dict(zip(tree.coordinates, tree.coordinate_kinds, strict=True))[c] == "turning"
+    turning = dict(zip(machine.coordinates, machine.coordinate_kinds, strict=True))[c] == "turning"
     force, angle = ("N*m", "rad") if turning else ("N", "m")
     if term == "viscous":
         return [[damper(c)]]
@@ -58,7 +58,7 @@ def candidates(tree: Tree, term: str, c: str, measured: Measured) -> list[list[E
         return [[coulomb(c)]]
     if term == "asymmetric":
         one_way = law(c, "abs(v)", name=f"ha_{c}", unit=f"{force}*s/{angle}")
-        return [[one_way] if _has(tree, ("offset",), c) else [offset(c), one_way]]
+        return [[one_way] if _has(machine, ("offset",), c) else [offset(c), one_way]]
     if term == "stribeck":
         return [[stribeck(c, speed)] for speed in measured.speeds]
     if term == "load":
@@ -74,16 +74,16 @@ def candidates(tree: Tree, term: str, c: str, measured: Measured) -> list[list[E
     ]
 
 
-def why_not(tree: Tree, term: str, c: str, measured: Measured) -> str:
+def why_not(machine: Machine, term: str, c: str, measured: Measured) -> str:
     """Why a term is not tried on a coordinate; empty where it is."""
-    if _has(tree, PRESENT.get(term, ()), c):
+    if _has(machine, PRESENT.get(term, ()), c):
         return "in the model already"
-    if term == "load" and tree.loops:
+    if term == "load" and machine.closed:
         return "not tried: in closed loops the force at one joint is not determined"
     if term == "temperature" and not measured.temperature:
         return "not tried: no temperature is named"
     return ""
 
 
-def _has(tree: Tree, kinds: tuple[str, ...], c: str) -> bool:
-    return any(e.kind in kinds and set(e.on) == {c} for e in tree.elements)
+def _has(machine: Machine, kinds: tuple[str, ...], c: str) -> bool:
+    return any(e.kind in kinds and set(e.on) == {c} for e in machine.elements)

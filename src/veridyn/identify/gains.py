@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, Faults, IdentificationError, IdentificationWarning, warn
 from veridyn.identify.result import Fit
 from veridyn.identify.row_factors import RowFactors
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
@@ -30,41 +30,41 @@ LOAD = (
 )
 
 
-def gain_names(tree: Tree) -> list[str]:
+def gain_names(machine: Machine) -> list[str]:
     """The drive gains of a tree."""
-    return [e.parameter_name for e in tree.elements if e.kind == "drive_gain"]
+    return [e.parameter_name for e in machine.elements if e.kind == "drive_gain"]
 
 
-def estimated_gains(tree: Tree) -> list[str]:
+def estimated_gains(machine: Machine) -> list[str]:
     """The drive gains of a tree that are estimated."""
-    p = tree.parameters
-    return [name for name in gain_names(tree) if p.states[p.index(name)] == "estimated"]
+    p = machine.parameters
+    return [name for name in gain_names(machine) if p.states[p.index(name)] == "estimated"]
 
 
-def delivering(tree: Tree, motions: Sequence[Motion], phi: Array) -> Tree:
+def delivering(machine: Machine, motions: Sequence[Motion], phi: Array) -> Machine:
     """The tree with estimated gains known at their values in `phi` where they give the only force of motors: what such a gain makes of its
     signal is then the measured force that a prediction is held against. One beside a measured force, or on a passive joint, stays a column.
     """
-    gains = [e for e in tree.elements if e.kind == "drive_gain" and e.parameter_name in estimated_gains(tree)]
-    alone = [e for e in gains if all(_unmeasured_motor(tree, c, motions) for c in e.on)]
+    gains = [e for e in machine.elements if e.kind == "drive_gain" and e.parameter_name in estimated_gains(machine)]
+    alone = [e for e in gains if all(_unmeasured_motor(machine, c, motions) for c in e.on)]
     if not alone:
-        return tree
-    p = tree.parameters
+        return machine
+    p = machine.parameters
     values = {e.parameter_name: float(phi[p.index(e.parameter_name)]) for e in alone}
-    return tree.with_parameters(p.known(values))
+    return machine.with_parameters(p.known(values))
 
 
-def _unmeasured_motor(tree: Tree, coordinate: str, motions: Sequence[Motion]) -> bool:
+def _unmeasured_motor(machine: Machine, coordinate: str, motions: Sequence[Motion]) -> bool:
     """Whether a motor acts on this coordinate whose force no motion has."""
-    if coordinate not in tree.coordinates:
+    if coordinate not in machine.coordinates:
         return False
-    k = tree.coordinates.index(coordinate)
-    return bool(tree.actuated[k]) and all(m.forces is None or np.isnan(m.forces[:, k]).all() for m in motions)
+    k = machine.coordinates.index(coordinate)
+    return bool(machine.actuated[k]) and all(m.forces is None or np.isnan(m.forces[:, k]).all() for m in motions)
 
 
-def check_load(tree: Tree, observed: RowFactors) -> None:
+def check_load(machine: Machine, observed: RowFactors) -> None:
     """Refuse gains by name where nothing on the measured side fixes their size."""
-    names = estimated_gains(tree)
+    names = estimated_gains(machine)
     if not names or any(f.measurement_norm > 0.0 for f in observed.rows):
         return
     faults = Faults()
@@ -73,7 +73,7 @@ def check_load(tree: Tree, observed: RowFactors) -> None:
         where=f"drive gain{'s' if len(names) > 1 else ''} {', '.join(names)}",
         hint=LOAD,
     )
-    faults.raise_if_any(IdentificationError, tree.name)
+    faults.raise_if_any(IdentificationError, machine.name)
 
 
 def check_gains(fit: Fit, instruments: bool) -> None:
@@ -82,9 +82,9 @@ def check_gains(fit: Fit, instruments: bool) -> None:
     Warn where noise of the currents biases them; `instruments`: the method is one that this noise does not bias.
     """
     faults = Faults()
-    p = fit.tree.parameters
+    p = fit.described.parameters
     found = {p.names[c]: k for k, c in enumerate(fit.base.columns)}
-    names = estimated_gains(fit.tree)
+    names = estimated_gains(fit.described)
     for name in names:
         k = found.get(name)
         if k is None:
@@ -97,7 +97,7 @@ def check_gains(fit: Fit, instruments: bool) -> None:
                 found=f"{fit.values[k]:.4g} ± {fit.sigma[k]:.2g} {p.units[p.index(name)]}",
                 hint=LOAD,
             )
-    faults.raise_if_any(IdentificationError, fit.tree.name)
+    faults.raise_if_any(IdentificationError, fit.described.name)
     if not names or instruments:
         return
     at = [found[name] for name in names]
@@ -122,9 +122,9 @@ def attenuation(fit: Fit, names: Sequence[str]) -> Array:
     Noise of deviation s in the column of a gain K in row r takes C N_r s²/σ_r² K off the estimates, C their covariance, N_r the equations
     of the row and σ_r what is left over in it. At most all of that is the noise, K s = σ_r, so that it takes off C_jr N_r/K_r at most.
     """
-    p = fit.tree.parameters
+    p = fit.described.parameters
     at = [fit.base.columns.index(p.index(name)) for name in names]
     samples = {r.row: r.samples for r in fit.rows}
-    on = {e.parameter_name: e.on for e in fit.tree.elements}
+    on = {e.parameter_name: e.on for e in fit.described.elements}
     equations = np.array([sum(samples.get(c, 0) for c in on[name]) for name in names], dtype=np.float64)
     return np.abs(fit.covariance[np.ix_(at, at)] @ (equations / fit.values[at]))

@@ -60,15 +60,15 @@ def gpu_factors(samples: EquationStream, processor: Processor | None = None) -> 
         triangles = [_equilibrated(G).root @ s.back for G, s in zip(refined, scales, strict=True)]
     made = zip(plan.empty_factors(), first.entries, triangles, first.counts, first.moments, strict=True)
     rows = tuple(_factor(blank, own, R, int(n), m) for blank, own, R, n, m in made)
-    return RowFactors(plan.tree.parameters, rows)
+    return RowFactors(plan.machine.parameters, rows)
 
 
 def check_plan(plan: EquationPlan) -> None:
     """Refuse by name what is done on the processor only."""
     faults = Faults()
     hint = "Use device='cpu'."
-    if plan.tree.loops:
-        faults.add("the equations of closed loops are not made on a GPU.", where=plan.tree.name, hint=hint)
+    if plan.machine.closed:
+        faults.add("the equations of closed loops are not made on a GPU.", where=plan.machine.name, hint=hint)
     if plan.how.filtering:
         faults.add("columns are not filtered on a GPU.", where="sampling.filter", hint=hint)
     if plan.how.along:
@@ -149,7 +149,7 @@ class _Stream:
                 table = xp.zeros((len(part.program.outputs), tile))
                 other = None if turned is None else xp.zeros_like(table)
                 sums = self.device.gram(plan, tile)
-            values = uniform_values(self.plan.tree, self.plan.tree.parameters.values, part.program.parameters)
+            values = uniform_values(self.plan.machine, self.plan.machine.parameters.values, part.program.parameters)
             count = int(part.inputs.shape[1])
             for lo in range(0, count, tile):
                 size = min(tile, count - lo)
@@ -227,7 +227,7 @@ class _Stream:
             p = equation_program(self.plan, motion)
             if self.programs and p.entries != self.entries:
                 what = "motions with wrenches on different bodies need one call each."
-                raise DataError(Fault(what, where=self.plan.tree.name))
+                raise DataError(Fault(what, where=self.plan.machine.name))
             run = self.device.program(p.graph, p.outputs, p.samples, p.parameters, goals=p.goals)
             self.entries, self.programs[loaded] = p.entries, (p, run)
         return self.programs[loaded]
@@ -235,7 +235,7 @@ class _Stream:
     def _brought(self, motion: Motion, stretch: slice, before: int) -> _Part:
         """A stretch of a motion on the device: each of its arrays is brought over once, as it lies, and turned round there."""
         program, run = self._program(motion)
-        tree, xp = self.plan.tree, self.device.xp
+        machine, xp = self.plan.machine, self.device.xp
         here: dict[int, Any] = {}
 
         def column(array: Array, at: int | None) -> Any:
@@ -246,18 +246,18 @@ class _Stream:
         inputs = xp.empty((len(program.samples), len(range(len(motion))[stretch])))
         for k, name in enumerate(program.samples):
             if name.startswith(MEASURED):
-                at = int(name.removeprefix(MEASURED)) - len(tree.rows) + tree.n
+                at = int(name.removeprefix(MEASURED)) - len(machine.rows) + machine.n
                 assert motion.forces is not None  # a measured row has one
                 inputs[k] = column(motion.forces, at)
             else:
-                inputs[k] = column(*sample_source(tree, motion, name))
-        farthest = xp.abs(column(motion.q, None)).max(axis=0) * xp.asarray(tree.turns, dtype=np.float64)
-        check_farthest(tree, float(farthest.max()) if tree.n else 0.0)
+                inputs[k] = column(*sample_source(machine, motion, name))
+        farthest = xp.abs(column(motion.q, None)).max(axis=0) * xp.asarray(machine.turns, dtype=np.float64)
+        check_farthest(machine, float(farthest.max()) if machine.n else 0.0)
         return _Part(inputs, self._masks(program, inputs, motion, stretch, before), program, run)
 
     def _masks(self, program: EquationProgram, inputs: Any, motion: Motion, stretch: slice, before: int) -> list[Any]:
         """For each row which samples it takes, None where all; missing measurements become zero, and samples are counted."""
-        how, tree, xp = self.plan.how, self.plan.tree, self.device.xp
+        how, machine, xp = self.plan.how, self.plan.machine, self.device.xp
         numbers = np.arange(stretch.start, stretch.stop, stretch.step)
         measured = {int(n.removeprefix(MEASURED)): k for k, n in enumerate(program.samples) if n.startswith(MEASURED)}
         finite = {r: xp.isfinite(inputs[k]) for r, k in measured.items()}
@@ -269,7 +269,7 @@ class _Stream:
         for k, r in enumerate(self.plan.rows):
             mask = finite[r].astype(np.float64) if r in gaps else None
             if how.zones or how.drop or how.trim:
-                used = how.uses(tree, tree.rows[r], motion.qd[stretch], numbers, len(motion), before)
+                used = how.uses(machine, machine.rows[r], motion.qd[stretch], numbers, len(motion), before)
                 if not used.all():
                     own = xp.asarray(used.astype(np.float64))
                     mask = own if mask is None else mask * own

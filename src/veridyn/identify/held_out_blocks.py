@@ -29,7 +29,8 @@ from veridyn.identify.sampling import Sampling
 from veridyn.identify.threads import one_blas_thread
 from veridyn.identify.upper import triangle_of
 from veridyn.mechanics.engine import Engine
-from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.model.coordinates import Rows
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 from veridyn.signals.resample import uniform_rate
@@ -118,7 +119,7 @@ def fall(before: Array, after: Array) -> Fall:
 
 
 def held_out_blocks(
-    tree: Tree,
+    machine: Machine,
     motions: Sequence[Motion],
     rows: Rows,
     sampling: Sampling | None,
@@ -132,18 +133,18 @@ def held_out_blocks(
     """The factors of about so many blocks of motions, rows weighed by 1/`row_sigma`; fewer where blocks would be too short."""
     how = sampling or Sampling()
     length = _block_length(motions, how, blocks)
-    made = stream(tree, motions, rows, how, engine=engine, progress=progress)
+    made = stream(machine, motions, rows, how, engine=engine, progress=progress)
     found: dict[tuple[int, int], RowFactors] = {}
     for parts in made.each(partial(_factors, length)):
         for at, part in parts.items():
-            own = RowFactors(tree.parameters, part)
+            own = RowFactors(machine.parameters, part)
             found[at] = found[at].merge(own) if at in found else own
     used = [finished for _, f in sorted(found.items()) if (finished := _finished(f)).samples]
     if len(used) < FEWEST_BLOCKS:
         raise IdentificationError(
             Fault(
                 "there is nothing to hold out: too few blocks of samples.",
-                where=tree.name,
+                where=machine.name,
                 expected=f"{FEWEST_BLOCKS} blocks with samples in use, each of {length} samples or more",
                 found=f"{len(used)}",
                 hint="Record longer, or drop fewer samples.",

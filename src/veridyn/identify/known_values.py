@@ -49,12 +49,12 @@ def with_known_values(fit: Fit, problem: FitProblem, again: Callable[[FitProblem
 
     `again` fits another problem by the same method; None where it is weighted least squares, which is linear in what is known.
     """
-    known = uncertain(fit.tree.parameters, problem.tree.uncertainty)
+    known = uncertain(fit.described.parameters, problem.machine.uncertainty)
     if known is None:
         return fit
     if again is None:
         J = _linear(fit, problem, known)
-        whole = np.zeros((len(fit.tree.parameters), len(known.names)))
+        whole = np.zeros((len(fit.described.parameters), len(known.names)))
         whole[list(fit.base.columns)] = J
     else:
         J, whole = _by_refits(fit, problem, known, again)
@@ -79,8 +79,8 @@ def with_known_values(fit: Fit, problem: FitProblem, again: Callable[[FitProblem
 
 def _linear(fit: Fit, problem: FitProblem, known: Uncertainty) -> Array:
     """J of least squares with the weights of the fit's rows."""
-    p = problem.tree.parameters
-    loose = replace(problem, tree=problem.tree.with_parameters(p.estimated(known.names)))
+    p = problem.machine.parameters
+    loose = replace(problem, machine=problem.machine.with_parameters(p.estimated(known.names)))
     found = observed(loose.stream())
     weights = {r.row: 1.0 / r.sigma for r in fit.rows}
     R = found.stacked([weights[f.row] for f in found.rows])
@@ -99,19 +99,19 @@ def _by_refits(
     fit: Fit, problem: FitProblem, known: Uncertainty, again: Callable[[FitProblem], Fit]
 ) -> tuple[Array, Array]:
     """J of base and of all parameters by one fit for each principal direction of Σ."""
-    tree = problem.tree
-    at = [tree.parameters.index(name) for name in known.names]
-    typical = tree.parameters.typical[at]
+    machine = problem.machine
+    at = [machine.parameters.index(name) for name in known.names]
+    typical = machine.parameters.typical[at]
     values, V = np.linalg.eigh(known.covariance / np.outer(typical, typical))
     size = np.sqrt(np.maximum(values, 0.0))
     start = _Moved(fit.values, fit.standard)
-    J, whole = np.zeros((len(fit.values), len(at))), np.zeros((len(tree.parameters), len(at)))
+    J, whole = np.zeros((len(fit.values), len(at))), np.zeros((len(machine.parameters), len(at)))
     for s, v in zip(size, V.T, strict=True):
         if s <= SMALLEST_DIRECTION * size[-1]:
             continue
-        moved = tree.parameters.values.copy()
+        moved = machine.parameters.values.copy()
         moved[at] += s * typical * v
-        other = again(replace(problem, tree=tree.with_parameters(moved)))
+        other = again(replace(problem, machine=machine.with_parameters(moved)))
         J += np.outer(other.values - start.base, v / typical) / s
         change = other.standard - start.standard
         change[at] = 0.0

@@ -21,9 +21,9 @@ from veridyn.errors import Faults, IdentificationError
 from veridyn.identify.estimators.prior import Prior, prior_moments
 from veridyn.identify.threads import one_blas_thread
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.accept import accepts_machine
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.model.elements import WRENCH_ROWS
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.pose import Pose
 from veridyn.progress import Progress, silent
@@ -76,9 +76,9 @@ class Diagnosis:
         return "\n".join([*(s.text for s in self.faults), f"{tail}, {self.residual_after:.2f} when mended"])
 
 
-@accepts_machine
+@takes_machine
 def diagnose(
-    tree: Tree,
+    machine: Machine,
     trials: Sequence[Trial],
     sigma: Mapping[str, float],
     *,
@@ -94,8 +94,8 @@ def diagnose(
     `prior` is the belief about the tree's parameters, by default its own values within 30 %. `low`: filter of the equations; then one in
     `decimate` is used and `trim` samples at each end are not. At most `most` faults are looked for.
     """
-    _check(tree, trials, sigma)
-    bench = _Bench(tree, prior or Prior(), np.array([sigma[r] for r in WRENCH_ROWS]), low, decimate, trim)
+    _check(machine, trials, sigma)
+    bench = _Bench(machine, prior or Prior(), np.array([sigma[r] for r in WRENCH_ROWS]), low, decimate, trim)
     now, found = list(trials), []
     with one_blas_thread():
         state = bench.state(now)
@@ -143,7 +143,7 @@ class _State:
 
 @dataclass(frozen=True, eq=False)
 class _Bench:
-    tree: Tree
+    machine: Machine
     prior: Prior
     sigma: Array
     low: Butterworth | None
@@ -151,11 +151,11 @@ class _Bench:
     trim: int
 
     def state(self, trials: Sequence[Trial]) -> _State:
-        mean, deviation = prior_moments(self.tree, self.prior)
-        estimated = list(self.tree.parameters.select("estimated"))
-        values = np.where(np.isfinite(self.tree.parameters.values), self.tree.parameters.values, 0.0)
+        mean, deviation = prior_moments(self.machine, self.prior)
+        estimated = list(self.machine.parameters.select("estimated"))
+        values = np.where(np.isfinite(self.machine.parameters.values), self.machine.parameters.values, 0.0)
         values[estimated] = mean
-        D = np.concatenate([self.equations(t, regressor(self.tree, t.motion, "base")) for t in trials])
+        D = np.concatenate([self.equations(t, regressor(self.machine, t.motion, "base")) for t in trials])
         y = np.concatenate([self.side(t) for t in trials]) - D @ values
         A = np.vstack([D[:, estimated] * deviation, np.eye(len(estimated))])
         Q, R = np.linalg.qr(A)
@@ -179,7 +179,7 @@ class _Bench:
         return (x / self.sigma[:, None]).reshape(-1, block.shape[2])
 
     def faults(self, state: _State, trials: Sequence[Trial]) -> list[LaboratoryFault]:
-        pad = np.zeros(len(self.tree.parameters.select("estimated")))
+        pad = np.zeros(len(self.machine.parameters.select("estimated")))
 
         def drop_of(y: Array) -> float:
             left = state.left(y)
@@ -277,10 +277,10 @@ def _shifted(t: Array, wrench: Array, late: float) -> Array:
     return CubicSpline(t, wrench)(np.clip(t + late, t[0], t[-1]))
 
 
-def _check(tree: Tree, trials: Sequence[Trial], sigma: Mapping[str, float]) -> None:
+def _check(machine: Machine, trials: Sequence[Trial], sigma: Mapping[str, float]) -> None:
     faults = Faults()
-    if tree.base != "free":
-        faults.add("only a free base has base rows.", where=tree.name, found=f"base: {tree.base}")
+    if machine.base != "free":
+        faults.add("only a free base has base rows.", where=machine.name, found=f"base: {machine.base}")
     if not trials:
         faults.add("there is no recording to look at.", where="trials")
     for row in WRENCH_ROWS:

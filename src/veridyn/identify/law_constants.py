@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.constants import Constant
+from veridyn.model.machine import Machine
 
 Array = NDArray[np.float64]
 DEFAULT_CONSTANT_SIZE = 1e-2  # rad, m and so on: the size of a constant whose value says nothing about it
@@ -24,9 +24,9 @@ class LawConstants:
     cross: Array
 
     @classmethod
-    def of(cls, tree: Tree, names: Sequence[str], values: Array, covariance: Array) -> LawConstants:
+    def of(cls, machine: Machine, names: Sequence[str], values: Array, covariance: Array) -> LawConstants:
         """Of constants of a tree by name; `covariance` (k, p + k) with the base parameters, then with each other."""
-        known, p = {c.name: c for c in tree.constants}, covariance.shape[1] - len(names)
+        known, p = {c.name: c for c in machine.constants}, covariance.shape[1] - len(names)
         found = tuple(replace(known[n], value=float(v)) for n, v in zip(names, values, strict=True))
         return cls(found, covariance[:, p:], covariance[:, :p])
 

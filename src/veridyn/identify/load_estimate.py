@@ -113,7 +113,7 @@ def load_estimate(fit: Fit, body: str, name: str = "payload", empty: Fit | None 
 
     `empty`: the fit of the machine without it, which says how much of the deviation is that of given drive gains.
     """
-    p = fit.tree.parameters
+    p = fit.described.parameters
     own = [p.index(f"{s}_{name}") for s in INERTIAL]
     tied = [p.ties.get(p.names[k]) for k in own]
     mass_only = any(t is not None for t in tied)
@@ -251,11 +251,11 @@ def _mass_budget(fit: Fit, row: Array, empty: Fit | None) -> dict[str, float]:
     budget = {NOISE: float(np.sqrt(max(total - known, 0.0)))}
     given = empty.known if empty is not None else None
     if given is None:
-        estimated = set(names) & set(gain_names(fit.tree))
+        estimated = set(names) & set(gain_names(fit.described))
         budget["the empty machine with its gains" if estimated else "the empty machine"] = float(np.sqrt(known))
         return budget
     assert empty is not None
-    leads = [empty.tree.parameters.names[k] for k in empty.base.columns]
+    leads = [empty.described.parameters.names[k] for k in empty.base.columns]
     direct = np.array([s[names.index(n)] if n in names else 0.0 for n in given.names])
     through = np.array([s[names.index(n)] if n in names else 0.0 for n in leads]) @ given.sensitivity
     gains = float((direct + through) @ given.covariance @ (direct + through))

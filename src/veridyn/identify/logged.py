@@ -19,9 +19,9 @@ from veridyn.errors import DataError, Fault
 from veridyn.identify.reach import readings_in_reach
 from veridyn.mechanics.loops.assembly import assembled, loop_values
 from veridyn.mechanics.loops.closure import closed_motion
-from veridyn.mechanics.tree.accept import accepts_machine
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.model.experiment import Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.pose import Pose
 from veridyn.signals.motion import Signals, prepare
@@ -44,8 +44,8 @@ class Logged:
     spare: Mapping[str, Array] = field(default_factory=dict)
 
 
-@accepts_machine
-def motion(tree: Tree, log: Experiment, signals: Signals | None = None, *, pose: Pose | None = None) -> Motion:
+@takes_machine
+def motion(machine: Machine, log: Experiment, signals: Signals | None = None, *, pose: Pose | None = None) -> Motion:
     """The motion of a machine that a log recorded: one clock, one low-pass filter, derivatives, loops closed where there are any.
 
     Channels are found by name, as :mod:`veridyn.signals.motion` lists them. Of a machine with loops any coordinates may be measured that
@@ -53,7 +53,7 @@ def motion(tree: Tree, log: Experiment, signals: Signals | None = None, *, pose:
 
     Parameters
     ----------
-    tree : Machine or Tree
+    machine : Machine
         The machine.
     log : Experiment
         Channels such as "q.c" (rad or m) and "force.c" (N*m or N) for a coordinate c, each on its own clock; usual names such as q1 and
@@ -89,47 +89,49 @@ def motion(tree: Tree, log: Experiment, signals: Signals | None = None, *, pose:
     >>> bool(abs(motion.qd[:, 0] - np.cos(2 * motion.t)).max() < 1e-3)
     True
     """
-    return logged(tree, log, signals, pose=pose).motion
+    return logged(machine, log, signals, pose=pose).motion
 
 
-def logged(tree: Tree, log: Experiment, signals: Signals | None = None, *, pose: Pose | None = None) -> Logged:
+def logged(machine: Machine, log: Experiment, signals: Signals | None = None, *, pose: Pose | None = None) -> Logged:
     """The same, and what it was made from."""
     how = signals or Signals()
-    return logged_at(tree, log, how, pose=pose)(how.lowpass)
+    return logged_at(machine, log, how, pose=pose)(how.lowpass)
 
 
 def logged_at(
-    tree: Tree, log: Experiment, signals: Signals, *, pose: Pose | None = None
+    machine: Machine, log: Experiment, signals: Signals, *, pose: Pose | None = None
 ) -> Callable[[Lowpass], Logged]:
     """The same as a function of the cut-off (Hz), in place of that of `signals`: what does not depend on it is done once."""
-    log = with_usual_names(tree, log)
-    if not tree.loops:
-        recorded = prepare(tree, log, signals, pose=pose)
-        return lambda lowpass: Logged(recorded.at(lowpass).motion(), tree.coordinates)
-    log = with_sensor_channels(tree, log)
-    measured = measured_positions(tree, log)
-    given = determining(tree, measured, log.name)
-    _check_forces(tree, log)
-    part = prepare(tree, log, signals, pose=pose, positions=measured)
-    return lambda lowpass: _closed(tree, part.at(lowpass).motion(), given, measured, log.name)
+    log = with_usual_names(machine, log)
+    if not machine.closed:
+        recorded = prepare(machine, log, signals, pose=pose)
+        return lambda lowpass: Logged(recorded.at(lowpass).motion(), machine.coordinates)
+    log = with_sensor_channels(machine, log)
+    measured = measured_positions(machine, log)
+    given = determining(machine, measured, log.name)
+    _check_forces(machine, log)
+    part = prepare(machine, log, signals, pose=pose, positions=measured)
+    return lambda lowpass: _closed(machine, part.at(lowpass).motion(), given, measured, log.name)
 
 
-def _closed(tree: Tree, part: Motion, given: tuple[str, ...], measured: Collection[str], name: str) -> Logged:
+def _closed(machine: Machine, part: Motion, given: tuple[str, ...], measured: Collection[str], name: str) -> Logged:
     """The motion of a closed machine from that of its measured coordinates."""
-    own = [tree.coordinates.index(c) for c in given]
+    own = [machine.coordinates.index(c) for c in given]
     try:
-        whole = closed_motion(tree, part.t, part.q[:, own], part.qd[:, own], part.qdd[:, own], at=given, base=part.base)
+        whole = closed_motion(
+            machine, part.t, part.q[:, own], part.qd[:, own], part.qdd[:, own], at=given, base=part.base
+        )
     except DataError as error:
-        other = readings_in_reach(tree, given, part.q[:, own])
+        other = readings_in_reach(machine, given, part.q[:, own])
         hint = f" In reach would be: {'; '.join(other)}." if other else ""
         faults = [replace(f, where=f"{name}, {f.where}", hint=f.hint + hint) for f in error.faults]
         raise DataError(faults) from None
     spare = {
-        c: part.q[:, k] - whole.q[:, k] for k, c in enumerate(tree.coordinates) if c in measured and c not in given
+        c: part.q[:, k] - whole.q[:, k] for k, c in enumerate(machine.coordinates) if c in measured and c not in given
     }
     noise = part.noise_bands
     if noise is not None:  # that of positions the motion was not made from is not in it
-        kept = np.array([[c in given] for c in tree.coordinates])
+        kept = np.array([[c in given] for c in machine.coordinates])
         noise = replace(noise, variance=np.where(kept, noise.variance, 0.0))
     whole = replace(
         whole, forces=part.forces, wrenches=part.wrenches, signals=part.signals, notes=part.notes, noise_bands=noise
@@ -137,14 +139,14 @@ def _closed(tree: Tree, part: Motion, given: tuple[str, ...], measured: Collecti
     return Logged(whole, given, spare)
 
 
-def prepared_motions(tree: Tree, given: object) -> Motion | Sequence[Motion]:
+def prepared_motions(machine: Machine, given: object) -> Motion | Sequence[Motion]:
     """Motions as they are, and logs made motions with default settings; anything else is refused by name."""
     if isinstance(given, Motion):
         return given
     if isinstance(given, Experiment):
-        return logged(tree, given).motion
+        return logged(machine, given).motion
     if isinstance(given, list | tuple) and any(isinstance(part, Experiment) for part in given):
-        return [logged(tree, part).motion if isinstance(part, Experiment) else _as_motion(part) for part in given]
+        return [logged(machine, part).motion if isinstance(part, Experiment) else _as_motion(part) for part in given]
     if isinstance(given, list | tuple):
         return [_as_motion(part) for part in given]
     if isinstance(given, Sequence) and not isinstance(given, str | bytes):
@@ -166,15 +168,15 @@ def _as_motion(given: object) -> Motion:
     )
 
 
-def determining(tree: Tree, measured: Sequence[str], where: str) -> tuple[str, ...]:
+def determining(machine: Machine, measured: Sequence[str], where: str) -> tuple[str, ...]:
     """As many of the measured coordinates of a closed machine as determine it, those with an equation of their own first."""
-    own = tuple(tree.coordinates[k] for k in tree.independent)
+    own = tuple(machine.coordinates[k] for k in machine.independent)
     if set(own) <= set(measured):
         return own
-    at = assembled(tree)
-    J = loop_values(tree, at.home[None], engine="numpy")[0, list(at.rows), : tree.n] * at.unit
+    at = assembled(machine)
+    J = loop_values(machine, at.home[None], engine="numpy")[0, list(at.rows), : machine.n] * at.unit
     free = np.linalg.svd(J)[2][len(at.rows) :]  # (freedom, n): ways in which the machine can move at home
-    places = [tree.coordinates.index(c) for c in measured]
+    places = [machine.coordinates.index(c) for c in measured]
     weights = np.array([ACTUATED_PREFERENCE if c in own else 1.0 for c in measured])
     if len(places) >= at.freedom:
         factors = qr(free[:, places] * weights, mode="r", pivoting=True)
@@ -184,7 +186,7 @@ def determining(tree: Tree, measured: Sequence[str], where: str) -> tuple[str, .
     missing = [c for c in own if c not in measured]
     raise DataError(
         Fault(
-            f"the positions measured do not determine '{tree.name}', whose loops leave it {at.freedom} degrees of freedom.",
+            f"the positions measured do not determine '{machine.name}', whose loops leave it {at.freedom} degrees of freedom.",
             where,
             f"channels {', '.join(f'q.{c}' for c in own)}, or others that do",
             ", ".join(f"q.{c}" for c in measured) or "no position",
@@ -193,16 +195,16 @@ def determining(tree: Tree, measured: Sequence[str], where: str) -> tuple[str, .
     )
 
 
-def _check_forces(tree: Tree, log: Experiment) -> None:
+def _check_forces(machine: Machine, log: Experiment) -> None:
     """A force on a joint that has no motor would be lost, because the joint has no equation of its own."""
-    driven = {tree.coordinates[k] for k in tree.independent}
-    odd = [c for c in tree.coordinates if f"force.{c}" in log and c not in driven]
+    driven = {machine.coordinates[k] for k in machine.independent}
+    odd = [c for c in machine.coordinates if f"force.{c}" in log and c not in driven]
     if odd:
         raise DataError(
             Fault(
                 "a passive joint of a loop has no motor, and yet its force is a channel.",
                 f"{log.name}, force.{odd[0]}",
-                ", ".join(f"force.{c}" for c in tree.actuated_coordinates),
+                ", ".join(f"force.{c}" for c in machine.actuated_coordinates),
                 hint="Drop the column, or mark the joint actuated in the model.",
             )
         )

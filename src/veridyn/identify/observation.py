@@ -27,8 +27,9 @@ from veridyn.identify.sampling import Sampling
 from veridyn.identify.tables import equations
 from veridyn.identify.threads import one_blas_thread
 from veridyn.mechanics.engine import Engine, wants_compiled
-from veridyn.mechanics.tree.accept import accepts_machine
-from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.model.coordinates import Rows
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 
@@ -36,9 +37,9 @@ T = TypeVar("T")
 Device = Literal["cpu", "cuda"]
 
 
-@accepts_machine
+@takes_machine
 def observation(
-    tree: Tree,
+    machine: Machine,
     motion: Motion | Sequence[Motion],
     rows: Rows = "all",
     sampling: Sampling | None = None,
@@ -54,12 +55,12 @@ def observation(
     row, less the columns of known parameters times their values. With an `executor` the samples are shared out. `engine`: "compiled",
     "numpy", or "auto", which compiles where there are samples enough to pay for it; `passes`: how often as many will be streamed.
     """
-    made = stream(tree, motion, rows, sampling, engine=engine, executor=executor, progress=progress, passes=passes)
+    made = stream(machine, motion, rows, sampling, engine=engine, executor=executor, progress=progress, passes=passes)
     return made.observe()
 
 
 def stream(
-    tree: Tree,
+    machine: Machine,
     motion: Motion | Sequence[Motion],
     rows: Rows = "all",
     sampling: Sampling | None = None,
@@ -83,14 +84,14 @@ def stream(
     if isinstance(several, MadeMotions) and how.drop:
         raise DataError(Fault("samples cannot be dropped by number from motions that are made one by one.", "drop"))
     seen = [several[0]] if isinstance(several, MadeMotions) else several
-    measured = measured_rows(tree, seen, rows)[0]
-    how = with_dead_zones(how, tree, seen, measured)
-    plan = EquationPlan(tree, tree.select_rows(measured), how)
+    measured = measured_rows(machine, seen, rows)[0]
+    how = with_dead_zones(how, machine, seen, measured)
+    plan = EquationPlan(machine, machine.select_rows(measured), how)
     plan.check(seen)
     work = passes * samples_of(seen) * (len(several) if seen is not several else 1)
     fewer = _fewer_columns(plan, engine, seen[0], work)
-    request = equations(tree, plan.computed, plan.wanted, seen[0])
-    plan = replace(plan, compile=wants_compiled(engine, tree, request, work))
+    request = equations(machine, plan.computed, plan.wanted, seen[0])
+    plan = replace(plan, compile=wants_compiled(engine, machine, request, work))
     return EquationStream(plan=plan, motions=several, executor=executor, progress=progress, device=device, fewer=fewer)
 
 
@@ -100,14 +101,14 @@ def _fewer_columns(
     """The plan without columns that depend on others, where its machine code pays for itself or is there already, and the rule."""
     if engine == "numpy" or plan.how.method != "qr":
         return None
-    rule = dependence(plan.tree)
+    rule = dependence(plan.machine)
     if rule is None:
         return None
     fewer = replace(plan, kept=rule.kept, compile=True)
     if not worthwhile(plan.columns, fewer.columns):
         return None
-    request = equations(plan.tree, fewer.computed, fewer.wanted, motion)
-    return (fewer, rule) if work >= MIN_SAMPLES or wants_compiled("auto", plan.tree, request, 0) else None
+    request = equations(plan.machine, fewer.computed, fewer.wanted, motion)
+    return (fewer, rule) if work >= MIN_SAMPLES or wants_compiled("auto", plan.machine, request, 0) else None
 
 
 def check_device(device: str) -> None:
@@ -116,19 +117,19 @@ def check_device(device: str) -> None:
         raise DataError(Fault(f"there is no device '{device}'.", where="device", expected="'cpu' or 'cuda'"))
 
 
-def measured_rows(tree: Tree, motions: Sequence[Motion], rows: Rows) -> tuple[Rows, tuple[str, ...]]:
+def measured_rows(machine: Machine, motions: Sequence[Motion], rows: Rows) -> tuple[Rows, tuple[str, ...]]:
     """The rows without those of prescribed coordinates whose force no motion has, and a note for each; rows given by name all stay."""
-    if not tree.prescribed or rows not in ("all", "joints", "actuated"):
+    if not machine.prescribed or rows not in ("all", "joints", "actuated"):
         return rows, ()
     forces = [m.forces for m in motions]
     missing = [
-        tree.coordinates[k]
-        for k in tree.held
-        if tree.coordinates[k] not in driven(tree) and all(f is None or np.isnan(f[:, k]).all() for f in forces)
+        machine.coordinates[k]
+        for k in machine.held
+        if machine.coordinates[k] not in driven(machine) and all(f is None or np.isnan(f[:, k]).all() for f in forces)
     ]
     if not missing:
         return rows, ()
-    named = [tree.rows[r] for r in tree.select_rows(rows)]
+    named = [machine.rows[r] for r in machine.select_rows(rows)]
     notes = tuple(
         f"row '{c}' is not used: the coordinate is prescribed, and its force is not measured" for c in missing
     )
@@ -178,7 +179,7 @@ class EquationStream:
         with one_blas_thread():
             for part in parts:
                 factors = tuple(a.merge(b) for a, b in zip(factors, part, strict=True))
-        return RowFactors(plan.tree.parameters, tuple(f.finished() for f in factors))
+        return RowFactors(plan.machine.parameters, tuple(f.finished() for f in factors))
 
     def each(
         self, work: Callable[[EquationPlan, Job], T], lead: int = 0, task: str = "streaming samples"

@@ -10,7 +10,6 @@ counts, and not their deviations alone.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,21 +19,20 @@ from veridyn.errors import DataError, Fault, ModelError
 from veridyn.identify.delivery import uncertainty_of
 from veridyn.identify.result import Fit
 from veridyn.mechanics.kinematics import body_motion
-from veridyn.mechanics.tree.accept import accepts_machine
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.to_machine import machine_of_tree
-from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
+from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.model.assembly import Attachment
+from veridyn.model.graph import unique
+from veridyn.model.link import Joint, Link
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.spatial.inertia import INERTIAL, broken_law, inertia_matrix
+from veridyn.spatial.inertia import broken_law, inertia_matrix
 from veridyn.spatial.transforms import MDH, Placement
 
 Array = NDArray[np.float64]
 
 
-@accepts_machine
-def carrying(tree: Tree, motion: Motion, body: str, inertia: ArrayLike) -> Motion:
+@takes_machine
+def carrying(machine: Machine, motion: Motion, body: str, inertia: ArrayLike) -> Motion:
     """The same motion with a rigid load on `body` whose ten parameters, about that body's origin and in its frame, are known.
 
     The load enters as the wrench that it puts on the body, so it needs no column and no other model: give the runs with it and those
@@ -51,7 +49,7 @@ def carrying(tree: Tree, motion: Motion, body: str, inertia: ArrayLike) -> Motio
             Fault(f"no load has this inertia: {law}.", where=f"the load on '{body}'", found=f"{x.tolist()}")
         )
     J, s, m = np.array(inertia_matrix(x)), x[6:9], x[9]
-    moved = body_motion(tree, motion, body)
+    moved = body_motion(machine, motion, body)
     w, wd, a = moved.omega, moved.omega_dot, moved.acceleration
     force = m * a + np.cross(wd, s) + np.cross(w, np.cross(w, s))
     moment = wd @ J.T + np.cross(w, w @ J.T) + np.cross(s, a)
@@ -59,61 +57,31 @@ def carrying(tree: Tree, motion: Motion, body: str, inertia: ArrayLike) -> Motio
     return replace(motion, wrenches={**motion.wrenches, body: own - np.hstack([force, moment])})
 
 
-@overload
-def with_payload(
-    machine: Machine, body: str, placement: Placement | MDH | None = None, name: str = "payload"
-) -> Machine: ...
-@overload
-def with_payload(machine: Tree, body: str, placement: Placement | MDH | None = None, name: str = "payload") -> Tree: ...
-@overload
-def with_payload(
-    machine: Fit, body: str, placement: Placement | MDH | None = None, name: str = "payload"
-) -> Machine | Tree: ...
 @checked
 def with_payload(
-    machine: Fit | Machine | Tree, body: str, placement: Placement | MDH | None = None, name: str = "payload"
-) -> Machine | Tree:
+    machine: Fit | Machine, body: str, placement: Placement | MDH | None = None, name: str = "payload"
+) -> Machine:
     """A machine that is known, from a fit or with all its values, carrying a body of ten estimated parameters fixed to `body`.
 
-    Identify it on runs with the load: what comes out is the load alone, in the frame of `placement`. Of a machine, and of the fit of one,
-    it is a machine again (in formulation tree); of a tree a tree. The covariance of a fit, with that of known drive gains where they have
-    one, or the uncertainty of a machine goes with it, and so into the deviations of the load.
+    Identify it on runs with the load: what comes out is the load alone, in the frame of `placement`. The covariance of a fit, with that of
+    known drive gains where they have one, or the uncertainty of a machine goes with it, and so into the deviations of the load. It is in
+    formulation tree.
     """
-    whole = isinstance(machine, Machine) or (isinstance(machine, Fit) and machine.described is not None)
-    made = _carrying_unknown(machine, body, placement, name)
-    return machine_of_tree(made) if whole else made
-
-
-def _carrying_unknown(machine: Fit | Machine | Tree, body: str, placement: Placement | MDH | None, name: str) -> Tree:
-    tree = machine.tree.with_parameters(machine.standard) if isinstance(machine, Fit) else tree_of(machine)
-    if missing := tree.parameters.missing():
+    known = machine.described.with_parameters(machine.standard) if isinstance(machine, Fit) else machine
+    if missing := known.parameters.missing():
         raise ModelError(
             Fault(
                 "the machine must be known to weigh what it carries.",
-                where=tree.name,
+                where=known.name,
                 found=f"no value for {', '.join(missing[:6])}",
                 hint="Identify it without the load first, and pass the fit.",
             )
         )
-    tree.index(body)
-    if any(b.name == name for b in tree.bodies):
-        raise DataError(Fault(f"there is a body '{name}' already.", where=tree.name, hint="Give name=."))
-    p = tree.parameters
-    load = Body(name, body, "fixed", placement or MDH())
-    inertia = {b.name: [p[b.parameter(s)] for s in INERTIAL] for b in tree.bodies if b.real}
-    elements = [replace(e, value=p[e.parameter_name]) for e in tree.elements]
-    loaded = Tree.build(
-        [*tree.bodies, load],
-        name=f"{tree.name} with {name}",
-        base=tree.base,
-        gravity=tree.gravity,
-        inertia={k: v for k, v in inertia.items() if broken_law(np.array(v)) is None},
-        elements=elements,
-        transmission=tree.transmission,
-        loops=tree.loops,
-        assembly=tree.assembly,
-        sensors=tree.sensors,
-        loads=tree.loads,
-    )
-    known = loaded.with_parameters(loaded.parameters.known(dict(zip(p.names, p.values.tolist(), strict=True))))
-    return replace(known, uncertainty=uncertainty_of(machine) if isinstance(machine, Fit) else tree.uncertainty)
+    known.body(body)
+    if name in known.by_name:
+        raise DataError(Fault(f"there is a body '{name}' already.", where=known.name, hint="Give name=."))
+    flange = Attachment(body, placement or MDH())
+    fixed = Joint(name=unique(name, known.joint_names, "joint"), kind="fixed", a=flange, b=name, cut="no")
+    sure = known.with_parameters(known.parameters.known(known.parameters.names)).formulated("tree")
+    loaded = replace(sure.with_body(Link(name=name), fixed), name=f"{known.name} with {name}")
+    return loaded.with_uncertainty(uncertainty_of(machine) if isinstance(machine, Fit) else machine.uncertainty)

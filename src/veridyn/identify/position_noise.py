@@ -26,9 +26,9 @@ from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.loops.projection import loop_jacobian
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.accept import accepts_machine
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.model.experiment import Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals
@@ -99,15 +99,15 @@ def noise_bias(fit: Fit, m: Motion, noise: Array | None = None) -> Array | None:
     `noise` (n,), or (rows of the fit, n): its standard deviation, rad/s² or m/s²; by default ``m.qdd_noise``. Of a machine with loops, that
     of the coordinates with an equation of their own, which takes the others along; None where others were measured in their place.
     """
-    tree, s = fit.tree, m.qdd_noise if noise is None else noise
+    machine, s = fit.described, m.qdd_noise if noise is None else noise
     if s is None or not np.isfinite(fit.covariance).all():
         return None
     sizes = np.sqrt(np.mean(m.qdd**2, axis=0))
-    s = np.broadcast_to(s, (len(fit.rows), tree.n))
+    s = np.broadcast_to(s, (len(fit.rows), machine.n))
     noisy = np.flatnonzero(np.any(s > SMALL_NOISE * sizes, axis=0))
     weighed = [k for k, r in enumerate(fit.rows) if np.isfinite(r.sigma) and r.sigma > 0.0]
     rows, s = [fit.rows[k] for k in weighed], s[weighed]
-    if not len(noisy) or not rows or not set(noisy.tolist()) <= set(tree.independent):
+    if not len(noisy) or not rows or not set(noisy.tolist()) <= set(machine.independent):
         return None
     m = m[:: max(1, len(m) // BIAS_SAMPLES)]
     names, columns = [r.row for r in rows], list(fit.base.columns)
@@ -115,7 +115,7 @@ def noise_bias(fit: Fit, m: Motion, noise: Array | None = None) -> Array | None:
     unit = fit.residual_sigma if np.isfinite(fit.residual_sigma) else 1.0
     weights = np.array([r.samples / (len(m) * (unit * r.sigma) ** 2) for r in rows])
     gram = np.zeros((len(columns), len(columns)))
-    for k, slope, _ in acceleration_slopes(tree, still, names, columns, noisy):
+    for k, slope, _ in acceleration_slopes(machine, still, names, columns, noisy):
         gram += np.einsum("nrp,r,nrq->pq", slope, weights * s[:, k] ** 2, slope, optimize=True)
     return -fit.covariance @ gram @ fit.values
 
@@ -127,28 +127,28 @@ def at_rest(m: Motion) -> Motion:
 
 
 def acceleration_slopes(
-    tree: Tree, still: Motion, rows: Sequence[str], columns: Sequence[int], coordinates: Iterable[int]
+    machine: Machine, still: Motion, rows: Sequence[str], columns: Sequence[int], coordinates: Iterable[int]
 ) -> Iterator[tuple[int, Array, Array]]:
     """For each of these coordinates k: k, ∂D/∂q̈_k (N, rows, columns) at positions of a motion `at_rest`, and ∂q̈/∂q̈_k (N, n).
 
     Loops take the other coordinates along.
     """
-    rest = regressor(tree, still, list(rows), list(columns), engine="numpy")
-    G = loop_jacobian(tree, still.q, engine="numpy") if tree.loops else None
+    rest = regressor(machine, still, list(rows), list(columns), engine="numpy")
+    G = loop_jacobian(machine, still.q, engine="numpy") if machine.closed else None
     for k in coordinates:
         alone = np.zeros_like(still.qdd)
         alone[:, k] = 1.0
-        moved = alone if G is None else np.asarray(G[:, :, tree.independent.index(int(k))])
+        moved = alone if G is None else np.asarray(G[:, :, machine.independent.index(int(k))])
         yield (
             int(k),
-            regressor(tree, replace(still, qdd=moved), list(rows), list(columns), engine="numpy") - rest,
+            regressor(machine, replace(still, qdd=moved), list(rows), list(columns), engine="numpy") - rest,
             moved,
         )
 
 
-@accepts_machine
+@takes_machine
 def position_noise(
-    tree: Tree, log: Experiment, signals: Signals, fit: Fit, *, sigma: Mapping[str, float]
+    machine: Machine, log: Experiment, signals: Signals, fit: Fit, *, sigma: Mapping[str, float]
 ) -> PositionNoise:
     """What white noise of standard deviation `sigma` (coordinate → rad or m; a step over √12 for an encoder) in positions of a log does.
 
@@ -161,12 +161,12 @@ def position_noise(
         elif not (np.isfinite(s) and s >= 0.0):
             faults.add("a standard deviation is not negative.", where=f"sigma['{c}']", found=f"{s}")
     faults.raise_if_any(DataError, log.name)
-    m: Motion = motion(tree, log, signals)
-    noise = np.zeros(tree.n)
+    m: Motion = motion(machine, log, signals)
+    noise = np.zeros(machine.n)
     for c, s in sigma.items():
         rate = log[f"q.{c}"].rate
         white = NoiseFloor(2.0 * s**2 / rate, 0.0, rate)  # one-sided: σ² is spread from 0 to half the rate
-        noise[tree.coordinates.index(c)] = white.derivative_noise(2, signals.derivative, signals.filter)
+        noise[machine.coordinates.index(c)] = white.derivative_noise(2, signals.derivative, signals.filter)
     bias = noise_bias(fit, m, noise)
     return PositionNoise(fit.names, np.zeros(len(fit.names)) if bias is None else bias, dict(sigma))
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError
 from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.loops.projection import projection
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
@@ -24,14 +24,14 @@ DEGREES = np.pi / 180.0
 NAMED_READINGS = 4  # readings that are named
 
 
-def readings_in_reach(tree: Tree, given: Sequence[str], q: Array) -> list[str]:
+def readings_in_reach(machine: Machine, given: Sequence[str], q: Array) -> list[str]:
     """What could be otherwise about positions q (N, given) that cannot all be reached, in words; empty where nothing simple helps."""
     few = q[np.unique(np.linspace(0, len(q) - 1, SAMPLES).astype(int))]
-    return [words for words, T in _readings(tree, given) if _reached(tree, given, few @ T.T)][:NAMED_READINGS]
+    return [words for words, T in _readings(machine, given) if _reached(machine, given, few @ T.T)][:NAMED_READINGS]
 
 
-def _readings(tree: Tree, given: Sequence[str]) -> list[tuple[str, Array]]:
-    kinds = [tree.coordinate_kinds[tree.coordinates.index(c)] for c in given]
+def _readings(machine: Machine, given: Sequence[str]) -> list[tuple[str, Array]]:
+    kinds = [machine.coordinate_kinds[machine.coordinates.index(c)] for c in given]
     turning = [k for k, kind in enumerate(kinds) if kind == "turning"]
     n, out = len(given), []
     for group in ([turning] if len(turning) > 1 else []) + [[k] for k in turning]:
@@ -54,12 +54,12 @@ def _readings(tree: Tree, given: Sequence[str]) -> list[tuple[str, Array]]:
     return out
 
 
-def _reached(tree: Tree, given: Sequence[str], q: Array) -> bool:
+def _reached(machine: Machine, given: Sequence[str], q: Array) -> bool:
     still = np.zeros_like(q)
-    return closed_or_none(tree, given, Motion(np.arange(float(len(q))), q, still, still)) is not None
+    return closed_or_none(machine, given, Motion(np.arange(float(len(q))), q, still, still)) is not None
 
 
-def closed_or_none(tree: Tree, given: Sequence[str], part: Motion, near: Array | None = None) -> Motion | None:
+def closed_or_none(machine: Machine, given: Sequence[str], part: Motion, near: Array | None = None) -> Motion | None:
     """The motion of all coordinates from one of those `given` alone, each sample for itself; None where some cannot be reached, or where
     they come so near to a singular position that their accelerations do not keep the loops closed.
 
@@ -69,9 +69,9 @@ def closed_or_none(tree: Tree, given: Sequence[str], part: Motion, near: Array |
     for start in (None,) if near is None else (None, near):
         try:
             made = closed_motion(
-                tree, t, q, qd, qdd, at=given, base=base, start=start, path=False, patient=False, engine="numpy"
+                machine, t, q, qd, qdd, at=given, base=base, start=start, path=False, patient=False, engine="numpy"
             )
-            projection(tree, made, "numpy")
+            projection(machine, made, "numpy")
             return made
         except DataError:
             continue

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from veridyn.identify.explain import closed_again, enriched
 from veridyn.identify.result import Fit
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
@@ -57,8 +57,8 @@ def what_next(fit: Fit, motion: Motion, poor: float = 10.0) -> tuple[Advice, ...
     spread = np.array([r.rms for r in fit.rows if r.samples and r.rms > 0.0])
     length = np.array([r.samples for r in fit.rows if r.samples and r.rms > 0.0])
     found = []
-    for label, other in candidates(fit.tree, motion):
-        D = regressor(fit.tree, other, rows) @ fit.base.parameters.estimated_matrix()
+    for label, other in candidates(fit.described, motion):
+        D = regressor(fit.described, other, rows) @ fit.base.parameters.estimated_matrix()
         W = D[:, :, list(fit.base.columns)] * (np.sqrt(length / len(other)) / spread)[:, None] * scale
         W = W.reshape(-1, W.shape[2])
         later = scale * np.sqrt(np.diag(np.linalg.inv(known + W.T @ W)))
@@ -73,7 +73,7 @@ def what_next(fit: Fit, motion: Motion, poor: float = 10.0) -> tuple[Advice, ...
     return tuple(sorted(found, key=lambda a: -a.gain))
 
 
-def candidates(tree: Tree, motion: Motion) -> list[tuple[str, Motion]]:
+def candidates(machine: Machine, motion: Motion) -> list[tuple[str, Motion]]:
     """Motions to consider, with words for them.
 
     A machine on a fixed base: the same motion faster and slower, and each coordinate alone over its range, as fast as it has been. On a
@@ -82,14 +82,14 @@ def candidates(tree: Tree, motion: Motion) -> list[tuple[str, Motion]]:
     """
     part = motion[np.unique(np.linspace(0, len(motion) - 1, CANDIDATE_SAMPLES).astype(int))]
     if part.base is not None:
-        return [(label, _bare(m)) for label, m in enriched(tree, motion)]
+        return [(label, _bare(m)) for label, m in enriched(machine, motion)]
     out = [
         ("the same motion runs 1.5 times as fast", _at_speed(part, 1.5)),
         ("the same motion runs at half the speed", _at_speed(part, 0.5)),
     ]
     alone = (
-        (f"{tree.coordinates[c]} moves alone over its range", closed_again(tree, _alone(part, c)))
-        for c in tree.independent
+        (f"{machine.coordinates[c]} moves alone over its range", closed_again(machine, _alone(part, c)))
+        for c in machine.independent
     )
     return out + [(label, moved) for label, moved in alone if moved is not None]
 

@@ -22,17 +22,16 @@ from veridyn.identify.replay_settings import ReplaySettings
 from veridyn.identify.result import Fit
 from veridyn.identify.validation import Validation
 from veridyn.mechanics.samples import complete_values
-from veridyn.mechanics.tree.accept import accepts_machine
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
 
 
-@accepts_machine
+@takes_machine
 def replay(
-    tree: Tree,
+    machine: Machine,
     motion: Motion | Sequence[Motion],
     *,
     horizon: float = math.inf,
@@ -49,10 +48,10 @@ def replay(
     A simulation that leaves the finite numbers raises :class:`~veridyn.errors.SimulationError`.
     """
     settings = ReplaySettings(horizon=horizon, law=law, hold=hold, friction_speed=friction_speed, substeps=substeps)
-    return _replayed(tree, motion, settings, "coordinates")
+    return _replayed(machine, motion, settings, "coordinates")
 
 
-def replayed(fit: Fit | Machine | Tree, motion: Motion | Sequence[Motion]) -> Validation:
+def replayed(fit: Fit | Machine, motion: Motion | Sequence[Motion]) -> Validation:
     """A fit on other data by what its simulation was compared in, as it was simulated for the fit; a machine with the settings of `replay`.
 
     Runs begin at the measured state, also where the fit estimated the initial states of its own runs.
@@ -61,21 +60,21 @@ def replayed(fit: Fit | Machine | Tree, motion: Motion | Sequence[Motion]) -> Va
         return replay(fit, motion)
     settings = fit.replay_settings or ReplaySettings()
     compared = "coordinates" if settings.law is None else "forces"
-    return _replayed(fit.tree.with_parameters(fit.standard), motion, settings, compared)
+    return _replayed(fit.described.with_parameters(fit.standard), motion, settings, compared)
 
 
 def _replayed(
-    tree: Tree,
+    machine: Machine,
     motion: Motion | Sequence[Motion],
     settings: ReplaySettings,
     compare: Literal["coordinates", "forces"],
 ) -> Validation:
     several = [motion] if isinstance(motion, Motion) else list(motion)
-    check_motions(tree, several, settings.law is not None, "replay")
-    several = [with_element_states(tree, m) for m in several]
-    values = complete_values(tree)
+    check_motions(machine, several, settings.law is not None, "replay")
+    several = [with_element_states(machine, m) for m in several]
+    values = complete_values(machine)
     model = run_model(
-        tree,
+        machine,
         several,
         values,
         outputs=settings.outputs,
@@ -86,7 +85,7 @@ def _replayed(
         substeps=settings.substeps,
     )
     error, size = np.zeros(len(model.outputs)), [Moments()] * len(model.outputs)
-    for runs in cut(tree, several, settings.horizon):
+    for runs in cut(machine, several, settings.horizon):
         error += (model.residuals(runs, model.initial(runs), values) ** 2).sum(axis=(0, 1))
         size = moments_of_runs(model.measured(runs), size)
     found = zip(model.outputs, model.units, error, size, strict=True)

@@ -16,7 +16,7 @@ from veridyn.identify.law_constants import LawConstants
 from veridyn.identify.replay_settings import ReplaySettings
 from veridyn.identify.sampling import Sampling
 from veridyn.lazy import above
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.graph import Formulation
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
@@ -44,7 +44,7 @@ class Feasibility:
 
     `least`: for each real body, the smallest eigenvalue of its pseudo-inertia, all positive. `cost_percent`: by how much the weighted
     residual is larger than that of least squares. `bound`: bodies and elements that the constraints hold where they are; `broken`:
-    those that least squares, nearest to the tree's values, would have made impossible.
+    those that least squares, nearest to the machine's values, would have made impossible.
     """
 
     least: Mapping[str, float]
@@ -94,16 +94,17 @@ class Fit:
 
     Estimators that decide every standard parameter add `standard_values`; with a prior `standard_covariance` and `prior_share`, the
     share of the prior's variance that is left (1 where the data determine nothing); with constraints `feasibility`. All are over the
-    parameters of the tree, NaN in the share where a parameter is not estimated. `posterior_mean`: with a prior and constraints, the
+    parameters of the machine, NaN in the share where a parameter is not estimated. `posterior_mean`: with a prior and constraints, the
     mean of the posterior before constraints moved `standard_values` from it. A deviation that is not available is NaN.
-    `constants`: those inside the laws of elements that were estimated too; `tree` has them. `described`: the machine that was identified,
-    where one was given and not a tree. `known`: known parameters with an uncertainty, which is part of `covariance`.
+    `described`: the machine whose equations were fitted, with the values it had before. `formulation`: that of ``fit.machine()``.
+    `constants`: those inside the laws of elements that were estimated too; `described` has them. `known`: known parameters with
+    an uncertainty, which is part of `covariance`.
     `position_bias`: what noise of measured positions does to the values (:mod:`veridyn.identify.position_noise`), part of it too.
     `cutoff_change`: by how much the values change with the cut-off of positions, where that is a part of `covariance`.
     `replay_settings`: of a fit by output error, how it simulates: :func:`~veridyn.validate` judges it by that.
     """
 
-    tree: Tree
+    described: Machine
     base: BaseParameters
     values: Array
     covariance: Array
@@ -120,7 +121,7 @@ class Fit:
     prior_share: Array | None = None
     feasibility: Feasibility | None = None
     constants: LawConstants | None = None
-    described: Machine | None = None
+    formulation: Formulation = "tree"
     known: KnownValues | None = None
     position_bias: Array | None = None
     cutoff_change: Array | None = None
@@ -181,7 +182,7 @@ class Fit:
     @property
     def priors(self) -> Array:
         """What the tree's priors say of each base parameter; NaN where they say nothing."""
-        p = self.tree.parameters
+        p = self.described.parameters
         out = np.full(len(self.values), np.nan)
         for k, row in enumerate(self.base.matrix):
             members = np.flatnonzero(row)
@@ -196,7 +197,7 @@ class Fit:
 
         They give the same forces on what was excited; split within a group they are the prior's word, not the data's.
         """
-        p = self.tree.parameters
+        p = self.described.parameters
         start = p.values if self.standard_values is None else self.standard_values
         phi = np.where(np.isfinite(start), start, 0.0)
         leads = list(self.base.columns)
@@ -258,7 +259,7 @@ class Fit:
         return parameter_draws(self, n, rng)
 
     def __repr__(self) -> str:
-        return f"Fit({self.tree.name!r}, {len(self.values)} base parameters by {self.estimator}, {len(self.rows)} rows)"
+        return f"Fit({self.described.name!r}, {len(self.values)} base parameters by {self.estimator}, {len(self.rows)} rows)"
 
     def _repr_html_(self) -> str:
         return above("veridyn.report.notebook", "show_fit")(self)._repr_html_()
@@ -278,7 +279,7 @@ class Fit:
         """A table of names, values, deviations and priors, the rows, and what limits the result."""
         rule, wide = self.acceptance, max(14, 2 + max(map(len, self.names), default=0))
         lines = [
-            f"{self.tree.name}: {len(self.values)} base parameters by {self.estimator}, "
+            f"{self.described.name}: {len(self.values)} base parameters by {self.estimator}, "
             f"{len(self.well_identified())} with {rule.sigmas:g} sigma% < {rule.percent:g}; "
             f"condition {self.condition:.4g} (scaled {self.condition_scaled:.4g})",
             f"{'parameter':<{wide}}{'value':>14}{'sigma':>12}{'sigma%':>9}{'prior':>14}  unit",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, Faults
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.signals.butterworth import Butterworth, overlap
 
 Array = NDArray[np.float64]
@@ -84,7 +84,7 @@ class Sampling:
         return self.dead_zone
 
     def uses(
-        self, tree: Tree, row: str, qd: Array, numbers: NDArray[np.intp], total: int, before: int = 0
+        self, machine: Machine, row: str, qd: Array, numbers: NDArray[np.intp], total: int, before: int = 0
     ) -> NDArray[np.bool_]:
         """Which of the samples with these numbers, of `total`, and rates `qd` (…, n) a row takes, before decimation.
 
@@ -92,12 +92,12 @@ class Sampling:
         """
         used = (numbers >= self.trim) & (numbers < total - self.trim)
         zones = self.zones
-        elements = {e.parameter_name: e for e in tree.elements} if zones else {}
-        acting = tree.acting_on(row) if zones else set()
+        elements = {e.parameter_name: e for e in machine.elements} if zones else {}
+        acting = machine.acting_on(row) if zones else set()
         for name, speed in zones.items():
             on = elements[name].on if name in elements else {name: 1.0}
             if acting & on.keys():
-                used &= np.abs(qd @ np.array([on.get(c, 0.0) for c in tree.coordinates])) >= speed
+                used &= np.abs(qd @ np.array([on.get(c, 0.0) for c in machine.coordinates])) >= speed
         if row in self.drop:
             used &= ~np.asarray(self.drop[row], dtype=bool)[numbers + before]
         return used

@@ -21,8 +21,9 @@ from veridyn.identify.row_factors import RowFactors
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.upper import triangle_of
 from veridyn.mechanics.engine import Engine
-from veridyn.mechanics.tree.accept import accepts_machine
-from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.model.coordinates import Rows
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 
@@ -71,9 +72,9 @@ class Selection:
         return "\n".join(lines)
 
 
-@accepts_machine
+@takes_machine
 def select_motions(
-    tree: Tree,
+    machine: Machine,
     candidates: Mapping[str, Motion | Sequence[Motion]],
     sigma: Mapping[str, float],
     count: int | None = None,
@@ -90,15 +91,15 @@ def select_motions(
     `sigma`: deviation of each row's equations. `cost`: what each motion costs, such as its time; the gain counts per cost. `belief`:
     how many typical sizes the parameters may be off before anything is measured.
     """
-    _check(tree, candidates, sigma, count, cost, belief, rows)
+    _check(machine, candidates, sigma, count, cost, belief, rows)
     wanted = len(candidates) if count is None else count
     observed: dict[str, RowFactors] = {}
     for k, (name, motion) in enumerate(candidates.items()):
         progress("weighing motions", float(k), float(len(candidates)))
-        observed[name] = observation(tree, unmeasured(motion), rows, sampling, engine=engine)
+        observed[name] = observation(machine, unmeasured(motion), rows, sampling, engine=engine)
     progress("weighing motions", float(len(candidates)), float(len(candidates)))
     columns = sorted({c for o in observed.values() for c in o.columns})
-    typical = tree.parameters.typical[columns]
+    typical = machine.parameters.typical[columns]
     factor = {name: _factor(o, columns, sigma) for name, o in observed.items()}
     information = {name: (R * typical).T @ (R * typical) for name, R in factor.items()}
     start = np.eye(len(columns)) / belief**2
@@ -115,7 +116,7 @@ def select_motions(
         known = int((spread < DETERMINED_SIGMA * typical[list(leads)]).sum())
         stages.append(Stage(name, _log_det(total) - before, len(leads), known))
     leads, spread = _deviations(R, typical, total)
-    names = tuple(tree.parameters.names[columns[k]] for k in leads)
+    names = tuple(machine.parameters.names[columns[k]] for k in leads)
     left = tuple(n for n in candidates if n not in chosen)
     return Selection(tuple(stages), names, spread, typical[list(leads)], left)
 
@@ -130,9 +131,9 @@ class Remedy:
     then: float
 
 
-@accepts_machine
+@takes_machine
 def remedies(
-    tree: Tree,
+    machine: Machine,
     have: Motion | Sequence[Motion],
     candidates: Mapping[str, Motion | Sequence[Motion]],
     sigma: Mapping[str, float],
@@ -143,11 +144,13 @@ def remedies(
     engine: Engine = "auto",
 ) -> tuple[Remedy, ...]:
     """What to record next: for every base parameter that the motions `have` leave undetermined, the candidate that helps it most."""
-    _check(tree, candidates, sigma, None, None, belief, rows)
-    known = observation(tree, unmeasured(have), rows, sampling, engine=engine)
-    others = {name: observation(tree, unmeasured(m), rows, sampling, engine=engine) for name, m in candidates.items()}
+    _check(machine, candidates, sigma, None, None, belief, rows)
+    known = observation(machine, unmeasured(have), rows, sampling, engine=engine)
+    others = {
+        name: observation(machine, unmeasured(m), rows, sampling, engine=engine) for name, m in candidates.items()
+    }
     columns = sorted({c for o in (known, *others.values()) for c in o.columns})
-    typical = tree.parameters.typical[columns]
+    typical = machine.parameters.typical[columns]
     factors = {name: _factor(o, columns, sigma) for name, o in others.items()}
     R = _factor(known, columns, sigma)
     start = np.eye(len(columns)) / belief**2 + (R * typical).T @ (R * typical)
@@ -163,7 +166,7 @@ def remedies(
     for k, lead in enumerate(groups.kept):
         if now[k] >= DETERMINED_SIGMA * typical[lead]:
             best = min(then, key=lambda name: then[name][k])
-            out.append(Remedy(tree.parameters.names[columns[lead]], float(now[k]), best, float(then[best][k])))
+            out.append(Remedy(machine.parameters.names[columns[lead]], float(now[k]), best, float(then[best][k])))
     return tuple(out)
 
 
@@ -224,7 +227,7 @@ def _log_det(A: Array) -> float:
 
 
 def _check(
-    tree: Tree,
+    machine: Machine,
     candidates: Mapping[str, Motion | Sequence[Motion]],
     sigma: Mapping[str, float],
     count: int | None,
@@ -233,7 +236,7 @@ def _check(
     rows: Rows,
 ) -> None:
     faults = Faults()
-    named = [tree.rows[r] for r in tree.select_rows(rows)]
+    named = [machine.rows[r] for r in machine.select_rows(rows)]
     if not candidates:
         faults.add("there is no motion to choose from.", where="candidates")
     for row in named:

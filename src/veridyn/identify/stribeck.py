@@ -23,9 +23,10 @@ from veridyn.identify.observation import observation
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.upper import triangle_of
 from veridyn.mechanics.engine import Engine
-from veridyn.mechanics.tree.accept import accepts_machine
-from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.model.coordinates import Rows
 from veridyn.model.elements import stribeck
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 
@@ -56,9 +57,9 @@ class StribeckCurve:
         )
 
 
-@accepts_machine
+@takes_machine
 def stribeck_speeds(
-    tree: Tree,
+    machine: Machine,
     motion: Motion | Sequence[Motion],
     on: Iterable[str],
     speeds: Sequence[float],
@@ -68,34 +69,34 @@ def stribeck_speeds(
     engine: Engine = "auto",
     executor: Executor | None = None,
     progress: Progress = silent,
-) -> tuple[Tree, dict[str, StribeckCurve]]:
+) -> tuple[Machine, dict[str, StribeckCurve]]:
     """The tree with a Stribeck curve on each coordinate of `on`, its speed the best of `speeds` and of a finer bank about it.
 
     The heights of the curves are estimated; identify the tree that comes back. `speeds` in rad/s or m/s, three at least.
     """
     names, bank = list(on), sorted({float(v) for v in speeds})
-    _check(tree, names, bank)
+    _check(machine, names, bank)
     banks = dict.fromkeys(names, tuple(bank))
     how = {"rows": rows, "sampling": sampling, "engine": engine, "executor": executor, "progress": progress}
-    chosen = _searched(tree, motion, banks, how)
+    chosen = _searched(machine, motion, banks, how)
     fine = {c: tuple(_about(bank, chosen[c].speed)) for c in names}
-    best = _searched(tree, motion, fine, how)
+    best = _searched(machine, motion, fine, how)
     curves = {c: _vertex(best[c]) for c in names}
     elements = [stribeck(c, curves[c].speed) for c in names]
-    return tree.with_elements(elements), curves
+    return machine.with_elements(elements), curves
 
 
 def _searched(
-    tree: Tree, motion: Motion | Sequence[Motion], banks: dict[str, tuple[float, ...]], how: dict[str, object]
+    machine: Machine, motion: Motion | Sequence[Motion], banks: dict[str, tuple[float, ...]], how: dict[str, object]
 ) -> dict[str, StribeckCurve]:
     """The best speed of each bank."""
     bank = [stribeck(c, v, name=f"stribeck {c} {v!r}") for c, speeds in banks.items() for v in speeds]
-    whole = tree.with_elements(bank)
+    whole = machine.with_elements(bank)
     observed = observation(whole, motion, **how)  # pyright: ignore[reportArgumentType]
-    plain = len(tree.parameters)
+    plain = len(machine.parameters)
     own = replace(
         observed,
-        parameters=tree.parameters,
+        parameters=machine.parameters,
         rows=tuple(
             replace(
                 f, columns=tuple(c for c in f.columns if c < plain), R=_without(f.R, [c < plain for c in f.columns])
@@ -162,17 +163,17 @@ def _about(bank: Sequence[float], speed: float) -> Array:
     return np.geomspace(bank[max(k - 1, 0)], bank[min(k + 1, len(bank) - 1)], FINE_BANK_SPEEDS)
 
 
-def _check(tree: Tree, names: list[str], bank: list[float]) -> None:
+def _check(machine: Machine, names: list[str], bank: list[float]) -> None:
     faults = Faults()
     for c in names:
-        if c not in tree.coordinates:
+        if c not in machine.coordinates:
             faults.add(
-                f"there is no coordinate '{c}'.", where="stribeck_speeds", hint=did_you_mean(c, tree.coordinates)
+                f"there is no coordinate '{c}'.", where="stribeck_speeds", hint=did_you_mean(c, machine.coordinates)
             )
-        if any(e.kind == "stribeck" and c in e.on for e in tree.elements):
+        if any(e.kind == "stribeck" and c in e.on for e in machine.elements):
             faults.add("there is a Stribeck curve on it already.", where=f"coordinate '{c}'")
     if len(bank) < 3 or not (np.isfinite(bank).all() and bank[0] > 0.0):
         faults.add("they must be positive, three at least.", where="stribeck_speeds.speeds", found=f"{bank}")
     if not names:
         faults.extend([Fault("no coordinate is named.", where="stribeck_speeds.on")])
-    faults.raise_if_any(IdentificationError, tree.name)
+    faults.raise_if_any(IdentificationError, machine.name)

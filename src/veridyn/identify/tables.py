@@ -16,7 +16,8 @@ from veridyn.mechanics.forces import needs_velocity
 from veridyn.mechanics.newton_euler import outward, rigid_rows
 from veridyn.mechanics.samples import acting_of, loaded_bodies, state_of
 from veridyn.mechanics.symbols import Request
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.algebra import ARRAYS
 from veridyn.symbolic.emit_llvm import BLOCK
@@ -30,10 +31,10 @@ WIDE_BUFFER_DOUBLES = 2**22  # doubles that such blocks may take
 Wanted = tuple[tuple[int, int, float, float], ...]
 
 
-def equations(tree: Tree, rows: tuple[int, ...], wanted: Wanted, motion: Motion) -> Request:
+def equations(machine: Machine, rows: tuple[int, ...], wanted: Wanted, motion: Motion) -> Request:
     """What machine code computes to fill tables from a motion."""
     fate = tuple((c, to, factor, bool(np.isnan(value))) for c, to, factor, value in wanted)
-    return Request("equations", rows, fate, loaded_bodies(tree, motion.wrenches))
+    return Request("equations", rows, fate, loaded_bodies(machine, motion.wrenches))
 
 
 class SymbolTables:
@@ -45,7 +46,7 @@ class SymbolTables:
 
     def __init__(
         self,
-        tree: Tree,
+        machine: Machine,
         rows: tuple[int, ...],
         columns: tuple[tuple[int, ...], ...],
         wanted: Wanted,
@@ -54,7 +55,7 @@ class SymbolTables:
         margin: int,
         wide: bool = False,
     ) -> None:
-        self.tree, self.rows, self.columns, self.wanted, self.compile = tree, rows, columns, wanted, compile
+        self.machine, self.rows, self.columns, self.wanted, self.compile = machine, rows, columns, wanted, compile
         self.place = {(r, c): k for k, (r, c) in enumerate((r, c) for r, cs in zip(rows, columns) for c in (*cs, -1))}
         places = max(1, len(self.place))
         fits = BUFFER_DOUBLES // places // BLOCK * BLOCK
@@ -77,17 +78,17 @@ class SymbolTables:
 
     def _by_machine_code(self, part: Motion) -> None:
         if self._made is None or self._loaded != set(part.wrenches):
-            self._made = compiled(self.tree, equations(self.tree, self.rows, self.wanted, part))
+            self._made = compiled(self.machine, equations(self.machine, self.rows, self.wanted, part))
             self._loaded = set(part.wrenches)
             at = np.array([self.place[label[0], label[1]] for label in self._made.labels], dtype=np.uintp)
             self._addresses = self.buffer.ctypes.data + 8 * self.room * at
             written = set(at.tolist())
             self._blank = [k for k in self.place.values() if k not in written]
         self.buffer[self._blank] = 0.0
-        self._made(self.tree, part, self._addresses, self.tree.parameters.values)
+        self._made(self.machine, part, self._addresses, self.machine.parameters.values)
 
     def _by_reference(self, part: Motion) -> None:
-        tree, N = self.tree, len(part)
+        tree, N = tree_of(self.machine), len(part)
         table = self.buffer[:, :N]
         table[:] = 0.0
         state = state_of(tree, part)

@@ -23,8 +23,7 @@ from veridyn.identify.sampling import Sampling
 from veridyn.identify.validation import Validation as Validation
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
@@ -35,7 +34,7 @@ Array = NDArray[np.float64]
 
 @checked
 def validate(
-    fit: Fit | Machine | Tree,
+    fit: Fit | Machine,
     motion: Motion | Experiment | Sequence[Motion | Experiment],
     *,
     by: Literal["fit", "forces", "simulation"] = "fit",
@@ -101,16 +100,14 @@ def validate(
     True
     """
     if isinstance(fit, Machine):
-        fit = tree_of(fit)
-    if isinstance(fit, Tree):
         missing = fit.parameters.missing()
         if missing:
             listed = ", ".join(missing[:8]) + (", …" if len(missing) > 8 else "")
             raise DataError(
                 Fault(f"{len(missing)} parameters have no value, so it predicts nothing: {listed}.", fit.name)
             )
-    tree, phi = (fit, fit.parameters.values) if isinstance(fit, Tree) else (fit.tree, fit.standard)
-    motion = prepared_motions(tree, motion)
+    machine, phi = (fit, fit.parameters.values) if isinstance(fit, Machine) else (fit.described, fit.standard)
+    motion = prepared_motions(machine, motion)
     if by not in ("fit", "forces", "simulation"):
         raise DataError(Fault(f"there is no comparison '{by}'.", "validate, by", "'fit', 'forces' or 'simulation'"))
     if by == "simulation" or (by == "fit" and isinstance(fit, Fit) and fit.replay_settings is not None):
@@ -119,12 +116,12 @@ def validate(
             raise DataError(Fault("a simulation compares coordinates, not rows.", "validate, rows", hint=hint))
         return replayed(fit, motion)
     several = [motion] if isinstance(motion, Motion) else motion
-    own = "all" if isinstance(fit, Tree) else equation_rows(fit)
+    own = "all" if isinstance(fit, Machine) else equation_rows(fit)
     chosen = own if rows is None else rows
-    tree = delivering(tree, several, phi)
+    machine = delivering(machine, several, phi)
     if sampling is not None:
-        sampling = with_dead_zones(sampling, tree, several, measured_rows(tree, several, chosen)[0])
-    observed = observation(tree, motion, chosen, sampling, engine=engine, executor=executor, progress=progress)
+        sampling = with_dead_zones(sampling, machine, several, measured_rows(machine, several, chosen)[0])
+    observed = observation(machine, motion, chosen, sampling, engine=engine, executor=executor, progress=progress)
     found = validation_of(observed, phi)
     along = motion if isinstance(motion, Motion) else motion[0] if len(motion) == 1 else None
     return replace(found, fit=fit if isinstance(fit, Fit) else None, motion=along, sampling=sampling)
@@ -150,28 +147,28 @@ def predicted(
     (``Sampling.along``).
     """
     phi, how = fit.standard.copy(), sampling or Sampling()
-    tree = delivering(fit.tree, [motion], phi)
-    chosen = tree.select_rows(equation_rows(fit) if rows is None else rows)
-    names = tuple(tree.rows[r] for r in chosen)
-    forces = np.zeros((len(motion), len(tree.rows)))
+    machine = delivering(fit.described, [motion], phi)
+    chosen = machine.select_rows(equation_rows(fit) if rows is None else rows)
+    names = tuple(machine.rows[r] for r in chosen)
+    forces = np.zeros((len(motion), len(machine.rows)))
     if motion.forces is not None:
-        forces[:, len(tree.rows) - tree.n :] = np.where(tree.actuated, motion.forces, 0.0)
-    for e in tree.elements:
-        place = tree.parameters.index(e.parameter_name)
-        if e.kind == "drive_gain" and tree.parameters.states[place] == "known":
+        forces[:, len(machine.rows) - machine.n :] = np.where(machine.actuated, motion.forces, 0.0)
+    for e in machine.elements:
+        place = machine.parameters.index(e.parameter_name)
+        if e.kind == "drive_gain" and machine.parameters.states[place] == "known":
             for c, share in e.on.items():
-                row = np.nan_to_num(forces[:, tree.rows.index(c)]) if motion.forces is not None else 0.0
-                forces[:, tree.rows.index(c)] = row + share * phi[place] * motion.signals[e.signal]
+                row = np.nan_to_num(forces[:, machine.rows.index(c)]) if motion.forces is not None else 0.0
+                forces[:, machine.rows.index(c)] = row + share * phi[place] * motion.signals[e.signal]
             phi[place] = 0.0
     unloaded = replace(motion, wrenches={})
-    outside = external_rows(tree, motion)
+    outside = external_rows(machine, motion)
     own = (forces - outside)[:, list(chosen)]
     added = list(dict.fromkeys(other for name in names for other in how.path(name) if other not in names))
-    model = dict(zip([*names, *added], inverse_dynamics(tree, unloaded, [*names, *added], phi).T, strict=True))
+    model = dict(zip([*names, *added], inverse_dynamics(machine, unloaded, [*names, *added], phi).T, strict=True))
     both = np.column_stack([model[name] for name in names])
     for k, name in enumerate(names):
         for other, signal in how.path(name).items():
             slope = motion.signals[signal]
-            own[:, k] -= slope * outside[:, tree.rows.index(other)]
+            own[:, k] -= slope * outside[:, machine.rows.index(other)]
             both[:, k] += slope * model[other]
     return names, own, both

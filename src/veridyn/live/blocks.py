@@ -13,8 +13,8 @@ import numpy as np
 
 from veridyn.identify.logged import motion
 from veridyn.live.sample import Sample
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.motion import Signals
 
@@ -29,7 +29,7 @@ class BlockBuilder:
     `units`: channel → its unit. Not for two threads at once.
     """
 
-    tree: Tree
+    machine: Machine
     signals: Signals
     size: int
     margin: int
@@ -58,7 +58,7 @@ class BlockBuilder:
             return None
         start, end = self._t[self.reach], self._t[self.reach + self.size - 1] + self.step
         try:
-            whole = motion(self.tree, self._log(), self.signals)
+            whole = motion(self.machine, self._log(), self.signals)
         finally:
             del self._t[: self.size], self._rows[: self.size]
         low, high = (int(np.searchsorted(whole.t, at - 0.5 * self.step)) for at in (start, end))

@@ -32,15 +32,16 @@ from veridyn.live.sample import Sample, SampleSource, Trouble
 from veridyn.live.session import Session
 from veridyn.live.tracker import StampCheck, Tracked, refused_stamp
 from veridyn.mechanics.loops.closure import closed_home
-from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
+from veridyn.model.machine import Machine
 from veridyn.progress import Progress
 from veridyn.signals.motion import Signals
 from veridyn.studies.config.identify import IdentifyFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, Result, fingerprint
 from veridyn.studies.run.folder import new_run
-from veridyn.studies.run.machine import model_path, study_tree
+from veridyn.studies.run.machine import model_path, study_machine
 from veridyn.studies.run.preparing import Preparing
 from veridyn.studies.run.recordings import Recordings
 from veridyn.studies.run.streamed import margin_of, with_margin
@@ -55,7 +56,7 @@ class FitTracker:
 
     def __init__(
         self,
-        tree: Tree,
+        machine: Machine,
         rows: Rows,
         sampling: Sampling,
         signals: Signals,
@@ -65,19 +66,19 @@ class FitTracker:
         rate = float(signals.rate or 100.0)
         margin = margin_of(signals, sampling, rate)
         size = sampling.decimate * ceil(max(UPDATE_S * rate, 8) / sampling.decimate)
-        self._tree, self._rows, self._sampling = tree, rows, with_margin(sampling, margin)
-        self._builder = BlockBuilder(tree, signals, size, margin, units)
-        self.structure = base_parameters(tree, rows=rows)
+        self._machine, self._rows, self._sampling = machine, rows, with_margin(sampling, margin)
+        self._builder = BlockBuilder(machine, signals, size, margin, units)
+        self.structure = base_parameters(machine, rows=rows)
         self._picture = None
-        if tree.base != "free":
-            self._picture = tree_picture(tree, closed_home(tree) if tree.loops else np.zeros(tree.n))
+        if machine.base != "free":
+            self._picture = tree_picture(machine, closed_home(machine) if machine.closed else np.zeros(machine.n))
         self.factors: RowFactors | None = None
         self.fit: Fit | None = None
         self._check = StampCheck()
         picture = self._picture
         shown = zip(self.structure.names, self.structure.units, strict=True)
         self.layout = Layout(
-            tree.name,
+            machine.name,
             "identification",
             tuple(Shown(name, unit, "parameters") for name, unit in shown),
             segments=() if picture is None else picture.segments,
@@ -106,7 +107,7 @@ class FitTracker:
             block = self._builder.add(sample)
             if block is None:
                 return Tracked(alarms=alarms)
-            new = observation(self._tree, block, self._rows, self._sampling, engine="numpy")
+            new = observation(self._machine, block, self._rows, self._sampling, engine="numpy")
             self.factors = new if self.factors is None else self.factors.merge(new)
         except VeridynError as error:
             text = f"a block before {sample.t:.6g} s is not used: {str(error).splitlines()[0]}"
@@ -122,7 +123,7 @@ class FitTracker:
         """The structure's base parameters and their deviations, NaN for those that cannot be separated yet."""
         assert self.factors is not None
         try:
-            self.fit = fit_of(self._tree, solve(self.factors), TITLE)
+            self.fit = fit_of(self._machine, solve(self.factors), TITLE)
         except IdentificationError:
             return np.full(self.structure.count, nan), np.full(self.structure.count, nan)
         A = combinations(self.structure, self.fit.base)
@@ -150,7 +151,7 @@ def identification_session(
 ) -> Session:
     """The session of a study of kind identify: its training logs replayed, or samples that arrive."""
     study: IdentifyFile = loaded.study
-    tree = study_tree(loaded, ("model",), study.model, "unknown")
+    machine = study_machine(loaded, ("model",), study.model, "unknown")
     notes = (
         ()
         if study.estimator.name == "wls"
@@ -163,14 +164,14 @@ def identification_session(
         hint = "Set signals.rate, signals.lowpass and sampling.decimate; a replay of the log tells which."
         raise loaded.error(loaded.fault(at, what, "numbers", "auto", hint))
     progress("reading the logs", 0.0, None)
-    work = Preparing(loaded, tree, Recordings(loaded), progress)
+    work = Preparing(loaded, machine, Recordings(loaded), progress)
     _, lowpass = work.lowpass()
     sampling = replace(work.samplings(work.motions(lowpass)[0], [], lowpass)[0], drop={}, trim=0)
     logs = [piece for log in {t.log for t in work.recorded.training} for piece in work.mended[log].pieces]
     units = {n: c.unit for n, c in logs[0].channels.items()}
     if source is not None:
         units = channel_units(loaded, study.log)
-    tracker = FitTracker(tree, study.rows, sampling, work.signals(lowpass), units, notes)
+    tracker = FitTracker(machine, study.rows, sampling, work.signals(lowpass), units, notes)
 
     def keep() -> str:
         return str(_saved(loaded, tracker, out))

@@ -17,9 +17,9 @@ from veridyn.live.session import Session
 from veridyn.live.shows import SHOWS
 from veridyn.observe.readings import measurements_of
 from veridyn.progress import Progress, silent
+from veridyn.studies.config.car import CarObserveFile, CarStudyFile
 from veridyn.studies.config.observe import ObserveFile
 from veridyn.studies.config.study import Loaded, load_study
-from veridyn.studies.config.vehicle import VehicleObserveFile
 from veridyn.studies.run.observe_log import observed_log
 from veridyn.studies.run.observe_machine import existing_file
 from veridyn.studies.run.observer import observer_of
@@ -76,11 +76,11 @@ def open_session(
     folder = Path(study).parent / loaded.study.out if out is None else out
     if isinstance(loaded.study, ObserveFile):
         return _observer(loaded, pace, come, progress)
-    if isinstance(loaded.study, VehicleObserveFile):
-        from veridyn.live.vehicle import vehicle_session
+    if isinstance(loaded.study, CarObserveFile):
+        from veridyn.live.car import car_session
 
-        return vehicle_session(loaded, pace, come.source if come.wanted else None, come.token, progress)
-    if loaded.study.kind == "identify" and not hasattr(loaded.study, "vehicle"):
+        return car_session(loaded, pace, come.source if come.wanted else None, come.token, progress)
+    if loaded.study.kind == "identify" and not isinstance(loaded.study, CarStudyFile):
         from veridyn.live.identification import identification_session
 
         return identification_session(loaded, pace, come.source if come.wanted else None, come.token, folder, progress)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.tree.tree import Tree
-from veridyn.observe.free import FreeSystem
+from veridyn.mechanics.tree.to_machine import machine_of_tree
+from veridyn.model.machine import Machine
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.mechanism import MechanismSystem
-from veridyn.observe.tree import TreeSystem
 from veridyn.spatial.rotations import matrix_of
 from veridyn.view.machine import tree_layer
 from veridyn.view.mechanism import mechanism_layer
@@ -46,23 +45,23 @@ def picture_of(layer: Callable[[Array], Layer], q: Array, up: str = "z", moving:
 
 def machine_picture(system: MachineSystem, x: Array) -> Picture | None:
     """The picture of an observed machine from its state `x`; None where its formulation cannot be drawn."""
-    q = system.split(x)[0]
-    if isinstance(system, TreeSystem):
-        return tree_picture(system.model.tree, q)
-    if isinstance(system, FreeSystem | MechanismSystem):
-        natural = system.model.system
+    q, model = system.split(x)[0], cast(Any, system.model)
+    if system.formulation == "tree":
+        return tree_picture(machine_of_tree(model.tree), q)
+    if system.formulation == "natural":
+        natural = model.system
         flat = natural.mechanism.dimension == 2
         return picture_of(lambda many: mechanism_layer("", natural, many), q, "y" if flat else "z")
     return None
 
 
-def tree_picture(tree: Tree, q: Array) -> Picture:
-    """The picture of a tree; of a free base the configuration begins with place and attitude."""
-    if tree.base != "free":
-        return picture_of(lambda many: tree_layer(tree, many, ""), q)
+def tree_picture(machine: Machine, q: Array) -> Picture:
+    """The picture of a machine in joint coordinates; of a free base the configuration begins with place and attitude."""
+    if machine.base != "free":
+        return picture_of(lambda many: tree_layer(machine, many, ""), q)
 
     def layer(many: Array) -> Layer:
         unit = many[:, 3:7] / np.linalg.norm(many[:, 3:7], axis=1, keepdims=True)
-        return tree_layer(tree, many[:, 7:], "", position=many[:, :3], rotation=matrix_of(unit))
+        return tree_layer(machine, many[:, 7:], "", position=many[:, :3], rotation=matrix_of(unit))
 
     return picture_of(layer, q, moving=True)

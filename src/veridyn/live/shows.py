@@ -11,32 +11,34 @@ from numpy.typing import NDArray
 
 from veridyn.files.log.load import load_log
 from veridyn.files.shipped import shipped
+from veridyn.live.car import CarTracker, drive_samples
 from veridyn.live.machine import MachineTracker
 from veridyn.live.picture import picture_of
 from veridyn.live.replay import log_samples
 from veridyn.live.sample import Sample
 from veridyn.live.tracker import LiveTracker
-from veridyn.live.vehicle import VehicleTracker, vehicle_samples
 from veridyn.machines.arm import FRICTION_SPEED, arm, exciting, perturb_inertias, tracking
 from veridyn.machines.buggy import buggy
 from veridyn.machines.buggy_drive import BuggyDrive
 from veridyn.machines.buggy_log import driven
 from veridyn.machines.spatial import CRANE, crane
+from veridyn.mechanics.formulated import GivenMachine
 from veridyn.mechanics.integrate import Inputs
 from veridyn.mechanics.natural.system import system_of
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.model.vehicle import PriorValue, RoadVehicle, vehicle_of
+from veridyn.model.single_track import PriorValue, car_machine
+from veridyn.observe.car.log import lateral_measurements
+from veridyn.observe.car.noise import CarNoise
+from veridyn.observe.car.observation import observed_car
 from veridyn.observe.ekf import EKF
-from veridyn.observe.observer_setup import Observable, ObserverSetup
+from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.vehicle import VehicleNoise, vehicle_start, vehicle_system
 from veridyn.observe.virtual import Virtual
 from veridyn.progress import Progress
+from veridyn.signals.drive import DriveLog
 from veridyn.simulate.imperfection import Imperfection
 from veridyn.simulate.simulator import simulate
 from veridyn.simulate.vehicle.description import Vehicle
@@ -45,8 +47,6 @@ from veridyn.simulate.vehicle.run import drive
 from veridyn.studies.papers.buggy.observers import INPUTS, REFRESH, BuggyObserver, error_ekf, standing_start
 from veridyn.studies.papers.buggy.outage import CRUISE, EASED, FULL, RACK
 from veridyn.studies.run.observer import PreparedObserver
-from veridyn.studies.run.vehicle_fit import lateral_measurements
-from veridyn.studies.run.vehicle_log import DriveLog
 from veridyn.view.buggy import buggy_layer
 
 Array = NDArray[np.float64]
@@ -83,7 +83,7 @@ def arm_show(progress: Progress) -> tuple[LiveTracker, Sequence[Sample], str]:
     rng, truth = np.random.default_rng(DRAW_ON), arm()
     encoders = [Sensor(f"encoder_{c}", "coordinate", c, 2e-5) for c in truth.coordinates]
     truth = replace(truth, sensors=tuple(encoders))
-    hand = truth.bodies[-1].name
+    hand = truth.body_names[-1]
 
     def pushed(t: float, q: Array, qd: Array) -> dict[str, Array]:
         on = PUSHED_S[0] <= t < PUSHED_S[1]
@@ -140,8 +140,7 @@ def buggy_tracker(model: Machine, log: Experiment) -> MachineTracker:
     setup = ObserverSetup(**how.settings(standing_start(model)), inputs=INPUTS)
     prepared = prepared_observer(machine, setup, ())
     x = prepared.system.belief(*setup.system(machine, how.noise)[1:]).x
-    tree = tree_of(model)
-    picture = picture_of(lambda q: buggy_layer(tree, q, ""), prepared.system.split(x)[0], moving=True)
+    picture = picture_of(lambda q: buggy_layer(model, q, ""), prepared.system.split(x)[0], moving=True)
     notes = (f"errorEKF of paper 003 at 500 Hz, derivatives every {REFRESH} steps; readings are simulated",)
     return MachineTracker(prepared, picture, notes)
 
@@ -160,17 +159,14 @@ def car_show(progress: Progress) -> tuple[LiveTracker, Sequence[Sample], str]:
     """
     drive_log, car = car_drive(Vehicle(), np.random.default_rng(DRAW_ON)), saloon(Vehicle())
     progress("making the observer ready", 0.0, None)
-    noise, learned = VehicleNoise(sensors={"yaw_rate": 0.003, "ay": 0.1}), ("front_stiffness", "rear_stiffness")
-    log = lateral_measurements(drive_log, noise)
-    considered = tuple(name for name in car.uncertain if name not in learned)
-    system = vehicle_system(car, noise, log.names, learned, considered)
-    start = vehicle_start(car, noise, float(log.values[0, 0]), learned, considered)
+    log = lateral_measurements(drive_log, car)
+    observed = observed_car(car, CarNoise(), log, ("front_stiffness", "rear_stiffness"))
     notes = ("readings are simulated; cornering stiffnesses start 30 % uncertain and are learned on the way",)
-    tracker = VehicleTracker(car, system, start, ("sideslip", "front_force", "rear_force"), notes)
-    return tracker, vehicle_samples(log), "a simulated drive"
+    tracker = CarTracker(observed, ("sideslip", "front_force", "rear_force"), notes)
+    return tracker, drive_samples(log), "a simulated drive"
 
 
-def saloon(vehicle: Vehicle) -> RoadVehicle:
+def saloon(vehicle: Vehicle) -> Machine:
     """The car of the simulator as its driver knows it: masses and lengths, and tyres as of any passenger car."""
     mass, ahead = _mass_and_centre(vehicle)
     given = {
@@ -185,7 +181,8 @@ def saloon(vehicle: Vehicle) -> RoadVehicle:
         "rear_friction": PriorValue(1.0, 0.15),
         "steering_ratio": PriorValue(vehicle.steering.ratio),
     }
-    return vehicle_of(vehicle.name, given)
+    sensors = (Sensor("yaw_rate", "reading", "yaw_rate", 0.003), Sensor("ay", "reading", "ay", 0.1))
+    return car_machine(vehicle.name, given, sensors=sensors)
 
 
 def car_drive(vehicle: Vehicle, rng: np.random.Generator) -> DriveLog:
@@ -205,7 +202,7 @@ def car_drive(vehicle: Vehicle, rng: np.random.Generator) -> DriveLog:
     deviation = {"speed": 0.05, "steer": 0.002, "ax": 0.1, "ay": 0.1, "yaw_rate": 0.003}
     channels = {name: x + deviation[name] * rng.standard_normal(len(run)) for name, x in clean.items()}
     sideslip = np.arctan2(v[:, 1], v[:, 0])
-    return DriveLog(t=run.t, channels={**channels, "sideslip": sideslip}, rate=50.0, hashes={})
+    return DriveLog(t=run.t, channels={**channels, "sideslip": sideslip}, rate=50.0)
 
 
 def _mass_and_centre(vehicle: Vehicle) -> tuple[float, float]:
@@ -215,15 +212,15 @@ def _mass_and_centre(vehicle: Vehicle) -> tuple[float, float]:
     return mass, (vehicle.chassis[6] + front * vehicle.wheelbase) / mass
 
 
-def prepared_observer(machine: Observable, setup: ObserverSetup, wanted: Sequence[Virtual]) -> PreparedObserver:
+def prepared_observer(machine: GivenMachine, setup: ObserverSetup, wanted: Sequence[Virtual]) -> PreparedObserver:
     """An observer made ready without a study file."""
     assert setup.process_noise is not None
     return PreparedObserver(machine, setup, setup.system(machine, setup.process_noise)[0], tuple(wanted))
 
 
-def first_pose(tree: Tree, log: Experiment) -> dict[str, float]:
+def first_pose(machine: Machine, log: Experiment) -> dict[str, float]:
     """The first reading of each encoder, by coordinate."""
-    return {str(s.on): float(log[s.name].values[0]) for s in tree.sensors}
+    return {str(s.on): float(log[s.name].values[0]) for s in machine.sensors}
 
 
 SHOWS: Mapping[str, Show] = MappingProxyType(

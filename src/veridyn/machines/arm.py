@@ -16,9 +16,8 @@ from veridyn.identify.sampling import Sampling
 from veridyn.machines.described import described
 from veridyn.mechanics.integrate import Method
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 from veridyn.signals.motion import Signals
@@ -43,8 +42,8 @@ class ArmDemo:
     ``identify(model, motion(model, training, signals), rows=rows, sampling=sampling)``.
     """
 
-    truth: Tree
-    model: Tree
+    truth: Machine
+    model: Machine
     training: Experiment
     validation: Experiment
     signals: Signals
@@ -53,9 +52,9 @@ class ArmDemo:
     quick: bool
 
 
-def arm() -> Tree:
+def arm() -> Machine:
     """The arm of arm.yaml: what is true in the demonstration."""
-    return tree_of(described("arm.yaml"))
+    return described("arm.yaml")
 
 
 def limits() -> JointLimits:
@@ -73,12 +72,12 @@ def exciting(rng: np.random.Generator, candidates: int = 20) -> FourierTrajector
 
     Five harmonics of 0.2 Hz, so one period lasts 5 s. Columns are scaled by typical sizes, as ``fit.condition_scaled``.
     """
-    tree = arm()
+    machine = arm()
     drawn = [
         FourierTrajectory.random(rng, limits(), harmonics=5, frequency=0.2, start=1.0)
         for _ in range(max(candidates, 1))
     ]
-    return min(drawn, key=lambda trajectory: _condition(tree, trajectory))
+    return min(drawn, key=lambda trajectory: _condition(machine, trajectory))
 
 
 def other(rng: np.random.Generator) -> FourierTrajectory:
@@ -97,19 +96,19 @@ def sensors() -> Imperfections:
     return Imperfections({"q.*": Imperfection(noise=5e-6, quantum=2.0 * np.pi / 2**20), **by_name})
 
 
-def perturb_inertias(truth: Tree, rng: np.random.Generator, share: float = 0.2) -> Tree:
+def perturb_inertias(truth: Machine, rng: np.random.Generator, share: float = 0.2) -> Machine:
     """The same machine with priors that are wrong by up to `share`: each body by a factor of its own, each element too.
 
     A body keeps an inertia that some body can have, since all ten of its parameters are scaled alike.
     """
     p = truth.parameters
-    bodies = 1.0 + share * rng.uniform(-1.0, 1.0, len(truth.bodies))
+    bodies = dict(zip(truth.described.links, 1.0 + share * rng.uniform(-1.0, 1.0, len(truth.links)), strict=True))
     elements = 1.0 + share * rng.uniform(-1.0, 1.0, len(truth.elements))
-    factor = [bodies[j] if j >= 0 else elements[k] for j, k in truth.columns]
+    factor = [bodies[body] if body else elements[k] for body, k in truth.columns]
     return truth.with_parameters(p.values * np.array(factor))
 
 
-def tracking(reference: FourierTrajectory, model: Tree, duration: float) -> Tracking:
+def tracking(reference: FourierTrajectory, model: Machine, duration: float) -> Tracking:
     """The arm under its controller: feed-forward by `model`, feedback with a bandwidth of 4 Hz, sampled at 250 Hz.
 
     Dry friction rounded off at standstill is stiff for the light joints of the wrist, hence the implicit method.
@@ -121,7 +120,7 @@ def tracking(reference: FourierTrajectory, model: Tree, duration: float) -> Trac
 
 
 def demonstration(
-    rng: np.random.Generator, quick: bool = False, progress: Progress = silent, truth: Tree | None = None
+    rng: np.random.Generator, quick: bool = False, progress: Progress = silent, truth: Machine | None = None
 ) -> ArmDemo:
     """Simulate both logs. `quick` takes one period of the exciting motion instead of two, and a shorter check; `truth`: another arm."""
     truth = truth or arm()
@@ -137,7 +136,7 @@ def demonstration(
     return ArmDemo(truth, model, logs[0], logs[1], signals, sampling(model), "all", quick)
 
 
-def sampling(model: Tree) -> Sampling:
+def sampling(model: Machine) -> Sampling:
     """Every sample at its own worth, but those within STANDSTILL of a reversal, where friction is not sign(q̇).
 
     No filter: the noise of the torque sensors is white as it comes, and a filter would spread the reversals over the
@@ -149,9 +148,12 @@ def sampling(model: Tree) -> Sampling:
     return Sampling(dead_zone=dict.fromkeys([*model.coordinates, *combined], STANDSTILL))
 
 
-def _condition(tree: Tree, trajectory: FourierTrajectory) -> float:
+def _condition(machine: Machine, trajectory: FourierTrajectory) -> float:
     t = trajectory.start + np.linspace(0.0, trajectory.period, 80, endpoint=False)
-    W = regressor(tree, Motion(t, *trajectory.at(t))).reshape(-1, len(tree.parameters)) * tree.parameters.typical
+    W = (
+        regressor(machine, Motion(t, *trajectory.at(t))).reshape(-1, len(machine.parameters))
+        * machine.parameters.typical
+    )
     s = np.linalg.svd(W, compute_uv=False)
     kept = s[s > 1e-9 * s[0]]
     return float(kept[0] / kept[-1])

@@ -15,7 +15,6 @@ from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.ground.road import Road
 from veridyn.mechanics.integrate import BaseState, Inputs, Method, Trajectory, integrate
 from veridyn.mechanics.loops.closure import close
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.progress import Progress, silent
@@ -98,7 +97,7 @@ def _configuration(machine: Machine, u: Array, rack: float) -> tuple[Array, Arra
     N = len(u)
     given: dict[str, Array] = {name: u[:, 3 + k] for k, name in enumerate(SUSPENSION)}
     given |= {name: np.zeros(N) for name in INDEPENDENT[4:]} | {"rack": np.full(N, rack)}
-    q = close(tree_of(machine), given, path=False).q
+    q = close(machine, given, path=False).q
     return (
         q,
         np.column_stack([np.zeros((N, 2)), u[:, 0]]),
@@ -114,20 +113,20 @@ def _quaternion(roll: float, pitch: float) -> Array:
 
 def _accelerations(machine: Machine, u: Array, rack: float) -> Array:
     """(N, 7): of the chassis along z, about x and y, and of the four deflections, at rest."""
-    tree, N = tree_of(machine), len(u)
+    machine, N = machine, len(u)
     q, position, e = _configuration(machine, u, rack)
     zero, still = np.zeros((N, 3)), np.zeros_like(q)
     base = BaseMotion(zero, zero, zero, zero, position=position, quaternion=e)
-    signals = {s.name: np.zeros(N) for s in tree.states}
+    signals = {s.name: np.zeros(N) for s in machine.states}
     found = forward_dynamics(
-        tree, Motion(np.arange(N, dtype=np.float64), q, still, still, base, still, signals=signals)
+        machine, Motion(np.arange(N, dtype=np.float64), q, still, still, base, still, signals=signals)
     )
     assert found.base is not None
     up = np.array(
         [(rpy(roll, pitch, 0.0) @ x)[2] for (roll, pitch), x in zip(u[:, 1:3], found.base.acceleration, strict=True)]
     )
-    places = [tree.coordinates.index(name) for name in SUSPENSION]
-    return np.column_stack([up + tree.gravity[2], found.base.omega_dot[:, :2], found.qdd[:, places]])
+    places = [machine.coordinates.index(name) for name in SUSPENSION]
+    return np.column_stack([up + machine.gravity[2], found.base.omega_dot[:, :2], found.qdd[:, places]])
 
 
 def drive(

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from veridyn.machines.buggy_drive import BuggyDrive, Standing, settle
 from veridyn.machines.buggy_road import RoadBelow
+from veridyn.mechanics.formulation import MachineModel
 from veridyn.mechanics.ground.road import Road
-from veridyn.mechanics.tree.model import TreeModel, tree_model
-from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.model import tree_model
 from veridyn.mechanics.tree_readout import tree_readout
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
@@ -45,7 +45,7 @@ class BuggyTruth:
     tyres: Array
     torque: Array
 
-    def reduced(self, model: TreeModel) -> Array:
+    def reduced(self, model: MachineModel) -> Array:
         """(z, ż) (N, 2f) as an observer reports them."""
         return model.local(self.q, self.qd)
 
@@ -57,7 +57,7 @@ class BuggyTruth:
 
     def readings(self, sensors: Sequence[Sensor]) -> dict[str, Channel]:
         """What sensors would read without any error, at their own rates."""
-        table = tree_readout(tree_of(self.machine), sensors)
+        table = tree_readout(self.machine, sensors)
         values = table.read(self.q, self.qd, self.qdd)
         found = {}
         for k, (name, unit) in enumerate(zip(table.names, table.units, strict=True)):
@@ -103,13 +103,13 @@ def driven(
     ("base.x": a head wind). `road`: what it drives on, flat at the start; a plane at z = 0 where not given.
     """
     pushed = dict(forces or {})
-    model = tree_model(tree_of(machine), unknown=tuple(pushed))
+    model = tree_model(machine, unknown=tuple(pushed))
     at = start or settle(machine)
     x, v = np.concatenate([at.base.position, at.base.quaternion, at.q]), np.zeros(model.nv)
     u = model.start_unknown
     u[: len(pushed)] = list(pushed.values())
     count, h = round(how.duration * RATE), 1.0 / (RATE * STEPS)
-    inputs, below = _inputs(how, torque), None if road is None else RoadBelow(tree_of(machine), road)
+    inputs, below = _inputs(how, torque), None if road is None else RoadBelow(machine, road)
 
     def acting(t: float) -> tuple[Array, Array]:
         ground = {} if below is None else dict(zip(below.names, below(x).tolist(), strict=True))

@@ -8,20 +8,21 @@ from numpy.typing import NDArray
 from veridyn.mechanics.ground.road import Profile, Road, fill_surface
 from veridyn.mechanics.instant import StateAccelerations
 from veridyn.mechanics.samples import complete_values
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.model.machine import Machine
 
 Array = NDArray[np.float64]
 
 
 class RoadBelow:
-    """The inputs `names` (3 for each tyre: height at the ground's origin and two slopes) of a tree that stands on a road."""
+    """The inputs `names` (3 for each tyre: height at the ground's origin and two slopes) of a machine that stands on a road."""
 
-    def __init__(self, tree: Tree, road: Road) -> None:
-        self.names = tuple(f"signal.{name}" for name in tree.road_signals)
+    def __init__(self, machine: Machine, road: Road) -> None:
+        self.names = tuple(f"signal.{name}" for name in machine.road_signals)
         self._instant, self._packed, self._wheels = (
-            StateAccelerations(tree, complete_values(tree)),
+            StateAccelerations(tree_of(machine), complete_values(machine)),
             road.packed,
-            len(tree.wheels),
+            len(machine.wheels),
         )
 
     def __call__(self, x: Array) -> Array:

@@ -1,4 +1,4 @@
-"""The cars of papers 000 and 001: three trees, each in mixed and in Lagrange form, and what the papers say of their parameters.
+"""The cars of papers 000 and 001: three machines, each in mixed and in Lagrange form, and what the papers say of their parameters.
 
 ``car_38.yaml`` and ``car_20.yaml`` are the full and the reduced car of 2006, ``car_2002.yaml`` the one of 2002; the files say where each
 number comes from. In mixed form the chassis is free and its motion is what an inertial unit measures; in Lagrange form it sits on six
@@ -19,14 +19,13 @@ from scipy.linalg import null_space
 from veridyn.machines.described import described
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.virtual_base import on_six_joints
-from veridyn.model.body import Body
 from veridyn.model.elements import Element
+from veridyn.model.link import Joint, Link
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
+from veridyn.model.names import GROUND
 from veridyn.spatial.inertia import INERTIAL
-from veridyn.spatial.transforms import MDH
 
 Array = NDArray[np.float64]
 Form = Literal["mixed", "lagrange"]
@@ -127,7 +126,7 @@ TABLE_IV: Mapping[str, Printed] = MappingProxyType(
 )
 
 
-def car_38(form: Form = "mixed", wheels: bool = False) -> Tree:
+def car_38(form: Form = "mixed", wheels: bool = False) -> Machine:
     """Paper 000's car of 38 degrees of freedom: a free chassis and 32 coordinates, or 38 coordinates in Lagrange form.
 
     Chassis and unsprung masses have inertia, as in the paper (V.D); with `wheels` the wheels have too.
@@ -135,7 +134,7 @@ def car_38(form: Form = "mixed", wheels: bool = False) -> Tree:
     return _of_2006("car_38.yaml", form, wheels)
 
 
-def car_20(form: Form = "mixed", wheels: bool = False) -> Tree:
+def car_20(form: Form = "mixed", wheels: bool = False) -> Machine:
     """Paper 000's car of 20 degrees of freedom: a free chassis and 14 coordinates, or 20 coordinates in Lagrange form.
 
     Chassis and unsprung masses have inertia, as in the paper (V.D); with `wheels` the wheels have too.
@@ -143,85 +142,91 @@ def car_20(form: Form = "mixed", wheels: bool = False) -> Tree:
     return _of_2006("car_20.yaml", form, wheels)
 
 
-def car_2002(shared_steering: bool = False, form: Form = "lagrange") -> Tree:
+def car_2002(shared_steering: bool = False, form: Form = "lagrange") -> Machine:
     """Paper 001's car: 20 bodies on 16 coordinates, the first six those of the chassis, or ten and a free chassis in mixed form.
 
     The paper counts its steering angle twice. With `shared_steering` it is one coordinate, beta, and one row less.
     """
-    tree = tree_of(described("car_2002.yaml"))
+    machine = described("car_2002.yaml")
     if shared_steering:
-        tree = _rebuilt(tree, [replace(b, coordinate="beta") if b.name in ("14", "18") else b for b in tree.bodies])
-    return tree if form == "lagrange" else _freed(tree, CHASSIS_2002)
+        steered = ("14", "18")
+        joints = [replace(j, coordinates=("beta",)) if j.name in steered else j for j in machine.joints]
+        machine = _rebuilt(machine, joints=joints)
+    return machine if form == "lagrange" else _freed(machine, CHASSIS_2002)
 
 
-def _of_2006(name: str, form: Form, wheels: bool) -> Tree:
-    tree = tree_of(described(name))
+def _of_2006(name: str, form: Form, wheels: bool) -> Machine:
+    machine = described(name)
     if not wheels:
-        tree = _rebuilt(tree, [replace(b, real=b.real and not b.name.startswith("wheel")) for b in tree.bodies])
-    return tree if form == "mixed" else on_six_joints(tree)
+        links = [replace(k, inertia=None, real=False) if k.name.startswith("wheel") else k for k in machine.links]
+        machine = _rebuilt(machine, links)
+    return machine if form == "mixed" else on_six_joints(machine)
 
 
-def _rebuilt(tree: Tree, bodies: Sequence[Body], elements: Sequence[Element] | None = None) -> Tree:
-    """The same machine of other bodies or elements; what is real in both keeps its inertia, and all parameters are estimated."""
-    values = iter(tree.parameters.values)
-    inertia = {b.name: np.array([next(values) for _ in INERTIAL]) for b in tree.bodies if b.real}
-    return Tree.build(
-        bodies,
-        name=tree.name,
-        base=tree.base,
-        gravity=tree.gravity,
-        inertia={b.name: inertia[b.name] for b in bodies if b.real and b.name in inertia},
-        elements=tree.elements if elements is None else elements,
+def _rebuilt(
+    machine: Machine,
+    links: Sequence[Link] | None = None,
+    joints: Sequence[Joint] | None = None,
+    elements: Sequence[Element] | None = None,
+) -> Machine:
+    """The same machine of other bodies, joints or elements, all its parameters estimated."""
+    return Machine.build(
+        machine.links if links is None else links,
+        machine.joints if joints is None else joints,
+        name=machine.name,
+        gravity=machine.gravity,
+        elements=machine.elements if elements is None else elements,
     )
 
 
-def _freed(tree: Tree, chassis: str) -> Tree:
-    """A tree on virtual joints with its chassis cut free; gravity is turned into the chassis' axes at q = 0."""
-    k = tree.index(chassis)
-    root = replace(tree.bodies[k], antecedent=None, joint="fixed", placement=MDH(), coordinate="")
-    R, _ = body_pose(tree, np.zeros((1, tree.n)), chassis)
-    whole = replace(tree, base="free", gravity=R[0].T @ tree.gravity)
-    return _rebuilt(whole, [root, *tree.bodies[k + 1 :]])
+def _freed(machine: Machine, chassis: str) -> Machine:
+    """A machine on virtual joints with its chassis cut free; gravity is turned into the chassis' axes at q = 0."""
+    names = machine.body_names[machine.body_names.index(chassis) :]
+    free = Joint(name=chassis, kind="floating", a=GROUND, b=chassis, cut="no")
+    joints = [free, *(machine.described.spanning.carriers[name].joint for name in names[1:])]
+    R, _ = body_pose(machine, np.zeros((1, machine.n)), chassis)
+    return _rebuilt(
+        replace(machine, gravity=R[0].T @ machine.gravity), [machine.by_name[name] for name in names], joints
+    )
 
 
-def without_elements(tree: Tree) -> Tree:
+def without_elements(machine: Machine) -> Machine:
     """The bodies alone, so that base parameters follow from the closed rules and other programs can be compared."""
-    return _rebuilt(tree, tree.bodies, ())
+    return _rebuilt(machine, elements=())
 
 
-def all_real(tree: Tree) -> Tree:
+def all_real(machine: Machine) -> Machine:
     """The bodies alone, with unknown inertia on every one, the virtual ones too."""
-    bodies = [replace(b, real=True) for b in tree.bodies]
-    return Tree.build(bodies, name=tree.name, base=tree.base, gravity=tree.gravity)
+    return _rebuilt(machine, [replace(k, inertia=None, real=True) for k in machine.links], elements=())
 
 
-def estimated_33(tree: Tree) -> Tree:
+def estimated_33(machine: Machine) -> Machine:
     """The identification model of paper 000 (VI.B, Table II) for either car of 2006: 10 + 4 M + 2 k_ar + 4 (k, fs, h, off) + Cx.
 
     The other inertial parameters are known to be zero, those of the wheels too, at whose centres the dynamometers measure (V.D).
     """
-    inertial = (b.parameter(symbol) for b in tree.bodies if b.real for symbol in INERTIAL)
-    return tree.with_parameters(tree.parameters.known({name: 0.0 for name in inertial if name not in TABLE_II}))
+    inertial = (k.parameter(symbol) for k in machine.links if k.real for symbol in INERTIAL)
+    return machine.with_parameters(machine.parameters.known({name: 0.0 for name in inertial if name not in TABLE_II}))
 
 
-def estimated(tree: Tree, table: Mapping[str, Printed] = TABLE_II) -> Tree:
+def estimated(machine: Machine, table: Mapping[str, Printed] = TABLE_II) -> Machine:
     """A car of 2006 with the estimates of Table II, or IV, in place of the a priori values.
 
     No body has the chassis inertia of either table: about its centre, roll and pitch together are 1500 kg*m^2 and yaw is 2700.
     """
-    return tree.with_parameters({name: line.estimate for name, line in table.items()})
+    return machine.with_parameters({name: line.estimate for name, line in table.items()})
 
 
-def symmetric_wheels(tree: Tree) -> Tree:
+def symmetric_wheels(machine: Machine) -> Machine:
     """Table 2 of paper 001: of each wheel only XX = YY, ZZ and M; the elements stay estimated."""
     zero = {f"{s}{j}": 0.0 for j in WHEELS_2002 for s in ("XY", "XZ", "YZ", "MX", "MY", "MZ")}
     ties = {f"YY{j}": f"XX{j}" for j in WHEELS_2002}
-    return tree.with_parameters(tree.parameters.known(zero).tied(ties))
+    return machine.with_parameters(machine.parameters.known(zero).tied(ties))
 
 
-def chassis_centre(tree: Tree) -> Array:
+def chassis_centre(machine: Machine) -> Array:
     """The chassis' centre of mass before, left of and above its frame's origin, (3,) in m; any of the cars."""
-    p = tree.parameters
+    p = machine.parameters
     if "M_c" in p.names:
         return np.array([p["MX_c"], p["MY_c"], p["MZ_c"]]) / p["M_c"]
     return np.array([p["MZ6"], -p["MX6"], -p["MY6"]]) / p["M6"]  # frame 6: x right, y down, z forward
@@ -240,31 +245,31 @@ class StaticLoads:
         return sum(self.loads.values())
 
 
-def static_loads(tree: Tree) -> StaticLoads:
+def static_loads(machine: Machine) -> StaticLoads:
     """What the wheels carry at rest, and where the suspensions stand: springs, offsets and bars against weight, tyres rigid and equal.
 
     Four loads on three balances: the fourth condition is that the wheel centres lie in a plane, zᵢ = a + b xᵢ + c yᵢ. Tilts of the chassis
     are taken as small. What is weighed is what has inertia: without wheels, the load is what a dynamometer at the hub reads.
     """
-    standing = on_six_joints(tree) if tree.base == "free" else tree
-    sliding = [b for b in standing.bodies if b.joint == "sliding" and not b.actuated][-4:]
-    column = [standing.coordinates.index(b.coordinate_name) for b in sliding]
+    standing = on_six_joints(machine) if machine.base == "free" else machine
+    carried = [(name, standing.described.spanning.carriers[name].joint) for name in standing.described.links]
+    sliding = [(name, j.coordinate_names[0]) for name, j in carried if j.kind == "sliding" and not any(j.motors)][-4:]
+    bodies, names = [name for name, _ in sliding], [coordinate for _, coordinate in sliding]
     q = np.zeros((9, standing.n))
-    push = {b.name: np.zeros((9, 6)) for b in sliding}
-    for k, b in enumerate(sliding):
-        q[1 + k, column[k]] = 1.0
-        push[b.name][5 + k, 2] = 1.0
+    push = {body: np.zeros((9, 6)) for body in bodies}
+    for k, (body, coordinate) in enumerate(sliding):
+        q[1 + k, standing.coordinates.index(coordinate)] = 1.0
+        push[body][5 + k, 2] = 1.0
     rest = np.zeros_like(q)
-    rows = [*standing.coordinates[:6], *(b.coordinate_name for b in sliding)]
+    rows = [*standing.coordinates[:6], *names]
     force = inverse_dynamics(standing, Motion(np.arange(9.0), q, rest, rest, wrenches=push), rows)
     # At rest the rows are affine in clearances and loads: force = f0 + Z z + N n.
     f0, Z, N = force[0], (force[1:5] - force[0]).T, (force[5:] - force[0]).T
-    places = np.array([body_pose(standing, q[:1], b.name)[1][0] for b in sliding])
+    places = np.array([body_pose(standing, q[:1], body)[1][0] for body in bodies])
     plane = np.column_stack([np.ones(4), places @ null_space(standing.gravity[None])])  # 1, and two level axes
     A = np.hstack([Z @ plane, N])
     sizes = np.linalg.norm(A, axis=0)  # N/m beside 1: scaled, so that no digits are lost
     found = np.linalg.lstsq(A / sizes, -f0, rcond=None)[0] / sizes
-    names = [b.coordinate_name for b in sliding]
     return StaticLoads(
         dict(zip(names, found[3:].tolist(), strict=True)), dict(zip(names, (plane @ found[:3]).tolist(), strict=True))
     )

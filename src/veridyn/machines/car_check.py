@@ -25,9 +25,9 @@ from veridyn.machines.car_record import CarKinematics, needed
 from veridyn.machines.car_sensors import UNITS, CarSensors, kind_of, sensors_2006
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.findings import Finding, Findings
@@ -88,17 +88,17 @@ def checked(
 ) -> Findings:
     """Everything found wrong with the log of a car. `priors` of the 33 parameters, by default Table II's a priori column."""
     chosen = sensors or sensors_2006()
-    tree = estimated_33(car_20())
+    machine = estimated_33(car_20())
     if priors is not None:
-        tree = tree.with_parameters({n: v for n, v in priors.items() if n in TABLE_II})
-    found = [*_channels(log, needed(tree)), *beyond(log, RANGES)]
+        machine = machine.with_parameters({n: v for n, v in priors.items() if n in TABLE_II})
+    found = [*_channels(log, needed(machine)), *beyond(log, RANGES)]
     found += [f for f in inspect(log) if f.kind not in ("standstill", "spike") and f.severity != "note"]
     if not any(f.severity == "fatal" or f.kind == "gap" for f in found):
         rate = min(channel.rate for channel in log.channels.values())
         motion = from_log(
-            tree, log, kinematics, chosen, Butterworth(min(40.0, 0.2 * rate)), Signals(lowpass=None, trim=0.3)
+            machine, log, kinematics, chosen, Butterworth(min(40.0, 0.2 * rate)), Signals(lowpass=None, trim=0.3)
         )
-        found += _contradictions(tree, motion[:: max(1, round(rate / 100.0))])  # a band of 3 Hz needs no more
+        found += _contradictions(machine, motion[:: max(1, round(rate / 100.0))])  # a band of 3 Hz needs no more
     return Findings(log.name, tuple(found))
 
 
@@ -148,9 +148,9 @@ def _hypotheses() -> Iterator[_Wiring]:
         yield _Wiring(f"dynamometer.{a + 1}", f"it is exchanged with that of the wheel {NAMES[b]}", tuple(wheels))
 
 
-def _contradictions(tree: Tree, motion: Motion) -> list[Finding]:
+def _contradictions(machine: Machine, motion: Motion) -> list[Finding]:
     """The wirings that explain the log far better than the one it claims, one after another."""
-    balance = _Balance.of(tree, motion)
+    balance = _Balance.of(machine, motion)
     bodies = [f"unsprung{w}" for w in "1234"]
     wrench = np.stack([motion.wrenches[b] for b in bodies], axis=1)
     found: list[Finding] = []
@@ -205,12 +205,12 @@ class _Balance:
     step: int
 
     @classmethod
-    def of(cls, tree: Tree, motion: Motion) -> _Balance:
+    def of(cls, machine: Machine, motion: Motion) -> _Balance:
         rate = 1.0 / float(np.median(np.diff(motion.t)))
         step = max(1, round(rate / 20.0))
-        D = regressor(tree, motion, rows="base")
-        columns = [c for c in tree.parameters.select("estimated") if np.abs(D[:, :, c]).max() > 0.0]
-        values = np.array([tree.parameters.values[c] for c in columns])
+        D = regressor(machine, motion, rows="base")
+        columns = [c for c in machine.parameters.select("estimated") if np.abs(D[:, :, c]).max() > 0.0]
+        values = np.array([machine.parameters.values[c] for c in columns])
         D = D[:, :, columns]
         D = zero_phase(D.reshape(len(D), -1), rate, BAND).reshape(D.shape)[::step]
         size = np.sqrt(((D @ values) ** 2).mean(axis=0))
@@ -221,7 +221,7 @@ class _Balance:
         weight = np.sqrt(1e-3 / len(columns))
         stacked = np.vstack([W, weight * np.diag(1.0 / spread)])
         Q = np.linalg.qr(stacked)[0]
-        places = tuple(body_pose(tree, motion.q, f"unsprung{w}") for w in "1234")
+        places = tuple(body_pose(machine, motion.q, f"unsprung{w}") for w in "1234")
         return cls(Q, weight * values / spread, places, size, rate, step)
 
     def misfit(self, wrench: Array) -> float:

@@ -21,8 +21,9 @@ from veridyn.machines.car_record import CarKinematics
 from veridyn.machines.car_sensors import CarSensors, kind_of, sensed, sensors_2002, sensors_2006
 from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.mechanics.integrate import Trajectory
-from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import Butterworth
@@ -79,12 +80,12 @@ class Campaign:
     def kinematics(self) -> CarKinematics:
         return self.known.kinematics
 
-    def motion(self, tree: Tree, name: str, known: CarKnown | None = None, **how: object) -> Motion:
+    def motion(self, machine: Machine, name: str, known: CarKnown | None = None, **how: object) -> Motion:
         """A drive as the motion of a model, with what the maker's tables give; `known`: by other tables; `how` as for ``from_log``."""
         given = known or self.known
         settings = {"signals": Signals(lowpass=None, trim=ENDS)} | how
-        made = from_log(tree, self.drives[name].log, given.kinematics, given.sensors, **settings)  # pyright: ignore[reportArgumentType]
-        return given.placed(informed(made, tree, given.kinematics, given.aerodynamics), tree)
+        made = from_log(machine, self.drives[name].log, given.kinematics, given.sensors, **settings)  # pyright: ignore[reportArgumentType]
+        return given.placed(informed(made, machine, given.kinematics, given.aerodynamics), machine)
 
     def part(self, seconds: float) -> Campaign:
         """The same drives as if each had ended after so many seconds."""
@@ -207,8 +208,8 @@ def campaign_2002(
 class DriveAcceptance:
     """A drive whose sensors see the coordinates of the model themselves, with white noise alone: truth, model, log, and how to treat it."""
 
-    truth: Tree
-    model: Tree
+    truth: Machine
+    model: Machine
     training: Experiment
     signals: Signals
     sampling: Sampling

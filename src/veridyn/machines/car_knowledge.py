@@ -19,7 +19,7 @@ from veridyn.errors import DataError, Fault, did_you_mean
 from veridyn.machines.car_paths import air
 from veridyn.machines.car_record import CarKinematics
 from veridyn.machines.car_sensors import CarSensors
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.simulate.vehicle.aerodynamics import Aerodynamics
 from veridyn.simulate.vehicle.description import Vehicle, WheelCarrier
@@ -150,11 +150,11 @@ class CarKnown:
         out = {s: moment if s[0] == s[1] else 0.25 * moment for s in MOMENTS}
         return out | dict.fromkeys(("MX", "MY", "MZ"), old.mass * d.carrier_centre)
 
-    def placed(self, motion: Motion, tree: Tree) -> Motion:
+    def placed(self, motion: Motion, machine: Machine) -> Motion:
         """The motion of a model with lengths of its own, at the half tracks and the wheelbase that are handed in."""
-        return _lengthened(motion, tree, self.half_tracks, self.wheelbase)
+        return _lengthened(motion, machine, self.half_tracks, self.wheelbase)
 
-    def instead_of(self, old: CarKnown, motion: Motion, tree: Tree) -> Motion:
+    def instead_of(self, old: CarKnown, motion: Motion, machine: Machine) -> Motion:
         """A motion that was made with `old`, with the places, lengths and air of this instead; tables and bands must be the same."""
         base = motion.base
         assert base is not None and base.velocity is not None  # of a free chassis
@@ -166,17 +166,17 @@ class CarKnown:
         moved = replace(base, acceleration=base.acceleration - felt, velocity=velocity)
         made = replace(motion, base=moved, wrenches={**motion.wrenches, "chassis": air(self.aerodynamics, velocity)})
         half = tuple(a - b for a, b in zip(self.half_tracks, old.half_tracks, strict=True))
-        return _lengthened(made, tree, half, self.wheelbase - old.wheelbase)
+        return _lengthened(made, machine, half, self.wheelbase - old.wheelbase)
 
 
-def _lengthened(motion: Motion, tree: Tree, half_tracks: tuple[float, ...], wheelbase: float) -> Motion:
+def _lengthened(motion: Motion, machine: Machine, half_tracks: tuple[float, ...], wheelbase: float) -> Motion:
     """With so much more half track (front, rear) and wheelbase."""
-    if "dl1" not in tree.coordinates or not (any(half_tracks) or wheelbase):
+    if "dl1" not in machine.coordinates or not (any(half_tracks) or wheelbase):
         return motion
     q = motion.q.copy()
     for i in range(1, 5):
         side = 1.0 if i % 2 else -1.0
-        q[:, tree.coordinates.index(f"dl{i}")] += side * half_tracks[(i - 1) // 2]
+        q[:, machine.coordinates.index(f"dl{i}")] += side * half_tracks[(i - 1) // 2]
         if i < 3:
-            q[:, tree.coordinates.index(f"dL{i}")] += wheelbase
+            q[:, machine.coordinates.index(f"dL{i}")] += wheelbase
     return replace(motion, q=q)

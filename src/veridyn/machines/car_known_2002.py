@@ -26,9 +26,9 @@ from veridyn.machines.car_log import rack_angle
 from veridyn.machines.car_log_2002 import CLEARANCE, FRAME_6, channels_2002
 from veridyn.machines.car_paths import air, slopes
 from veridyn.machines.car_record import CarRecord, chassis_motion, record, wrench_channels
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import WRENCH_ROWS, drive_gain
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.derivative import derivative
@@ -92,21 +92,23 @@ def drawn_2002(known: CarKnown, rng: np.random.Generator) -> CarKnown:
     return moved_2002(known, dict(zip(items, rng.standard_normal(len(items)).tolist(), strict=True)))
 
 
-def informed_2002(tree: Tree) -> Tree:
+def informed_2002(machine: Machine) -> Machine:
     """The car of 2002 with the work along the wheels' paths as known forces, and carriers whose weight is among the wrenches."""
     work = [drive_gain(q, f"path.{q}", 1.0, f"path_{q}") for q in CLEARANCE]
-    made = tree.with_elements(work)
+    made = machine.with_elements(work)
     fixed = {f"path_{q}": 1.0 for q in CLEARANCE} | {f"M{j}": 0.0 for j in WHEELS_2002}
     return made.with_parameters(made.parameters.known(fixed))
 
 
-def informed_motion(tree: Tree, log: Experiment, known: CarKnown, common: Butterworth, signals: Signals) -> Motion:
-    """A log as the motion of :func:`informed_2002`'s tree, with what is handed in."""
-    return motion(tree, informed_channels(tree, record(tree, log, known.sensors, common), known), signals)
+def informed_motion(
+    machine: Machine, log: Experiment, known: CarKnown, common: Butterworth, signals: Signals
+) -> Motion:
+    """A log as the motion of :func:`informed_2002`'s machine, with what is handed in."""
+    return motion(machine, informed_channels(machine, record(machine, log, known.sensors, common), known), signals)
 
 
-def informed_channels(tree: Tree, seen: CarRecord, known: CarKnown) -> Experiment:
-    """What instruments recorded, in one band, as channels of the coordinates, wrenches and signals of :func:`informed_2002`'s tree."""
+def informed_channels(machine: Machine, seen: CarRecord, known: CarKnown) -> Experiment:
+    """What instruments recorded, in one band, as channels of the coordinates, wrenches and signals of :func:`informed_2002`'s machine."""
     kinematics, sensors = known.kinematics, known.sensors
     z, omega = seen.four("clearance"), seen.three("inertial.omega")
     beside = z - np.array(kinematics.design)
@@ -117,7 +119,7 @@ def informed_channels(tree: Tree, seen: CarRecord, known: CarKnown) -> Experimen
     wrench = _on_chassis_axes(seen, known, place, z, omega)
     carried = _carried(wrench, place, known)
     dynamometers = {f"dynamometer.{i + 1}.{r}": carried[:, i, k] for i in range(4) for k, r in enumerate(WRENCH_ROWS)}
-    made = channels_2002(tree, replace(seen, channels=seen.channels | dynamometers), kinematics, sensors)
+    made = channels_2002(machine, replace(seen, channels=seen.channels | dynamometers), kinematics, sensors)
     slope = slopes(kinematics, z)
     for i, q in enumerate(CLEARANCE):
         made[f"signal.path.{q}"] = (_work(wrench[:, i], place[:, i], slope[:, i], i in DRIVEN), "N")

@@ -24,13 +24,14 @@ from veridyn.machines.car_record import (
     CarKinematics,
     CarRecord,
     attitude_over_road,
+    carrier_of,
     chassis_motion,
     record,
     wrench_channels,
 )
 from veridyn.machines.car_sensors import WHEELS, CarSensors, sensors_2006
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals, prepare
@@ -41,31 +42,31 @@ COMMON = Butterworth(40.0)
 
 
 def prepared(
-    tree: Tree,
+    machine: Machine,
     log: Experiment,
     kinematics: CarKinematics,
     sensors: CarSensors | None = None,
     common: Butterworth | None = COMMON,
     forces_in_tables: bool = True,
 ) -> Experiment:
-    """The log as channels of `tree` (car_20, car_38 or car_2002), ready for motion(tree, …); see the head of this file.
+    """The log as channels of `machine` (car_20, car_38 or car_2002), ready for motion(machine, …); see the head of this file.
 
     `sensors` gives places and bands. `forces_in_tables` False reads the tables by clearance and rack alone, as V.B of paper 000 has it.
     """
     chosen = sensors or sensors_2006()
-    known = record(tree, log, chosen, common)
-    if "q7" in tree.coordinates:
-        made = channels_2002(tree, known, kinematics, chosen)
-    elif "z1" in tree.coordinates:
-        made = _channels_2006(tree, known, kinematics, chosen, forces_in_tables)
+    known = record(machine, log, chosen, common)
+    if "q7" in machine.coordinates:
+        made = channels_2002(machine, known, kinematics, chosen)
+    elif "z1" in machine.coordinates:
+        made = _channels_2006(machine, known, kinematics, chosen, forces_in_tables)
     else:
-        raise DataError(Fault("it is none of the papers' cars.", tree.name, "coordinates z1 … or q7 …"))
+        raise DataError(Fault("it is none of the papers' cars.", machine.name, "coordinates z1 … or q7 …"))
     channels = {name: Channel(name, known.t, values, unit) for name, (values, unit) in made.items()}
     return Experiment(channels, log.name, log.notes)
 
 
 def from_log(
-    tree: Tree,
+    machine: Machine,
     log: Experiment,
     kinematics: CarKinematics,
     sensors: CarSensors | None = None,
@@ -78,8 +79,8 @@ def from_log(
 
     `noise`: with that of its accelerations.
     """
-    made = prepared(tree, log, kinematics, sensors, common, forces_in_tables)
-    return prepare(tree, made, signals).motion(noise)
+    made = prepared(machine, log, kinematics, sensors, common, forces_in_tables)
+    return prepare(machine, made, signals).motion(noise)
 
 
 def rack_angle(toe: Array, clearance: Array, kinematics: CarKinematics, forces: Array | None = None) -> Array:
@@ -92,7 +93,7 @@ def rack_angle(toe: Array, clearance: Array, kinematics: CarKinematics, forces: 
 
 
 def _channels_2006(
-    tree: Tree, known: CarRecord, kinematics: CarKinematics, sensors: CarSensors, forces_in_tables: bool
+    machine: Machine, known: CarRecord, kinematics: CarKinematics, sensors: CarSensors, forces_in_tables: bool
 ) -> dict[str, tuple[Array, str]]:
     omega = known.three("inertial.omega")
     velocity, acceleration = chassis_motion(known, sensors, omega, np.zeros(3))
@@ -101,7 +102,7 @@ def _channels_2006(
     places = np.array(kinematics.places)
     over_road = height[:, None] + z + places[:, 1] * roll[:, None] - places[:, 0] * pitch[:, None]
     joints = {"z": z, "beta": toe, "theta": known.four("wheel"), "zt": kinematics.radius - over_road}
-    if "dl1" in tree.coordinates:
+    if "dl1" in machine.coordinates:
         forces = wrench[:, :, [0, 1, 5]] if forces_in_tables else None
         beside = z - np.array(kinematics.design)
         rack = rack_angle(toe, beside, kinematics, forces)
@@ -110,13 +111,12 @@ def _channels_2006(
         joints["camber"] = known.four("camber")
     all_joints = {f"{name}{n}": x[:, i] for name, x in joints.items() for i, n in enumerate(WHEELS)}
     made: dict[str, tuple[Array, str]] = {}
-    for name, kind in zip(tree.coordinates, tree.coordinate_kinds, strict=True):
+    for name, kind in zip(machine.coordinates, machine.coordinate_kinds, strict=True):
         made[f"q.{name}"] = (all_joints[name], "rad" if kind == "turning" else "m")
     for k, axis in enumerate("xyz"):
         made[f"base.omega.{axis}"] = (omega[:, k], "rad/s")
         made[f"base.acceleration.{axis}"] = (acceleration[:, k], "m/s^2")
         made[f"base.velocity.{axis}"] = (velocity[:, k], "m/s")
-    carriers = {b.coordinate_name: b.antecedent for b in tree.bodies}
     for i, n in enumerate(WHEELS):
-        made |= wrench_channels(f"{carriers[f'theta{n}']}", wrench[:, i])
+        made |= wrench_channels(carrier_of(machine, f"theta{n}"), wrench[:, i])
     return made

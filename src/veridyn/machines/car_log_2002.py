@@ -23,9 +23,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.machines.car_record import CarKinematics, CarRecord, attitude_over_road, chassis_motion, wrench_channels
+from veridyn.machines.car_record import (
+    CarKinematics,
+    CarRecord,
+    attitude_over_road,
+    carrier_of,
+    chassis_motion,
+    wrench_channels,
+)
 from veridyn.machines.car_sensors import WHEELS, CarSensors
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.signals.derivative import derivative
 from veridyn.signals.integral import trapezoid
 
@@ -40,12 +47,12 @@ CLEARANCE, WHEEL = ("q13", "q17", "q7", "q10"), ("q16", "q20", "q9", "q12")
 
 
 def channels_2002(
-    tree: Tree, known: CarRecord, kinematics: CarKinematics, sensors: CarSensors
+    machine: Machine, known: CarRecord, kinematics: CarKinematics, sensors: CarSensors
 ) -> dict[str, tuple[Array, str]]:
-    """Name of a channel → its values and unit, for the tree of 2002 in Lagrange or in mixed form."""
+    """Name of a channel → its values and unit, for the machine of 2002 in Lagrange or in mixed form."""
     origin = np.array([0.0, 0.0, np.mean(kinematics.design[2:])])
-    made = _joints(tree, known, kinematics)
-    if tree.base == "free":
+    made = _joints(machine, known, kinematics)
+    if machine.base == "free":
         omega = known.three("inertial.omega")
         velocity, acceleration = chassis_motion(known, sensors, omega, origin)
         turned = {"omega": (omega, "rad/s"), "acceleration": (acceleration, "m/s^2"), "velocity": (velocity, "m/s")}
@@ -54,20 +61,19 @@ def channels_2002(
                 made[f"base.{name}.{axis}"] = ((x @ FRAME_6)[:, k], unit)
     else:
         made |= _chassis(known, sensors, origin)
-    carriers = {b.coordinate_name: b.antecedent for b in tree.bodies}
     for i in range(4):
         f, m = known.wrench[:, i, :3], known.wrench[:, i, 3:]
-        made |= wrench_channels(f"{carriers[WHEEL[i]]}", np.hstack([f @ DYNAMOMETER.T, m @ DYNAMOMETER.T]))
+        made |= wrench_channels(carrier_of(machine, WHEEL[i]), np.hstack([f @ DYNAMOMETER.T, m @ DYNAMOMETER.T]))
     return made
 
 
-def _joints(tree: Tree, known: CarRecord, kinematics: CarKinematics) -> dict[str, tuple[Array, str]]:
+def _joints(machine: Machine, known: CarRecord, kinematics: CarKinematics) -> dict[str, tuple[Array, str]]:
     made = {}
     for i, n in enumerate(WHEELS):
         made[f"q.{CLEARANCE[i]}"] = (known[f"clearance.{n}"] - kinematics.design[i], "m")
         made[f"q.{WHEEL[i]}"] = (known[f"wheel.{n}"], "rad")
     left, right = known["steering.1"], known["steering.2"]
-    if "beta" in tree.coordinates:
+    if "beta" in machine.coordinates:
         return made | {"q.beta": (0.5 * (left + right), "rad")}
     return made | {"q.q14": (left, "rad"), "q.q18": (right, "rad")}
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.machines.car_record import CarKinematics
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.simulate.vehicle.aerodynamics import Aerodynamics
 
@@ -31,12 +31,12 @@ FOLLOWERS = ("dl", "dL", "beta", "camber", "kingpin")  # in the order of the tab
 FINE = 1e-4  # m, over which the tables' slopes are taken
 
 
-def paths(tree: Tree, driven: tuple[int, ...] = (1, 2)) -> Mapping[str, Mapping[str, str]]:
+def paths(machine: Machine, driven: tuple[int, ...] = (1, 2)) -> Mapping[str, Mapping[str, str]]:
     """For ``Sampling(along=…)``: clearance → the rows that follow it → signals of :func:`informed`. Empty for a car without such rows.
 
     `driven` names the wheels on shafts.
     """
-    if "dl1" not in tree.coordinates:
+    if "dl1" not in machine.coordinates:
         return {}
     rows = {i: [q for q in FOLLOWERS if not (q == "kingpin" and i in driven)] for i in range(1, 5)}
     return {f"z{i}": {f"{q}{i}": f"path.{q}{i}" for q in every} for i, every in rows.items()}
@@ -60,12 +60,14 @@ def air(aerodynamics: Aerodynamics, velocity: Array) -> Array:
     return wrench
 
 
-def informed(motion: Motion, tree: Tree, kinematics: CarKinematics, aerodynamics: Aerodynamics | None = None) -> Motion:
+def informed(
+    motion: Motion, machine: Machine, kinematics: CarKinematics, aerodynamics: Aerodynamics | None = None
+) -> Motion:
     """The motion with slopes of the wheel paths as signals `path.dl1` and so on, and the known part of the air as a wrench on the "
     "chassis."""
     signals, wrenches = dict(motion.signals), dict(motion.wrenches)
-    if "dl1" in tree.coordinates:
-        z = motion.q[:, [tree.coordinates.index(f"z{i}") for i in range(1, 5)]]
+    if "dl1" in machine.coordinates:
+        z = motion.q[:, [machine.coordinates.index(f"z{i}") for i in range(1, 5)]]
         slope = slopes(kinematics, z)
         signals |= {f"path.{q}{i + 1}": slope[:, i, k] for i in range(4) for k, q in enumerate(FOLLOWERS)}
     if aerodynamics is not None:

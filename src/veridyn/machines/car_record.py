@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Faults, did_you_mean
 from veridyn.machines.car_sensors import UNITS, WHEELS, CarSensors, kind_of
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Experiment
+from veridyn.model.machine import Machine
 from veridyn.signals.band import equalised
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.derivative import derivative
@@ -76,20 +76,25 @@ class CarRecord:
         return np.stack([self.stack(f"dynamometer.{n}.{r}" for r in WRENCH_ROWS) for n in WHEELS], axis=1)
 
 
-def needed(tree: Tree) -> list[str]:
+def needed(machine: Machine) -> list[str]:
     """The channels without which a car's motion cannot be had from a log."""
     names = [f"inertial.{q}.{a}" for q in ("omega", "acceleration") for a in "xyz"]
     names += [f"{family}.{n}" for family in ("clearance", "steering", "wheel", "height") for n in WHEELS]
-    if "camber1" in tree.coordinates:
+    if "camber1" in machine.coordinates:
         names += [f"camber.{n}" for n in WHEELS]
-    if "q7" in tree.coordinates and tree.base != "free":
+    if "q7" in machine.coordinates and machine.base != "free":
         names += ["camera.yaw_rate", "camera.pitch_rate"]
     return [*names, "correvit.x", "correvit.y", *(f"dynamometer.{n}.{r}" for n in WHEELS for r in WRENCH_ROWS)]
 
 
-def record(tree: Tree, log: Experiment, sensors: CarSensors, common: Butterworth | None) -> CarRecord:
+def carrier_of(machine: Machine, coordinate: str) -> str:
+    """The body on which the joint of a coordinate sits: of a wheel that turns, the one whose dynamometer measures its wrench."""
+    return next(machine.attachment(j.a).body for j in machine.joints if coordinate in j.coordinate_names)
+
+
+def record(machine: Machine, log: Experiment, sensors: CarSensors, common: Butterworth | None) -> CarRecord:
     """The channels that a car needs, checked for presence, unit, clock and numbers, at one clock and in one band; all faults at once."""
-    wanted = needed(tree)
+    wanted = needed(machine)
     faults = Faults()
     for name in wanted:
         if name not in log:

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.machines.described import described
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.parameters import ParameterSet
 from veridyn.signals.trajectory import JointLimits
 
@@ -65,16 +64,16 @@ TABLE_II: dict[str, tuple[float, float, float]] = {
 }
 
 
-def hexapod(ties: Ties = "table") -> Tree:
+def hexapod(ties: Ties = "table") -> Machine:
     """The hexapod with all parameters of Table I estimated ("table"), with legs that are alike in all ten parameters of each
     body ("legs"), or with legs that have nothing in common ("none")."""
-    tree = tree_of(described("hexapod.yaml"))
+    machine = described("hexapod.yaml")
     if ties == "table":
-        return tree
-    free = tree.parameters.estimated(tree.parameters.names)
+        return machine
+    free = machine.parameters.estimated(machine.parameters.names)
     if ties == "none":
-        return tree.with_parameters(free)
-    return tree.with_parameters(free.tied({name: lead for name in free.names if (lead := _alike(name))}))
+        return machine.with_parameters(free)
+    return machine.with_parameters(free.tied({name: lead for name in free.names if (lead := _alike(name))}))
 
 
 def _alike(name: str) -> str:
@@ -83,13 +82,13 @@ def _alike(name: str) -> str:
     return stem if leg.isdigit() else ""
 
 
-def truth(values: Mapping[str, float] | None = None) -> Tree:
+def truth(values: Mapping[str, float] | None = None) -> Machine:
     """The hexapod of simulated experiments: chosen, physically possible, near the identified column of Table II, friction included.
 
     `values`: others than TRUTH, by the same names.
     """
-    tree = hexapod()
-    return tree.with_parameters(_alike_all(tree.parameters.replacing(dict(values or TRUTH))))
+    machine = hexapod()
+    return machine.with_parameters(_alike_all(machine.parameters.replacing(dict(values or TRUTH))))
 
 
 def _alike_all(p: ParameterSet) -> ParameterSet:
@@ -116,10 +115,10 @@ TRUTH: dict[str, float] = {
 } | {name: TABLE_II[name][0] for name in FRICTION}
 
 
-def prior() -> Tree:
+def prior() -> Machine:
     """The hexapod as its drawings have it: the a-priori values of Table II, and no friction, of which nothing was known."""
-    tree = hexapod()
-    return tree.with_parameters({e.parameter_name: 0.0 for e in tree.elements})
+    machine = hexapod()
+    return machine.with_parameters({e.parameter_name: 0.0 for e in machine.elements})
 
 
 def limits() -> JointLimits:

@@ -18,7 +18,7 @@ from veridyn.errors import DataError, Fault
 from veridyn.machines.hexapod import LEGS, POSE, TRUTH, hexapod
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.closure import closed_motion
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.simulate.platform import CONTROL, Control, Platform, PlatformRun, run
 
@@ -106,12 +106,12 @@ def circle(frequency: float, radius: float = 0.10) -> Reference:
     return at
 
 
-def along(tree: Tree, reference: Reference, t: Array) -> Motion:
+def along(machine: Machine, reference: Reference, t: Array) -> Motion:
     """The motion of all joints of a model along a reference of the pose."""
-    return closed_motion(tree, t, *reference(t), at=POSE)
+    return closed_motion(machine, t, *reference(t), at=POSE)
 
 
-def feedforward(model: Tree | None, motion: Motion) -> Array:
+def feedforward(model: Machine | None, motion: Motion) -> Array:
     """Drive forces (N, 6) that a model expects of a motion; zero without a model."""
     return np.zeros((len(motion), 6)) if model is None else inverse_dynamics(model, motion)
 
@@ -128,7 +128,7 @@ class Task:
     control: Control
 
 
-def task(reference: Reference, period: float, model: Tree | None = None, control: Control = CONTROL) -> Task:
+def task(reference: Reference, period: float, model: Machine | None = None, control: Control = CONTROL) -> Task:
     """One period (s) of a reference, with feed-forward by a model. The period must be a whole number of steps of the controller."""
     steps = period * control.rate
     if abs(steps - round(steps)) > 1e-6 * steps:
@@ -178,7 +178,7 @@ def recorded(
 
 
 def tracking_error(
-    model: Tree | None, frequency: float, noise: SensorNoise, rng: np.random.Generator, turns: int = 3
+    model: Machine | None, frequency: float, noise: SensorNoise, rng: np.random.Generator, turns: int = 3
 ) -> Array:
     """Errors (N, 6) of the leg lengths on a circle, from the second turn on, with feed-forward by a model."""
     made, wanted = controlled(task(circle(frequency), 1.0 / frequency, model), turns, noise, rng)

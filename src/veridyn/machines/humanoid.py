@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.machines.described import described
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.weld import welded
+from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import from_centre
 
 Array = NDArray[np.float64]
@@ -55,22 +54,22 @@ FORGOTTEN = {
 TYPICAL = {"J": 1e-3, "MS": 0.03, "M": 0.3}
 
 
-def cad(arms: bool = False) -> Tree:
+def cad(arms: bool = False) -> Machine:
     """The robot as drawn: 13 links with the arms locked hanging, or all 21."""
-    drawn = tree_of(described("humanoid.yaml"))
+    drawn = described("humanoid.yaml")
     sizes = np.array([TYPICAL["J"]] * 6 + [TYPICAL["MS"]] * 3 + [TYPICAL["M"]])
-    sized = replace(drawn.parameters, typical=np.tile(sizes, len(drawn.bodies)))
+    sized = replace(drawn.parameters, typical=np.tile(sizes, len(drawn.links)))
     whole = drawn.with_parameters(sized)
     return whole if arms else welded(whole, {f"{side}_{part}": 0.0 for side in SIDES for part in ARM})
 
 
-def machine(arms: bool = False) -> Tree:
+def machine(arms: bool = False) -> Machine:
     """The robot itself: the drawing and what it forgets."""
     drawn = cad(arms=True)
     X = drawn.parameters.values.reshape(-1, 10).copy()
     for link, parts in FORGOTTEN.items():
         for mass, centre, edges in parts:
-            X[drawn.index(link)] += from_centre(mass, centre, box(mass, edges))
+            X[drawn.described.links.index(link)] += from_centre(mass, centre, box(mass, edges))
     whole = drawn.with_parameters(X.ravel())
     return whole if arms else welded(whole, {f"{side}_{part}": 0.0 for side in SIDES for part in ARM})
 
@@ -81,7 +80,7 @@ def box(mass: float, edges: tuple[float, float, float]) -> Array:
     return mass / 12.0 * np.diag([b + c, a + c, a + b])
 
 
-def total_mass(tree: Tree) -> float:
+def total_mass(machine: Machine) -> float:
     """kg, of all links together."""
-    p = tree.parameters
-    return float(sum(p.values[k] for k, (body, number) in enumerate(tree.columns) if body >= 0 and number == 9))
+    p = machine.parameters
+    return float(sum(p.values[k] for k, (body, number) in enumerate(machine.columns) if body and number == 9))

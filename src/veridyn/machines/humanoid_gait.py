@@ -17,7 +17,7 @@ from veridyn.errors import DataError, Fault
 from veridyn.machines.humanoid import BASE, HIP, LEG, SHANK, SIDES, SOLE, THIGH
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.pose import Pose
 from veridyn.signals.derivative import derivative
@@ -32,7 +32,7 @@ EDGE = 12  # samples at each end of a plan whose derivatives know less: cut
 
 @dataclass(frozen=True, eq=False)
 class GaitPlan:
-    """A motion as planned: poses of the torso and angles (N, n) in the tree's order, with rates by differences of high order.
+    """A motion as planned: poses of the torso and angles (N, n) in the machine's order, with rates by differences of high order.
 
     `velocity` and `acceleration` (N, 6) of the torso: of its origin in the world's axes, then angular in its own frame.
     """
@@ -48,10 +48,10 @@ class GaitPlan:
     def __len__(self) -> int:
         return len(self.pose)
 
-    def motion(self, tree: Tree) -> Motion:
+    def motion(self, machine: Machine) -> Motion:
         """The plan as a motion without wrenches."""
         back = np.swapaxes(self.pose.rotation, 1, 2)
-        specific = np.einsum("nij,nj->ni", back, self.acceleration[:, :3] - tree.gravity)
+        specific = np.einsum("nij,nj->ni", back, self.acceleration[:, :3] - machine.gravity)
         base = BaseMotion(self.velocity[:, 3:], self.acceleration[:, 3:], specific)
         return Motion(self.pose.t, self.q, self.qd, self.qdd, base)
 
@@ -116,11 +116,11 @@ def leg_angles(side: str, torso: tuple[Array, Array], foot: tuple[Array, Array])
     return np.stack([yaw, hip_roll, hip_pitch, knee, pitch, roll], axis=1)
 
 
-def angles(tree: Tree, R: Array, p: Array, feet: dict[str, tuple[Array, Array]]) -> Array:
+def angles(machine: Machine, R: Array, p: Array, feet: dict[str, tuple[Array, Array]]) -> Array:
     """(N, n) for torso poses and the poses of the feet given; all other joints stay at zero."""
-    q = np.zeros((len(p), tree.n))
+    q = np.zeros((len(p), machine.n))
     for side, foot in feet.items():
-        q[:, [tree.coordinates.index(f"{side}_{part}") for part in LEG]] = leg_angles(side, (R, p), foot)
+        q[:, [machine.coordinates.index(f"{side}_{part}") for part in LEG]] = leg_angles(side, (R, p), foot)
     return q
 
 
@@ -131,7 +131,7 @@ def smooth(s: Array) -> Array:
 
 
 def walk(
-    model: Tree,
+    model: Machine,
     steps: int = 10,
     step_time: float = 0.5,
     length: float = 0.03,
@@ -169,7 +169,7 @@ def walk(
     return plan
 
 
-def bend(model: Tree, angle: float = 0.25, period: float = 4.0) -> GaitPlan:
+def bend(model: Machine, angle: float = 0.25, period: float = 4.0) -> GaitPlan:
     """Slow bending of the trunk about x, y and z, one after the other, both feet on the ground."""
     N = round(3 * period / STEP) + 2 * EDGE
     t = clock(N)
@@ -184,7 +184,7 @@ def bend(model: Tree, angle: float = 0.25, period: float = 4.0) -> GaitPlan:
 
 
 def swing(
-    model: Tree,
+    model: Machine,
     clamped: str,
     rng: np.random.Generator,
     duration: float = 10.0,
@@ -218,7 +218,7 @@ def swing(
     return planned(f"swing on the {clamped} foot", t, R, place - np.einsum("nij,nj->ni", R, pf), q)
 
 
-def lowest(model: Tree, plan: GaitPlan, corners: Array) -> dict[str, float]:
+def lowest(model: Machine, plan: GaitPlan, corners: Array) -> dict[str, float]:
     """For each foot, the height of the lowest of its `corners` (K, 3), axes forward, left, up from the ankle, over the plan."""
     out = {}
     for side in SIDES:
@@ -228,7 +228,7 @@ def lowest(model: Tree, plan: GaitPlan, corners: Array) -> dict[str, float]:
     return out
 
 
-def _foot_in_torso(model: Tree, q: Array, side: str) -> tuple[Array, Array]:
+def _foot_in_torso(model: Machine, q: Array, side: str) -> tuple[Array, Array]:
     """Pose of a foot in axes forward, left, up (the foot's frame has x down, y left, z forward)."""
     R, p = body_pose(model, q, f"{side}_foot")
     return R @ np.array([[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]), p
@@ -283,22 +283,20 @@ def pendulum(zmp: Array, height: float) -> Array:
     return solve_banded((1, 1), bands, zmp)
 
 
-def _centre(model: Tree, q: Array, R: Array, p: Array) -> Array:
+def _centre(model: Machine, q: Array, R: Array, p: Array) -> Array:
     """(N, 3): the centre of mass in the world."""
     total, weight = np.zeros((len(q), 3)), 0.0
     X = model.parameters.values.reshape(-1, 10)
-    for b, ten in zip(model.bodies, X, strict=True):
+    for body, ten in zip(model.described.links, X, strict=True):
         Rb, pb = (
-            body_pose(model, q, b.name)
-            if b.name != BASE
-            else (np.tile(np.eye(3), (len(q), 1, 1)), np.zeros((len(q), 3)))
+            body_pose(model, q, body) if body != BASE else (np.tile(np.eye(3), (len(q), 1, 1)), np.zeros((len(q), 3)))
         )
         total += ten[9] * pb + Rb @ ten[6:9]
         weight += ten[9]
     return p + np.einsum("nij,nj->ni", R, total / weight)
 
 
-def centre_of_pressure(model: Tree, plan: GaitPlan) -> Array:
+def centre_of_pressure(model: Machine, plan: GaitPlan) -> Array:
     """(N, 2): where on the ground a single force would hold the model along the plan."""
     wrench = inverse_dynamics(model, plan.motion(model), "base")
     force = np.einsum("nij,nj->ni", plan.pose.rotation, wrench[:, :3])

@@ -16,9 +16,9 @@ from veridyn.identify.sampling import Sampling
 from veridyn.machines.humanoid import BASE
 from veridyn.machines.humanoid_walk import Performed
 from veridyn.mechanics.contact import plate_wrench, with_contacts
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.base_motion import pose_at, smoothed_pose
 from veridyn.signals.butterworth import Butterworth
@@ -79,11 +79,11 @@ def sensors(faulty: Faulty | None = None) -> Imperfections:
     )
 
 
-def recorded(tree: Tree, run: Performed, rng: np.random.Generator, faulty: Faulty | None = None) -> Experiment:
+def recorded(machine: Machine, run: Performed, rng: np.random.Generator, faulty: Faulty | None = None) -> Experiment:
     """The log of one run."""
     faults = faulty or Faulty()
     t = run.pose.t
-    values: dict[str, Array] = {f"q.{c}": run.q[:, k] for k, c in enumerate(tree.coordinates)}
+    values: dict[str, Array] = {f"q.{c}": run.q[:, k] for k, c in enumerate(machine.coordinates)}
     units = dict.fromkeys(values, "rad")
     for name, place in MARKERS.items():
         seen = run.pose.position + run.pose.rotation @ np.array(place)
@@ -133,7 +133,7 @@ class Read:
     trial: Trial
 
 
-def read(tree: Tree, log: Experiment, plate: Placement | None = None, how: Signals | None = None) -> Read:
+def read(machine: Machine, log: Experiment, plate: Placement | None = None, how: Signals | None = None) -> Read:
     """Markers to pose, encoders and pose to motion, plate to wrench: what any laboratory with these sensors would do."""
     names = list(dict.fromkeys(n.split(".")[1] for n in log if n.startswith("marker.")))
     clock = log[f"marker.{names[0]}.x"].t
@@ -141,14 +141,14 @@ def read(tree: Tree, log: Experiment, plate: Placement | None = None, how: Signa
     fit = fit_markers(clock, seen, np.array([MARKERS[n] for n in names]), names, max_gap=GAP, body=BASE)
     settings = how or signals()
     angles = Experiment({n: c for n, c in log.channels.items() if n.startswith("q.")}, log.name)
-    plain = motion(tree, angles, settings, pose=fit.pose)
+    plain = motion(machine, angles, settings, pose=fit.pose)
     on = np.column_stack([np.interp(plain.t, *_line(log[f"plate.{r}"])) for r in WRENCH_ROWS])
     where = pose_at(smoothed_pose(fit.pose, settings.filter), plain.t)
     world = plate_wrench(on[:, :3], on[:, 3:], plate)
     base = sampling()
     bad = fit.unusable(plain.t, margin=0.15)
     made = replace(base, drop=dict.fromkeys(WRENCH_ROWS, bad)) if bad.any() else base
-    return Read(with_contacts(tree, plain, where, {tree.bodies[0].name: world}), fit, made, Trial(plain, where, world))
+    return Read(with_contacts(machine, plain, where, {machine.root: world}), fit, made, Trial(plain, where, world))
 
 
 def _line(channel: Channel) -> tuple[Array, Array]:

@@ -30,7 +30,7 @@ from veridyn.machines.humanoid_gait import (
     standing,
 )
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]
@@ -44,10 +44,10 @@ class Candidate:
 
     name: str
     stands_on: tuple[str, ...]
-    make: Callable[[Tree, float], GaitPlan]
+    make: Callable[[Machine, float], GaitPlan]
 
 
-def standing_motions(model: Tree, duration: float = 6.0, progress: Progress = silent) -> dict[str, GaitPlan]:
+def standing_motions(model: Machine, duration: float = 6.0, progress: Progress = silent) -> dict[str, GaitPlan]:
     """The feasible motions, each as large as its feasibility allows, by halving from full size."""
     out: dict[str, GaitPlan] = {}
     ready = candidates(duration)
@@ -81,7 +81,7 @@ def candidates(duration: float = 6.0) -> tuple[Candidate, ...]:
     return tuple(both)
 
 
-def largest(model: Tree, c: Candidate, smallest: float = 0.05) -> GaitPlan:
+def largest(model: Machine, c: Candidate, smallest: float = 0.05) -> GaitPlan:
     """The candidate at the largest of the sizes 1, 0.7, 0.49, … that the ground allows."""
     size = 1.0
     while size >= smallest:
@@ -94,7 +94,7 @@ def largest(model: Tree, c: Candidate, smallest: float = 0.05) -> GaitPlan:
     )
 
 
-def feasible(model: Tree, plan: GaitPlan, stands_on: tuple[str, ...]) -> bool:
+def feasible(model: Machine, plan: GaitPlan, stands_on: tuple[str, ...]) -> bool:
     """Whether the robot stays where its feet are: pressure inside the soles, no pull, no slip, and the free foot above the ground."""
     (back, front), (inner, outer) = FOOT
     sides = [HIP if s == "left" else -HIP for s in stands_on]
@@ -124,8 +124,8 @@ def _clock(duration: float) -> Array:
     return clock(round(duration / STEP) + 2 * EDGE)
 
 
-def _on_both(name: str, turn: Array, shift: Array, duration: float) -> Callable[[Tree, float], GaitPlan]:
-    def make(model: Tree, size: float) -> GaitPlan:
+def _on_both(name: str, turn: Array, shift: Array, duration: float) -> Callable[[Machine, float], GaitPlan]:
+    def make(model: Machine, size: float) -> GaitPlan:
         t = _clock(duration)
         w = size * _waves(t, 6, len(name))
         R = about(2, w[:, 2] * turn[2]) @ about(1, w[:, 1] * turn[1]) @ about(0, w[:, 0] * turn[0])
@@ -138,10 +138,10 @@ def _on_both(name: str, turn: Array, shift: Array, duration: float) -> Callable[
     return make
 
 
-def _on_one(name: str, stance: str, free: str, size_of: Array, duration: float) -> Callable[[Tree, float], GaitPlan]:
+def _on_one(name: str, stance: str, free: str, size_of: Array, duration: float) -> Callable[[Machine, float], GaitPlan]:
     home = np.array([0.0, 0.0, -0.85, 1.7, -0.85, 0.0])  # the free foot some 5 cm above the ground
 
-    def make(model: Tree, size: float) -> GaitPlan:
+    def make(model: Machine, size: float) -> GaitPlan:
         t = _clock(duration)
         w = size * _waves(t, 9, len(name) + (7 if free == "left" else 0))
         R = about(2, 0.10 * w[:, 8]) @ about(1, 0.08 * w[:, 7]) @ about(0, 0.06 * w[:, 6])

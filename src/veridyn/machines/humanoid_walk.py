@@ -18,7 +18,7 @@ from veridyn.errors import Fault, SimulationError
 from veridyn.machines.humanoid import FEET, FOOT, SIDES, SOLE
 from veridyn.machines.humanoid_gait import STEP, GaitPlan
 from veridyn.machines.mujoco_engine import PrescribedJoints, engine_motion, mjcf, mujoco
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.pose import Pose
 from veridyn.progress import Progress, silent
@@ -64,25 +64,25 @@ class Performed:
     feet: Array | None = None
 
 
-def prescribed(tree: Tree, plan: GaitPlan) -> Performed:
+def prescribed(machine: Machine, plan: GaitPlan) -> Performed:
     """The plan exactly as planned; the engine says what the ground must have done."""
-    wrench = PrescribedJoints(tree).ground_wrench(
+    wrench = PrescribedJoints(machine).ground_wrench(
         plan.pose, plan.velocity, plan.acceleration, plan.q, plan.qd, plan.qdd
     )
-    motion = engine_motion(tree, plan.pose, plan.velocity, plan.acceleration, plan.q, plan.qd, plan.qdd, wrench)
+    motion = engine_motion(machine, plan.pose, plan.velocity, plan.acceleration, plan.q, plan.qd, plan.qdd, wrench)
     return Performed(
         plan.name, "prescribed motion, wrench by the engine's inverse dynamics", plan.pose, plan.q, wrench, motion
     )
 
 
-def performed(tree: Tree, plan: GaitPlan, servo: Servo | None = None, progress: Progress = silent) -> Performed:
+def performed(machine: Machine, plan: GaitPlan, servo: Servo | None = None, progress: Progress = silent) -> Performed:
     """The robot itself, servoed to the plan, free to fall; where it does, a SimulationError says when."""
     how = servo or Servo()
     engine = mujoco()
-    model = engine.MjModel.from_xml_string(_world(tree, how))
+    model = engine.MjModel.from_xml_string(_world(machine, how))
     data = engine.MjData(model)
-    at, dof = _addresses(engine, model, tree)
-    ankles = np.array([[tree.coordinates.index(f"{s}_{part}") for s in SIDES] for part in ("ankle", "foot")])
+    at, dof = _addresses(engine, model, machine)
+    ankles = np.array([[machine.coordinates.index(f"{s}_{part}") for s in SIDES] for part in ("ankle", "foot")])
     data.qpos[:3], data.qpos[3:7] = plan.pose.position[0], quaternion(plan.pose.rotation[0])
     data.qpos[at] = plan.q[0]
     N, substeps, settle = len(plan), round(STEP / how.step), round(SETTLE / STEP)
@@ -123,17 +123,17 @@ def performed(tree: Tree, plan: GaitPlan, servo: Servo | None = None, progress: 
     R = matrix_of(qpos[:, 3:7] / np.linalg.norm(qpos[:, 3:7], axis=1, keepdims=True))
     pose = Pose(plan.pose.t, R, qpos[:, :3])
     wrench = feet.sum(axis=1)
-    motion = engine_motion(tree, pose, qvel[:, :6], qacc[:, :6], qpos[:, at], qvel[:, dof], qacc[:, dof], wrench)
+    motion = engine_motion(machine, pose, qvel[:, :6], qacc[:, :6], qpos[:, at], qvel[:, dof], qacc[:, dof], wrench)
     return Performed(
         plan.name, "free motion in the engine, joints servoed, soft soles", pose, qpos[:, at], wrench, motion, feet
     )
 
 
-def _world(tree: Tree, how: Servo) -> str:
+def _world(machine: Machine, how: Servo) -> str:
     (back, front), (inner, outer) = FOOT
     half = ((front - back) / 2, (outer - inner) / 2, THICK)
     centre = (SOLE - THICK, (inner + outer) / 2, (front + back) / 2)
-    root = mjcf(tree, dict.fromkeys(FEET, (centre, SOLE_AXES, half)), how.step)
+    root = mjcf(machine, dict.fromkeys(FEET, (centre, SOLE_AXES, half)), how.step)
     root.find("option").attrib.update(integrator="implicitfast", tolerance="1e-14", iterations="200")
     for geom in root.iter("geom"):
         geom.set("solref", f"{how.softness} 1")
@@ -144,13 +144,13 @@ def _world(tree: Tree, how: Servo) -> str:
     for joint in root.iter("joint"):
         joint.set("armature", repr(how.rotor))
     actuators = ElementTree.SubElement(root, "actuator")
-    for c in tree.coordinates:
+    for c in machine.coordinates:
         ElementTree.SubElement(actuators, "position", joint=c, kp=repr(how.stiffness), kv=repr(how.damping))
     return ElementTree.tostring(root, encoding="unicode")
 
 
-def _addresses(engine, model, tree: Tree) -> tuple[NDArray[np.intp], NDArray[np.intp]]:  # pyright: ignore[reportMissingParameterType]
-    ids = [engine.mj_name2id(model, engine.mjtObj.mjOBJ_JOINT, c) for c in tree.coordinates]
+def _addresses(engine, model, machine: Machine) -> tuple[NDArray[np.intp], NDArray[np.intp]]:  # pyright: ignore[reportMissingParameterType]
+    ids = [engine.mj_name2id(model, engine.mjtObj.mjOBJ_JOINT, c) for c in machine.coordinates]
     return np.array([model.jnt_qposadr[k] for k in ids]), np.array([model.jnt_dofadr[k] for k in ids])
 
 

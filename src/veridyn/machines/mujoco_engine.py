@@ -1,7 +1,7 @@
-"""MuJoCo as the world: any tree rebuilt in an engine that shares no equations with veridyn.
+"""MuJoCo as the world: any open machine rebuilt in an engine that shares no equations with veridyn.
 
 Two uses. :class:`PrescribedJoints` lets the engine compute, by its own inverse dynamics, the wrench that the ground must apply to a free
-tree that moves in a given way. :func:`mjcf` writes the model for simulations with contact. Only data are read from the tree. MuJoCo
+machine that moves in a given way. :func:`mjcf` writes the model for simulations with contact. Only data are read from it. MuJoCo
 comes with the extra `mujoco`.
 """
 
@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import Fault, ModelError
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.pose import Pose
 from veridyn.spatial.inertia import inertia_matrix
@@ -41,20 +42,20 @@ def mujoco() -> Any:
 
 
 def mjcf(
-    tree: Tree, soles: Mapping[str, tuple[ArrayLike, ArrayLike, ArrayLike]] | None = None, step: float = 1e-3
+    machine: Machine, soles: Mapping[str, tuple[ArrayLike, ArrayLike, ArrayLike]] | None = None, step: float = 1e-3
 ) -> Any:
-    """The model of a free tree as an XML element `mujoco`; joints are called as their coordinates, bodies as bodies.
+    """The model of a machine on a free base as an XML element `mujoco`; joints are called as their coordinates, bodies as bodies.
 
     `soles`: body → (centre, rotation, half edges) of a box that may touch the ground, in the body's frame. Where there are none,
     contact is off. Centre of mass and inertia about it are exact to rounding; joints have neither friction nor armature.
     """
-    if tree.base != "free" or tree.shares_coordinates or tree.elements:
+    if machine.base != "free" or machine.shares_coordinates or machine.elements:
         raise ModelError(
-            Fault("only a free tree without elements and shared coordinates goes into the engine.", where=tree.name)
+            Fault("only a free tree without elements and shared coordinates goes into the engine.", where=machine.name)
         )
-    root = ElementTree.Element("mujoco", model=tree.name)
+    root = ElementTree.Element("mujoco", model=machine.name)
     ElementTree.SubElement(root, "compiler", angle="radian", inertiafromgeom="false", autolimits="false")
-    gravity = _text(tree.gravity)
+    gravity = _text(machine.gravity)
     option = ElementTree.SubElement(root, "option", timestep=repr(step), gravity=gravity, cone="elliptic")
     if not soles:
         ElementTree.SubElement(option, "flag", contact="disable", constraint="disable")
@@ -62,15 +63,15 @@ def mjcf(
     if soles:
         ElementTree.SubElement(world, "geom", name="ground", type="plane", size="5 5 1")
     elements: list[ElementTree.Element] = []
-    columns = {body: k for k, (body, number) in enumerate(tree.columns) if body >= 0 and number == 0}
-    for j, b in enumerate(tree.bodies):
-        i = tree.antecedent[j]
+    columns = {body: k for k, (body, number) in enumerate(machine.columns) if body and number == 0}
+    tree = tree_of(machine)
+    for b, i in zip(tree.bodies, tree.antecedent, strict=True):
         here = ElementTree.SubElement(world if i < 0 else elements[i], "body", name=b.name)
         elements.append(here)
         if i >= 0:
             here.set("pos", _text(b.placement.position))
             here.set("quat", _text(quaternion(b.placement.rotation)))
-        _inertial(here, tree.parameters.values[columns[j] : columns[j] + 10] if j in columns else None, b.name)
+        _inertial(here, machine.parameters.values[columns[b.name] :][:10] if b.name in columns else None, b.name)
         if i < 0:
             ElementTree.SubElement(here, "freejoint", name="free")
         elif b.joint != "fixed":
@@ -92,20 +93,20 @@ def mjcf(
 
 
 class PrescribedJoints:
-    """The engine's answer to prescribed motion: what the ground must do to a free tree so that it moves so."""
+    """The engine's answer to prescribed motion: what the ground must do to a free machine so that it moves so."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, machine: Machine) -> None:
         engine = mujoco()
-        self.tree = tree
+        self.machine = machine
         self._engine = engine
-        self.model = engine.MjModel.from_xml_string(ElementTree.tostring(mjcf(tree), encoding="unicode"))
+        self.model = engine.MjModel.from_xml_string(ElementTree.tostring(mjcf(machine), encoding="unicode"))
         self.data = engine.MjData(self.model)
-        ids = [engine.mj_name2id(self.model, engine.mjtObj.mjOBJ_JOINT, c) for c in tree.coordinates]
+        ids = [engine.mj_name2id(self.model, engine.mjtObj.mjOBJ_JOINT, c) for c in machine.coordinates]
         self.at = np.array([self.model.jnt_qposadr[k] for k in ids], dtype=int)
         self.dof = np.array([self.model.jnt_dofadr[k] for k in ids], dtype=int)
 
     def ground_wrench(self, pose: Pose, velocity: Array, acceleration: Array, q: Array, qd: Array, qdd: Array) -> Array:
-        """(N, 6) force and moment about the world's origin, in the world's axes, that act on the tree from outside.
+        """(N, 6) force and moment about the world's origin, in the world's axes, that act on the machine from outside.
 
         `velocity` and `acceleration` (N, 6) of the base: of its origin in the world's axes, then angular in its own frame.
         """
@@ -121,22 +122,22 @@ class PrescribedJoints:
         return out
 
 
-def base_motion(tree: Tree, pose: Pose, velocity: Array, acceleration: Array) -> BaseMotion:
+def base_motion(machine: Machine, pose: Pose, velocity: Array, acceleration: Array) -> BaseMotion:
     """What an ideal inertial unit at the base's origin reads, from the engine's own velocities and accelerations."""
     back = np.swapaxes(pose.rotation, 1, 2)
-    specific = np.einsum("nij,nj->ni", back, acceleration[:, :3] - tree.gravity)
+    specific = np.einsum("nij,nj->ni", back, acceleration[:, :3] - machine.gravity)
     return BaseMotion(velocity[:, 3:], acceleration[:, 3:], specific, np.einsum("nij,nj->ni", back, velocity[:, :3]))
 
 
 def engine_motion(
-    tree: Tree, pose: Pose, velocity: Array, acceleration: Array, q: Array, qd: Array, qdd: Array, wrench: Array
+    machine: Machine, pose: Pose, velocity: Array, acceleration: Array, q: Array, qd: Array, qdd: Array, wrench: Array
 ) -> Motion:
     """Exact data of the engine as a motion: the ground's `wrench` about the world's origin acts on the base."""
-    base = tree.bodies[0].name
+    base = machine.root
     back = np.swapaxes(pose.rotation, 1, 2)
     about = wrench[:, 3:] - np.cross(pose.position, wrench[:, :3])
     at_base = np.concatenate([np.einsum("nij,nj->ni", back, x) for x in (wrench[:, :3], about)], axis=1)
-    return Motion(pose.t, q, qd, qdd, base_motion(tree, pose, velocity, acceleration), wrenches={base: at_base})
+    return Motion(pose.t, q, qd, qdd, base_motion(machine, pose, velocity, acceleration), wrenches={base: at_base})
 
 
 def _inertial(here: ElementTree.Element, X: Array | None, name: str) -> None:

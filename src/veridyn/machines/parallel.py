@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from veridyn.machines.described import described
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 
 PARALLEL = ("linkage", "delta", "palletizer")
 
 
-def linkage() -> Tree:
+def linkage() -> Machine:
     """A planar four-bar linkage, driven at the crank: one degree of freedom."""
-    return tree_of(described("linkage.yaml"))
+    return described("linkage.yaml")
 
 
-def delta() -> Tree:
+def delta() -> Machine:
     """A delta robot with its twelve rods' joints: three degrees of freedom of 21 coordinates."""
-    return tree_of(described("delta.yaml"))
+    return described("delta.yaml")
 
 
-def palletizer() -> Tree:
+def palletizer() -> Machine:
     """An arm whose forearm is driven from the shoulder through a parallelogram: three degrees of freedom."""
-    return tree_of(described("palletizer.yaml"))
+    return described("palletizer.yaml")

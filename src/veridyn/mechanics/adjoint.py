@@ -56,7 +56,7 @@ def regressor_adjoint(
 
 
 def open_adjoint(
-    tree: Tree,
+    machine: Machine | Tree,
     motion: Motion,
     weights: Array,
     chosen: tuple[int, ...],
@@ -65,6 +65,7 @@ def open_adjoint(
     engine: Engine = "auto",
 ) -> Array:
     """The same over rows of the open tree by number, whatever its loops are."""
+    tree = tree_of(machine)
     G = np.asarray(weights, dtype=np.float64)
     if G.shape != (len(motion), len(chosen), len(wanted_columns)):
         raise DataError(

@@ -10,7 +10,9 @@ from veridyn.errors import DataError, Fault
 from veridyn.mechanics.formula import Formula, formula
 from veridyn.mechanics.symbols import Request
 from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.symbolic.emit_c import Argument, CSource, emit_c
 from veridyn.symbolic.expression import Number
 
@@ -62,13 +64,16 @@ WORDS = {"inverse": "inverse dynamics", "forward": "forward dynamics", "regresso
 
 
 @accepts_machine
-def c_source(tree: Tree, quantity: Quantity = "inverse", name: str = "", wrenches: Sequence[str] = ()) -> CSource:
+def c_source(
+    machine: Machine | Tree, quantity: Quantity = "inverse", name: str = "", wrenches: Sequence[str] = ()
+) -> CSource:
     """C99 of one quantity, with names and numbers from the model and the count of operations in a comment.
 
     Arrays: q, qd, qdd (coordinates in the tree's order), base[12] for a free base (ω, ω̇, v̇ − g, v in its frame), wrench[] for the
     bodies named in `wrenches` (force and moment on each, at its origin, in its frame), signal[] of drive gains, phi[] of the parameters.
     A regressor is written row by row, zeros included.
     """
+    tree = tree_of(machine)
     if quantity not in WORDS:
         raise DataError(Fault(f"there is no C for '{quantity}'.", expected=", ".join(WORDS)))
     tree.check_open("C code")

@@ -16,7 +16,9 @@ from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, Faults, did_you_mean
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.pose import Pose
 from veridyn.spatial.transforms import MDH, Placement
@@ -71,11 +73,12 @@ def sensor_wrench(read: ArrayLike, sensor: Placement | MDH) -> Array:
 
 
 @accepts_machine
-def with_contacts(tree: Tree, motion: Motion, pose: Pose, world: Mapping[str, ArrayLike]) -> Motion:
+def with_contacts(machine: Machine | Tree, motion: Motion, pose: Pose, world: Mapping[str, ArrayLike]) -> Motion:
     """The motion with wrenches of the world on bodies: body → (N, 6) about the world's origin, in its axes, several bodies or one.
 
     `pose` is the base's in the world at the times of the motion. Wrenches already there stay, and are added to on the same body.
     """
+    tree = tree_of(machine)
     faults = Faults()
     names = [b.name for b in tree.bodies]
     for body, wrench in world.items():

@@ -17,7 +17,9 @@ from veridyn.mechanics.forward import forward_dynamics, mass_matrix
 from veridyn.mechanics.samples import complete_values, loaded_bodies
 from veridyn.mechanics.symbols import Request
 from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.symbolic.evaluate import evaluate
 
@@ -35,9 +37,15 @@ class Derivatives:
 
 @accepts_machine
 def inverse_derivatives(
-    tree: Tree, motion: Motion, parameters: Array | None = None, *, engine: Engine = "auto", threads: int = 1
+    machine: Machine | Tree,
+    motion: Motion,
+    parameters: Array | None = None,
+    *,
+    engine: Engine = "auto",
+    threads: int = 1,
 ) -> Derivatives:
     """∂Γ/∂q, ∂Γ/∂q̇ and ∂Γ/∂q̈ = M along a motion. Dry friction counts as constant, which it is but at standstill."""
+    tree = tree_of(machine)
     tree.check_open("a derivative of the dynamics")
     tree.check_motion(motion)
     values = complete_values(tree, parameters)
@@ -59,12 +67,18 @@ def inverse_derivatives(
 
 @accepts_machine
 def forward_derivatives(
-    tree: Tree, motion: Motion, parameters: Array | None = None, *, engine: Engine = "auto", threads: int = 1
+    machine: Machine | Tree,
+    motion: Motion,
+    parameters: Array | None = None,
+    *,
+    engine: Engine = "auto",
+    threads: int = 1,
 ) -> Derivatives:
     """∂a/∂q, ∂a/∂q̇ and ∂a/∂Γ of the accelerations a that ``motion.forces`` cause: rows [v̇ − g; ω̇; q̈] for a free base, else q̈.
 
     What drives a prescribed coordinate is its acceleration, so its column of ∂a/∂Γ is ∂a/∂q̈.
     """
+    tree = tree_of(machine)
     values = complete_values(tree, parameters)
     caused = forward_dynamics(tree, motion, values, engine=engine, threads=threads)
     inverse = inverse_derivatives(tree, caused, values, engine=engine, threads=threads)

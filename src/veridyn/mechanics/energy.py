@@ -15,7 +15,9 @@ from veridyn.mechanics.newton_euler import outward
 from veridyn.mechanics.samples import complete_values, split, state_of
 from veridyn.mechanics.struts import strut_of
 from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.algebra import ARRAYS, Scalar, add, mul
 from veridyn.spatial.inertia import inertia_matrix
@@ -39,7 +41,7 @@ class Energy:
 
 @accepts_machine
 def energy(
-    tree: Tree,
+    machine: Machine | Tree,
     motion: Motion,
     *,
     base_rotation: ArrayLike | None = None,
@@ -51,6 +53,7 @@ def energy(
     T = Σ ½ (M V² + 2 V·(ω × MS) + ω·J ω), in gravity −g·(M p + R MS). A free base must give its velocity, and its pose
     (N, 3, 3) and (N, 3) in the ground's frame for the part in gravity's field.
     """
+    tree = tree_of(machine)
     tree.check_motion(motion)
     N = len(motion)
     free = tree.base == "free"

@@ -61,12 +61,19 @@ class Compiled:
     count: Count
 
     def __call__(
-        self, tree: Tree, motion: Motion, addresses: Addresses, values: Array, threads: int = 1, far: bool = False
+        self,
+        machine: Machine | Tree,
+        motion: Motion,
+        addresses: Addresses,
+        values: Array,
+        threads: int = 1,
+        far: bool = False,
     ) -> None:
         """Fill outputs, one address for each label, for all samples of a motion; see :meth:`Kernel.run` for the room they need.
 
-        `values` are all parameters of the tree, of which the kernel takes those it uses.
+        `values` are all parameters of the machine, of which the kernel takes those it uses.
         """
+        tree = tree_of(machine)
         arrays = sample_arrays(tree, motion, self.kernel.inputs)
         chosen = uniform_values(tree, values, self.kernel.parameters)
         out = np.asarray(addresses, dtype=np.uintp)

@@ -32,7 +32,12 @@ SINGULAR_PIVOT = 1e-7  # of a pivot of the matrix scaled to unit diagonal; its s
 
 @accepts_machine
 def forward_dynamics(
-    tree: Tree, motion: Motion, parameters: Array | None = None, *, engine: Engine = "auto", threads: int = 1
+    machine: Machine | Tree,
+    motion: Motion,
+    parameters: Array | None = None,
+    *,
+    engine: Engine = "auto",
+    threads: int = 1,
 ) -> Motion:
     """The same motion with the accelerations that its forces cause: inverse dynamics of the result gives the forces back.
 
@@ -41,13 +46,13 @@ def forward_dynamics(
 
     Parameters
     ----------
-    tree : Machine or Tree
+    machine : Machine
         The machine.
     motion : Motion, or a log (Experiment), which :func:`veridyn.motion` prepares with default settings
         N samples: q, qd (N, n), forces (N, n) in N*m or N on every coordinate, wrenches and signals; for a free base its ω and velocity.
         Accelerations are not used, except those of prescribed coordinates, whose forces may be NaN.
     parameters : array (p,), optional
-        Values in the order of ``tree.parameters.names``; the machine's own by default.
+        Values in the order of ``machine.parameters.names``; the machine's own by default.
     engine : {"auto", "compiled", "numpy"}
         Machine code, the NumPy reference, or machine code where there are enough samples to pay for compiling (the default).
     threads : int
@@ -74,6 +79,7 @@ def forward_dynamics(
     >>> vd.forward_dynamics(pendulum, pulled).qdd.round(6)
     array([[1.]])
     """
+    tree = tree_of(machine)
     tree.check_motion(motion)
     solved_for = [k for k in range(tree.n) if k not in tree.held]
     if motion.forces is None and not solved_for:
@@ -181,9 +187,10 @@ def _solved(tree: Tree, motion: Motion, values: Array) -> Array:
 
 @accepts_machine
 def mass_matrix(
-    tree: Tree, q: ArrayLike, parameters: Array | None = None, *, engine: Engine = "auto", threads: int = 1
+    machine: Machine | Tree, q: ArrayLike, parameters: Array | None = None, *, engine: Engine = "auto", threads: int = 1
 ) -> Array:
     """M (N, rows, rows) with Γ = M q̈ + …; for a free base its rows and columns are [v̇; ω̇; q̈]. Motor inertias included."""
+    tree = tree_of(machine)
     tree.check_open("a mass matrix")
     return open_mass_matrix(tree, q, parameters, engine=engine, threads=threads)
 

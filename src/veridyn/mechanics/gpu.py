@@ -21,7 +21,9 @@ from veridyn.mechanics.forward import NEAR_SINGULAR
 from veridyn.mechanics.samples import complete_values, loaded_bodies
 from veridyn.mechanics.symbols import Label, Request
 from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.symbolic.cache import key_of, remembered
 from veridyn.symbolic.gpu import Processor, open_gpu, require_memory
@@ -57,21 +59,31 @@ class DeviceMotion:
 
 @accepts_machine
 def inverse_dynamics(
-    tree: Tree, motion: Motion | DeviceMotion, parameters: Any = None, *, processor: Processor | None = None
+    machine: Machine | Tree,
+    motion: Motion | DeviceMotion,
+    parameters: Any = None,
+    *,
+    processor: Processor | None = None,
 ) -> Any:
     """The forces of a motion, as :func:`veridyn.mechanics.inverse.inverse_dynamics`: (N, rows), or (sets, N, rows)."""
+    tree = tree_of(machine)
     request = Request("inverse", tuple(range(len(tree.rows))), bodies=loaded_bodies(tree, motion.wrenches))
     return _filled(tree, motion, request, (len(tree.rows),), parameters, processor)
 
 
 @accepts_machine
 def forward_dynamics(
-    tree: Tree, motion: Motion | DeviceMotion, parameters: Any = None, *, processor: Processor | None = None
+    machine: Machine | Tree,
+    motion: Motion | DeviceMotion,
+    parameters: Any = None,
+    *,
+    processor: Processor | None = None,
 ) -> Any:
     """The accelerations that forces cause: (N, rows), or (sets, N, rows); for a free base [v̇ − g, ω̇, q̈].
 
     Refused where the mass matrix of some sample is nearly singular.
     """
+    tree = tree_of(machine)
     rows = len(tree.rows)
     request = Request("forward_checked", tuple(range(rows)), bodies=loaded_bodies(tree, motion.wrenches))
     solved = _filled(tree, motion, request, (rows + 1,), parameters, processor)
@@ -95,18 +107,28 @@ def check_pivots(tree: Tree, nearness: Any) -> None:
 
 @accepts_machine
 def mass_matrix(
-    tree: Tree, motion: Motion | DeviceMotion, parameters: Any = None, *, processor: Processor | None = None
+    machine: Machine | Tree,
+    motion: Motion | DeviceMotion,
+    parameters: Any = None,
+    *,
+    processor: Processor | None = None,
 ) -> Any:
     """M of every sample: (N, rows, rows), or (sets, N, rows, rows)."""
+    tree = tree_of(machine)
     rows = len(tree.rows)
     return _filled(tree, motion, Request("mass"), (rows, rows), parameters, processor)
 
 
 @accepts_machine
 def inverse_derivatives(
-    tree: Tree, motion: Motion | DeviceMotion, parameters: Any = None, *, processor: Processor | None = None
+    machine: Machine | Tree,
+    motion: Motion | DeviceMotion,
+    parameters: Any = None,
+    *,
+    processor: Processor | None = None,
 ) -> tuple[Any, Any]:
     """∂Γ/∂q and ∂Γ/∂q̇ of every sample: (N, rows, n) each, or (sets, N, rows, n)."""
+    tree = tree_of(machine)
     rows = len(tree.rows)
     request = Request("inverse_derivatives", tuple(range(rows)), bodies=loaded_bodies(tree, motion.wrenches))
     both = _filled(tree, motion, request, (2, rows, tree.n), parameters, processor)
@@ -114,8 +136,9 @@ def inverse_derivatives(
 
 
 @accepts_machine
-def regressor(tree: Tree, motion: Motion | DeviceMotion, *, processor: Processor | None = None) -> Any:
+def regressor(machine: Machine | Tree, motion: Motion | DeviceMotion, *, processor: Processor | None = None) -> Any:
     """The regressor D of every sample: (N, rows, columns)."""
+    tree = tree_of(machine)
     rows, columns = len(tree.rows), len(tree.columns)
     request = Request("regressor", tuple(range(rows)), tuple(range(columns)))
     return _filled(tree, motion, request, (rows, columns), None, processor, valued=False)

@@ -14,7 +14,9 @@ from veridyn.errors import DataError, Fault
 from veridyn.mechanics.gpu import batch_program, check_pivots, on_device, parameter_sets, uniform_sets
 from veridyn.mechanics.symbols import Request
 from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.symbolic.gpu import Processor, open_gpu, require_memory
 
 Forces = Callable[[float, Any, Any], Any]  # time, q and q̇ (runs, n) on the device → forces (runs, n)
@@ -31,7 +33,7 @@ class DeviceRuns:
 
 @accepts_machine
 def integrate(
-    tree: Tree,
+    machine: Machine | Tree,
     t: ArrayLike,
     q: Any,
     qd: Any,
@@ -47,6 +49,7 @@ def integrate(
     `forces`: (runs, n), the same all the time, or a function of time and of the states of all runs; none by default. With several sets of
     parameters, each set has all runs. For open machines on a fixed base whose elements have no states of their own.
     """
+    tree = tree_of(machine)
     times = np.asarray(t, dtype=np.float64)
     _check(tree, times, steps)
     device = open_gpu() if processor is None else processor

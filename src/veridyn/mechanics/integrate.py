@@ -32,7 +32,9 @@ from veridyn.mechanics.state_rates import StateRates
 from veridyn.mechanics.stepper import march
 from veridyn.mechanics.tableau import tableau
 from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.progress import Progress, silent
 from veridyn.spatial.rotations import matrix_of
@@ -44,7 +46,7 @@ CLOSING_RATE = 10.0  # rad/s, with which openings of loops die out like a damped
 
 @accepts_machine
 def integrate(
-    tree: Tree,
+    machine: Machine | Tree,
     t: ArrayLike,
     q: ArrayLike,
     qd: ArrayLike,
@@ -68,6 +70,7 @@ def integrate(
     A machine with loops starts closed, in positions and rates, and forces on passive joints are zero. While it moves, openings die out with
     `CLOSING_RATE`, and the state goes back to closure after each step of RK4 and at every sample (:mod:`veridyn.mechanics.loops.dynamics`).
     """
+    tree = tree_of(machine)
     how = method or Method()
     clock, y0 = np.asarray(t, dtype=np.float64), initial_state(tree, t, q, qd, base, how)
     y0 = np.concatenate([y0, inner_start(tree, states or {})])

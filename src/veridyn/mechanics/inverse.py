@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 @accepts_machine
 def inverse_dynamics(
-    tree: Tree,
+    machine: Machine | Tree,
     motion: Motion,
     rows: Rows = "all",
     parameters: Array | None = None,
@@ -39,14 +39,14 @@ def inverse_dynamics(
 
     Parameters
     ----------
-    tree : Machine or Tree
+    machine : Machine
         The machine.
     motion : Motion, or a log (Experiment), which :func:`veridyn.motion` prepares with default settings
         N samples: q, qd, qdd (N, n) in rad or m and s; the wrenches (N, 6) that act on bodies; for a free base its motion.
     rows : "all", "joints", "base", "actuated", or names
         The equations that are wanted; all of them by default.
     parameters : array (p,), optional
-        Values in the order of ``tree.parameters.names``; the machine's own by default.
+        Values in the order of ``machine.parameters.names``; the machine's own by default.
     engine : {"auto", "compiled", "numpy"}
         Machine code, the NumPy reference, or machine code where there are enough samples to pay for compiling (the default).
     threads : int
@@ -75,6 +75,7 @@ def inverse_dynamics(
     >>> vd.inverse_dynamics(pendulum, still).round(2)
     array([[10.41]])
     """
+    tree = tree_of(machine)
     tree.check_motion(motion)
     chosen = tree.select_rows(rows)
     values = complete_values(tree, parameters)

@@ -25,8 +25,9 @@ Array = NDArray[np.float64]
 
 
 @accepts_machine
-def body_pose(tree: Tree, q: ArrayLike, body: str) -> tuple[Array, Array]:
+def body_pose(machine: Machine | Tree, q: ArrayLike, body: str) -> tuple[Array, Array]:
     """R (N, 3, 3) and p (N, 3) of a body's frame in the ground's, or in the base's where the base is free."""
+    tree = tree_of(machine)
     o = posed(tree, q)
     R, p = pose_in_root(tree, o, tree.index(body))
     N = len(np.asarray(q))
@@ -35,13 +36,20 @@ def body_pose(tree: Tree, q: ArrayLike, body: str) -> tuple[Array, Array]:
 
 @accepts_machine
 def jacobian(
-    tree: Tree, q: ArrayLike, body: str, frame: str = "ground", *, engine: Engine = "auto", threads: int = 1
+    machine: Machine | Tree,
+    q: ArrayLike,
+    body: str,
+    frame: str = "ground",
+    *,
+    engine: Engine = "auto",
+    threads: int = 1,
 ) -> Array:
     """J (N, 6, n): [v; ω] = J q̇, with v of the body's origin. For a free base (N, 6, 6 + n), [v; ω] = J [v_b; ω_b; q̇].
 
     In the axes of the "ground" (of the base, where it is free) or of the "body" itself. By virtual work, each row of J is what a unit
     wrench on the body asks of the joints, so it is the recursion's inward pass that gives it.
     """
+    tree = tree_of(machine)
     if frame not in ("ground", "body"):
         raise DataError(Fault(f"'{frame}' is no frame for a Jacobian.", expected="'ground' or 'body'"))
     j = tree.index(body)
@@ -65,11 +73,12 @@ def _jacobian(tree: Tree, q: ArrayLike, j: int) -> Array:
 
 
 @accepts_machine
-def body_motion(tree: Tree, motion: Motion, body: str) -> BaseMotion:
+def body_motion(machine: Machine | Tree, motion: Motion, body: str) -> BaseMotion:
     """ω, ω̇, V̇ − g and V of a body along a motion, in its own frame: what an ideal inertial unit at its origin reads.
 
     The velocity is None where the base is free and its velocity is not given.
     """
+    tree = tree_of(machine)
     tree.check_motion(motion)
     o = outward(tree, state_of(tree, motion), ARRAYS, velocity=True)
     j, N = tree.index(body), len(motion)

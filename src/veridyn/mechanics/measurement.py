@@ -201,7 +201,7 @@ def _rows(g: Geometry, i: Sensor) -> list[tuple[Array, Array, Array]]:
         return [row(a=A[k]) if i.kind == "position" else row(G=last(A[k, :-1])) for k in axes]
     if i.kind == "gyroscope":
         turns = [(0, 1)] if dim == 2 else [(1, 2), (2, 0), (0, 1)]
-        pairs = [turns[k] for k in axes] if axes else turns
+        pairs = turns if dim == 2 else [turns[k] for k in axes]
         directions = _directions(g, i.on, {k for pair in pairs for k in pair})
         return [
             row(G=0.5 * (directions[w].T @ directions[v][:, :-1] - directions[v].T @ directions[w][:, :-1]))

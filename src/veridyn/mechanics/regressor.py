@@ -16,7 +16,9 @@ from veridyn.mechanics.newton_euler import outward
 from veridyn.mechanics.samples import blocks, state_of
 from veridyn.mechanics.symbols import Request
 from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.algebra import ARRAYS
 
@@ -25,7 +27,7 @@ Array = NDArray[np.float64]
 
 @accepts_machine
 def regressor(
-    tree: Tree,
+    machine: Machine | Tree,
     motion: Motion,
     rows: Rows = "all",
     wanted: Sequence[int] | None = None,
@@ -40,7 +42,7 @@ def regressor(
 
     Parameters
     ----------
-    tree : Machine or Tree
+    machine : Machine
         The machine; values of its parameters are not needed.
     motion : Motion, or a log (Experiment), which :func:`veridyn.motion` prepares with default settings
         N samples: q, qd, qdd (N, n) in rad or m and s; for a free base its motion.
@@ -58,7 +60,7 @@ def regressor(
     Returns
     -------
     array (N, rows, columns)
-        Columns in the order of ``tree.parameters.names``; N or N*m per unit of the parameter.
+        Columns in the order of ``machine.parameters.names``; N or N*m per unit of the parameter.
 
     Raises
     ------
@@ -77,6 +79,7 @@ def regressor(
     >>> D.shape, (D @ pendulum.parameters.values).round(2)  # the forces of inverse_dynamics
     ((1, 1, 10), array([[10.41]]))
     """
+    tree = tree_of(machine)
     tree.check_motion(motion)
     chosen = tree.select_rows(rows)
     wanted_columns = tuple(range(len(tree.columns)) if wanted is None else wanted)

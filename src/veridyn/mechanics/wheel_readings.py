@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from veridyn.mechanics.newton_euler import outward
 from veridyn.mechanics.samples import state_of
 from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tyres import tyre_of
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.algebra import ARRAYS, Scalar
 
@@ -43,7 +45,7 @@ class WheelReadings:
 
 
 @accepts_machine
-def wheel_readings(tree: Tree, motion: Motion) -> dict[str, WheelReadings]:
+def wheel_readings(machine: Machine | Tree, motion: Motion) -> dict[str, WheelReadings]:
     """The tyres of a machine along a motion, by the names of their parameters; a trajectory's motion has all that is needed.
 
     Parameters
@@ -54,6 +56,7 @@ def wheel_readings(tree: Tree, motion: Motion) -> dict[str, WheelReadings]:
     -------
     dict : "tyre_wheel" → :class:`WheelReadings`, in the order of the elements.
     """
+    tree = tree_of(machine)
     tree.check_motion(motion)
     state = state_of(tree, motion)
     o = outward(tree, state, ARRAYS, velocity=True)

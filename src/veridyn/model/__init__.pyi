@@ -9,6 +9,7 @@ from veridyn.model.assembly import Assembly as Assembly
 from veridyn.model.assembly import Attachment as Attachment
 from veridyn.model.body import Body as Body
 from veridyn.model.body import Loop as Loop
+from veridyn.model.car import CarDescription as CarDescription
 from veridyn.model.elements import Element as Element
 from veridyn.model.experiment import Channel as Channel
 from veridyn.model.experiment import Experiment as Experiment
@@ -25,5 +26,7 @@ from veridyn.model.parameters import Tie as Tie
 from veridyn.model.place import Marker as Marker
 from veridyn.model.pose import Pose as Pose
 from veridyn.model.sensor import Sensor as Sensor
+from veridyn.model.single_track import PriorValue as PriorValue
+from veridyn.model.single_track import car_machine as car_machine
 from veridyn.model.transmission import Transmission as Transmission
 from veridyn.model.uncertainty import Uncertainty as Uncertainty

@@ -112,6 +112,10 @@ class Coordinates:
                 found |= {c.name for link in one ^ other for c in self._of(link)}
         return frozenset(found)
 
+    def moving(self, body: str) -> frozenset[str]:
+        """The coordinates that move a body against the ground."""
+        return frozenset(c.name for link in self._path(body) for c in self._of(link))
+
     def _path(self, body: str) -> list[str]:
         """The bodies from one down to the ground, itself first."""
         found = []

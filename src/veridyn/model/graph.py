@@ -9,13 +9,14 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault
 from veridyn.model.assembly import Assembly, Attachment
+from veridyn.model.car import CarDescription
 from veridyn.model.elements import Element
 from veridyn.model.link import End, Joint, Link
 from veridyn.model.load import Drive, Load
@@ -29,8 +30,8 @@ from veridyn.model.uncertainty import Uncertainty
 
 Array = NDArray[np.float64]
 GRAVITY = (0.0, 0.0, -9.81)  # m/s^2, in the ground's axes
-Formulation = Literal["tree", "natural"]
-FORMULATIONS: tuple[str, ...] = ("tree", "natural")
+Formulation = Literal["tree", "natural", "single_track"]
+FORMULATIONS: tuple[str, ...] = get_args(Formulation)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -62,7 +63,8 @@ class MachineGraph:
 
     `gravity` (3,) in the ground's axes. `dimension` 2: everything moves in the plane of the ground's x and y, and every body's z is
     normal to it. `prescribed`: coordinates whose motion is an input. `description`: the points of natural coordinates, where a user
-    wrote them. `stated`: values, typical sizes, states and ties of the parameters where they differ from those of links and elements.
+    wrote them; `car`: the few numbers of a car, in the formulation that takes them. `stated`: values, typical sizes, states and ties of
+    the parameters where they differ from those of links and elements.
     `uncertainty`: the covariance of the parameters, where a fit or the model file gives one.
     """
 
@@ -79,6 +81,7 @@ class MachineGraph:
     dimension: int = 3
     formulation: Formulation = "tree"
     description: PointDescription | None = None
+    car: CarDescription | None = None
     stated: ParameterSet | None = None
     uncertainty: Uncertainty | None = None
 

@@ -14,6 +14,7 @@ from veridyn.errors import Fault, ModelError, did_you_mean
 from veridyn.lazy import above
 from veridyn.model.assembly import Assembly
 from veridyn.model.body import Body, Loop, joint_of_loop, joints_of_bodies, links_of
+from veridyn.model.car import CarDescription, car_link, car_parameters, car_with
 from veridyn.model.constants import Constant, ElementState, constants_of, replaced, states_of
 from veridyn.model.coordinates import Coordinates, Rows, coordinates_of
 from veridyn.model.element_kinds import KINDS
@@ -61,6 +62,7 @@ class Machine(MachineGraph):
         dimension: int = 3,
         formulation: Formulation = "tree",
         description: PointDescription | None = None,
+        car: CarDescription | None = None,
     ) -> Machine:
         """Check a description whole and make the machine.
 
@@ -75,7 +77,8 @@ class Machine(MachineGraph):
         assembly : where the machine stands when it is put together.
         gravity : (3,) m/s^2 in the ground's axes; by default along −z, in the plane along −y.
         dimension : 2 for a planar machine, which moves in the ground's x-y plane.
-        formulation : "tree" or "natural", what is meant by default.
+        formulation : "tree" or "natural", what is meant by default; "single_track" of a car, which
+            :func:`~veridyn.model.single_track.car_machine` makes of a few numbers.
 
         Returns
         -------
@@ -104,6 +107,7 @@ class Machine(MachineGraph):
             dimension=dimension,
             formulation=formulation,
             description=description,
+            car=car,
             stated=parameters,
         )
         faults = check_graph(machine)
@@ -166,10 +170,16 @@ class Machine(MachineGraph):
         """Its coordinates and rows as the description gives them, in whichever formulation it is computed."""
         return coordinates_of(self)
 
-    @cached_property
+    @property
     def parameters(self) -> ParameterSet:
         """Its parameters in the order of the regressor's columns."""
-        return described_parameters(self.described, self.elements) if self.stated is None else self.stated
+        return self._parameters
+
+    @cached_property
+    def _parameters(self) -> ParameterSet:
+        if self.stated is not None:
+            return self.stated
+        return described_parameters(self.described, self.elements) if self.car is None else car_parameters(self.car)
 
     @property
     def coordinates(self) -> tuple[str, ...]:
@@ -315,6 +325,8 @@ class Machine(MachineGraph):
         What was known of their uncertainty does not go with it.
         """
         new = values if isinstance(values, ParameterSet) else self.parameters.replacing(values)
+        if self.car is not None:
+            return _car_with(self, self.car, new)
         by_name = dict(zip(new.names, new.values.tolist(), strict=True))
         links = [_with_ten(k, [by_name[k.parameter(s)] for s in INERTIAL] if k.real else []) for k in self.links]
         elements = [_with_value(e, by_name) for e in self.elements]
@@ -350,6 +362,23 @@ class Machine(MachineGraph):
         known = None if self.uncertainty is None else self.uncertainty.without(tuple(gone))
         return replace(self, elements=tuple(kept), stated=self.parameters.without(gone), uncertainty=known)
 
+    def with_body(self, link: Link, joint: Joint) -> Machine:
+        """The same machine with one more body and the joint that carries it; values, states and typical sizes of the others stay."""
+        made = replace(self, links=(*self.links, link), joints=(*self.joints, joint))
+        hollow = [replace(k, inertia=None) for k in self.links]  # a fit may give them values of no physical body
+        faults = check_graph(replace(made, links=(*hollow, link)))
+        if faults:
+            raise ModelError(faults, self.name)
+        own, new = self.parameters, described_parameters(made.described, made.elements)
+        return _checked(replace(made, stated=new.taking(own)))
+
+    def body(self, name: str) -> Link:
+        """A body by name; one that is not there is refused."""
+        if name not in self.by_name:
+            hint = did_you_mean(name, self.body_names)
+            raise ModelError(Fault(f"there is no body '{name}'.", where=self.name, hint=hint))
+        return self.by_name[name]
+
     def with_constants(self, values: Mapping[str, float]) -> Machine:
         """The same machine with other constants of its elements, by name ("fst_q1.speed")."""
         changed = replaced(self.elements, self.constants, values, self.name)
@@ -377,7 +406,14 @@ class Machine(MachineGraph):
         fault = formulation_fault(formulation)
         if fault is not None:
             raise ModelError(fault, self.name)
-        return _checked(replace(self, formulation=formulation))
+        return self if formulation == self.formulation else _checked(self.formulated(formulation))
+
+    def formulated(self, formulation: Formulation) -> Machine:
+        """The same machine in another formulation, whether or not that can carry it; the forms that were made of it go along."""
+        made = replace(self, formulation=formulation)
+        vars(made)["forms"] = self.forms  # they are made of what both have in common
+        vars(made)["shapes"] = self.shapes
+        return made
 
     def evaluator(self, parameters: ArrayLike | None = None, *, friction_speed: float = 0.0) -> Any:
         """Inverse and forward dynamics, regressor and mass matrix of one state a call: a :class:`veridyn.dynamics.Evaluator`."""
@@ -395,6 +431,14 @@ def _checked(machine: Machine) -> Machine:
     """The machine, refused by name where its formulation cannot carry it."""
     above("veridyn.mechanics.formulation", "check_formulation")(machine)
     return machine
+
+
+def _car_with(machine: Machine, car: CarDescription, new: ParameterSet) -> Machine:
+    """A car with other parameters: its few numbers and its body have them."""
+    described = car_with(car, new)
+    plain = bool(np.array_equal(new.typical, car_parameters(described).typical))
+    stated = None if plain else new
+    return replace(machine, car=described, links=(car_link(new),), stated=stated, uncertainty=None)
 
 
 def _with_ten(link: Link, ten: list[float]) -> Link:

@@ -32,7 +32,7 @@ class ParameterSet:
 
     `values` are the priors, NaN where nobody knows. `typical` is the size a parameter of this kind has on this machine; it scales
     columns when a rank is decided. A known parameter moves to the measured side, an estimated one is a column, a tied one adds
-    its column to another's.
+    its column to another's. `bounds`: least and largest value of those that have such.
     """
 
     names: tuple[str, ...]
@@ -41,11 +41,13 @@ class ParameterSet:
     typical: Array
     states: tuple[State, ...]
     ties: Mapping[str, Tie] = field(default_factory=dict)
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", np.array(self.values, dtype=np.float64))
         object.__setattr__(self, "typical", np.array(self.typical, dtype=np.float64))
         object.__setattr__(self, "ties", MappingProxyType(dict(self.ties)))
+        object.__setattr__(self, "bounds", MappingProxyType(dict(self.bounds)))
         for state in set(self.states):
             _check_state(state)
         self.values.flags.writeable = False
@@ -53,7 +55,8 @@ class ParameterSet:
 
     def __reduce__(self) -> tuple[object, ...]:
         # A read-only view cannot be pickled.
-        return _parameter_set, ({f.name: getattr(self, f.name) for f in fields(self)} | {"ties": dict(self.ties)},)
+        views = {"ties": dict(self.ties), "bounds": dict(self.bounds)}
+        return _parameter_set, ({f.name: getattr(self, f.name) for f in fields(self)} | views,)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -148,7 +151,17 @@ class ParameterSet:
             typical=np.concatenate([self.typical, made.typical[n:]]),
             states=(*self.states, *made.states[n:]),
             ties=self.ties,
+            bounds=self.bounds,
         )
+
+    def taking(self, known: ParameterSet) -> ParameterSet:
+        """This set with the values, sizes, states and ties of those parameters that `known` has."""
+        at = [self.index(name) for name in known.names]
+        values, typical, states = self.values.copy(), self.typical.copy(), list(self.states)
+        values[at], typical[at] = known.values, known.typical
+        for k, state in zip(at, known.states, strict=True):
+            states[k] = state
+        return replace(self, values=values, typical=typical, states=tuple(states), ties=known.ties)
 
     def without(self, names: Collection[str]) -> ParameterSet:
         """A copy without these parameters and what is tied to them."""
@@ -160,6 +173,7 @@ class ParameterSet:
             typical=self.typical[kept],
             states=tuple(self.states[k] for k in kept),
             ties={name: tie for name, tie in self.ties.items() if name not in names and tie.to not in names},
+            bounds={name: own for name, own in self.bounds.items() if name not in names},
         )
 
     def _with_states(self, state: State, chosen: set[int]) -> ParameterSet:

@@ -17,6 +17,8 @@ distance        the distance from `on` to `to` (trees)                          
 course          the direction in which a place moves over the ground's x-y plane, from x   1
                 to y (trees)
 yaw             the direction of a body's x axis, or of the marker's axis, there (trees)   1
+reading         a car of a few numbers (formulation single_track) by the name of what is   1
+                read: `CAR_READINGS`
 =============== ========================================================================== ========
 
 A position has no components along axes that move with the body, so a `position` sensor on a marker with an axis is refused. A course says
@@ -37,14 +39,15 @@ from veridyn.model.names import GROUND
 from veridyn.model.place import Home, Marker, PointRef, check_marker, moved_place
 
 SensorKind = Literal[
-    "coordinate", "rate", "position", "velocity", "gyroscope", "accelerometer", "distance", "course", "yaw"
+    "coordinate", "rate", "position", "velocity", "gyroscope", "accelerometer", "distance", "course", "yaw", "reading"
 ]
 KINDS: tuple[str, ...] = get_args(SensorKind)
 ON_COORDINATE = ("coordinate", "rate")
 HEADINGS = ("course", "yaw")  # angles modulo a full turn
-SINGLE = (*ON_COORDINATE, "distance", *HEADINGS)  # one number, whatever the dimension
+SINGLE = (*ON_COORDINATE, "distance", *HEADINGS, "reading")  # one number, whatever the dimension
 # Deviations whose squares, the squares of those and their inverses are numbers: filters multiply variances with each other.
 SMALLEST_DEVIATION, LARGEST_DEVIATION = sys.float_info.min**0.25, sys.float_info.max**0.25
+CAR_READINGS = {"yaw_rate": "rad/s", "ay": "m/s^2", "roll": "rad", "sideslip": "rad", "lateral_speed": "m/s"}
 OWN_AXES = ("gyroscope", "accelerometer")  # always read along axes that move with the body
 
 
@@ -97,9 +100,11 @@ class Sensor:
 
     def components(self, dimension: int) -> tuple[str, ...]:
         """The axes it reads, in order; nothing for a single number."""
-        if self.kind in SINGLE or (self.kind == "gyroscope" and dimension == 2):
-            return ()
-        return tuple(self.axes or "xyz"[:dimension])
+        return () if self.kind in SINGLE else tuple(self.axes or self.all_axes(dimension))
+
+    def all_axes(self, dimension: int) -> str:
+        """The axes it can read: in the plane a gyroscope turns about z."""
+        return "z" if self.kind == "gyroscope" and dimension == 2 else "xyz"[:dimension]
 
     def channels(self, dimension: int) -> tuple[str, ...]:
         """The names of its outputs."""
@@ -109,6 +114,8 @@ class Sensor:
         """The unit of its readings, given whether its coordinate is an angle."""
         of = {"position": "m", "velocity": "m/s", "gyroscope": "rad/s", "accelerometer": "m/s^2", "distance": "m"}
         of |= dict.fromkeys(HEADINGS, "rad")
+        if self.kind == "reading":
+            return CAR_READINGS[str(self.on)]
         size = "rad" if angular else "m"
         return of.get(self.kind, size if self.kind == "coordinate" else f"{size}/s")
 
@@ -174,10 +181,14 @@ def sensor_faults(s: Sensor, dimension: int) -> list[Fault]:
         faults.add("its rate is not usable.", where=where, expected="Hz above zero, or None", found=f"{s.rate:g}")
     if not math.isfinite(s.bias):
         faults.add("its bias is not usable.", where=where, expected="a finite number", found=f"{s.bias:g}")
-    if set(s.axes) - set("xyz"[:dimension]) or len(set(s.axes)) != len(s.axes):
-        faults.add("its axes cannot be read.", where=where, expected=f"some of {'xyz'[:dimension]}", found=s.axes)
+    known = s.all_axes(dimension)
+    if set(s.axes) - set(known) or len(set(s.axes)) != len(s.axes):
+        faults.add("its axes cannot be read.", where=where, expected=f"some of {known}", found=s.axes)
     elif s.axes and s.kind in SINGLE:
         faults.add("it reads one number and has no axes.", where=where, expected=f"kind {s.kind} without axes=")
+    if s.kind == "reading" and s.on not in CAR_READINGS:
+        hint = did_you_mean(f"{s.on}", [*CAR_READINGS])
+        faults.add(f"a car has no reading '{s.on}'.", where=where, hint=hint)
     if s.kind == "position" and isinstance(s.on, Marker) and (s.on.axis or s.on.side):
         faults.add(
             "a position is read in the ground's axes, and its marker has an axis.",
@@ -195,6 +206,16 @@ def sensor_faults(s: Sensor, dimension: int) -> list[Fault]:
     return faults.found
 
 
+def reading_fault(s: Sensor) -> Fault:
+    """That only a car of a few numbers has readings by name."""
+    return Fault(
+        "only a car described by a few numbers has readings by name.",
+        where=part_at("sensor", s.name),
+        expected="formulation: single_track, or a sensor on a body or a coordinate",
+        found="kind reading",
+    )
+
+
 def check_sensors(sensors: Sequence[Sensor], bodies: Sequence[str], coordinates: Mapping[str, str]) -> list[Fault]:
     """Every fault of the sensors of a tree, from names of its bodies and kinds of its coordinates ("turning", "sliding")."""
     faults = Faults()
@@ -206,6 +227,9 @@ def check_sensors(sensors: Sequence[Sensor], bodies: Sequence[str], coordinates:
     for s in sensors:
         where = part_at("sensor", s.name)
         faults.extend(sensor_faults(s, 3))
+        if s.kind == "reading":
+            faults.found.append(reading_fault(s))
+            continue
         if s.turns and (s.kind != "coordinate" or coordinates.get(str(s.on)) != "turning"):
             faults.add(
                 "only an angle is read modulo a full turn.",

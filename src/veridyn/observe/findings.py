@@ -12,43 +12,47 @@ from __future__ import annotations
 from dataclasses import replace
 
 from veridyn.errors import DataWarning, Fault, warn
-from veridyn.mechanics.natural.redundant import Reduced
 from veridyn.model.experiment import Experiment
 from veridyn.observe.consistency import Consistency
-from veridyn.observe.mechanism import MechanismSystem
+from veridyn.observe.history import StateHistory
 from veridyn.observe.observation import Observation
 from veridyn.observe.sensor_findings import finding_lines, sensor_findings
 
 FALSE_ALARMS = 1e-4  # of consistent filters: as many are reported by chance
-USABLE_NIS = (0.75, 1.25)  # within it a band of 95 % holds 92 to 98 % of the truth, however long the log
+USABLE_NIS = StateHistory.usable_nis
 OPEN_CONSTRAINT = 1e-6  # m or 1: of a constraint that was left out as redundant and should be closed
 
 
 def observation_findings(
-    found: Observation,
+    found: StateHistory,
     log: Experiment | None = None,
     skip: int = 0,
     false_alarms: float = FALSE_ALARMS,
-    usable: tuple[float, float] = USABLE_NIS,
+    usable: tuple[float, float] | None = None,
 ) -> tuple[str, ...]:
     """Sentences about a run from sample `skip` on; `log` shows which sensors repeat themselves. Sensors stand first.
 
     A page that is read says more than a warning that interrupts: with `false_alarms` 0.05 and `usable` (1, 1), every NIS outside its band
-    of 95 %.
+    of 95 %. By default `usable` is that of the machine.
     """
-    size = _size(found, skip, false_alarms, usable)
+    size = _size(found, skip, false_alarms, usable or found.usable_nis)
     return (*finding_lines(sensor_findings(found, log, skip)), *_limits(found), *size)
 
 
-def warn_of_findings(found: Observation, log: Experiment | None) -> None:
+def serious_findings(found: StateHistory, log: Experiment | None = None, skip: int = 0) -> tuple[str, ...]:
+    """What makes the bands of a run wrong from sample `skip` on: sensors are named where its NIS is far from 1, which stands last."""
+    size = _size(found, skip, FALSE_ALARMS, found.usable_nis)
+    return observation_findings(found, log, skip) if size else tuple(_limits(found))
+
+
+def warn_of_findings(found: StateHistory, log: Experiment | None) -> None:
     """Warn of what makes the bands of a run wrong. Sensors are named where the innovations are not as large as stated: their means are
     watched more closely than that, and shift with the start of a run, of which the verb is not told how long it takes."""
-    size = _size(found, 0, FALSE_ALARMS, USABLE_NIS)
-    for text in observation_findings(found, log) if size else _limits(found):
+    for text in serious_findings(found, log):
         warn(DataWarning, Fault(text, where=f"{found.filter} on {found.system.name}"))
 
 
-def _limits(found: Observation) -> list[str]:
+def _limits(found: StateHistory) -> list[str]:
     """Readings that are never used, noise that the log does not determine, constraints that open."""
     out = [
         f"no reading of '{name}' is used: is its unit right, and its sensor where the machine has it?"
@@ -58,9 +62,11 @@ def _limits(found: Observation) -> list[str]:
     if found.tuning is not None and not found.tuning.converged:
         what = f"the noise chosen on this log is doubtful: {found.tuning.message}."
         out.append(f"{what} Give a density of the process noise.")
-    natural = found.system.model.system if isinstance(found.system, MechanismSystem) else None
-    if isinstance(natural, Reduced) and (open_by := float(found.constraint_errors()[:, 0].max())) > OPEN_CONSTRAINT:
-        left = ", ".join(f"'{name}'" for name in natural.left_out)
+    if not isinstance(found, Observation):
+        return out
+    names = found.system.model.left_out
+    if names and (open_by := float(found.constraint_errors()[:, 0].max())) > OPEN_CONSTRAINT:
+        left = ", ".join(f"'{name}'" for name in names)
         out.append(
             f"constraints that were left out as redundant ({left}) open by up to {open_by:.3g}: the motion passes a pose where they "
             "are needed, and from there on the estimates are those of another mechanism."
@@ -68,7 +74,7 @@ def _limits(found: Observation) -> list[str]:
     return out
 
 
-def _size(found: Observation, skip: int, false_alarms: float, usable: tuple[float, float]) -> list[str]:
+def _size(found: StateHistory, skip: int, false_alarms: float, usable: tuple[float, float]) -> list[str]:
     if not found.estimates.dof[skip:].any():
         return []
     considers = found.system.considered is not None

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from veridyn.observe.bounds import ParameterBounds
 from veridyn.observe.filter import CompiledStep
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.mechanism import MechanismSystem
 
 Array = NDArray[np.float64]
 
@@ -64,7 +63,7 @@ class Linearised:
         return self.sense(x, u, t), self.system.sense_and_jacobian(self.at, u, t)[1]
 
     def compiled_step(self, gate: float | None) -> CompiledStep | None:
-        return self.system.compiled_step(gate, self.at) if isinstance(self.system, MechanismSystem) else None
+        return self.system.compiled_step(gate, self.at)
 
     def sensor_noise(self, t: float) -> Array:
         return self.system.sensor_noise(t)

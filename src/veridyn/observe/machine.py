@@ -1,4 +1,4 @@
-"""A machine with its sensors, as filters see it: what every formulation has in common.
+"""A machine with its sensors, as filters see it, in any formulation.
 
 The state holds the whole configuration, so that a machine never changes its assembly unnoticed; a change of state is one of the
 independent coordinates, their rates, the unknown forces and parameters, and the biases:
@@ -17,8 +17,7 @@ Unknown forces and parameters walk at random: the torque pulse, the wrong mass a
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -26,19 +25,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, ModelError
-from veridyn.mechanics.measurement import Readout
-from veridyn.mechanics.natural.minimal import Instant
-from veridyn.mechanics.tree_readout import TreeReadout
-from veridyn.model.sensor import Sensor
+from veridyn.mechanics.formulation import Instant, MachineModel, Readings
 from veridyn.model.uncertainty import Uncertainty
 from veridyn.observe.bounds import ParameterBounds
-from veridyn.observe.filter import ErrorModel
+from veridyn.observe.filter import CompiledStep, ErrorModel
 from veridyn.observe.process_noise import ProcessNoise, sizes
 from veridyn.observe.result import Belief
 
 Array = NDArray[np.float64]
-Table = Readout | TreeReadout  # what sensors read, y = h(q, q̇, q̈), and the derivatives of it; one for each formulation
 
 
 class SystemStep(NamedTuple):
@@ -52,15 +46,17 @@ class SystemStep(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MachineSystem(ABC):
-    """A machine with the sensors of `table`, as a :class:`~veridyn.observe.system.System`.
+class MachineSystem:
+    """A machine with the sensors of `table`, as a :class:`~veridyn.observe.system.System`; made by
+    :func:`~veridyn.observe.setup.machine_system`.
 
-    `inputs` names the loads whose values come with the measurements, `varying` the parameters that are states, behind the unknown forces,
-    and `inner` the states that elements have of their own, behind those. `bounds` hold estimated parameters.
-    Subclasses are the formulations: :class:`~veridyn.observe.mechanism.MechanismSystem` and :class:`~veridyn.observe.tree.TreeSystem`.
+    `model` is the machine over its (first) set of independent coordinates, in any formulation. `inputs` names the loads whose values come
+    with the measurements, `varying` the parameters that are states, behind the unknown forces, and `inner` the states that elements have of
+    their own, behind those. `bounds` hold estimated parameters.
     """
 
-    table: Table
+    model: MachineModel
+    table: Readings
     process_noise: ProcessNoise
     error_model: ErrorModel
     inputs: tuple[str, ...]
@@ -77,6 +73,7 @@ class MachineSystem(ABC):
     bounds: ParameterBounds | None = None
     uncertainty: Uncertainty | None = None  # of the last of `varying`, which are considered and not estimated
     attitude_rows: NDArray[np.bool_] | None = None  # (m,) outputs whose H is ∂h/∂q at constant q̇ and q̈ (equation 116)
+    steps: Callable[[MachineSystem, float | None, Array | None], CompiledStep | None] | None = None  # by machine code
     _known: list[tuple[bytes, Instant]] = field(default_factory=list, init=False, repr=False)
     _loads: list[tuple[bytes, Any]] = field(default_factory=list, init=False, repr=False)
     _same: dict[tuple[float, int], Array] = field(default_factory=dict, init=False, repr=False)
@@ -85,103 +82,124 @@ class MachineSystem(ABC):
     )
 
     @property
-    @abstractmethod
-    def model(self) -> Any:
-        """The machine over its (first) set of independent coordinates: a :class:`~veridyn.mechanics.tree.model.TreeModel` or a
-        :class:`~veridyn.mechanics.natural.minimal.Minimal`, with `f`, `names`, `unknown` and `loads`."""
-
-    @property
-    @abstractmethod
     def name(self) -> str:
         """Of the machine."""
+        return self.model.name
 
     @property
-    @abstractmethod
+    def formulation(self) -> str:
+        """That of the machine: "tree" or "natural"."""
+        return self.model.form.word
+
+    @property
     def nq(self) -> int:
         """How many numbers a configuration has."""
+        return self.model.nq
 
     @property
-    @abstractmethod
     def nv(self) -> int:
         """How many rates there are."""
+        return self.model.nv
 
-    @property
-    @abstractmethod
-    def coordinate_sizes(self) -> Array:
-        """Typical sizes (nv,) of the coordinates whose rates these are."""
-
-    @abstractmethod
-    def unit_of(self, coordinate: str) -> str:
-        """The unit of a coordinate by name."""
-
-    @abstractmethod
-    def force_unit(self, name: str) -> str:
-        """The unit of an unknown force or an input by name."""
-
-    @abstractmethod
     def reduced(self, x: Array, number: int = 0) -> Array:
         """(z, ż, u, b) of states (…, N) as they are reported, z of the first set or of another."""
+        q, qd, u, b = self.split(x)
+        return np.concatenate([self.model.local(q, qd, number), u, b], axis=-1)
 
-    @abstractmethod
     def reported(self, x: Array, P: Array) -> Array:
         """The covariance of what :meth:`reduced` reports, from that of changes of x."""
+        if self.set_of(x):
+            T = self.between(x, self.named(x))
+            return T @ P @ T.T
+        change = self.model.reporting(self.split(x)[0])
+        if change is None:
+            return P
+        T = self.whole(change)
+        return T @ P @ T.T
 
-    @abstractmethod
     def named(self, x: Array) -> Array:
         """The same state with changes counted in the first set, the one that names the states."""
+        return np.append(x[:-1], 0.0)
 
-    @abstractmethod
     def between(self, a: Array, b: Array) -> Array:
         """How a change of the state a is written as one of b: different only where their sets are."""
+        if self.set_of(a) == self.set_of(b):
+            return np.eye(len(self.states))
+        return self.whole(self.model.change(self.instant(a, np.zeros(0)), self.set_of(b)))
 
-    @abstractmethod
     def instant_of(self, x: Array, inputs: Array) -> Instant:
         """Accelerations, multipliers and all derivatives at a state, computed anew."""
+        q, qd, u, _ = self.split(x)
+        return self.model.instant(q, qd, u, self.acting(inputs), number=self.set_of(x))
 
-    @abstractmethod
     def accelerations(self, x: Array, inputs: Array) -> Array:
         """Accelerations alone, of one state or many."""
+        q, qd, u, _ = self.split(x)
+        return self.model.posed(q, qd, u, self.acting(inputs), number=self.set_of(x))[2]
 
-    @abstractmethod
     def add(self, x: Array, d: Array) -> Array:
         """The state x changed by d (n,) or (k, n)."""
+        f, k, number = self.f, self.extra, self.set_of(x)
+        if d.ndim > 1:
+            x = np.broadcast_to(x, (*d.shape[:-1], len(x)))
+        q, qd, u, b = self.split(x)
+        q, qd = self.model.changed(q, qd, u, d[..., : 2 * f + k], number)
+        return self.join(q, qd, u + d[..., 2 * f : 2 * f + k], b + d[..., 2 * f + k :], number)
 
-    @abstractmethod
     def subtract(self, a: Array, b: Array) -> Array:
-        """The change (…, n) that leads from the state b to the states a."""
+        """The change (…, n) that leads from the state b to the states a, in the sets of b."""
+        a, b = np.broadcast_arrays(a, b)
+        sets = np.unique(b[..., -1])
+        if len(sets) == 1:
+            return self._difference(a, b, int(sets[0]))
+        out = np.empty((*b.shape[:-1], len(self.states)))
+        for number in sets.astype(int).tolist():
+            here = b[..., -1] == number
+            out[here] = self._difference(a[here], b[here], number)
+        return out
 
-    @abstractmethod
-    def readout(self, sensors: Sequence[Sensor]) -> Table:
-        """A table of further sensors on this machine."""
+    def _difference(self, a: Array, b: Array, number: int) -> Array:
+        (qa, qda, ua, ba), (qb, qdb, ub, bb) = self.split(a), self.split(b)
+        return np.concatenate([self.model.difference(qa, qda, qb, qdb, number), ua - ub, ba - bb], axis=-1)
 
-    @abstractmethod
-    def energies(self, q: Array, qd: Array) -> Array:
-        """Kinetic, gravity's and elastic energy (J) along a motion, (N, 3)."""
-
-    @abstractmethod
-    def constraint_errors(self, q: Array, qd: Array, qdd: Array) -> tuple[float, float, float]:
-        """The largest error of the constraints, of their rates and of their second rates."""
-
-    @abstractmethod
     def one_step(self, x: Array, inputs: Array, dt: float, derivative: bool = True, since: float = 0.0) -> SystemStep:
         """One step of the integration, `since` seconds after the inputs were given."""
+        q, qd, u, b = self.split(x)
+        step = self.model.advanced(q, qd, u, dt, self.acting(inputs), derivative, since, self.set_of(x))
+        moved = self.join(step.found.q, step.found.qd, step.u, b, step.after)
+        if step.settled:
+            self.remember(moved, inputs, step.found)
+        return SystemStep(moved, step.found, step.number, step.into, step.onto)
 
-    @abstractmethod
-    def accelerated(self, found: Instant, number: int) -> Array:
-        """∂z̈/∂(z, ż, u) of an instant over a set."""
+    def compiled_step(self, gate: float | None, about: Array | None = None) -> CompiledStep | None:
+        """Filter steps by machine code, for one caller; `about`: along the tangent at this state. None where there are none such."""
+        return None if self.steps is None else self.steps(self, gate, about)
 
-    @abstractmethod
+    def later(self, inputs: Array, dt: float) -> Array | None:
+        """The inputs of a moment dt seconds later, where none are given then: prescribed coordinates go on with q̈; None without any."""
+        if not self.model.prescribed or not len(inputs):
+            return None
+        out, place = inputs.copy(), {name: k for k, name in enumerate(self.inputs)}
+        for name in self.model.prescribed:
+            q, qd, qdd = (place.get(f"{symbol}.{name}", -1) for symbol in ("q", "qd", "qdd"))
+            rate, rising = (inputs[k] if k >= 0 else 0.0 for k in (qd, qdd))
+            if q >= 0:
+                out[q] += dt * rate + 0.5 * dt**2 * rising
+            if qd >= 0:
+                out[qd] += dt * rising
+        return out
+
     def densities(self, number: int) -> tuple[Array, Array]:
         """Spectral densities of the positions and accelerations of a set."""
+        if number == 0:
+            return self.density[: self.f], self.density[self.f : 2 * self.f]
+        position, white = np.split(self.process_noise.coordinate_densities(self.model.names_in(number)), 2)
+        return position, white
 
     @property
     def reports_changes(self) -> bool:
         """Whether what is reported changes as the state does, so that deviations are those of changes."""
-        return True
-
-    def parameter_unit(self, name: str) -> str:
-        """The unit of a parameter that is a state."""
-        raise ModelError(Fault(f"there is no parameter '{name}' here.", self.name))
+        return not self.model.free
 
     @property
     def f(self) -> int:
@@ -262,7 +280,7 @@ class MachineSystem(ABC):
             F[: 2 * f, :moved] = step.found.F[: 2 * f]
             return F
         if self.error_model == "forward":
-            a = self.accelerated(step.found, step.number)
+            a = self.model.accelerated(step.found, step.number)
         else:
             a = np.hstack([np.zeros((f, 2 * f)), push])
         i = np.arange(f)
@@ -307,13 +325,13 @@ class MachineSystem(ABC):
 
     def posed(self, x: Array, inputs: Array) -> tuple[Array, Array, Array]:
         """q, q̇ and q̈ that sensors read at a state, or at many, under the inputs that act now; q̈ only where a sensor depends on it."""
-        q, qd, _, _ = self.split(x)
-        return q, qd, self.accelerations(x, inputs) if self.table.accelerates else np.zeros_like(qd)
+        q, qd, u, _ = self.split(x)
+        loads, number = self.acting(inputs), self.set_of(x)
+        return self.model.posed(q, qd, u, loads, number=number, accelerates=self.table.accelerates)
 
     def posed_at(self, x: Array, at: Instant) -> tuple[Array, Array]:
         """q and q̇ that sensors read at a state whose instant is known."""
-        q, qd, _, _ = self.split(x)
-        return q, qd
+        return (at.q, at.qd) if self.model.placed else self.split(x)[:2]
 
     def sense(self, x: Array, u: Array, t: float) -> Array:
         return self.table.read(*self.posed(x, u)) + self.split(x)[3] @ self.selector.T
@@ -360,7 +378,7 @@ class MachineSystem(ABC):
                 [self.table.sensors[self.table.owner[j]].bias_sigma for j in self.drifting],
             ]
         )
-        x = self.join(q, qd, self.start_unknown if u is None else u, np.zeros(len(self.drifting)))
+        x = self.join(q, qd, self.model.start_unknown if u is None else u, np.zeros(len(self.drifting)))
         if self.uncertainty is None or self.considered is None:
             return Belief(x, deviations**2, t)
         P, part = np.diag(deviations**2), np.flatnonzero(self.considered)
@@ -383,11 +401,6 @@ class MachineSystem(ABC):
         mask[after + len(self.estimated) : after + len(self.varying)] = True
         return mask
 
-    @property
-    def start_unknown(self) -> Array:
-        """Unknown forces and states of elements, which start at zero, and parameters, which start as the machine has them."""
-        return np.zeros(self.extra)
-
     def instant(self, x: Array, inputs: Array) -> Instant:
         """Accelerations, multipliers and all derivatives at a state; that of the last one asked for is remembered."""
         key = x.tobytes() + inputs.tobytes()
@@ -398,11 +411,6 @@ class MachineSystem(ABC):
     def remember(self, x: Array, inputs: Array, found: Instant) -> None:
         """That this is the instant of a state."""
         self._known[:] = [(x.tobytes() + inputs.tobytes(), found)]
-
-    @property
-    def still(self) -> tuple[Array, Array]:
-        """The loads as the machine has them."""
-        return self.acting(np.zeros(0))
 
     def acting(self, inputs: Array) -> Any:
         """What the model takes for these inputs; those that are not given are as it has them."""

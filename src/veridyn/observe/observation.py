@@ -5,31 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault, did_you_mean
-from veridyn.lazy import above
+from veridyn.errors import DataError, Fault
 from veridyn.model.sensor import Sensor
-from veridyn.observe.consistency import Consistency, innovation_whiteness, nees, nis
-from veridyn.observe.health import Episode, episodes
+from veridyn.observe.consistency import Consistency, nees
+from veridyn.observe.history import StateHistory
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observability import ExtraSensor, Observability, observability
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Estimates
 from veridyn.observe.smoother import Smoothed
-from veridyn.observe.stability import ClosedLoop, closed_loop
 from veridyn.observe.tuning import Tuning
 from veridyn.observe.virtual import Reading, Virtual, virtual
-from veridyn.signals.whiteness import Whiteness
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Observation:
+class Observation(StateHistory):
     """The `track` of states, the `estimates` of the filter behind it (the same, but for a smoother), and what they were made with."""
 
     filter: str
@@ -39,13 +35,6 @@ class Observation:
     inputs: Array
     process_noise: ProcessNoise
     tuning: Tuning | None = None
-
-    def __len__(self) -> int:
-        return len(self.track)
-
-    @property
-    def t(self) -> Array:
-        return self.track.t
 
     @property
     def q(self) -> Array:
@@ -61,14 +50,18 @@ class Observation:
     def states(self) -> tuple[str, ...]:
         return self.system.states
 
-    @cached_property
+    @property
     def units(self) -> tuple[str, ...]:
         """Of the states."""
         return state_units(self.system)
 
-    @cached_property
+    @property
     def reduced(self) -> Array:
         """Independent coordinates, rates, unknown forces and biases (N, states)."""
+        return self._reduced
+
+    @cached_property
+    def _reduced(self) -> Array:
         return self.system.reduced(self.track.x)
 
     @property
@@ -78,12 +71,6 @@ class Observation:
             return self.track.sigma
         reported = [self.system.reported(x, P).diagonal() for x, P in zip(self.track.x, self.track.P, strict=True)]
         return np.sqrt(np.array(reported))
-
-    def state(self, name: str) -> Array:
-        """The history (N,) of one state."""
-        if name not in self.states:
-            raise DataError(Fault(f"there is no state '{name}'.", self.filter, hint=did_you_mean(name, self.states)))
-        return self.reduced[:, self.states.index(name)]
 
     def coordinate(self, name: str) -> tuple[Array, Array]:
         """Any coordinate (N,) with its standard deviation."""
@@ -102,27 +89,11 @@ class Observation:
     def constraint_errors(self) -> Array:
         """The largest |Φ|, |Φ_q q̇| and |Φ_q q̈ + Φ̇_q q̇| at each instant, (N, 3), of all constraints: of those left out as redundant too."""
         every = zip(self.q, self.qd, self.qdd, strict=True)
-        return np.array([self.system.constraint_errors(*one) for one in every])
+        return np.array([self.system.model.constraint_errors(*one) for one in every])
 
     def energy(self) -> Array:
         """Kinetic, gravity's and elastic energy (J) of the estimate, (N, 3)."""
-        return self.system.energies(self.q, self.qd)
-
-    def episodes(self, least: int = 3) -> tuple[Episode, ...]:
-        """What became of the sensors."""
-        return episodes(self.estimates, least)
-
-    def bounded(self) -> tuple[str, ...]:
-        """Estimated parameters that stood at a bound, with how often: their estimate is the bound's there, and not the data's."""
-        bounds = self.system.bounds
-        held = {} if bounds is None else bounds.held(self.track.x)
-        return tuple(
-            f"parameter '{name}' stood at its bound {bound:g} at {times} of {len(self)} samples"
-            for name, (bound, times) in held.items()
-        )
-
-    def nis(self, skip: int = 0) -> Consistency:
-        return nis(self.estimates, skip=skip)
+        return self.system.model.energies(self.q, self.qd)
 
     def nees(self, q: ArrayLike, qd: ArrayLike, skip: int = 0) -> Consistency:
         """Of the independent coordinates and their rates, against the true coordinates and rates (N, n)."""
@@ -134,13 +105,6 @@ class Observation:
         true = np.hstack([q, qd, np.zeros((len(self), self.track.x.shape[1] - sum(s[1] for s in shapes)))])
         f = self.system.f
         return nees(self.track, true, skip=skip, states=self.states[: 2 * f], subtract=self.system.subtract)
-
-    def whiteness(self, skip: int = 0) -> dict[str, Whiteness]:
-        return innovation_whiteness(self.estimates, skip=skip)
-
-    def stability(self, skip: int = 1) -> ClosedLoop:
-        """Whether errors die out under the gains that were used."""
-        return closed_loop(self.estimates, self.estimates.sigma[skip:].mean(axis=0), skip)
 
     def observability(
         self, scales: ArrayLike | None = None, part: slice = slice(None), extra: Sequence[Sensor] = ()
@@ -154,7 +118,7 @@ class Observation:
         return observability(self.system, self.t[part], self.track.x[part], sizes, self.inputs[part], further)
 
     def _extra(self, sensor: Sensor) -> list[ExtraSensor]:
-        table = self.system.readout([sensor])
+        table = self.system.model.readout([sensor])
 
         def slope(x: Array, inputs: Array, j: int) -> Array:
             q, qd, _, _ = self.system.split(x)
@@ -167,40 +131,12 @@ class Observation:
             for j, name in enumerate(table.names)
         ]
 
-    def __repr__(self) -> str:
-        return f"Observation({self.filter} on {self.system.name!r}, {len(self)} samples, {len(self.states)} states)"
-
-    def _repr_html_(self) -> str:
-        return above("veridyn.report.notebook", "show_observation")(self)._repr_html_()
-
-    def plot(self, *names: str) -> Any:
-        """States with their 95 % bands, all or those that are named, for a notebook; ``save(path)`` writes a page."""
-        return above("veridyn.report.notebook", "plot_states")(self, *names)
-
-    def to_frame(self) -> Any:
-        """A pandas data frame over time: for each state a column with its name, and one ``name.sigma``."""
-        return above("veridyn.report.frames", "frame_of_states")(self)
-
-    def summary(self) -> str:
-        """States at the end, what became of the sensors, and the verdict on the innovations."""
-        lines = [f"{self.filter} on {self.system.name}: {len(self)} samples, {self.t[0]:.6g} s to {self.t[-1]:.6g} s"]
-        wide = max(24, 2 + max(map(len, self.states), default=0))
-        for name, value, sigma in zip(self.states, self.reduced[-1], self.sigma[-1]):
-            lines.append(f"  {name:<{wide}}{value:14.6g} ± {sigma:.3g}")
-        if self.estimates.dof.sum():
-            lines.append("  " + self.nis().summary())
-        lines += [f"  innovations of '{name}' {w.summary()}" for name, w in self.whiteness().items()]
-        lines += [f"  {e}" for e in self.episodes()]
-        lines += [f"  {line}" for line in self.bounded()]
-        if self.tuning is not None:
-            lines.append(f"  noise chosen on this log: {self.tuning.summary()}")
-        return "\n".join(lines)
-
 
 def state_units(system: MachineSystem) -> tuple[str, ...]:
     """The units of a system's states, in their order."""
-    sizes = tuple(system.unit_of(name) for name in system.model.names)
-    forces = tuple(system.force_unit(name) for name in system.model.unknown)
-    parameters = tuple(system.parameter_unit(name) for name in (*system.varying, *system.inner))
+    model = system.model
+    sizes = tuple(model.unit_of(name) for name in model.names)
+    forces = tuple(model.force_unit(name) for name in model.unknown)
+    parameters = tuple(model.varying_unit(name) for name in (*system.varying, *system.inner))
     biases = tuple(system.table.units[j] for j in system.drifting)
     return (*sizes, *(f"{u}/s" for u in sizes), *forces, *parameters, *biases)

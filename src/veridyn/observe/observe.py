@@ -14,11 +14,15 @@ from numpy.typing import NDArray
 
 from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, ModelError, SimulationError
-from veridyn.mechanics.tree.model import FRICTION_SPEED
+from veridyn.lazy import above
+from veridyn.mechanics.formulated import GivenMachine
+from veridyn.mechanics.formulation import FRICTION_SPEED
 from veridyn.method import verb_with_method
 from veridyn.model.experiment import Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.sensor import Choice
 from veridyn.observe.bounds import Parameters
+from veridyn.observe.car.noise import CarNoise
 from veridyn.observe.filter import Filter
 from veridyn.observe.findings import warn_of_findings
 from veridyn.observe.inputs import inputs_in
@@ -26,7 +30,7 @@ from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, Status, frozen
 from veridyn.observe.methods import LinearKF, Smoother, filter_of
 from veridyn.observe.observation import Observation
-from veridyn.observe.observer_setup import Observable, ObserverSetup, formulated, ready
+from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.readings import InputHold, first_positions, measurements_of
 from veridyn.observe.result import Estimates
@@ -49,11 +53,11 @@ GONE["filter"] = "The filter is the third argument: observe(machine, log, EKF(ga
 @checked
 @verb_with_method(ModelError, GONE)
 def observe(
-    machine: Observable,
+    machine: GivenMachine,
     log: Experiment | Measurements,
     method: Filter | str = "ekf",
     *,
-    process_noise: ProcessNoise | None = None,
+    process_noise: ProcessNoise | CarNoise | None = None,
     start: Mapping[str, float] | Literal["readings"] | None = None,
     rates: Mapping[str, float] | None = None,
     independents: Sequence[str] = (),
@@ -74,7 +78,8 @@ def observe(
     ----------
     machine : Machine, Tree or Mechanism
         The machine, open or closed, on a fixed base or a free one, in either formulation, with its sensors. ``fit.machine()`` brings the
-        covariance of its identified parameters along.
+        covariance of its identified parameters along. A car of a few numbers (formulation single_track) is observed by "ekf", "ukf" or
+        "smoother" from speed, steer, ax and its sensors, and gives a ``CarObservation``.
     log : Experiment
         Channels by the names of the sensors' outputs and of the inputs, in the sensors' units.
     method : Filter or str
@@ -82,7 +87,7 @@ def observe(
         "error_ekf_force", "ekf" (the default), "ukf", "smoother".
     process_noise : ProcessNoise, optional
         The process noise: how far the model is trusted. By default the density of the unknown forces (or of white acceleration) is the
-        one under which the first thousand samples of the log are most likely.
+        one under which the first thousand samples of the log are most likely. Of a car of a few numbers a ``CarNoise``.
     start, rates : mapping of coordinates to numbers, optional
         Where the model starts (rad or m), and how fast (rad/s or m/s); what is not given is at home, and at rest. "readings" in place of
         a start: coordinates with a sensor of their own start at its first reading.
@@ -142,7 +147,7 @@ def observe(
     >>> encoder = vd.Sensor("encoder", "coordinate", "q1", 1e-3)
     >>> inertia = {"1": vd.spatial.from_centre(1.0, [0.5, 0.0, 0.0], np.diag([1e-3, 0.08, 0.08]))}
     >>> rod = vd.model.Body("1", placement=vd.spatial.MDH(alpha=-np.pi / 2))
-    >>> pendulum = vd.model.Tree.build([rod], inertia=inertia, sensors=[encoder])
+    >>> pendulum = vd.Machine.of_bodies([rod], inertia=inertia, sensors=[encoder])
     >>> released = vd.Driven(1.0, 100.0, [0.3], [0.0])
     >>> log = vd.simulate(pendulum, released, rng=np.random.default_rng(0))
     >>> states = vd.observe(pendulum, log, "ekf", process_noise=vd.ProcessNoise(force=1e-4), start={"q1": 0.0})
@@ -151,6 +156,23 @@ def observe(
     >>> bool(states.sigma[-1, 0] < 1e-3)
     True
     """
+    if isinstance(machine, Machine) and machine.car is not None:
+        settings = {"start": start, "rates": rates, "independents": independents, "unknown": unknown, "inputs": inputs}
+        settings |= {
+            "step": step,
+            "input_hold": input_hold != "zero",
+            "friction_speed": friction_speed != FRICTION_SPEED,
+        }
+        _refuse_of_bodies(machine, settings)
+        common = {"process_noise": process_noise, "parameters": parameters, "sensors": sensors, "consider": consider}
+        seen = above("veridyn.observe.car.observation", "observe_car")(
+            machine, log, method, **common, frozen_after=frozen_after, progress=progress
+        )
+        warn_of_findings(seen, log if isinstance(log, Experiment) else None)
+        return seen
+    if isinstance(process_noise, CarNoise):
+        what, wanted = "this noise is that of a car of a few numbers.", "ProcessNoise(force=…)"
+        raise ModelError(Fault(what, where="observe, process_noise", expected=wanted, found="CarNoise"))
     setup = ObserverSetup(
         method=filter_of(method, "observe"),
         process_noise=process_noise,
@@ -172,26 +194,39 @@ def observe(
     return found
 
 
+def _refuse_of_bodies(machine: Machine, settings: Mapping[str, object]) -> None:
+    """A car of a few numbers has no joints that these settings could speak of."""
+    given = [name for name, value in settings.items() if value is not None and value is not False and value != ()]
+    if given:
+        raise ModelError(
+            Fault(
+                f"'{given[0]}' belongs to machines of bodies and joints.",
+                where="observe",
+                hint="A car of a few numbers starts straight ahead, and takes speed, steer and ax as inputs.",
+            ),
+            machine.name,
+        )
+
+
 def observe_with(
-    setup: ObserverSetup, machine: Observable, log: Experiment | Measurements, progress: Progress = silent
+    setup: ObserverSetup, machine: GivenMachine, log: Experiment | Measurements, progress: Progress = silent
 ) -> Observation:
     """:func:`observe` with all that it is run with in one object."""
     tuning: Tuning | None = None
     process_noise = setup.process_noise
     if setup.inputs is None and isinstance(log, Experiment):
         setup = replace(setup, inputs=inputs_in(machine, log.names, log.name))
-    machine = formulated(machine, setup.inputs or ())
     system, q, qd = setup.system(machine, process_noise or ProcessNoise())
     readings = log if isinstance(log, Measurements) else measurements_of(system, log, setup.input_hold)
     if setup.start == "readings":
         if isinstance(log, Measurements):
             raise DataError(Fault("first readings are taken from a log's channels.", "observe, start", "an Experiment"))
         setup = replace(setup, start=first_positions(system, log))
-        system, q, qd = setup.system(ready(system), process_noise or ProcessNoise())
+        system, q, qd = setup.system(system.model.form, process_noise or ProcessNoise())
     if setup.frozen_after is not None:
         readings = readings.flagged(frozen(readings.values, setup.frozen_after), Status.FROZEN)
     if process_noise is None:
-        machine = ready(system)
+        machine = system.model.form
         process_noise, tuning = tuned(setup, machine, [readings], progress)
         system, q, qd = setup.system(machine, process_noise)
     method, smooths = setup.method, isinstance(setup.method, Smoother)
@@ -239,7 +274,7 @@ def smoothed(found: Observation) -> Observation:
 
 def tuned(
     setup: ObserverSetup,
-    machine: Observable,
+    machine: GivenMachine,
     logs: Sequence[Measurements],
     progress: Progress = silent,
     samples: int = TUNING_SAMPLES,
@@ -258,11 +293,11 @@ def tuned(
         theta = values["density"]
         if not forces:
             return replace(base, acceleration=theta)
-        push = np.abs(system.accelerated(at, 0)[:, 2 * f : 2 * f + len(forces)]).max(axis=0)
+        push = np.abs(system.model.accelerated(at, 0)[:, 2 * f : 2 * f + len(forces)]).max(axis=0)
         return replace(base, force={n: theta / max(float(p), 1e-12) ** 2 for n, p in zip(forces, push)})
 
     def build(values: Mapping[str, float]) -> System:
-        return setup.seen(setup.system(ready(system), described(values))[0], q)
+        return setup.seen(setup.system(system.model.form, described(values))[0], q)
 
     parts = [(log.first(samples), system.belief(q, qd)) for log in logs]
     found = tune(setup.method, build, {"density": 1.0}, parts, decades=5.0, progress=progress)

@@ -17,22 +17,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
-from veridyn.mechanics.tree.model import FRICTION_SPEED
+from veridyn.mechanics.formulated import GivenMachine
+from veridyn.mechanics.formulation import FRICTION_SPEED
 from veridyn.method import without_old_keywords
 from veridyn.model.sensor import Choice
 from veridyn.observe.bounds import ParameterBounds, Parameters
 from veridyn.observe.filter import Filter
-from veridyn.observe.free import FreeSystem
 from veridyn.observe.health import Repeats, Silence
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import MISSING, NOT_FINITE, STATUSES, USED, Codes, Status
 from veridyn.observe.methods import Smoother, filter_of
-from veridyn.observe.observer_setup import Observable, ObserverSetup
+from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.passage import Passage
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief
 from veridyn.observe.stream import Stream, StreamStep, as_vector, statuses
-from veridyn.observe.tree import TreeSystem
 from veridyn.observe.virtual import Virtual, quantity_of
 
 Array = NDArray[np.float64]
@@ -104,7 +103,7 @@ class Observer:
     @without_old_keywords(ModelError, {"unsure": "Write process_noise=ProcessNoise(…)."}, "Observer")
     def __init__(
         self,
-        machine: Observable,
+        machine: GivenMachine,
         method: Filter | str = "ekf",
         *,
         process_noise: ProcessNoise,
@@ -175,7 +174,7 @@ class Observer:
             values, codes = self._by_name(measurements)
         else:
             values, codes = self._by_place(measurements)
-        if inputs is None and isinstance(self.system, TreeSystem | FreeSystem) and t > self._since:
+        if inputs is None and t > self._since:
             inputs = self.system.later(self._inputs, t - self._since)  # prescribed coordinates go on
         if inputs is not None:
             inputs = as_vector(inputs)

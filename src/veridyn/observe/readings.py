@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
+from veridyn.mechanics.formulation import Readings
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.observe.availability import muted
-from veridyn.observe.free import FreeSystem
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import OWN_DEVIATION, SAME_STAMP_S, Measurements, Status
-from veridyn.observe.tree import TreeSystem
 from veridyn.signals.clock_unit import MILLISECONDS, SLOWEST_CLOCK, slow_clock
 from veridyn.signals.coarse import coarse_fault
 
@@ -34,6 +33,7 @@ def measurements_of(system: MachineSystem, log: Experiment, hold: InputHold = "z
     take more than `MOST_STEPS` steps of the integration: milliseconds are read as seconds, as a rule.
     """
     table, faults = system.table, Faults()
+    log = _with_axes(log, table)
     delays = np.array([table.sensors[k].delay for k in table.owner])
     moved = {}
     for name, unit, delay in zip(table.names, table.units, delays.tolist()):
@@ -72,12 +72,27 @@ def measurements_of(system: MachineSystem, log: Experiment, hold: InputHold = "z
         held[:, j] = channel.values[acting]  # where a delay looks back to before it: as it begins
         if channel.name.startswith("q."):
             ages = np.maximum(readings.t - channel.t[acting], 0.0)
-    leads = isinstance(system, TreeSystem) and system.model.tree.held
-    leads = leads or (isinstance(system, FreeSystem) and system.model.system.mechanism.prescribed)
-    if isinstance(system, TreeSystem | FreeSystem) and leads and known and hold == "zero":
+    if system.model.prescribed and known and hold == "zero":
         held = np.array([system.later(one, age) for one, age in zip(held, ages.tolist(), strict=True)])
     arrival = readings.t[:, None] + delays if delays.any() else None
     return replace(_muted(system, log, readings, delays), inputs=held, arrival=arrival)
+
+
+def _with_axes(log: Experiment, table: Readings) -> Experiment:
+    """A log with the one output of a planar gyroscope under its name NAME.z, where it stands under that of the sensor alone."""
+    own = {table.names[j]: s.name for j, s in enumerate(table.sensors[k] for k in table.owner) if s.kind == "gyroscope"}
+    old = {name: sensor for name, sensor in own.items() if name == f"{sensor}.z" and name not in log and sensor in log}
+    if not old:
+        return log
+    for name, sensor in old.items():
+        fault = Fault(
+            f"'{sensor}' is read as '{name}'.", log.name, hint="Outputs of a gyroscope are named by their axes."
+        )
+        warn(DataWarning, fault)
+    new = {
+        f"{name}{s}": log[f"{old[name]}{s}"] for name in old for s in ("", OWN_DEVIATION) if f"{old[name]}{s}" in log
+    }
+    return log.replacing(*(Channel(name, c.t, c.values, c.unit) for name, c in new.items()))
 
 
 def _muted(system: MachineSystem, log: Experiment, readings: Measurements, delays: Array) -> Measurements:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from veridyn.model.experiment import Experiment
 from veridyn.observe.health import WORDS, Episode, episodes
+from veridyn.observe.history import StateHistory
 from veridyn.observe.measurements import Status
-from veridyn.observe.observation import Observation
 from veridyn.observe.result import Estimates
 
 Array = NDArray[np.float64]
@@ -45,7 +45,7 @@ class SensorFinding:
         return f"sensor '{self.sensor}' {self.what} from {self.since:.6g} s{share}"
 
 
-def sensor_findings(found: Observation, log: Experiment | None = None, skip: int = 0) -> tuple[SensorFinding, ...]:
+def sensor_findings(found: StateHistory, log: Experiment | None = None, skip: int = 0) -> tuple[SensorFinding, ...]:
     """Sensors that do not agree with the others and the model from sample `skip` on, the strongest evidence first.
 
     `log` tells those that repeat themselves.

@@ -49,7 +49,7 @@ def mode_step(system: MachineSystem, q: Array, qd: Array) -> float:
     """
     x = system.belief(q, qd).x
     f = system.f
-    slopes = system.accelerated(system.instant(x, np.zeros(0)), system.set_of(x))[:, : 2 * f]
+    slopes = system.model.accelerated(system.instant(x, np.zeros(0)), system.set_of(x))[:, : 2 * f]
     if not np.isfinite(slopes).all():
         return LONGEST_STEP_S
     A = np.block([[np.zeros((f, f)), np.eye(f)], [slopes]])
@@ -61,7 +61,7 @@ def step_bias(system: MachineSystem, estimates: Estimates, inputs: Array) -> Ste
     """The bias over the stretch of a run, one chain of steps, where the coordinates move fastest."""
     estimates.chained("the error of its steps")
     e = estimates
-    speed = (np.abs(system.split(e.x)[1]) / system.coordinate_sizes).max(axis=1)
+    speed = (np.abs(system.split(e.x)[1]) / system.model.sizes).max(axis=1)
     count = min(CHECKED_INTERVALS, len(e) - 1)
     first = 1 + int(np.clip(np.argmax(speed) - count // 2, 0, len(e) - 1 - count))
     bias, worst, when = np.zeros(len(e.states)), 0.0, float(e.t[0])

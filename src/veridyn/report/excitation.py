@@ -123,8 +123,8 @@ def motion_blocks(study: ExcitationStudy) -> list[Block]:
 def moving_machine(study: ExcitationStudy) -> Animation:
     """The machine on the designed motion, from rest through one period."""
     kept = frames_of(study.motion)
-    layer = tree_layer(study.tree, study.motion.q[kept], study.tree.name, solids=solids_of(study.tree)[0])
-    seen = scene(study.motion.t[kept], [layer], study.tree.name, len(kept))
+    layer = tree_layer(study.machine, study.motion.q[kept], study.machine.name, solids=solids_of(study.machine)[0])
+    seen = scene(study.motion.t[kept], [layer], study.machine.name, len(kept))
     return Animation(seen, f"The designed motion from rest, and one period of it; drag to turn.{ELLIPSOIDS}")
 
 
@@ -145,7 +145,7 @@ def trajectory_figure(trajectory: Trajectory, names: tuple[str, ...], kinds: Map
 
 
 def _kinds(study: ExcitationStudy) -> dict[str, str]:
-    return dict(zip(study.tree.coordinates, study.tree.coordinate_kinds, strict=True))
+    return dict(zip(study.machine.coordinates, study.machine.coordinate_kinds, strict=True))
 
 
 def _run_up(study: ExcitationStudy) -> list[Block]:

@@ -55,7 +55,7 @@ def fleet_page(run: FleetRun, result: Result, command: str) -> str:
     if run.missed:
         lead = "The study file sets limits, and these are not kept."
         sections.insert(0, Section("Limits that are missed", [Listing(run.missed)], lead))
-    title = f"A fleet of “{next(iter(fleet.fits.values())).tree.name}”"
+    title = f"A fleet of “{next(iter(fleet.fits.values())).described.name}”"
     return page(title, fleet_verdict(run), keys, sections, result, command, beside=FILES)
 
 

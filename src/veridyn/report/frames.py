@@ -9,7 +9,7 @@ from veridyn.errors import Fault, VeridynError
 from veridyn.identify.error_measures import RowReport
 from veridyn.identify.result import Fit
 from veridyn.identify.validate import Validation
-from veridyn.observe.observation import Observation
+from veridyn.observe.history import StateHistory
 
 
 def frame_of_fit(fit: Fit) -> Any:
@@ -35,7 +35,7 @@ def frame_of_rows(rows: Sequence[RowReport]) -> Any:
     )
 
 
-def frame_of_states(states: Observation) -> Any:
+def frame_of_states(states: StateHistory) -> Any:
     """A line for each sample, by time in s; each state and its standard deviation."""
     sigma = states.sigma
     columns = {}

@@ -9,7 +9,7 @@ import numpy as np
 from veridyn.identify.diagnosis.attempt import attempt
 from veridyn.identify.recording import what_next
 from veridyn.identify.result import Fit
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.report.blocks import Block, Figure, Heat, Listing, Section, Table, Text
 from veridyn.report.budgets import budget_blocks
 from veridyn.report.drawing import Plot
@@ -180,9 +180,9 @@ def strong_groups(r: np.ndarray) -> list[list[int]]:
 
 def _possible(study: IdentificationStudy) -> Section:
     fit = study.fit
-    tree = fit.tree.with_parameters(fit.standard)
+    machine = fit.described.with_parameters(fit.standard)
     rows, broken = [], []
-    for name, X in _bodies(tree):
+    for name, X in _bodies(machine):
         law = broken_law(X)
         broken += [name] if law else []
         rows.append(
@@ -211,10 +211,10 @@ def _possible(study: IdentificationStudy) -> Section:
     return Section("Is it physically consistent?", [table] if rows else [], lead)
 
 
-def _bodies(tree: Tree) -> list[tuple[str, np.ndarray]]:
+def _bodies(machine: Machine) -> list[tuple[str, np.ndarray]]:
     """Ten parameters of each real body of which all are known."""
-    p, out = tree.parameters, []
-    for body in tree.bodies:
+    p, out = machine.parameters, []
+    for body in machine.links:
         if body.real:
             X = np.array([p[body.parameter(s)] for s in ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")])
             if np.isfinite(X).all():

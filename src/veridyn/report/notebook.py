@@ -26,10 +26,10 @@ from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import Validation
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.observe.observation import Observation
+from veridyn.model.single_track import car_described, prior_of
+from veridyn.observe.history import StateHistory
 from veridyn.report.blocks import Block, Figure, Heat, Listing, Table, Text
 from veridyn.report.drawing import Plot
 from veridyn.report.figures import singular_values, trace_figure
@@ -66,11 +66,13 @@ class Display:
         return write_atomic(path, page.encode(), overwrite)
 
 
-def show_machine(machine: Machine | Tree) -> Display:
-    """Bodies with their joints, what acts, what is measured, and how many parameters there are."""
-    tree = tree_of(machine)
-    kinds = dict(zip(tree.coordinates, tree.coordinate_kinds, strict=True))
-    masses = {b.name: tree.parameters.values[10 * k + 9] for k, b in enumerate(b for b in tree.bodies if b.real)}
+def show_machine(machine: Machine) -> Display:
+    """Bodies with their joints, what acts, what is measured, and how many parameters there are; of a car its few numbers."""
+    if machine.car is not None:
+        return _show_car(machine)
+    tree = tree_of(machine)  # which has a body for every coordinate of a joint
+    kinds = dict(zip(machine.coordinates, machine.coordinate_kinds, strict=True))
+    masses = {b.name: machine.parameters[b.parameter("M")] for b in machine.links if b.real}
     rows = [
         (
             b.name,
@@ -81,14 +83,25 @@ def show_machine(machine: Machine | Tree) -> Display:
         for b in tree.bodies
     ]
     facts = [
-        f"{count(tree.n, 'coordinate')} on a {tree.base} base, {count(len(tree.loops), 'closed loop')}, "
-        f"{count(len(tree.parameters), 'parameter')}",
-        *([f"elements: {listed([e.name or e.kind for e in tree.elements])}"] if tree.elements else []),
-        *([f"sensors: {listed([s.name for s in tree.sensors])}"] if tree.sensors else []),
-        *([f"prescribed: {listed(tree.prescribed)}"] if tree.prescribed else []),
+        f"{count(machine.n, 'coordinate')} on a {machine.base} base, {count(len(machine.cut_joints), 'closed loop')}, "
+        f"{count(len(machine.parameters), 'parameter')}",
+        *([f"elements: {listed([e.name or e.kind for e in machine.elements])}"] if machine.elements else []),
+        *([f"sensors: {listed([s.name for s in machine.sensors])}"] if machine.sensors else []),
+        *([f"prescribed: {listed(machine.prescribed)}"] if machine.prescribed else []),
     ]
     table = Table(("body", "carried by", "joint", "mass, kg"), rows, left=(1, 2))
-    return Display(f"Machine “{tree.name}”", [Listing(facts), table])
+    return Display(f"Machine “{machine.name}”", [Listing(facts), table])
+
+
+def _show_car(car: Machine) -> Display:
+    p, own = car.parameters, car_described(car)
+    rows = [
+        (n, *measured(p[n], prior_of(car, n).sigma), unit_text(u), state if n in own.values else "by default")
+        for n, u, state in zip(p.names, p.units, p.states, strict=True)
+    ]
+    facts = [f"a car of a few numbers, {own.tyre} tyres", f"sensors: {listed([s.name for s in car.sensors]) or 'none'}"]
+    table = Table(("parameter", "value", "± σ", "unit", "state"), rows, left=(3, 4))
+    return Display(f"Machine “{car.name}”", [Listing(facts), table])
 
 
 def show_base(base: BaseParameters) -> Display:
@@ -126,7 +139,7 @@ def show_fit(fit: Fit) -> Display:
     ]
     if fit.notes:
         blocks.append(Listing(fit.notes))
-    return Display(f"“{fit.tree.name}” by {fit.estimator}", blocks)
+    return Display(f"“{fit.described.name}” by {fit.estimator}", blocks)
 
 
 def show_validation(validation: Validation) -> Display:
@@ -134,7 +147,7 @@ def show_validation(validation: Validation) -> Display:
     return Display("Validation", [_errors(validation.rows)])
 
 
-def show_observation(states: Observation) -> Display:
+def show_observation(states: StateHistory) -> Display:
     """States at the end of the log with their deviations, and whether innovations are as large as they should be."""
     rows = [
         (name, *measured(float(x), float(s)), unit_text(u))
@@ -152,7 +165,7 @@ def show_observation(states: Observation) -> Display:
 def plot_fit(fit: Fit, motion: Motion | None = None, sampling: Sampling | None = None) -> Display:
     """Deviations, singular values and correlations of a fit; with a motion the forces along it, measured and predicted."""
     if motion is not None:
-        return Display(f"Forces of “{fit.tree.name}”", _forces(fit, motion, sampling))
+        return Display(f"Forces of “{fit.described.name}”", _forces(fit, motion, sampling))
     blocks: list[Block] = []
     if len(fit.values):
         deviations = {"σ, % of the value": np.minimum(fit.relative_sigma, 1e4)}
@@ -164,7 +177,7 @@ def plot_fit(fit: Fit, motion: Motion | None = None, sampling: Sampling | None =
         blocks.append(Figure([spectrum], "Singular values of the regressor"))
     if 1 < len(fit.values) <= MAX_CORRELATED:
         blocks.append(Heat(heat("Correlations of the estimates", fit.correlation, fit.names, fit.names)))
-    return Display(f"Fit of “{fit.tree.name}”", blocks)
+    return Display(f"Fit of “{fit.described.name}”", blocks)
 
 
 def plot_validation(validation: Validation, *rows: str) -> Display:
@@ -179,7 +192,7 @@ def plot_validation(validation: Validation, *rows: str) -> Display:
     return Display("Validation", [Figure([bars("Errors of each row", names, errors, "%")], "Errors of each row")])
 
 
-def plot_states(states: Observation, *names: str) -> Display:
+def plot_states(states: StateHistory, *names: str) -> Display:
     """States with their 95 % bands; all of them, or those that are named."""
     for name in names:
         if name not in states.states:
@@ -201,7 +214,7 @@ def _forces(fit: Fit, motion: Motion, sampling: Sampling | None, rows: Sequence[
     seen = trace(fit, motion, sampling or Sampling())
     for name in rows:
         if name not in seen.rows:
-            raise DataError(Fault(f"there is no row '{name}'.", fit.tree.name, hint=did_you_mean(name, seen.rows)))
+            raise DataError(Fault(f"there is no row '{name}'.", fit.described.name, hint=did_you_mean(name, seen.rows)))
     return [Figure(trace_figure(seen, k), row) for k, row in enumerate(seen.rows) if not rows or row in rows]
 
 

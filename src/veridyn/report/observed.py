@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.observe.findings import USABLE_NIS
-from veridyn.observe.mechanism import MechanismSystem
-from veridyn.observe.tree import TreeSystem
+from veridyn.observe.history import StateHistory
 from veridyn.report.attempted import attempted
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.drawing import Plot
@@ -42,9 +44,7 @@ def observed_page(run: ObserveRun, result: Result, command: str) -> str:
             if run.virtual
             else []
         ),
-        Section("Innovations", _innovations(run), "Readings minus their predictions."),
-        Section("Consistency", _consistency(run), "Whether the filter knows how wrong it is."),
-        Section("Sensors", _sensors(run), "What became of the readings."),
+        *consistency_sections(o, run.skip),
     ]
     f = run.figures
     white = sum(w.is_white for w in run.whiteness.values())
@@ -108,15 +108,20 @@ def verdict_of(run: ObserveRun) -> Verdict:
 
 def _animation(run: ObserveRun) -> Animation:
     o = run.observation
-    if isinstance(o.system, MechanismSystem):
-        return mechanism_animation(o.system.model.system, o.t, o.q, "estimate")
-    assert isinstance(o.system, TreeSystem)  # the other formulation
-    tree, kept = o.system.model.tree, np.unique(np.linspace(0, len(o) - 1, min(MAX_FRAMES, len(o))).astype(int))
+    model: Any = o.system.model
+    if o.system.formulation == "natural":
+        return mechanism_animation(model.system, o.t, o.q, "estimate")
+    machine, kept = (
+        machine_of_tree(model.tree),
+        np.unique(np.linspace(0, len(o) - 1, min(MAX_FRAMES, len(o))).astype(int)),
+    )
     q = o.q[kept]
-    at, R = (None, None) if tree.base == "fixed" else (q[:, :3], matrix_of(q[:, 3:7]))
-    own, solids = q[:, -tree.n :] if tree.n else q[:, :0], solids_of(tree)[0]
-    layer = tree_layer(tree, own, "estimate", at, R, meaning="estimate", solids=solids)
-    return Animation(scene(o.t[kept], [layer], tree.name), f"Origins of the joints, joined; drag to turn.{ELLIPSOIDS}")
+    at, R = (None, None) if machine.base == "fixed" else (q[:, :3], matrix_of(q[:, 3:7]))
+    own, solids = q[:, -machine.n :] if machine.n else q[:, :0], solids_of(machine)[0]
+    layer = tree_layer(machine, own, "estimate", at, R, meaning="estimate", solids=solids)
+    return Animation(
+        scene(o.t[kept], [layer], machine.name), f"Origins of the joints, joined; drag to turn.{ELLIPSOIDS}"
+    )
 
 
 def banded(title: str, unit: str, t: Array, value: Array, sigma: Array) -> Plot:
@@ -152,25 +157,35 @@ def _last(run: ObserveRun) -> Table:
     return Table(("state", "value", "± σ", "unit"), rows, "At the end of the log.", left=(3,))
 
 
-def _innovations(run: ObserveRun) -> list[Block]:
-    plots = [whiteness_plot(name, w) for name, w in run.whiteness.items()]
-    blocks: list[Block] = [Figure(innovation_plots(run.observation.estimates), "Innovations", "Shaded: ±1.96 σ.")]
+def consistency_sections(o: StateHistory, skip: int) -> list[Section]:
+    """Innovations, whether they are as large as the filter states, and what became of readings, of any machine."""
+    return [
+        Section("Innovations", _innovations(o, skip), "Readings minus their predictions."),
+        Section("Consistency", _consistency(o, skip), "Whether the filter knows how wrong it is."),
+        Section("Sensors", _sensors(o), "What became of the readings."),
+    ]
+
+
+def _innovations(o: StateHistory, skip: int) -> list[Block]:
+    whiteness = o.whiteness(skip)
+    plots = [whiteness_plot(name, w) for name, w in whiteness.items()]
+    blocks: list[Block] = [Figure(innovation_plots(o.estimates), "Innovations", "Shaded: ±1.96 σ.")]
     if plots:
         caption = "Shaded: the band of Kolmogorov and Smirnov, 95 %. Outside, the model's errors have a colour."
         blocks.append(Figure(plots, "Are they white?", caption))
-    blocks.append(Listing([f"'{name}': {w.summary()}" for name, w in run.whiteness.items()] or ["Too few readings."]))
+    blocks.append(Listing([f"'{name}': {w.summary()}" for name, w in whiteness.items()] or ["Too few readings."]))
     return blocks
 
 
-def _consistency(run: ObserveRun) -> list[Block]:
-    nis, o = run.nis, run.observation
+def _consistency(o: StateHistory, skip: int) -> list[Block]:
+    nis = o.nis(skip)
     some = nis.dof > 0
     plot = curves(
         "NIS per reading over time",
         [
             Series(
                 "NIS",
-                thin(o.t[run.skip :][some]),
+                thin(o.t[skip:][some]),
                 thin(np.maximum(nis.values[some] / nis.dof[some], 1e-4)),
                 colour=0,
             )
@@ -183,9 +198,9 @@ def _consistency(run: ObserveRun) -> list[Block]:
     return [Text(nis.summary() + "."), Figure([plot])]
 
 
-def _sensors(run: ObserveRun) -> list[Block]:
-    counts = run.observation.estimates.counts()
+def _sensors(o: StateHistory) -> list[Block]:
+    counts = o.estimates.counts()
     kinds = list(next(iter(counts.values())))
     rows = [(name, *(str(found[k]) for k in kinds)) for name, found in counts.items()]
-    listed = [f"{e}." for e in run.observation.episodes()] or ["No sensor failed for longer than two readings."]
+    listed = [f"{e}." for e in o.episodes()] or ["No sensor failed for longer than two readings."]
     return [Table(("output", *(k.replace("_", " ") for k in kinds)), rows), Listing(listed)]

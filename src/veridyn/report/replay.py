@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.report.attempted import attempted
 from veridyn.report.blocks import Animation, Section, Text
@@ -25,24 +26,25 @@ MOST_POINTS = 120  # of a machine that fits into a page frame by frame
 
 def replay_section(study: IdentificationStudy, model: Path | None = None) -> Section:
     """The motion that the fit is judged on, with the forces of every joint that was measured; `model`: the file of the machine."""
-    title, tree = "The machine on the validation log", study.fit.tree
-    if len(tree.bodies) > MOST_POINTS:
-        return Section(title, [Text(f"“{tree.name}” has {len(tree.bodies)} bodies, too many to be drawn in a page.")])
+    title, machine = "The machine on the validation log", study.fit.described
+    bodies = len(tree_of(machine).bodies)
+    if bodies > MOST_POINTS:
+        return Section(title, [Text(f"“{machine.name}” has {bodies} bodies, too many to be drawn in a page.")])
     return Section(title, [attempted(title, lambda: _animation(study, model))])
 
 
 def _animation(study: IdentificationStudy, model: Path | None) -> Animation:
-    tree, motion = study.fit.tree, study.validation
+    machine, motion = study.fit.described, study.validation
     kept = frames_of(motion)
-    solids, unread = solids_of(tree, model)
-    layer = tree_layer(tree, motion.q[kept], tree.name, meaning="estimate", solids=solids)
-    gauges = joint_gauges(tree, study.traces["validation"], kept, {r.row: r.rms for r in study.fit.rows})
-    seen = scene(motion.t[kept], [layer], tree.name, FRAMES, gauges)
+    solids, unread = solids_of(machine, model)
+    layer = tree_layer(machine, motion.q[kept], machine.name, meaning="estimate", solids=solids)
+    gauges = joint_gauges(machine, study.traces["validation"], kept, {r.row: r.rms for r in study.fit.rows})
+    seen = scene(motion.t[kept], [layer], machine.name, FRAMES, gauges)
     caption = (
         "Bars beside a joint: measured force, grey, and predicted, blue, each joint on its own scale. The joint itself turns from green "
         "to red as both differ by up to four times the rms of the residual of the fit."
     )
-    from_base = " It is drawn as seen from its base." if tree.base == "free" else ""
+    from_base = " It is drawn as seen from its base." if machine.base == "free" else ""
     return Animation(seen, caption + from_base + _of_solids(model, len(solids), len(unread)))
 
 
@@ -59,10 +61,10 @@ def frames_of(motion: Motion) -> NDArray[np.intp]:
     return np.unique(np.linspace(0, len(motion) - 1, FRAMES).astype(np.intp))
 
 
-def joint_gauges(tree: Tree, trace: Trace, kept: NDArray[np.intp], noise: dict[str, float]) -> list[Gauge]:
+def joint_gauges(machine: Machine, trace: Trace, kept: NDArray[np.intp], noise: dict[str, float]) -> list[Gauge]:
     """A gauge for each row of a coordinate, at the first body that it moves."""
     point = {}
-    for j, body in enumerate(tree.bodies):
+    for j, body in enumerate(tree_of(machine).bodies):
         point.setdefault(body.coordinate_name, 1 + j)
     found = []
     for k, (row, unit) in enumerate(zip(trace.rows, trace.units, strict=True)):

@@ -21,7 +21,7 @@ from veridyn.mechanics.formula import Formula, formula
 from veridyn.mechanics.forward import check_mass, mass_matrix
 from veridyn.mechanics.sensing import Output
 from veridyn.mechanics.symbols import Request
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.report.attempted import DRAWING_ERRORS, undrawn
 from veridyn.report.blocks import Section, Text
@@ -67,25 +67,25 @@ def running_section(fit: Fit, motion: Motion) -> Section:
         "These are the identified equations, not a film: move a joint, let the machine fall, push it, and change a parameter within its "
         "standard deviation to see how far the prediction depends on it."
     )
-    tree = fit.tree
+    machine = fit.described
     reason = ""
-    if tree.base == "free":
+    if machine.base == "free":
         reason = "its base is free, and would need a ground to stand on"
-    elif tree.loops:
+    elif machine.closed:
         reason = "it has closed loops, which the page does not close"
-    elif tree.states or tree.prescribed:
+    elif machine.states or machine.prescribed:
         reason = "it has states or prescribed coordinates besides those of its joints"
     if reason:
-        return Section("The identified machine", [Text(f"“{tree.name}” does not run in this page: {reason}.")])
+        return Section("The identified machine", [Text(f"“{machine.name}” does not run in this page: {reason}.")])
     try:
         made = running_machine(fit, motion)
     except VeridynError as error:
-        return Section("The identified machine", [Text(f"“{tree.name}” does not run in this page. {error}")])
+        return Section("The identified machine", [Text(f"“{machine.name}” does not run in this page. {error}")])
     except DRAWING_ERRORS as error:
         return Section("The identified machine", [undrawn("The identified machine", error)])
     if made is None:
         what = f"its equations are longer than a page should carry ({number(MOST_BYTES / 1000, 3)} kB of WebAssembly)"
-        return Section("The identified machine", [Text(f"“{tree.name}” does not run in this page: {what}.")])
+        return Section("The identified machine", [Text(f"“{machine.name}” does not run in this page: {what}.")])
     return Section("The identified machine", [made], lead)
 
 
@@ -95,30 +95,30 @@ def running_machine(fit: Fit, motion: Motion) -> RunningMachine | None:
     An IdentificationError where the mass matrix is not positive definite: then the identified values are those of no machine.
     """
     phi = fit.standard
-    tree = fit.tree.with_parameters(phi)
+    machine = fit.described.with_parameters(phi)
     some = np.unique(np.linspace(0, len(motion) - 1, CHECKED_POSES).astype(int))
-    check_mass(tree, mass_matrix(tree, motion.q[some], phi))
-    forward = formula(tree, Request("forward", tuple(range(len(tree.rows))), friction_speed=FRICTION_SPEED))
-    places = drawn_places(tree)
+    check_mass(machine, mass_matrix(machine, motion.q[some], phi))
+    forward = formula(machine, Request("forward", tuple(range(len(machine.rows))), friction_speed=FRICTION_SPEED))
+    places = drawn_places(machine)
     outputs = tuple(
         Output(kind="position", on=body, at=at, along=axis)
         for body, at in places
         for axis in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
     )
-    points = formula(tree, Request("readings", columns=outputs))
+    points = formula(machine, Request("readings", columns=outputs))
     if len(forward.graph.operation) + len(points.graph.operation) > MOST_OPERATIONS:
         return None
     kernels = [emit_wasm(f.graph, f.outputs, f.samples, f.parameters) for f in (forward, points)]
     if sum(len(k.code) for k in kernels) > MOST_BYTES:
         return None
-    drawn = tree_layer(tree, motion.q[some], "")
+    drawn = tree_layer(machine, motion.q[some], "")
     low, high = drawn.points.reshape(-1, 3).min(axis=0), drawn.points.reshape(-1, 3).max(axis=0)
-    step, notes = _step(tree, motion.q[0], phi)
+    step, notes = _step(machine, motion.q[0], phi)
     about: dict[str, object] = {
-        "coordinates": _coordinates(tree, motion),
-        "forward": {**_kernel(kernels[0], forward, tree, phi), "outputs": [label[0] for label in forward.labels]},
+        "coordinates": _coordinates(machine, motion),
+        "forward": {**_kernel(kernels[0], forward, machine, phi), "outputs": [label[0] for label in forward.labels]},
         "points": {
-            **_kernel(kernels[1], points, tree, phi),
+            **_kernel(kernels[1], points, machine, phi),
             "outputs": [label[0] for label in points.labels],
             "size": len(outputs),
         },
@@ -134,12 +134,12 @@ def running_machine(fit: Fit, motion: Motion) -> RunningMachine | None:
         f"{number(size / 1000, 3)} kB of WebAssembly from the same expressions that identified it; classical Runge-Kutta steps of "
         f"{number(1e3 * step, 3)} ms; dry friction is rounded off below {FRICTION_SPEED:g} rad/s or m/s; joints have no end stops. {notes}"
     )
-    return RunningMachine(tree.name, about, caption.strip())
+    return RunningMachine(machine.name, about, caption.strip())
 
 
-def _kernel(made: WasmModule, f: Formula, tree: Tree, phi: Array) -> dict[str, object]:
+def _kernel(made: WasmModule, f: Formula, machine: Machine, phi: Array) -> dict[str, object]:
     samples = [_input(*name.partition(".")[::2]) for name in f.samples]
-    values = uniform_values(tree, phi, f.parameters).tolist()
+    values = uniform_values(machine, phi, f.parameters).tolist()
     return {"code": base64.b64encode(made.code).decode(), "samples": samples, "values": values}
 
 
@@ -148,9 +148,9 @@ def _input(kind: str, rest: str) -> list[object]:
     return [kind, int(rest)] if kind in ("q", "qd", "t") else ["zero", 0]
 
 
-def _coordinates(tree: Tree, motion: Motion) -> list[dict[str, object]]:
+def _coordinates(machine: Machine, motion: Motion) -> list[dict[str, object]]:
     found = []
-    for k, (name, kind) in enumerate(zip(tree.coordinates, tree.coordinate_kinds, strict=True)):
+    for k, (name, kind) in enumerate(zip(machine.coordinates, machine.coordinate_kinds, strict=True)):
         turning, q = kind == "turning", motion.q[:, k]
         wide = np.pi if turning else max(float(np.ptp(q)), 0.1)
         force = np.nan if motion.forces is None else float(np.nanmax(np.abs(motion.forces[:, k]), initial=0.0))
@@ -170,7 +170,7 @@ def _coordinates(tree: Tree, motion: Motion) -> list[dict[str, object]]:
 
 def _parameters(fit: Fit, forward: Formula) -> list[dict[str, object]]:
     """Base parameters that move the equations: χ_i by δ is its leading standard parameter by δ, and what is tied to that."""
-    p, found = fit.tree.parameters, []
+    p, found = fit.described.parameters, []
     place = {name: k for k, name in enumerate(forward.parameters)}
     rows = zip(fit.names, fit.units, fit.values, fit.sigma, fit.base.columns, strict=True)
     for name, unit, value, sigma, column in rows:
@@ -182,17 +182,17 @@ def _parameters(fit: Fit, forward: Formula) -> list[dict[str, object]]:
     return found
 
 
-def _step(tree: Tree, q: Array, phi: Array) -> tuple[float, str]:
+def _step(machine: Machine, q: Array, phi: Array) -> tuple[float, str]:
     """A step (s) that the fastest decay of the machine at rest allows, and a sentence where it is too fast for that."""
-    M = mass_matrix(tree, q[None], phi)[0]
-    damping = np.zeros(tree.n)
-    for e in tree.elements:
-        value = float(phi[tree.parameters.index(e.parameter_name)])
+    M = mass_matrix(machine, q[None], phi)[0]
+    damping = np.zeros(machine.n)
+    for e in machine.elements:
+        value = float(phi[machine.parameters.index(e.parameter_name)])
         for name, factor in e.on.items():
             if e.kind == "damper":
-                damping[tree.coordinates.index(name)] += abs(value) * factor**2
+                damping[machine.coordinates.index(name)] += abs(value) * factor**2
             elif e.kind == "coulomb":
-                damping[tree.coordinates.index(name)] += abs(value * factor) / FRICTION_SPEED
+                damping[machine.coordinates.index(name)] += abs(value * factor) / FRICTION_SPEED
     fastest = float(np.abs(np.linalg.eigvals(np.linalg.solve(M, np.diag(damping)))).max(initial=0.0))
     wanted = min(LONGEST_STEP_S, STABLE / fastest if fastest > 0.0 else LONGEST_STEP_S)
     if wanted < SHORTEST_STEP_S:

@@ -8,7 +8,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.natural.driven import MechanismRun
+from veridyn.model.machine import Machine
 from veridyn.report.attempted import attempted
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.drawing import Plot
@@ -17,7 +18,6 @@ from veridyn.report.page import page
 from veridyn.report.plots import COLOURS, Series, curves
 from veridyn.report.replay import ELLIPSOIDS
 from veridyn.report.words import count, listed, number, percent, unit_text
-from veridyn.simulate.mechanism import MechanismRun
 from veridyn.studies.result import Result
 from veridyn.studies.run.simulate import OPEN, ROUGH, SimulateRun
 from veridyn.view.machine import tree_layer
@@ -113,13 +113,15 @@ def _animation(run: SimulateRun) -> Animation:
     if isinstance(run.motion, MechanismRun):
         m = run.motion.motion
         return mechanism_animation(run.motion.system, m.t, m.q, "truth")
-    m, tree = run.motion.motion, run.machine
-    assert isinstance(tree, Tree)
+    m, machine = run.motion.motion, run.machine
+    assert isinstance(machine, Machine)
     kept = np.unique(np.linspace(0, len(m) - 1, min(240, len(m))).astype(int))
     p, R = run.motion.base_position, run.motion.base_rotation
     base = (None if p is None else p[kept], None if R is None else R[kept])
-    layer = tree_layer(tree, m.q[kept], "truth", *base, meaning="truth", solids=solids_of(tree)[0])
-    return Animation(scene(m.t[kept], [layer], tree.name), f"Origins of the joints, joined; drag to turn.{ELLIPSOIDS}")
+    layer = tree_layer(machine, m.q[kept], "truth", *base, meaning="truth", solids=solids_of(machine)[0])
+    return Animation(
+        scene(m.t[kept], [layer], machine.name), f"Origins of the joints, joined; drag to turn.{ELLIPSOIDS}"
+    )
 
 
 def _plots(run: SimulateRun, names: Sequence[str], title: str) -> list[Plot]:
@@ -217,7 +219,7 @@ def _errors(run: SimulateRun) -> list[Section]:
     if run.openings is not None and run.openings.max(initial=0.0) > 0.0:
         plot = curves("opening", [Series("largest", run.t, run.openings)], "time, s", "m", log_y=True)
         out.append(Section("Constraints", [Figure([plot])], "How far loops and constraints are open."))
-    if run.errors is not None and isinstance(run.machine, Tree):
+    if run.errors is not None and isinstance(run.machine, Machine):
         names = [run.machine.coordinates[k] for k in run.machine.independent]
         series = [Series(n, run.t, run.errors[:, k], colour=k) for k, n in enumerate(names)]
         plots = [curves("tracking error", list(part), "time, s", "rad, m") for part in _by_colours(series)]

@@ -61,11 +61,11 @@ def _loops(c: Closing, run: IdentifyRun) -> Section:
             number(c.spans[name][0], 3) if np.ptp(c.spans[name]) > STANDSTILL else "–",
             number(c.spans[name][1], 3) if np.ptp(c.spans[name]) > STANDSTILL else "stands still",
         )
-        for name, kind in zip(run.tree.coordinates, run.tree.coordinate_kinds, strict=True)
+        for name, kind in zip(run.machine.coordinates, run.machine.coordinate_kinds, strict=True)
     ]
     lead = (
         f"{count(len(c.given), 'coordinate')} were measured ({listed(c.given)}), low-passed and differentiated; the other "
-        f"{len(rows) - len(c.given)} follow at every sample from {count(len(run.tree.loops), 'closed loop')}. "
+        f"{len(rows) - len(c.given)} follow at every sample from {count(len(run.machine.cut_joints), 'closed loop')}. "
         "The equations are those of the drives."
     )
     chosen = (

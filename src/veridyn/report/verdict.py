@@ -169,9 +169,12 @@ def _may(study: IdentificationStudy, grade: str) -> list[str]:
         return ["Planning a validation: record a motion that is not used for the fit, and in which every joint moves."]
     if grade == "poor":
         return ["Finding out what the model lacks: see where the difference between measured and predicted is largest."]
-    tree, speed = study.model, np.abs(study.training.qd).max(axis=0)
+    machine, speed = study.model, np.abs(study.training.qd).max(axis=0)
     units = {"turning": "rad/s", "sliding": "m/s"}
-    own = [f"{tree.coordinates[k]} {number(speed[k], 2)} {units[tree.coordinate_kinds[k]]}" for k in tree.independent]
+    own = [
+        f"{machine.coordinates[k]} {number(speed[k], 2)} {units[machine.coordinate_kinds[k]]}"
+        for k in machine.independent
+    ]
     reach = listed(own, 8)
     if study.fit.replay_settings is not None:
         use = f"Simulating motions like those recorded, {study.fit.replay_settings.words}"

@@ -15,15 +15,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault, Faults
+from veridyn.errors import DataError, Faults
 from veridyn.mechanics.control import Reference, Tracker, feedforward
-from veridyn.mechanics.integrate import BaseState, Inputs, Method, Trajectory, integrate
+from veridyn.mechanics.formulated import JointMachine, formulated, in_joints
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.closure import closed_motion
-from veridyn.mechanics.natural.machine_motion import integrate_natural_machine
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.machine import Machine
+from veridyn.mechanics.simulation import BaseState, Inputs, Method, Trajectory, clock
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 
@@ -36,7 +33,7 @@ SMOOTH = Method(friction_speed=0.02)
 class Manoeuvre(Protocol):
     """Anything that makes a machine move."""
 
-    def run(self, machine: Tree | Machine, progress: Progress = silent, /) -> Trajectory: ...
+    def run(self, machine: JointMachine, progress: Progress = silent, /) -> Trajectory: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,32 +50,34 @@ class Tracking:
     rate: float
     kp: ArrayLike
     kd: ArrayLike
-    feedforward: Tree | Machine | None = None
+    feedforward: JointMachine | None = None
     method: Method = STIFF
     inputs: Inputs | None = None
 
-    def run(self, machine: Tree | Machine, progress: Progress = silent, /) -> Trajectory:
-        whole, machine = machine, tree_of(machine)
+    def run(self, machine: JointMachine, progress: Progress = silent, /) -> Trajectory:
+        tree = in_joints(machine).tree
         q, qd, qdd = self.reference.at(0.0)
         check_led(machine, len(q), "Use Driven with forces of your own.")
-        own = list(machine.independent)
+        own = list(tree.independent)
         t = clock(self.duration, self.rate)
         ahead = None
         if self.feedforward is not None:
             soft = self.method.friction_speed
-            ahead = feedforward(tree_of(self.feedforward), self.reference, 0.0, self.duration, friction_speed=soft)
+            ahead = feedforward(
+                in_joints(self.feedforward).tree, self.reference, 0.0, self.duration, friction_speed=soft
+            )
         law = Tracker(self.reference, np.asarray(self.kp), np.asarray(self.kd), ahead)
 
         def forces(time: float, q: Array, qd: Array) -> Array:
-            out = np.zeros(machine.n)
+            out = np.zeros(tree.n)
             out[own] = law(time, q[own], qd[own])
             return out
 
-        if machine.loops:
-            first = closed_motion(machine, [0.0], q[None], qd[None], qdd[None])
+        if tree.loops:
+            first = closed_motion(tree, [0.0], q[None], qd[None], qdd[None])
             q, qd = first.q[0], first.qd[0]
         acting = replace(self.inputs or Inputs(), forces=forces)
-        return _integrated(whole, t, q, qd, acting, None, self.method, progress)
+        return formulated(machine).integrated(t, q, qd, acting, method=self.method, progress=progress)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,12 +93,12 @@ class Prescribed:
     rate: float
     inputs: Inputs | None = None
 
-    def run(self, machine: Tree | Machine, progress: Progress = silent, /) -> Trajectory:
-        machine = tree_of(machine)
+    def run(self, machine: JointMachine, progress: Progress = silent, /) -> Trajectory:
+        tree = in_joints(machine).tree
         t = clock(self.duration, self.rate)
         q, qd, qdd = self.reference.at(t)
         check_led(machine, q.shape[1], "Drive the others, and let it move as it will.")
-        motion = closed_motion(machine, t, q, qd, qdd) if machine.loops else Motion(t, q, qd, qdd)
+        motion = closed_motion(tree, t, q, qd, qdd) if tree.loops else Motion(t, q, qd, qdd)
         acting = self.inputs or Inputs()
         wrenches, signals = {}, {}
         if acting.wrenches is not None:
@@ -109,8 +108,8 @@ class Prescribed:
             read = [acting.signals(*x) for x in zip(t.tolist(), motion.q, motion.qd)]
             signals = {name: np.array([s[name] for s in read]) for name in read[0]}
         motion = replace(motion, wrenches=wrenches, signals=signals)
-        forces = np.full((len(t), machine.n), np.nan)
-        forces[:, list(machine.independent)] = inverse_dynamics(machine, motion, "joints")
+        forces = np.full((len(t), tree.n), np.nan)
+        forces[:, list(tree.independent)] = inverse_dynamics(tree, motion, "joints")
         progress("simulating", 1.0, 1.0)
         return Trajectory(replace(motion, forces=forces))
 
@@ -127,54 +126,25 @@ class Driven:
     base: BaseState | None = None
     method: Method = SMOOTH
 
-    def run(self, machine: Tree | Machine, progress: Progress = silent, /) -> Trajectory:
+    def run(self, machine: JointMachine, progress: Progress = silent, /) -> Trajectory:
         t = clock(self.duration, self.rate)
-        return _integrated(machine, t, self.q, self.qd, self.inputs, self.base, self.method, progress)
+        given = {"base": self.base, "method": self.method, "progress": progress}
+        return formulated(machine).integrated(t, self.q, self.qd, self.inputs, **given)
 
 
-def _integrated(
-    machine: Tree | Machine,
-    t: Array,
-    q: ArrayLike,
-    qd: ArrayLike,
-    inputs: Inputs | None,
-    base: BaseState | None,
-    method: Method,
-    progress: Progress,
-) -> Trajectory:
-    """The motion in the coordinates of the machine's own formulation."""
-    if isinstance(machine, Machine) and machine.formulation == "natural":
-        return integrate_natural_machine(machine, t, q, qd, inputs, base=base, method=method, progress=progress)
-    return integrate(machine, t, q, qd, inputs, base=base, method=method, progress=progress)
-
-
-def check_led(machine: Tree, given: int, hint: str) -> None:
+def check_led(machine: JointMachine, given: int, hint: str) -> None:
     """Refuse a machine that cannot be led along a motion of so many coordinates."""
-    faults = Faults()
-    if machine.base == "free":
+    faults, tree = Faults(), in_joints(machine).tree
+    if tree.base == "free":
         faults.add("tracking needs a base that is held.", where=machine.name, found="a free base")
-    if given != len(machine.independent):
+    if given != len(tree.independent):
         faults.add(
             "the reference is not one of this machine.",
             where=machine.name,
-            expected=f"{len(machine.independent)} coordinates",
+            expected=f"{len(tree.independent)} coordinates",
             found=f"{given}",
         )
-    passive = [machine.coordinates[k] for k in machine.independent if not machine.actuated[k]]
+    passive = [tree.coordinates[k] for k in tree.independent if not tree.actuated[k]]
     if passive:
         faults.add("a passive joint cannot be made to follow.", where=machine.name, found=", ".join(passive), hint=hint)
     faults.raise_if_any(DataError)
-
-
-def clock(duration: float, rate: float) -> Array:
-    """Times 0, 1/rate, … up to `duration`."""
-    if not (rate > 0.0 and np.isfinite(rate) and np.isfinite(duration) and duration * rate >= 1.0):
-        raise DataError(
-            Fault(
-                "there is nothing to sample.",
-                "manoeuvre",
-                "a positive rate, and a duration of at least one step",
-                f"{duration:g} s at {rate:g} Hz",
-            )
-        )
-    return np.arange(int(np.floor(duration * rate + 1e-9)) + 1) / rate

@@ -1,140 +1,16 @@
-"""A mechanism in natural coordinates that moves: driven by loads, or led along a motion of its independent coordinates.
-
-Driven, its equations are integrated. Led, positions, rates and accelerations follow from the constraints, and the drives push with what
-that takes: with R of q̇ = R ż, the equations Rᵀ (M q̈ − Q₀) = Rᵀ B u hold no constraint forces, so they give u.
-"""
+"""The log of a motion in natural coordinates whose points need no tree: everything about it without error, and its sensors as drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, Faults, did_you_mean
-from veridyn.mechanics.control import Reference
 from veridyn.mechanics.measurement import exact_readings
-from veridyn.mechanics.natural.dynamics import NaturalState, solve_accelerations
-from veridyn.mechanics.natural.integrate import Loads, NaturalMethod, NaturalMotion, integrate_natural
-from veridyn.mechanics.natural.mechanism import AXES, Mechanism
-from veridyn.mechanics.natural.minimal import start_of
-from veridyn.mechanics.natural.position import acceleration, position, r_matrix, velocity
+from veridyn.mechanics.natural.driven import MechanismRun
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import Drive
-from veridyn.progress import Progress, silent
 from veridyn.simulate.imperfection import Imperfection
-from veridyn.simulate.manoeuvre import clock
 from veridyn.simulate.readings import imperfection_of
-
-Array = NDArray[np.float64]
-SINGULAR_DRIVE = 1e-9  # of the drives' grip on the motion, relative to the largest
-
-
-@dataclass(frozen=True, eq=False)
-class MechanismRun:
-    """A motion of a mechanism, and the loads that acted: name → (N, components)."""
-
-    system: NaturalSystem
-    motion: NaturalMotion
-    loads: Mapping[str, Array]
-
-
-def driven(
-    system: NaturalSystem,
-    duration: float,
-    rate: float,
-    loads: Loads | None = None,
-    *,
-    start: Mapping[str, float] | None = None,
-    rates: Mapping[str, float] | None = None,
-    method: NaturalMethod | None = None,
-    progress: Progress = silent,
-) -> MechanismRun:
-    """The motion from coordinates and rates by name (rest, and the model's own pose, where left out) under loads given over time."""
-    t = clock(duration, rate)
-    q, qd = start_of(system, start, rates)
-    qdd, multipliers = solve_accelerations(system, q, qd, None if loads is None else loads(0.0))
-    state = NaturalState(0.0, q, qd, qdd, multipliers)
-    motion = integrate_natural(system, t, state, loads, method=method, progress=progress)
-    return MechanismRun(system, motion, _acting(system, t, loads))
-
-
-def led(
-    system: NaturalSystem,
-    duration: float,
-    rate: float,
-    reference: Reference,
-    names: Sequence[str],
-    loads: Loads | None = None,
-    *,
-    progress: Progress = silent,
-) -> MechanismRun:
-    """The motion in which the coordinates `names` follow a reference exactly; every drive that `loads` does not give does what it takes.
-
-    `names` must determine the mechanism, and there must be one such drive for each of them.
-    """
-    m, f = system.mechanism, system.forces
-    t = clock(duration, rate)
-    z, zd, zdd = reference.at(t)
-    given = [] if loads is None else list(loads(0.0))
-    drives = [load.name for load in m.loads if isinstance(load, Drive) and load.name not in given]
-    faults = Faults()
-    for name in names:
-        if name not in m.coordinates:
-            hint = did_you_mean(name, m.coordinates)
-            faults.add(f"there is no coordinate '{name}'.", where=m.name, hint=hint)
-    if z.shape[1] != len(names) or len(drives) != len(names):
-        faults.add(
-            "it cannot be led along this motion.",
-            where=m.name,
-            expected=f"one free drive for each of {', '.join(names)}",
-            found=", ".join(drives) or "none",
-        )
-    faults.raise_if_any(DataError)
-    at = [f.loads[name].start for name in drives]
-    q, states, forces = system.guess, [], []
-    for k, time in enumerate(t.tolist()):
-        q = position(system, dict(zip(names, z[k].tolist())), q)
-        qd = velocity(system, q, dict(zip(names, zd[k].tolist())))
-        qdd = acceleration(system, q, qd, dict(zip(names, zdd[k].tolist())))
-        values = f.load_values(None if loads is None else loads(time)).copy()
-        values[at] = 0.0
-        u = _taken(system, q, qd, qdd, values, at, tuple(names))
-        values[at] = u
-        _, multipliers = solve_accelerations(system, q, qd, values)
-        states.append((q, qd, qdd, multipliers))
-        forces.append(values)
-        progress("simulating", time, float(t[-1]))
-    motion = NaturalMotion(system.coordinates, t, *(np.array(x) for x in zip(*states)))
-    table = np.array(forces)
-    return MechanismRun(system, motion, {name: table[:, part] for name, part in f.loads.items()})
-
-
-def _taken(
-    system: NaturalSystem, q: Array, qd: Array, qdd: Array, values: Array, at: list[int], names: tuple[str, ...]
-) -> Array:
-    """What the drives push with, so that the mechanism accelerates so."""
-    R = r_matrix(system, q, names)
-    B = R.T @ system.forces.constant[:, at]
-    s = np.linalg.svd(B, compute_uv=False)
-    if s[-1] <= SINGULAR_DRIVE * s[0]:
-        raise DataError(
-            Fault(
-                "its drives cannot move it along this motion: a push of theirs does nothing.",
-                where=system.mechanism.name,
-                found=f"smallest singular value {s[-1]:.1e} of the largest {s[0]:.1e}",
-            )
-        )
-    needed = R.T @ (system.mass @ qdd - system.forces.forces(q, qd, values))
-    return np.asarray(np.linalg.solve(B, needed), dtype=np.float64)
-
-
-def _acting(system: NaturalSystem, t: Array, loads: Loads | None) -> dict[str, Array]:
-    f = system.forces
-    table = np.array([f.load_values(None if loads is None else loads(time)) for time in t.tolist()])
-    return {name: table[:, part] for name, part in f.loads.items()}
 
 
 def mechanism_truth(run: MechanismRun) -> Experiment:
@@ -146,23 +22,23 @@ def mechanism_truth(run: MechanismRun) -> Experiment:
             channel = f"{prefix}.{name}"
             channels[channel] = Channel(channel, motion.t, values[:, k], m.unit_of(name) + per)
     for load in m.loads:
-        for k, channel in enumerate(load_channels(m, load.name)):
+        for k, channel in enumerate(load_channels(run.system, load.name)):
             unit = m.force_unit(load.name)
             channels[channel] = Channel(channel, motion.t, run.loads[load.name][:, k], unit)
     return Experiment(channels, f"simulation of {m.name}", {"source": "simulated", "machine": m.name})
 
 
-def own_sensors(mechanism: Mechanism, rng: np.random.Generator) -> dict[str, Imperfection]:
+def own_sensors(system: NaturalSystem, rng: np.random.Generator) -> dict[str, Imperfection]:
     """The sensors of a mechanism's file, output by output, each with a bias drawn as its file says."""
     return {
         channel: imperfection_of(i, float(i.bias_sigma * rng.standard_normal()))
-        for i in mechanism.sensors
-        for channel in i.channels(mechanism.dimension)
+        for i in system.mechanism.sensors
+        for channel in i.channels(system.mechanism.dimension)
     }
 
 
-def load_channels(mechanism: Mechanism, name: str) -> tuple[str, ...]:
+def load_channels(system: NaturalSystem, name: str) -> tuple[str, ...]:
     """The channels of a load: load.L, or load.L.x and so on where it has several components."""
-    load = next(load for load in mechanism.loads if load.name == name)
+    load = next(load for load in system.mechanism.loads if load.name == name)
     count = 1 if isinstance(load, Drive) else len(np.atleast_1d(np.asarray(load.value)))
-    return (f"load.{name}",) if count == 1 else tuple(f"load.{name}.{a}" for a in AXES[:count])
+    return (f"load.{name}",) if count == 1 else tuple(f"load.{name}.{a}" for a in "xyz"[:count])

@@ -1,4 +1,4 @@
-"""What the sensors of a tree read along a simulated motion, without any error."""
+"""What the sensors of a machine read along a simulated motion, without any error."""
 
 from __future__ import annotations
 
@@ -8,42 +8,28 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from veridyn.mechanics.integrate import Trajectory
-from veridyn.mechanics.tree.accept import accepts_machine
-from veridyn.mechanics.tree.tree import Tree
-from veridyn.mechanics.tree_readout import tree_readout
+from veridyn.mechanics.formulated import JointMachine, in_joints
+from veridyn.mechanics.simulation import Trajectory
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.simulate.imperfection import Imperfection
 
 Array = NDArray[np.float64]
 
 
-def sensor_dimension(machine: Machine | Tree) -> int:
-    """2 where sensors have the outputs of a machine in the plane, which natural coordinates describe as such; on trees 3."""
-    return machine.dimension if isinstance(machine, Machine) and machine.formulation == "natural" else 3
-
-
-def exact_readings(
-    tree: Tree, trajectory: Trajectory, sensors: Sequence[Sensor], dimension: int = 3
-) -> dict[str, Channel]:
-    """The outputs of `sensors` by name, their known bias included; in the plane those that a sensor has there."""
+def exact_readings(machine: JointMachine, trajectory: Trajectory, sensors: Sequence[Sensor]) -> dict[str, Channel]:
+    """The outputs of `sensors` by name, their known bias included."""
     if not sensors:
         return {}
-    table = tree_readout(tree, sensors)
-    values = table.read(*configurations(tree, trajectory))
-    t = trajectory.motion.t
-    read = {name: (values[:, k], unit) for k, (name, unit) in enumerate(zip(table.names, table.units))}
-    named = [name for sensor in sensors for name in sensor.channels(dimension)]
-    return {name: Channel(name, t, *(read[name] if name in read else read[f"{name}.z"])) for name in named}
+    table = in_joints(machine).readout(sensors)
+    values, t = table.read(*configurations(machine, trajectory)), trajectory.motion.t
+    return {name: Channel(name, t, values[:, k], unit) for k, (name, unit) in enumerate(zip(table.names, table.units))}
 
 
-@accepts_machine
-def configurations(tree: Tree, trajectory: Trajectory) -> tuple[Array, Array, Array]:
+def configurations(machine: JointMachine, trajectory: Trajectory) -> tuple[Array, Array, Array]:
     """Configurations (N, nq), rates and accelerations (N, nv) as :mod:`veridyn.mechanics.sensing` orders them."""
     m, R = trajectory.motion, trajectory.base_rotation
-    if tree.base != "free":
+    if machine.base != "free":
         return m.q, m.qd, m.qdd
     base = m.base
     place = trajectory.base_position
@@ -53,7 +39,7 @@ def configurations(tree: Tree, trajectory: Trajectory) -> tuple[Array, Array, Ar
     e = np.column_stack([w, x, y, z])
     e *= _continued(e)
     V = np.einsum("nij,nj->ni", R, base.velocity)
-    Vd = np.einsum("nij,nj->ni", R, base.acceleration) + tree.gravity
+    Vd = np.einsum("nij,nj->ni", R, base.acceleration) + machine.gravity
     q = np.hstack([place, e, m.q])
     return q, np.hstack([V, base.omega, m.qd]), np.hstack([Vd, base.omega_dot, m.qdd])
 
@@ -64,13 +50,11 @@ def _continued(e: Array) -> Array:
     return np.concatenate([[1.0], np.cumprod(np.where(turned, -1.0, 1.0))])[:, None]
 
 
-def imperfections_of(
-    sensors: Sequence[Sensor], rng: np.random.Generator | None, dimension: int = 3
-) -> dict[str, Imperfection]:
+def imperfections_of(sensors: Sequence[Sensor], rng: np.random.Generator | None) -> dict[str, Imperfection]:
     """The sensors of a machine, output by output, each with a bias drawn as the sensor has it."""
     found = {}
     for sensor in sensors:
-        for channel in sensor.channels(dimension):
+        for channel in sensor.channels(3):
             drawn = 0.0 if rng is None or sensor.bias_sigma == 0.0 else float(rng.standard_normal())
             found[channel] = imperfection_of(sensor, sensor.bias_sigma * drawn)
     return found

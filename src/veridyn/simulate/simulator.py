@@ -19,10 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arguments import checked
-from veridyn.mechanics.integrate import Trajectory
-from veridyn.mechanics.tree.accept import accepts_machine
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.formulated import JointMachine, in_joints
+from veridyn.mechanics.simulation import Trajectory
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import Drive, Force, channels
@@ -30,9 +28,10 @@ from veridyn.model.machine import Machine
 from veridyn.model.sensor import Choice, chosen_sensors
 from veridyn.progress import Progress, silent
 from veridyn.signals.plausible_speed import warn_of_speeds
+from veridyn.simulate.car import simulate_car
 from veridyn.simulate.imperfection import Imperfection, Imperfections
 from veridyn.simulate.manoeuvre import Manoeuvre
-from veridyn.simulate.readings import exact_readings, imperfections_of, sensor_dimension, wrapped
+from veridyn.simulate.readings import exact_readings, imperfections_of, wrapped
 
 Array = NDArray[np.float64]
 
@@ -42,7 +41,7 @@ INPUTS = ("force.*", "wrench.*", "signal.*")
 
 @checked
 def simulate(
-    machine: Machine | Tree,
+    machine: JointMachine,
     manoeuvre: Manoeuvre,
     *,
     rng: np.random.Generator | None = None,
@@ -56,7 +55,8 @@ def simulate(
     ----------
     machine : Machine or Tree
         The machine, in either formulation, in whose coordinates the motion is integrated; a :class:`Prescribed` motion is closed and its
-        forces found as on the tree. Its sensors record, each with its own noise, clock, delay and bias.
+        forces found as on the tree. Its sensors record, each with its own noise, clock, delay and bias. A car of a few numbers is
+        ``Steered``.
     manoeuvre : Tracking, Driven or Prescribed
         What it does, for how long (s), sampled at which rate (Hz).
     rng : numpy.random.Generator, optional
@@ -95,46 +95,47 @@ def simulate(
     >>> inertia = {"1": vd.spatial.from_centre(1.0, [0.5, 0.0, 0.0], np.diag([1e-3, 0.08, 0.08]))}
     >>> rod = vd.model.Body("1", placement=vd.spatial.MDH(alpha=-np.pi / 2))
     >>> encoder = vd.Sensor("encoder", "coordinate", "q1", 1e-4)
-    >>> pendulum = vd.model.Tree.build([rod], inertia=inertia, sensors=[encoder])
+    >>> pendulum = vd.Machine.of_bodies([rod], inertia=inertia, sensors=[encoder])
     >>> log = vd.simulate(pendulum, vd.Driven(1.0, 100.0, [0.3], [0.0]), rng=np.random.default_rng(0))
     >>> log.names, len(log["encoder"])
     (('encoder', 'force.q1'), 101)
     """
-    natural = isinstance(machine, Machine) and machine.formulation == "natural"
-    trajectory = manoeuvre.run(machine if natural else tree_of(machine), progress)
+    if isinstance(machine, Machine) and machine.car is not None:
+        return simulate_car(machine, manoeuvre, rng, sensors, imperfections, progress)
+    trajectory = manoeuvre.run(machine, progress)
     units = ["rad" if kind == "turning" else "m" for kind in machine.coordinate_kinds]
     warn_of_speeds(machine.coordinates, units, trajectory.motion.qd)
     return record(machine, trajectory, imperfections, rng, sensors)
 
 
 def record(
-    machine: Machine | Tree,
+    machine: JointMachine,
     trajectory: Trajectory,
     imperfections: Imperfections | Mapping[str, Imperfection] | None = None,
     rng: np.random.Generator | None = None,
     sensors: Choice | None = None,
 ) -> Experiment:
     """The log that sensors make of a motion that is known already: many logs of one truth, without simulating again."""
-    dimension, machine = sensor_dimension(machine), tree_of(machine)
-    truth = exact(machine, trajectory)
-    chosen = chosen_sensors(machine.sensors, sensors, "simulate")
-    readings = exact_readings(machine, trajectory, chosen, dimension)
+    form = in_joints(machine)
+    tree, truth = form.tree, exact(machine, trajectory)
+    chosen = form.placed(chosen_sensors(form.sensors, sensors, "simulate"))
+    readings = exact_readings(machine, trajectory, chosen)
     if imperfections is None:
         recorded = INPUTS if chosen else (*MOTION, *INPUTS)
         kept = {p: Imperfection() for p in recorded if any(fnmatchcase(n, p) for n in truth)}
-        acting = [name for load in machine.loads for name in channels(load)]
+        acting = [name for load in tree.loads for name in channels(load)]
         held = [f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in machine.prescribed]
         others = Imperfections({**kept, **{n: Imperfection() for n in (*acting, *held) if n in truth}})
     else:
         others = imperfections if isinstance(imperfections, Imperfections) else Imperfections(imperfections)
-    own = Imperfections(imperfections_of(chosen, rng, dimension)).read(Experiment(readings, truth.name), rng)
+    own = Imperfections(imperfections_of(chosen, rng)).read(Experiment(readings, truth.name), rng)
     log = others.read(truth, rng) if others.by_pattern or not chosen else Experiment({}, truth.name)
     log = Experiment({**own.channels, **log.channels}, truth.name, truth.notes)
     return wrapped(chosen, log)
 
 
-@accepts_machine
-def exact(machine: Tree, trajectory: Trajectory) -> Experiment:
+@checked
+def exact(machine: JointMachine, trajectory: Trajectory) -> Experiment:
     """Every channel of a motion without any error: q., qd., qdd., force., and base., wrench. and signal. where they exist.
 
     A passive coordinate has no force channel, nor has one that is driven by a gain times a signal. The force of a coordinate with a drive
@@ -146,20 +147,20 @@ def exact(machine: Tree, trajectory: Trajectory) -> Experiment:
     return replace(Experiment(channels, f"simulation of {machine.name}"), notes=notes)
 
 
-def _truth(machine: Tree, trajectory: Trajectory) -> Iterator[tuple[str, Array, str]]:
-    m = trajectory.motion
+def _truth(machine: JointMachine, trajectory: Trajectory) -> Iterator[tuple[str, Array, str]]:
+    m, loads = trajectory.motion, in_joints(machine).tree.loads
     turning = [kind == "turning" for kind in machine.coordinate_kinds]
     for prefix, values, power in (("q", m.q, ""), ("qd", m.qd, "/s"), ("qdd", m.qdd, "/s^2")):
         for k, name in enumerate(machine.coordinates):
             yield f"{prefix}.{name}", values[:, k], ("rad" if turning[k] else "m") + power
     driven = {c for e in machine.elements if e.kind == "drive_gain" for c in e.on}
-    drives = {load.coordinate: load.name for load in reversed(machine.loads) if isinstance(load, Drive)}
+    drives = {load.coordinate: load.name for load in reversed(loads) if isinstance(load, Drive)}
     for k, name in enumerate(machine.coordinates):
         if m.forces is not None and name in drives:
             yield drives[name], m.forces[:, k], "N*m" if turning[k] else "N"
         elif m.forces is not None and machine.actuated[k] and name not in driven:
             yield f"force.{name}", m.forces[:, k], "N*m" if turning[k] else "N"
-    for load in machine.loads:
+    for load in loads:
         for k, name in enumerate(channels(load) if load.name in trajectory.loads else ()):
             yield name, trajectory.loads[load.name][:, k], "N" if isinstance(load, Force) else "N*m"
     if m.base is not None:
@@ -176,7 +177,7 @@ def _truth(machine: Tree, trajectory: Trajectory) -> Iterator[tuple[str, Array, 
         yield f"signal.{name}", values, signal_unit(machine, name)
 
 
-def signal_unit(machine: Tree, signal: str) -> str:
+def signal_unit(machine: JointMachine, signal: str) -> str:
     """What a signal is measured in: the unit under the gain that multiplies it, as A in N*m/A; "1" where none says."""
     gains = (e.parameter_name for e in machine.elements if e.kind == "drive_gain" and e.signal == signal)
     units = (machine.parameters.units[machine.parameters.index(name)] for name in gains)

@@ -22,7 +22,6 @@ from veridyn.files.machine.urdf_write import save_urdf
 from veridyn.files.machine.write import save_model
 from veridyn.files.shipped import resolved
 from veridyn.identify.result import Fit
-from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.model.machine import Machine
 from veridyn.studies.run.fitted import FIT
 
@@ -56,7 +55,7 @@ def source_of(path: Path, base: Literal["auto", "fixed", "free"] = "auto", stric
                 Fault("this folder has no fit.", expected=f"a folder with {FIT}", found=str(file), hint=hint)
             )
         fit = load(file / FIT if file.is_dir() else file)
-        machine = machine_of_tree(fit.tree.with_parameters(fit.standard))
+        machine = fit.described.with_parameters(fit.standard)
         urdf = folder / "identified.urdf"
         like = urdf if urdf.is_file() else None
         return ExportSource(machine, fit, like, {} if like is None else urdf_limits(like))
@@ -88,11 +87,11 @@ def export_draws(
     if out.suffix.lower() == ".npz":
         refuse_to_replace(out, force, FORCE)
         sets = fit.draws(n, rng)
-        p = fit.tree.parameters
+        p = fit.described.parameters
         content = io.BytesIO()
         np.savez_compressed(content, names=np.array(p.names), units=np.array(p.units), values=fit.standard, draws=sets)
         return [write_atomic(out, content.getvalue(), force)]
-    stem, wide = fit.tree.name.replace("/", "_") or "machine", max(4, len(str(n)))
+    stem, wide = fit.described.name.replace("/", "_") or "machine", max(4, len(str(n)))
     files = [out / f"{stem}-{k + 1:0{wide}d}{ENDINGS[to]}" for k in range(n)]
     if out.exists() and not out.is_dir():
         raise FileError(Fault("draws are written into a folder, or into one .npz file.", found=str(out)), out.name)

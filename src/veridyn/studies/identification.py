@@ -30,8 +30,9 @@ from veridyn.identify.replay import replayed
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import Validation, equation_rows, validation_of
-from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, joined
 from veridyn.progress import Progress, silent
 from veridyn.signals.motion import Signals
@@ -62,7 +63,7 @@ class IdentificationStudy:
     `not_simulated`: why there is none.
     """
 
-    model: Tree
+    model: Machine
     training: Motion
     validation: Motion
     structure: BaseParameters
@@ -236,14 +237,14 @@ def _output_figures(fit: Fit) -> dict[str, float]:
 
 
 def identification(
-    model: Tree,
+    model: Machine,
     training: Experiment,
     validation: Experiment,
     signals: Signals | None = None,
     sampling: Sampling | Callable[[Motion], Sampling] | None = None,
     rows: Rows = "all",
     *,
-    truth: Tree | None = None,
+    truth: Machine | None = None,
     acceptance: Acceptance = SIGMA_BELOW_TEN,
     progress: Progress = silent,
 ) -> IdentificationStudy:
@@ -294,7 +295,7 @@ class Estimation:
 
 
 def judged(
-    model: Tree,
+    model: Machine,
     training: Sequence[Motion],
     validation: Sequence[Motion],
     how: Sampling,
@@ -302,7 +303,7 @@ def judged(
     rows: Rows = "all",
     *,
     estimation: Estimation | None = None,
-    truth: Tree | None = None,
+    truth: Machine | None = None,
     acceptance: Acceptance = SIGMA_BELOW_TEN,
     signals: Signals | None = None,
     reduction: EssentialRule | None = None,
@@ -341,8 +342,8 @@ def judged(
 
     def errors_of(phi: Array, motions: Sequence[Motion], sampling: Sampling) -> Validation:
         """Of parameters whose drive gains give the only force of a row, which is then measured by those gains."""
-        tree = delivering(model, motions, phi)
-        return validation_of(observed(stream(tree, motions, chosen_rows, sampling, progress=told, **where)), phi)
+        machine = delivering(model, motions, phi)
+        return validation_of(observed(stream(machine, motions, chosen_rows, sampling, progress=told, **where)), phi)
 
     prior = replace(fit, values=fit.priors, standard_values=None)
     known = bool(np.isfinite(prior.values).all())
@@ -436,7 +437,7 @@ def _warn_if_not_excited(structure: BaseParameters, excited: BaseParameters) -> 
                 where="training",
                 expected=f"{structure.count} base parameters",
                 found=f"{excited.count}; not separated: {', '.join(names)}",
-                hint="veridyn.identification.explain(tree, name, motion) says which motion would help.",
+                hint="veridyn.identification.explain(machine, name, motion) says which motion would help.",
             ),
         )
 

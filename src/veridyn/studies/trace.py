@@ -61,9 +61,9 @@ def trace(fit: Fit, along: Motion, sampling: Sampling, progress: Progress = sile
         if low is not None and np.isfinite(y[:, k]).all():  # a filter would smear gaps; such rows are shown as measured
             rate = uniform_rate(along.t, where="motion.t")
             y[:, k], p[:, k] = zero_phase(np.column_stack([y[:, k], p[:, k]]), rate, low).T
-    units = tuple(row_unit(fit.tree, name) for name in names)
+    units = tuple(row_unit(fit.described, name) for name in names)
     numbers = np.arange(len(along))
-    used = [sampling.uses(fit.tree, name, along.qd, numbers, len(along), before) for name in names]
+    used = [sampling.uses(fit.described, name, along.qd, numbers, len(along), before) for name in names]
     return Trace(along.t, names, units, y, p, np.column_stack(used) & np.isfinite(y))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.machines.buggy import CONTACT, CORNERS
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.spatial.rotations import matrix_of
 from veridyn.view.machine import body_poses, tree_layer
 from veridyn.view.scene import Layer, Meaning
@@ -17,15 +17,15 @@ RING = 24  # corners of a band
 CROSS = 0.25  # m, half the width of a fix
 
 
-def buggy_layer(tree: Tree, x: Array, label: str, dashed: bool = False, meaning: Meaning | None = None) -> Layer:
+def buggy_layer(machine: Machine, x: Array, label: str, dashed: bool = False, meaning: Meaning | None = None) -> Layer:
     """The buggy at configurations (N, 7 + n): place, attitude and joints."""
     p, R, q = x[:, :3], matrix_of(x[:, 3:7]), x[:, 7:]
-    lines = tree_layer(tree, q, label, position=p, rotation=R, dashed=dashed)
+    lines = tree_layer(machine, q, label, position=p, rotation=R, dashed=dashed)
     points, edges = [np.asarray(lines.points)], list(lines.segments)
     first = points[0].shape[1]
     radius, turn = CONTACT["UNLOADED_RADIUS"], 2.0 * np.pi * np.arange(RIM) / RIM
     rim = radius * np.column_stack([np.cos(turn), np.zeros(RIM), np.sin(turn)])  # a wheel turns about its y axis
-    poses = body_poses(tree, q)
+    poses = body_poses(machine, q)
     for corner in CORNERS:
         A, centre = poses[f"wheel_{corner}"]
         own = centre[:, None, :] + np.einsum("nij,kj->nki", A, rim)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.model.machine import Machine
 from veridyn.view.machine import body_poses
 from veridyn.view.meshes import BodyMesh
 
@@ -19,19 +20,19 @@ ARROW = 0.35  # of the size of the machine: the length of the largest force
 
 
 class Dress:
-    """Nodes of a viser scene that follow a tree. `full`: from a pose of the view to all coordinates of the tree."""
+    """Nodes of a viser scene that follow a machine. `full`: from a pose of the view to all its coordinates."""
 
     def __init__(
         self,
         server: Any,
-        tree: Tree,
+        machine: Machine,
         full: Callable[[Array], Array],
         size: float,
         meshes: Sequence[BodyMesh] = (),
         ellipsoids: Sequence[BodyMesh] = (),
         largest_force: float = 0.0,
     ) -> None:
-        self._tree, self._full, self._largest, self._size = tree, full, largest_force, size
+        self._machine, self._full, self._largest, self._size = machine, full, largest_force, size
         self._nodes: list[tuple[str, Any]] = []
         scene = server.scene
         groups: dict[str, list[Any]] = {"meshes": [], "inertia ellipsoids": [], "frames": [], "forces": []}
@@ -45,7 +46,8 @@ class Dress:
                 )
                 groups[kind].append(node)
                 self._nodes.append((s.body, node))
-        for b in tree.bodies:
+        bodies = tree_of(machine).bodies
+        for b in bodies:
             frame = scene.add_frame(
                 f"/frames/{b.name.replace('/', '_')}", axes_length=0.08 * size, axes_radius=0.004 * size
             )
@@ -53,11 +55,11 @@ class Dress:
             groups["frames"].append(frame)
             self._nodes.append((b.name, frame))
         self._joints = {}
-        for b in tree.bodies:
+        for b in bodies:
             self._joints.setdefault(b.coordinate_name, b.name)
         self._arrows = None
         if largest_force > 0.0:
-            empty = np.zeros((tree.n, 2, 3))
+            empty = np.zeros((machine.n, 2, 3))
             self._arrows = scene.add_line_segments("/forces", empty, FORCE, thickness=0.02 * size)
             groups["forces"].append(self._arrows)
         self.switches: dict[str, Any] = {}
@@ -78,7 +80,7 @@ class Dress:
 
     def show(self, pose: Array, forces: Array | None = None) -> None:
         """Move everything to a pose; `forces` (n,): arrows along the axes of the joints, NaN where none is known."""
-        poses = body_poses(self._tree, self._full(pose)[None])
+        poses = body_poses(self._machine, self._full(pose)[None])
         for body, node in self._nodes:
             R, p = (np.eye(3)[None], np.zeros((1, 3))) if body not in poses else poses[body]
             node.wxyz, node.position = Rotation.from_matrix(R[0]).as_quat()[[3, 0, 1, 2]], p[0]
@@ -87,8 +89,8 @@ class Dress:
 
     def _arrow_ends(self, poses: Mapping[str, tuple[Array, Array]], forces: Array) -> Array:
         """(n, 2, 3): from each joint along its axis, as long as its force is large."""
-        ends = np.zeros((self._tree.n, 2, 3))
-        for k, name in enumerate(self._tree.coordinates):
+        ends = np.zeros((self._machine.n, 2, 3))
+        for k, name in enumerate(self._machine.coordinates):
             R, p = poses[self._joints[name]] if name in self._joints else (np.eye(3)[None], np.zeros((1, 3)))
             force = float(forces[k]) if np.isfinite(forces[k]) else 0.0
             ends[k] = p[0], p[0] + ARROW * self._size * force / self._largest * R[0, :, 2]

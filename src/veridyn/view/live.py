@@ -1,6 +1,6 @@
 """A machine in a browser: posed by sliders, or moved as a log says; viser, of the extra ``view``, serves the page.
 
-    view = LiveView(posable_tree(tree))
+    view = LiveView(posable_tree(machine))
     view.show({"q1": 0.5}); view.stop()
 
 The page is served to this computer alone unless `host` says otherwise, and then only to those who have the token. A pose that the loops of
@@ -24,7 +24,8 @@ from veridyn.errors import VeridynError
 from veridyn.mechanics.loops.closure import close, closed_home
 from veridyn.mechanics.natural.position import independent, position
 from veridyn.mechanics.natural.system import NaturalSystem
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.model.machine import Machine
 from veridyn.view.admission import Admission
 from veridyn.view.dress import Dress
 from veridyn.view.guard import guarded_server
@@ -53,8 +54,8 @@ class Posable:
     places: Mapping[str, int]
     layer: Callable[[Array], Layer]
     up: str = "+z"
-    tree: Tree | None = None  # with which meshes, ellipsoids, frames and forces are placed
-    full: Callable[[Array], Array] | None = None  # from a pose to all coordinates of the tree
+    model: Machine | None = None  # with which meshes, ellipsoids, frames and forces are placed
+    full: Callable[[Array], Array] | None = None  # from a pose to all coordinates of the model
     meshes: tuple[BodyMesh, ...] = ()
 
 
@@ -72,27 +73,29 @@ class LiveRecording:
 
 
 def posable_tree(
-    tree: Tree, ranges: Mapping[str, tuple[float, float]] | None = None, meshes: Sequence[BodyMesh] = ()
+    machine: Machine, ranges: Mapping[str, tuple[float, float]] | None = None, meshes: Sequence[BodyMesh] = ()
 ) -> Posable:
-    """A tree, open or with loops; of a free base, as seen from it. Ranges that are not finite become a turn, or a metre, to each side.
+    """A machine in joint coordinates, open or with loops; of a free base, as seen from it.
+
+    Ranges that are not finite become a turn, or a metre, to each side.
 
     `meshes`: what its bodies look like, in their frames.
     """
-    names = tuple(tree.coordinates[k] for k in tree.independent)
-    turning = {c: kind == "turning" for c, kind in zip(tree.coordinates, tree.coordinate_kinds, strict=True)}
-    full = closed_home(tree) if tree.loops else np.zeros(tree.n)
-    home = full[list(tree.independent)]
+    names = tuple(machine.coordinates[k] for k in machine.independent)
+    turning = {c: kind == "turning" for c, kind in zip(machine.coordinates, machine.coordinate_kinds, strict=True)}
+    full = closed_home(machine) if machine.closed else np.zeros(machine.n)
+    home = full[list(machine.independent)]
 
     def all_of(pose: Array) -> Array:
-        return close(tree, pose[None], at=names, start=full).q[0] if tree.loops else pose
+        return close(machine, pose[None], at=names, start=full).q[0] if machine.closed else pose
 
     def layer(poses: Array) -> Layer:
-        q = close(tree, poses, at=names, start=full).q if tree.loops else poses
-        return tree_layer(tree, q, tree.name)
+        q = close(machine, poses, at=names, start=full).q if machine.closed else poses
+        return tree_layer(machine, q, machine.name)
 
     reach = {c: _range((ranges or {}).get(c, (-inf, inf)), h, pi if turning[c] else 1.0) for c, h in zip(names, home)}
-    places = {b.name: k + 1 for k, b in enumerate(tree.bodies)}
-    return Posable(tree.name, names, home, reach, places, layer, tree=tree, full=all_of, meshes=tuple(meshes))
+    places = {b.name: k + 1 for k, b in enumerate(tree_of(machine).bodies)}
+    return Posable(machine.name, names, home, reach, places, layer, model=machine, full=all_of, meshes=tuple(meshes))
 
 
 def posable_mechanism(system: NaturalSystem) -> Posable:
@@ -229,12 +232,12 @@ class LiveView:
             self._places[name] = scene.add_icosphere(node, 0.02 * size, POINT, subdivisions=2, position=points[k])
             self._labels.append(scene.add_label(f"{node}/label", name, visible=len(self.machine.places) <= FEW))
 
-        if self.machine.tree is not None and self.machine.full is not None:
+        if self.machine.model is not None and self.machine.full is not None:
             forces = None if self.recording is None else self.recording.forces
             largest = 0.0 if forces is None else float(np.nanmax(np.abs(forces), initial=0.0))
-            ellipsoids = inertia_shapes(self.machine.tree)
+            ellipsoids = inertia_shapes(self.machine.model)
             self._dress = Dress(
-                self.server, self.machine.tree, self.machine.full, size, self.machine.meshes, ellipsoids, largest
+                self.server, self.machine.model, self.machine.full, size, self.machine.meshes, ellipsoids, largest
             )
             self._forces = None if forces is None else forces[0]
             self._dress.show(self.pose if self.recording is None else self.recording.poses[0], self._forces)
@@ -246,8 +249,8 @@ class LiveView:
             some = np.unique(np.linspace(0, len(self.recording.t) - 1, 12).astype(int))
             with suppress(VeridynError):
                 seen.append(self.machine.layer(self.recording.poses[some]).points.reshape(-1, 3))
-        if self.machine.tree is not None and self.machine.full is not None:
-            poses = body_poses(self.machine.tree, self.machine.full(self.pose)[None])
+        if self.machine.model is not None and self.machine.full is not None:
+            poses = body_poses(self.machine.model, self.machine.full(self.pose)[None])
             for s in self.machine.meshes:
                 R, p = poses.get(s.body, (np.eye(3)[None], np.zeros((1, 3))))
                 seen.append(s.vertices[:: max(1, len(s.vertices) // 50)] @ R[0].T + p[0])

@@ -1,4 +1,4 @@
-"""Any tree of bodies as lines: joints joined to the joints before them, ends of loops, and the centre of mass of what comes last."""
+"""Any machine as lines: joints joined to the joints before them, ends of loops, and the centre of mass of what comes last."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.kinematics import posed
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.model.machine import Machine
 from veridyn.model.names import GROUND
 from veridyn.spatial.algebra import Scalar
 from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, plus, product, rotate
@@ -20,7 +21,7 @@ SMALL = 1e-9  # m: shorter lines are left out
 
 
 def tree_layer(
-    tree: Tree,
+    machine: Machine,
     q: Array,
     label: str,
     position: Array | None = None,
@@ -41,7 +42,7 @@ def tree_layer(
     def world(x: Array) -> Array:
         return p0 + np.einsum("nij,nj->ni", R0, x)
 
-    poses = body_poses(tree, q)
+    tree, poses = tree_of(machine), body_poses(machine, q)
     points, lines = [world(np.zeros((N, 3)))], []
     at = {GROUND: 0}
     for b in tree.bodies:
@@ -68,7 +69,7 @@ def tree_layer(
     tips = [
         on(b.name, centre)
         for b in tree.bodies
-        if b.name not in carried and (centre := _centre(tree, b.name)) is not None
+        if b.name not in carried and (centre := _centre(machine, b.name)) is not None
     ]
     placed = np.stack(points, axis=1)
     long = [(a, b) for a, b in lines if np.linalg.norm(placed[:, a] - placed[:, b], axis=1).max() > SMALL]
@@ -76,27 +77,27 @@ def tree_layer(
     return Layer(label, placed, long, trails=tips[-1:], dashed=dashed, meaning=meaning, solids=carrying)
 
 
-def drawn_places(tree: Tree) -> list[tuple[int, tuple[float, float, float]]]:
-    """The points of :func:`tree_layer` of an open tree, in its order: the number of a body, −1 for the ground, and a place on it."""
-    nowhere = (0.0, 0.0, 0.0)
+def drawn_places(machine: Machine) -> list[tuple[int, tuple[float, float, float]]]:
+    """The points of :func:`tree_layer` of an open machine, in its order: the number of a body, −1 for the ground, and a place on it."""
+    tree, nowhere = tree_of(machine), (0.0, 0.0, 0.0)
     carried = {b.antecedent for b in tree.bodies}
     found = [(-1, nowhere), *((j, nowhere) for j in range(len(tree.bodies)))]
     for j, b in enumerate(tree.bodies):
-        if b.name not in carried and (centre := _centre(tree, b.name)) is not None:
+        if b.name not in carried and (centre := _centre(machine, b.name)) is not None:
             found.append((j, (float(centre[0]), float(centre[1]), float(centre[2]))))
     return found
 
 
-def body_poses(tree: Tree, q: Array) -> dict[str, tuple[Array, Array]]:
+def body_poses(machine: Machine, q: Array) -> dict[str, tuple[Array, Array]]:
     """R (N, 3, 3) and p (N, 3) of every body's frame, by name, as :func:`~veridyn.mechanics.kinematics.body_pose` gives them one by one.
 
     One pass from the ground outwards: R_j = R_i A_j, p_j = p_i + R_i P_j with i the antecedent of j.
     """
-    o, N = posed(tree, q), len(q)
+    tree, o, N = tree_of(machine), posed(machine, q), len(q)
     R: list[Mat] = []
     p: list[Vec] = []
     for j, i in enumerate(tree.antecedent):
-        if i < 0 and tree.base == "free":
+        if i < 0 and machine.base == "free":
             R.append(IDENTITY)
             p.append(ZERO)
         elif i < 0:
@@ -118,12 +119,11 @@ def body_poses(tree: Tree, q: Array) -> dict[str, tuple[Array, Array]]:
     }
 
 
-def _centre(tree: Tree, body: str) -> Array | None:
+def _centre(machine: Machine, body: str) -> Array | None:
     """The centre of mass of a body in its frame, where it has one."""
-    b = tree.bodies[tree.index(body)]
-    if not b.real:
+    b, p = machine.by_name.get(body), machine.parameters
+    if b is None or not b.real:
         return None
-    p = tree.parameters
     mass, moments = p[b.parameter("M")], np.array([p[b.parameter(f"M{a}")] for a in "XYZ"])
     if not (np.isfinite(mass) and mass > 0.0 and np.isfinite(moments).all()):
         return None

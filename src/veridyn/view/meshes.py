@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, Fault, FileError
 from veridyn.files.machine.urdf_visuals import UrdfVisual
 from veridyn.files.mesh.load import load_mesh
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 
 Array = NDArray[np.float64]
 MOST_FACES = 200_000  # of one mesh
@@ -48,10 +48,10 @@ def shapes_of(visuals: Sequence[UrdfVisual]) -> tuple[list[BodyMesh], list[Fault
     return found, faults
 
 
-def inertia_shapes(tree: Tree) -> list[BodyMesh]:
+def inertia_shapes(machine: Machine) -> list[BodyMesh]:
     """The solid ellipsoid of each body with a mass and a possible inertia, in the body's frame."""
-    p, found = tree.parameters, []
-    for b in tree.bodies:
+    p, found = machine.parameters, []
+    for b in machine.links:
         if not b.real:
             continue
         XX, XY, XZ, YY, YZ, ZZ, X, Y, Z, m = (

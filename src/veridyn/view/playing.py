@@ -16,7 +16,7 @@ from veridyn.errors import Fault, FileError
 from veridyn.files.log.survey import Survey, survey
 from veridyn.files.units import convert
 from veridyn.mechanics.natural.system import NaturalSystem
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.studies.config.clock_guess import time_column, time_unit
 from veridyn.studies.config.guessing import Guess, position_guesses
 from veridyn.view.live import LiveRecording, Posable
@@ -26,10 +26,10 @@ Array = NDArray[np.float64]
 RATE = 60.0  # poses a second
 
 
-def recorded(machine: Posable, model: Tree | NaturalSystem, file: Path) -> tuple[LiveRecording, tuple[Guess, ...]]:
+def recorded(machine: Posable, model: Machine | NaturalSystem, file: Path) -> tuple[LiveRecording, tuple[Guess, ...]]:
     """The poses of a machine in a log, and which columns they were taken from."""
     seen = survey(file)
-    guesses = position_guesses(model, seen) if isinstance(model, Tree) else _by_name(machine, model, seen)
+    guesses = position_guesses(model, seen) if isinstance(model, Machine) else _by_name(machine, model, seen)
     found = {g.channel.removeprefix("q."): g for g in guesses}
     missing = [c for c in machine.coordinates if c not in found]
     if missing:
@@ -44,22 +44,22 @@ def recorded(machine: Posable, model: Tree | NaturalSystem, file: Path) -> tuple
     clocks = [_clock(seen, g.column) for g in used]
     values = [convert(seen.columns[g.column], g.unit, _unit(model, c)) for c, g in zip(machine.coordinates, used)]
     poses = _together(file, machine.coordinates, clocks, values)
-    if isinstance(model, Tree):
+    if isinstance(model, Machine):
         forces = [
             g for g in position_guesses(model, seen, "force") if g.channel.removeprefix("force.") in model.coordinates
         ]
         acting = _forces(model, seen, forces, poses.t)
-        ghost = None if acting is None or model.loops else predicted_poses(model, poses.t, poses.poses, acting)
+        ghost = None if acting is None or model.closed else predicted_poses(model, poses.t, poses.poses, acting)
         return replace(poses, forces=acting, ghost=ghost), (*used, *forces)
     return poses, tuple(used)
 
 
-def _forces(tree: Tree, seen: Survey, used: Sequence[Guess], clock: Array) -> Array | None:
+def _forces(machine: Machine, seen: Survey, used: Sequence[Guess], clock: Array) -> Array | None:
     """Forces (N, n) on the clock of the poses, NaN for coordinates that have none; None where no coordinate has."""
-    found = np.full((len(clock), tree.n), np.nan)
+    found = np.full((len(clock), machine.n), np.nan)
     for g in used:
-        k = tree.coordinates.index(g.channel.removeprefix("force."))
-        unit = "N*m" if tree.coordinate_kinds[k] == "turning" else "N"
+        k = machine.coordinates.index(g.channel.removeprefix("force."))
+        unit = "N*m" if machine.coordinate_kinds[k] == "turning" else "N"
         t, x = _clock(seen, g.column), np.asarray(convert(seen.columns[g.column], g.unit, unit), dtype=np.float64)
         there = np.isfinite(t) & np.isfinite(x)
         if there.sum() > 1:
@@ -73,8 +73,8 @@ def _by_name(machine: Posable, system: NaturalSystem, seen: Survey) -> list[Gues
     return [Guess(f"q.{c}", n, seen.units.get(n) or _unit(system, c), "") for c, n in named.items()]
 
 
-def _unit(model: Tree | NaturalSystem, coordinate: str) -> str:
-    if isinstance(model, Tree):
+def _unit(model: Machine | NaturalSystem, coordinate: str) -> str:
+    if isinstance(model, Machine):
         return "rad" if model.coordinate_kinds[model.coordinates.index(coordinate)] == "turning" else "m"
     return model.mechanism.unit_of(coordinate)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import VeridynError
 from veridyn.mechanics.forward import forward_dynamics
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
@@ -20,14 +20,20 @@ STEPS = 4  # of the integration from one pose to the next
 FARTHEST = 50.0  # rad or m from the recording: beyond it a prediction is no longer shown
 
 
-def predicted_poses(tree: Tree, t: Array, q: Array, forces: Array, horizon: float = HORIZON_S) -> Array | None:
+def predicted_poses(machine: Machine, t: Array, q: Array, forces: Array, horizon: float = HORIZON_S) -> Array | None:
     """Poses (N, n) on the clock `t` (N,), evenly spaced; None where the model cannot predict: loops, a free base, forces not known.
 
     `q` and `forces` (N, n). Forces of joints without a motor are zero.
     """
-    passive = ~np.array(tree.actuated, dtype=bool)
+    passive = ~np.array(machine.actuated, dtype=bool)
     acting = np.where(passive, 0.0, forces)
-    if tree.loops or tree.base == "free" or tree.prescribed or tree.states or not np.isfinite(acting).all():
+    if (
+        machine.closed
+        or machine.base == "free"
+        or machine.prescribed
+        or machine.states
+        or not np.isfinite(acting).all()
+    ):
         return None
     h = float(np.median(np.diff(t)))
     size = max(2, round(horizon / h))
@@ -38,7 +44,7 @@ def predicted_poses(tree: Tree, t: Array, q: Array, forces: Array, horizon: floa
     try:
         for k in range(1, size):
             before, after = np.minimum(starts + k - 1, len(t) - 1), np.minimum(starts + k, len(t) - 1)
-            x, v = _moved(tree, x, v, acting[before], acting[after], h)
+            x, v = _moved(machine, x, v, acting[before], acting[after], h)
             inside = starts + k < len(t)
             found[(starts + k)[inside]] = x[inside]
     except VeridynError:
@@ -47,13 +53,13 @@ def predicted_poses(tree: Tree, t: Array, q: Array, forces: Array, horizon: floa
     return np.where(off, q, found)
 
 
-def _moved(tree: Tree, q: Array, qd: Array, f0: Array, f1: Array, h: float) -> tuple[Array, Array]:
+def _moved(machine: Machine, q: Array, qd: Array, f0: Array, f1: Array, h: float) -> tuple[Array, Array]:
     """The states (W, n) a time h later under forces that go straight from f0 to f1."""
     step = h / STEPS
 
     def accelerations(share: float, x: Array, v: Array) -> Array:
         m = Motion(np.arange(len(x), dtype=np.float64), x, v, np.zeros_like(x), forces=f0 + share * (f1 - f0))
-        return np.asarray(forward_dynamics(tree, m).qdd)
+        return np.asarray(forward_dynamics(machine, m).qdd)
 
     for k in range(STEPS):
         now, half, then = k / STEPS, (k + 0.5) / STEPS, (k + 1) / STEPS

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault
 from veridyn.files.machine.urdf_visuals import urdf_visuals
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.view.meshes import BodyMesh, inertia_shapes, shapes_of
 
 Array = NDArray[np.float64]
@@ -34,14 +34,13 @@ class Solid:
     faces: NDArray[np.int64]
 
 
-def solids_of(tree: Tree, model: Path | None = None) -> tuple[list[Solid], list[Fault]]:
+def solids_of(machine: Machine, model: Path | None = None) -> tuple[list[Solid], list[Fault]]:
     """Solids of the shapes of a URDF file, and the ellipsoids of inertia of any other model; and what of the file cannot be read."""
     if model is None or model.suffix.lower() != ".urdf":
-        return hulls(inertia_shapes(tree)), []
+        return hulls(inertia_shapes(machine)), []
     visuals, faults = urdf_visuals(model)
     shapes, unread = shapes_of(visuals)
-    own = {b.name for b in tree.bodies}
-    return hulls([s for s in shapes if s.body in own]), [*faults, *unread]
+    return hulls([s for s in shapes if s.body in machine.by_name]), [*faults, *unread]
 
 
 def hulls(shapes: Sequence[BodyMesh]) -> list[Solid]:

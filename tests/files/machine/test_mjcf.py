@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from strangers.random_trees import random_tree
+from strangers.random_trees import random_open_machine
 from veridyn.errors import DataWarning, FileError, ModelError
 from veridyn.files.machine.load import load_model
 from veridyn.files.machine.mjcf import load_mjcf, mjcf_limits
@@ -16,7 +16,9 @@ from veridyn.files.machine.mjcf_write import save_mjcf
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
 from veridyn.model.elements import Element, coulomb, damper, motor_inertia, offset
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.transmission import Transmission
 
@@ -67,11 +69,11 @@ def write(tmp_path: Path, text: str, name: str = "robot.xml") -> Path:
     return file
 
 
-def inverse_of_mujoco(file: Path, tree: Tree, q: Array, qd: Array, qdd: Array) -> Array:
+def inverse_of_mujoco(file: Path, machine: Machine, q: Array, qd: Array, qdd: Array) -> Array:
     mujoco = pytest.importorskip("mujoco")
     model = mujoco.MjModel.from_xml_path(str(file))
     d = mujoco.MjData(model)
-    ids = [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, c) for c in tree.coordinates]
+    ids = [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, c) for c in machine.coordinates]
     at, dof = model.jnt_qposadr[ids], model.jnt_dofadr[ids]
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
     out = np.empty_like(q)
@@ -85,15 +87,15 @@ def inverse_of_mujoco(file: Path, tree: Tree, q: Array, qd: Array, qdd: Array) -
 def test_inverse_dynamics_are_those_of_mujocos_compiler(tmp_path: Path) -> None:
     """Degrees, Euler sequences, nested classes, frames, several joints on a body, references, off-centre axes, tendons."""
     file = write(tmp_path, ARM)
-    tree = load_mjcf(file)
-    assert tree.coordinates == ("yaw", "lift", "bend", "turn") and tree.name == "arm"
+    machine = load_mjcf(file)
+    assert machine.coordinates == ("yaw", "lift", "bend", "turn") and machine.name == "arm"
     q, qd, qdd = np.random.default_rng(1).standard_normal((3, 6, 4))
-    wanted = inverse_of_mujoco(file, tree, q, qd, qdd)
-    found = inverse_dynamics(tree, Motion(np.arange(6.0), q, qd, qdd), engine="numpy")
+    wanted = inverse_of_mujoco(file, machine, q, qd, qdd)
+    found = inverse_dynamics(machine, Motion(np.arange(6.0), q, qd, qdd), engine="numpy")
     assert np.abs(found - wanted).max() < 1e-10 * np.abs(wanted).max()
-    assert tree.actuated == (True, True, True, False)
-    assert tree.transmission is not None
-    assert dict(zip(tree.transmission.joints, 1.0 / np.diag(tree.transmission.matrix), strict=True)) == {
+    assert machine.actuated == (True, True, True, False)
+    assert machine.transmission is not None
+    assert dict(zip(machine.transmission.joints, 1.0 / np.diag(machine.transmission.matrix), strict=True)) == {
         "yaw": pytest.approx(50.0),
         "lift": pytest.approx(6.0),
         "bend": pytest.approx(1.0),
@@ -103,9 +105,9 @@ def test_inverse_dynamics_are_those_of_mujocos_compiler(tmp_path: Path) -> None:
     assert np.isinf(limits["bend"].upper)
 
 
-def full(tree: Tree, rng: np.random.Generator) -> Tree:
+def full(machine: Machine, rng: np.random.Generator) -> Machine:
     made: list[Element] = []
-    for c in tree.coordinates:
+    for c in machine.coordinates:
         made.append(Element(kind="spring", on={c: 1.0}, value=rng.uniform(1, 5), constants={"rest": rng.normal()}))
         made += [
             damper(c, rng.uniform(0.1, 2)),
@@ -113,26 +115,27 @@ def full(tree: Tree, rng: np.random.Generator) -> Tree:
             coulomb(c, 0.2),
             offset(c, -0.3),
         ]
-    return tree.with_elements(made)
+    return machine.with_elements(made)
 
 
 @pytest.mark.parametrize("base", ["fixed", "free"])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_round_trip_keeps_parameters_and_placements(tmp_path: Path, seed: int, base: str) -> None:
     rng = np.random.default_rng(seed)
-    tree = full(random_tree(rng, base=base, virtual=0.2), rng)  # type: ignore[arg-type]
-    save_mjcf(tree, tmp_path / "again.xml")
-    again = tree_of(load_model(tmp_path / "again.xml"))
-    assert [b.name for b in again.bodies] == [b.name for b in _preorder(tree)] and again.base == tree.base
-    assert np.allclose(again.gravity, tree.gravity, rtol=1e-15)
-    assert sorted(again.parameters.names) == sorted(tree.parameters.names)
+    machine = full(random_open_machine(rng, base=base, virtual=0.2), rng)  # type: ignore[arg-type]
+    save_mjcf(machine, tmp_path / "again.xml")
+    again = load_model(tmp_path / "again.xml")
+    assert list(again.body_names) == [b.name for b in _preorder(tree_of(machine))] and again.base == machine.base
+    assert np.allclose(again.gravity, machine.gravity, rtol=1e-15)
+    assert sorted(again.parameters.names) == sorted(machine.parameters.names)
     sizes = {
-        b.name: max(abs(tree.parameters[b.parameter(s)]) for s in ("XX", "YY", "ZZ", "M"))
-        for b in tree.bodies
+        b.name: max(abs(machine.parameters[b.parameter(s)]) for s in ("XX", "YY", "ZZ", "M"))
+        for b in machine.links
         if b.real
     }
-    for a in again.bodies:
-        b = tree.bodies[tree.index(a.name)]
+    before = {b.name: b for b in tree_of(machine).bodies}
+    for a in tree_of(again).bodies:
+        b = before[a.name]
         assert (a.antecedent, a.joint, a.real, a.coordinate_name, a.actuated) == (
             b.antecedent,
             b.joint,
@@ -144,15 +147,17 @@ def test_a_round_trip_keeps_parameters_and_placements(tmp_path: Path, seed: int,
         assert np.abs(a.placement.position - b.placement.position).max() < 1e-12
         if b.real:
             for s in ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M"):
-                assert abs(again.parameters[a.parameter(s)] - tree.parameters[b.parameter(s)]) < 1e-12 * sizes[b.name]
-    for e in tree.elements:
-        assert again.parameters[e.parameter_name] == pytest.approx(tree.parameters[e.parameter_name], rel=1e-12)
+                assert (
+                    abs(again.parameters[a.parameter(s)] - machine.parameters[b.parameter(s)]) < 1e-12 * sizes[b.name]
+                )
+    for e in machine.elements:
+        assert again.parameters[e.parameter_name] == pytest.approx(machine.parameters[e.parameter_name], rel=1e-12)
         twin = next(x for x in again.elements if x.parameter_name == e.parameter_name)
         if e.kind == "spring":
             assert twin.constant("rest") == pytest.approx(e.constant("rest"), rel=1e-12)
 
 
-def _preorder(tree: Tree) -> list[object]:
+def _preorder(tree: Tree) -> list[Body]:
     """Bodies as a nested file has them."""
     out: list[int] = []
 
@@ -169,17 +174,17 @@ def _preorder(tree: Tree) -> list[object]:
 
 def test_a_transmission_and_a_coupled_spring_come_back(tmp_path: Path) -> None:
     rng = np.random.default_rng(9)
-    plain = random_tree(rng, 3, kinds=("turning",), branched=False)
+    plain = random_open_machine(rng, 3, kinds=("turning",), branched=False)
     a, b, c = plain.coordinates
     T = np.array([[0.5, 0.0], [0.3, -0.4]])
-    tree = Tree.build(
-        plain.bodies,
+    machine = Machine.build(
+        plain.links,
+        plain.joints,
         gravity=plain.gravity,
-        inertia={x.name: [plain.parameters[x.parameter(s)] for s in _TEN] for x in plain.bodies},
         elements=[Element(kind="spring", on={b: 1.0, c: -1.0}, value=2.0, constants={"rest": 0.4}), offset(c, 0.1)],
         transmission=Transmission(("m2", "m3"), (b, c), T),
     )
-    save_mjcf(tree, tmp_path / "t.xml")
+    save_mjcf(machine, tmp_path / "t.xml")
     again = load_mjcf(tmp_path / "t.xml")
     assert again.transmission is not None and again.transmission.motors == ("m2", "m3", a)
     order = [again.transmission.joints.index(x) for x in (b, c)]
@@ -283,7 +288,7 @@ def test_an_inertia_that_no_body_has_is_unknown_or_refused(tmp_path: Path) -> No
 def test_the_base_is_free_where_a_free_joint_says_so(tmp_path: Path) -> None:
     text = model('<body name="b"><joint name="k"/></body>').replace('<joint name="j"/>', '<freejoint name="f"/>')
     file = write(tmp_path, text)
-    assert tree_of(load_model(file)).base == "free"
-    assert tree_of(load_model(file, base="fixed")).base == "fixed"
+    assert load_model(file).base == "free"
+    assert load_model(file, base="fixed").base == "fixed"
     with pytest.raises(ModelError, match="cannot move freely"):
         load_model(write(tmp_path, model(), "fixed.xml"), base="free")

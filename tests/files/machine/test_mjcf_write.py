@@ -9,17 +9,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from strangers.random_trees import random_inertia, random_motion, random_rotation, random_tree
+from strangers.random_trees import random_motion, random_open_machine, random_rotation
 from veridyn.errors import DataWarning, FileError, ModelError
 from veridyn.files.machine.load import load_model
 from veridyn.files.machine.mjcf_elements import Carried
 from veridyn.files.machine.mjcf_write import mjcf_text, save_mjcf
 from veridyn.files.machine.urdf_reader import UrdfLimits
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import Element, coulomb, damper, motor_inertia, offset, spring
+from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.transmission import Transmission
 from veridyn.spatial.quaternions import quaternion
@@ -28,11 +27,11 @@ mujoco = pytest.importorskip("mujoco")
 Array = NDArray[np.float64]
 
 
-def with_laws(tree: Tree, rng: np.random.Generator) -> Tree:
+def with_laws(machine: Machine, rng: np.random.Generator) -> Machine:
     """The tree with springs, dampers and motor inertias on every coordinate, and on a combination of two of one kind."""
-    kinds = dict(zip(tree.coordinates, tree.coordinate_kinds, strict=True))
+    kinds = dict(zip(machine.coordinates, machine.coordinate_kinds, strict=True))
     made: list[Element] = []
-    for c in tree.coordinates:
+    for c in machine.coordinates:
         a = float(rng.choice([1.0, -0.6]))
         made.append(Element(kind="spring", on={c: a}, value=rng.uniform(1, 5), constants={"rest": rng.normal()}))
         made += [damper(c, rng.uniform(0.1, 2)), motor_inertia(c, rng.uniform(0.1, 2))]
@@ -41,17 +40,17 @@ def with_laws(tree: Tree, rng: np.random.Generator) -> Tree:
         two = {alike[0][0]: 1.0, alike[0][1]: -0.7}
         made.append(Element(kind="spring", on=two, value=2.0, name="both_k", constants={"rest": -1.0}))
         made += [damper(two, 0.4, "both_h"), motor_inertia(two, 0.3, "both_I")]
-    tree = tree.with_elements(made)
-    return tree.without_elements([name for names in Carried.of(tree).left_out.values() for name in names])
+    machine = machine.with_elements(made)
+    return machine.without_elements([name for names in Carried.of(machine).left_out.values() for name in names])
 
 
 class Engine:
     """MuJoCo's own model of a text."""
 
-    def __init__(self, text: str, tree: Tree) -> None:
+    def __init__(self, text: str, machine: Machine) -> None:
         self.model = mujoco.MjModel.from_xml_string(text)
         self.data = mujoco.MjData(self.model)
-        ids = [mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_JOINT, c) for c in tree.coordinates]
+        ids = [mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_JOINT, c) for c in machine.coordinates]
         self.at, self.dof = self.model.jnt_qposadr[ids], self.model.jnt_dofadr[ids]
 
     def inverse(self, q: Array, qd: Array, qdd: Array) -> Array:
@@ -67,10 +66,10 @@ class Engine:
 @pytest.mark.parametrize("seed", range(8))
 def test_inverse_dynamics_of_random_trees_are_mujocos(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    tree = with_laws(random_tree(rng, virtual=0.2), rng)
-    m = random_motion(rng, tree, 6, wrenches=False)
-    wanted = inverse_dynamics(tree, m, engine="numpy")
-    found = Engine(mjcf_text(tree), tree).inverse(m.q, m.qd, m.qdd)
+    machine = with_laws(random_open_machine(rng, virtual=0.2), rng)
+    m = random_motion(rng, machine, 6, wrenches=False)
+    wanted = inverse_dynamics(machine, m, engine="numpy")
+    found = Engine(mjcf_text(machine), machine).inverse(m.q, m.qd, m.qdd)
     assert np.abs(found - wanted).max() < 1e-10 * np.abs(wanted).max()
 
 
@@ -78,46 +77,46 @@ def test_inverse_dynamics_of_random_trees_are_mujocos(seed: int) -> None:
 def test_inverse_dynamics_of_a_free_base_are_mujocos(seed: int) -> None:
     """The engine gives the force in the world's axes and the moment in the base's; veridyn both in the base's."""
     rng = np.random.default_rng(100 + seed)
-    tree = with_laws(random_tree(rng, base="free"), rng)
-    e = Engine(mjcf_text(tree), tree)
+    machine = with_laws(random_open_machine(rng, base="free"), rng)
+    e = Engine(mjcf_text(machine), machine)
     R, v, a = random_rotation(rng), rng.standard_normal(6), rng.standard_normal(6)
-    q, qd, qdd = rng.standard_normal((3, 1, tree.n))
+    q, qd, qdd = rng.standard_normal((3, 1, machine.n))
     e.data.qpos[:3], e.data.qpos[3:7], e.data.qvel[:6], e.data.qacc[:6] = rng.standard_normal(3), quaternion(R), v, a
     joints = e.inverse(q, qd, qdd)[0]
     found = np.concatenate([R.T @ e.data.qfrc_inverse[:3], e.data.qfrc_inverse[3:6], joints])
-    base = BaseMotion(v[None, 3:], a[None, 3:], (R.T @ (a[:3] - tree.gravity))[None], (R.T @ v[:3])[None])
-    wanted = inverse_dynamics(tree, Motion(np.zeros(1), q, qd, qdd, base), engine="numpy")[0]
+    base = BaseMotion(v[None, 3:], a[None, 3:], (R.T @ (a[:3] - machine.gravity))[None], (R.T @ v[:3])[None])
+    wanted = inverse_dynamics(machine, Motion(np.zeros(1), q, qd, qdd, base), engine="numpy")[0]
     assert np.abs(found - wanted).max() < 1e-10 * np.abs(wanted).max()
 
 
 def test_friction_loss_slides_with_the_same_force() -> None:
     """A soft constraint in MuJoCo: it is saturated at these speeds (above 1 rad/s), and compared there only."""
     rng = np.random.default_rng(5)
-    tree = random_tree(rng, 4, kinds=("turning",))
-    tree = tree.with_elements([coulomb(c, rng.uniform(0.1, 1.0)) for c in tree.coordinates])
-    q, qdd = rng.standard_normal((2, 5, tree.n))
+    machine = random_open_machine(rng, 4, kinds=("turning",))
+    machine = machine.with_elements([coulomb(c, rng.uniform(0.1, 1.0)) for c in machine.coordinates])
+    q, qdd = rng.standard_normal((2, 5, machine.n))
     qd = rng.uniform(1.0, 3.0, q.shape) * rng.choice([-1.0, 1.0], q.shape)
-    wanted = inverse_dynamics(tree, Motion(np.arange(5.0), q, qd, qdd), engine="numpy")
-    found = Engine(mjcf_text(tree), tree).inverse(q, qd, qdd)
+    wanted = inverse_dynamics(machine, Motion(np.arange(5.0), q, qd, qdd), engine="numpy")
+    found = Engine(mjcf_text(machine), machine).inverse(q, qd, qdd)
     assert np.abs(found - wanted).max() < 1e-10 * np.abs(wanted).max()
 
 
 def test_offsets_and_transmissions_act_in_forward_dynamics() -> None:
     """With the motors' forces of inverse dynamics at its actuators MuJoCo accelerates as asked."""
     rng = np.random.default_rng(6)
-    tree = random_tree(rng, 4, kinds=("turning",), branched=False)
-    a, b, c, d = tree.coordinates
+    machine = random_open_machine(rng, 4, kinds=("turning",), branched=False)
+    a, b, c, d = machine.coordinates
     through = Transmission(("m1", "m2", "m3"), (a, c, d), np.array([[0.02, 0, 0], [0, 0.5, 0], [0, 0.3, -0.4]]))
-    tree = Tree.build(
-        tree.bodies,
-        gravity=tree.gravity,
-        inertia={x.name: random_inertia(rng) for x in tree.bodies},
+    machine = Machine.build(
+        machine.links,
+        machine.joints,
+        gravity=machine.gravity,
         elements=[offset(a, 0.7), offset(b, 0.3), offset(d, -0.2), offset({c: 1.0, d: 0.5}, 0.4, "off_cd")],
         transmission=through,
     )
     q, qd, qdd = rng.standard_normal((3, 1, 4))
-    forces = inverse_dynamics(tree, Motion(np.zeros(1), q, qd, qdd), engine="numpy")
-    e = Engine(mjcf_text(tree), tree)
+    forces = inverse_dynamics(machine, Motion(np.zeros(1), q, qd, qdd), engine="numpy")
+    e = Engine(mjcf_text(machine), machine)
     motors = dict(zip(through.motors, through.motor_forces(forces[:, [0, 2, 3]])[0], strict=True)) | {b: forces[0, 1]}
     for name, force in motors.items():
         e.data.ctrl[mujoco.mj_name2id(e.model, mujoco.mjtObj.mjOBJ_ACTUATOR, name)] = force
@@ -135,35 +134,39 @@ def test_rods_plates_and_point_masses_are_taken() -> None:
         J = np.einsum("k,kab->ab", m, (r**2).sum(1)[:, None, None] * np.eye(3) - r[:, :, None] * r[:, None, :])
         bodies.append(Body(f"b{k}", bodies[-1].name if bodies else "ground"))
         tens[f"b{k}"] = np.concatenate([J[np.triu_indices(3)], m @ r, [m.sum()]])
-    tree = Tree.build(bodies, inertia=tens)
-    m = random_motion(rng, tree, 3, wrenches=False)
-    wanted = inverse_dynamics(tree, m, engine="numpy")
-    found = Engine(mjcf_text(tree), tree).inverse(m.q, m.qd, m.qdd)
+    machine = Machine.of_bodies(bodies, inertia=tens)
+    m = random_motion(rng, machine, 3, wrenches=False)
+    wanted = inverse_dynamics(machine, m, engine="numpy")
+    found = Engine(mjcf_text(machine), machine).inverse(m.q, m.qd, m.qdd)
     assert np.abs(found - wanted).max() < 1e-10 * np.abs(wanted).max()
 
 
 def test_limits_become_ranges() -> None:
-    tree = Tree.build([Body("arm")], inertia={"arm": [1, 0, 0, 1, 0, 1, 0, 0, 0, 1]})
-    model = mujoco.MjModel.from_xml_string(mjcf_text(tree, {"arm": UrdfLimits(-1.0, 2.0, 3.0, 40.0)}))
+    machine = Machine.of_bodies([Body("arm")], inertia={"arm": [1, 0, 0, 1, 0, 1, 0, 0, 0, 1]})
+    model = mujoco.MjModel.from_xml_string(mjcf_text(machine, {"arm": UrdfLimits(-1.0, 2.0, 3.0, 40.0)}))
     assert model.jnt_range[0].tolist() == [-1.0, 2.0] and model.jnt_limited[0]
     assert model.actuator_ctrlrange[0].tolist() == [-40.0, 40.0]
 
 
 def test_a_body_called_world_is_renamed() -> None:
     ten = [1, 0, 0, 1, 0, 1, 0, 0, 0, 1]
-    tree = Tree.build([Body("world", joint="fixed"), Body("arm", "world")], inertia={"arm": ten, "world": ten})
-    assert mujoco.MjModel.from_xml_string(mjcf_text(tree)).nbody == 3
+    machine = Machine.of_bodies(
+        [Body("world", joint="fixed"), Body("arm", "world")], inertia={"arm": ten, "world": ten}
+    )
+    assert mujoco.MjModel.from_xml_string(mjcf_text(machine)).nbody == 3
 
 
 def test_what_would_move_otherwise_is_refused() -> None:
     rng = np.random.default_rng(8)
     with pytest.raises(ModelError, match="closed loops"):
-        mjcf_text(tree_of(load_model("veridyn:linkage.yaml")))
+        mjcf_text(load_model("veridyn:linkage.yaml"))
     with pytest.raises(ModelError, match="share a coordinate"):
-        mjcf_text(random_tree(rng, 12, kinds=("turning",), shared=True))
+        mjcf_text(random_open_machine(rng, 12, kinds=("turning",), shared=True))
     with pytest.raises(ModelError, match="have no value"):
-        mjcf_text(random_tree(rng, 2, inertia=False))
-    arm = Tree.build([Body("arm")], inertia={"arm": [1, 0, 0, 1, 0, 1, 0, 0, 0, 1]}, elements=[damper("arm", -1.0)])
+        mjcf_text(random_open_machine(rng, 2, inertia=False))
+    arm = Machine.of_bodies(
+        [Body("arm")], inertia={"arm": [1, 0, 0, 1, 0, 1, 0, 0, 0, 1]}, elements=[damper("arm", -1.0)]
+    )
     with pytest.raises(ModelError, match="damping is below zero"):
         mjcf_text(arm)
     with pytest.raises(ModelError, match="no distribution of mass"):
@@ -171,16 +174,16 @@ def test_what_would_move_otherwise_is_refused() -> None:
 
 
 def test_what_is_left_out_is_named_once_for_each_kind(tmp_path: Path) -> None:
-    tree = Tree.build(
+    machine = Machine.of_bodies(
         [Body("a"), Body("b", "a")],
         inertia={n: [1, 0, 0, 1, 0, 1, 0, 0, 0, 1] for n in "ab"},
         elements=[Element(kind="cubic", on={c: 1.0}, value=1.0) for c in "ab"] + [spring("a", 1.0)],
     )
     with pytest.warns(DataWarning, match="'cubic', left out: k3_a, k3_b") as said:
-        save_mjcf(tree, tmp_path / "two.xml")
+        save_mjcf(machine, tmp_path / "two.xml")
     assert len(said) == 1
     with pytest.raises(FileError, match="exists already"):
-        save_mjcf(tree, tmp_path / "two.xml")
+        save_mjcf(machine, tmp_path / "two.xml")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        save_mjcf(tree, tmp_path / "two.xml", overwrite=True)
+        save_mjcf(machine, tmp_path / "two.xml", overwrite=True)

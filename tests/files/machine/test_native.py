@@ -12,16 +12,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strangers.random_trees import random_inertia, random_tree
+from strangers.random_trees import random_inertia, random_open_machine
 from veridyn.errors import FileError, ModelError, VeridynError
 from veridyn.files.machine.load import load_model, parse_machine
 from veridyn.files.machine.native import parse_model
 from veridyn.files.machine.write import model_text, save_model
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.virtual_base import on_six_joints
 from veridyn.model.body import Body
 from veridyn.model.elements import Element, Marker, coulomb, damper, drag, drive_gain, motor_inertia, offset, spring
+from veridyn.model.machine import Machine
 from veridyn.model.parameters import Tie
 from veridyn.model.transmission import Transmission
 from veridyn.spatial.inertia import broken_law, from_centre
@@ -37,9 +37,9 @@ def same_bits(a: object, b: object) -> bool:
     return x.shape == y.shape and np.array_equal(x, y, equal_nan=True) and np.array_equal(np.signbit(x), np.signbit(y))
 
 
-def assert_same(a: Tree, b: Tree) -> None:
-    """Every field of two trees is equal, numbers to the last bit."""
-    assert (a.name, a.base, a.bodies) == (b.name, b.base, b.bodies)
+def assert_same(a: Machine, b: Machine) -> None:
+    """Every field of two machines is equal, numbers to the last bit."""
+    assert (a.name, a.base, tree_of(a).bodies) == (b.name, b.base, tree_of(b).bodies)
     assert same_bits(a.gravity, b.gravity)
     assert len(a.elements) == len(b.elements)
     for e, f in zip(a.elements, b.elements, strict=True):
@@ -72,7 +72,7 @@ def fault_of(text: str, where: type[VeridynError] = ModelError) -> str:
 
 
 def test_every_key_means_what_it_says() -> None:
-    tree = parse_model("""
+    machine = parse_model("""
 veridyn: 1
 name: everything
 base: fixed
@@ -111,8 +111,8 @@ parameters:
   values: {M_rod2: 4}
 transmission: {motors: [m], joints: [s], matrix: [[half]]}
 """)
-    seven, rod, rod2, tip = tree.bodies
-    assert tree.name == "everything"
+    seven, rod, rod2, tip = tree_of(machine).bodies
+    assert machine.name == "everything"
     assert seven == Body(
         "7", "ground", "turning", MDH(np.pi / 3, 0.1, -np.pi / 2, 0.5, np.radians(30), 0.25), actuated=False
     )
@@ -122,8 +122,8 @@ transmission: {motors: [m], joints: [s], matrix: [[half]]}
     assert rod2.antecedent == "7"
     np.testing.assert_array_equal(rod2.placement.rotation[:, 2], [0, 1, 0])
     assert (tip.joint, tip.real) == ("fixed", False)
-    np.testing.assert_array_equal(tree.gravity, [0, 0, -9.8])
-    p = tree.parameters
+    np.testing.assert_array_equal(machine.gravity, [0, 0, -9.8])
+    p = machine.parameters
     np.testing.assert_array_equal(p.values[:10], from_centre(2, [0.1, 0, 0], [0.03, 0, 0, 0.03, 0, 0.02]))
     assert (p["XX2"], p["XY2"], p["M2"], p["M_rod2"], p["k1"]) == (0.1, 0.0, 1.0, 4.0, 20.0)
     assert np.isnan([p["XX_rod2"], p["h_q7"], p["K_s"], p["C_rod_fx"]]).all()
@@ -132,18 +132,18 @@ transmission: {motors: [m], joints: [s], matrix: [[half]]}
     assert dict(p.ties) == {"YY2": Tie("XX2"), "ZZ_rod2": Tie("ZZ7", 2.0)}
     assert p.typical[p.index("M7")] == 3.0
     assert p.typical[p.index("k1")] == 3.0
-    assert dict(tree.elements[1].on) == {"q7": -1.0}
-    assert tree.transmission is not None
-    np.testing.assert_array_equal(tree.transmission.matrix, [[0.25]])
+    assert dict(machine.elements[1].on) == {"q7": -1.0}
+    assert machine.transmission is not None
+    np.testing.assert_array_equal(machine.transmission.matrix, [[0.25]])
 
 
 def test_defaults() -> None:
-    tree = parse_model(ONE, source="folder/thing.yaml")
-    assert tree.name == "thing"
-    assert tree.base == "fixed"
-    np.testing.assert_array_equal(tree.gravity, [0, 0, -9.81])
-    assert tree.bodies == (Body("a"),)
-    assert tree.parameters.missing() == tree.parameters.names
+    machine = parse_model(ONE, source="folder/thing.yaml")
+    assert machine.name == "thing"
+    assert machine.base == "fixed"
+    np.testing.assert_array_equal(machine.gravity, [0, 0, -9.81])
+    assert tree_of(machine).bodies == (Body("a"),)
+    assert machine.parameters.missing() == machine.parameters.names
 
 
 def test_inertia_by_entries_leaves_the_others_zero_and_the_unknown_unknown() -> None:
@@ -171,26 +171,26 @@ def test_point_mass_by_its_centre() -> None:
     ],
 )
 def test_numbers_as_people_write_them(written: str, value: float) -> None:
-    tree = parse_model(ONE + f"gravity: [0, 0, {written}]\n")
-    assert tree.gravity[2] == value
+    machine = parse_model(ONE + f"gravity: [0, 0, {written}]\n")
+    assert machine.gravity[2] == value
 
 
 def test_names_stay_as_written() -> None:
-    tree = parse_model(
+    machine = parse_model(
         HEAD
         + "bodies:\n  - {name: 010, antecedent: 0, joint: turning}\n  - {name: 1.10, antecedent: 010, joint: turning}"
     )
-    assert [b.name for b in tree.bodies] == ["010", "1.10"]
-    assert tree.bodies[1].antecedent == "010"
+    assert machine.body_names == ("010", "1.10")
+    assert machine.attachment(machine.joints[1].a).body == "010"
 
 
 def test_a_body_called_0_is_written_in_quotes() -> None:
     text = (
         HEAD + 'bodies:\n  - {name: 0, antecedent: 0, joint: turning}\n  - {name: b, antecedent: "0", joint: turning}'
     )
-    tree = parse_model(text)
-    assert [b.antecedent for b in tree.bodies] == ["ground", "0"]
-    assert_same(tree, tree_of(parse_machine(model_text(tree))))
+    machine = parse_model(text)
+    assert [machine.attachment(j.a).body for j in machine.joints] == ["ground", "0"]
+    assert_same(machine, parse_machine(model_text(machine)))
 
 
 def test_free_base_and_six_joints() -> None:
@@ -202,15 +202,15 @@ def test_free_base_and_six_joints() -> None:
     six = parse_model(HEAD + "name: car\nbase: six_joints\n" + bodies)
     assert free.rows[:6] == ("fx", "fy", "fz", "mx", "my", "mz")
     assert_same(six, on_six_joints(free))
-    assert_same(six, tree_of(parse_machine(model_text(six))))
+    assert_same(six, parse_machine(model_text(six)))
 
 
 def test_aliases_and_json_are_yaml_too() -> None:
-    tree = parse_model(
+    machine = parse_model(
         HEAD
         + "bodies:\n  - {name: a, joint: turning, inertia: &x {M: 2}}\n  - {name: b, antecedent: a, joint: turning, inertia: *x}\n"
     )
-    assert tree.parameters["M_b"] == 2.0
+    assert machine.parameters["M_b"] == 2.0
     json = '{"veridyn": 1, "bodies": [{"name": "a", "joint": "turning", "actuated": false}]}'
     assert parse_model(json).actuated == (False,)
 
@@ -218,51 +218,51 @@ def test_aliases_and_json_are_yaml_too() -> None:
 def test_crlf_and_byte_order_mark(tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_bytes(b"\xef\xbb\xbf" + ONE.replace("\n", "\r\n").encode())
-    assert tree_of(load_model(file)).coordinates == ("a",)
+    assert load_model(file).coordinates == ("a",)
 
 
 def test_the_example_of_the_documentation() -> None:
     page = (Path(__file__).parents[3] / "docs" / "model-file.md").read_text(encoding="utf-8")
-    tree = tree_of(parse_machine(page.split("```yaml\n")[1].split("```")[0]))
-    assert tree.coordinates == ("q1", "q2", "z")
-    p = tree.parameters
+    machine = parse_machine(page.split("```yaml\n")[1].split("```")[0])
+    assert machine.coordinates == ("q1", "q2", "z")
+    p = machine.parameters
     assert {p.names[i] for i in p.select("known")} == {"kz", "M1"}
     assert set(p.ties) == {"YY2", "ZZ1"}
     assert p["MX1"] == pytest.approx(0.8 * 0.06, rel=1e-15)
-    assert_same(tree, tree_of(parse_machine(model_text(tree))))
+    assert_same(machine, parse_machine(model_text(machine)))
 
 
 # The arm
 
 
 def test_arm() -> None:
-    tree = tree_of(load_model(Path(str(resources.files("veridyn.machines") / "arm.yaml"))))
-    assert tree.coordinates == ("q1", "q2", "q3", "q4", "q5", "q6")
-    assert [b.name for b in tree.bodies] == list("123456")
-    assert not tree.parameters.missing()
-    ten = tree.parameters.values[:60].reshape(6, 10)
+    machine = load_model(Path(str(resources.files("veridyn.machines") / "arm.yaml")))
+    assert machine.coordinates == ("q1", "q2", "q3", "q4", "q5", "q6")
+    assert machine.body_names == tuple("123456")
+    assert not machine.parameters.missing()
+    ten = machine.parameters.values[:60].reshape(6, 10)
     assert all(broken_law(x) is None for x in ten)
     assert 15.0 < ten[:, 9].sum() < 27.0  # the arm weighs 27 kg with its foot
     kinds = {
-        kind: [dict(e.on) for e in tree.elements if e.kind == kind]
+        kind: [dict(e.on) for e in machine.elements if e.kind == kind]
         for kind in ("damper", "coulomb", "offset", "inertia")
     }
-    each = [{c: 1.0} for c in tree.coordinates]
+    each = [{c: 1.0} for c in machine.coordinates]
     assert kinds["damper"] == kinds["coulomb"] == [*each, {"q5": 1.0, "q6": 1.0}]
     assert kinds["offset"] == kinds["inertia"] == each
-    assert tree.transmission is not None
-    motors = tree.transmission.motors_from_joints([[0.2, 0.3]])
+    assert machine.transmission is not None
+    motors = machine.transmission.motors_from_joints([[0.2, 0.3]])
     np.testing.assert_allclose(motors, [[0.2, 0.5]], rtol=1e-15)  # motor 6 turns with both joints
-    assert_same(tree, tree_of(parse_machine(model_text(tree))))
+    assert_same(machine, parse_machine(model_text(machine)))
 
 
 # Out and back
 
 
-def rich_tree(rng: np.random.Generator, k: int) -> Tree:
-    """A random tree with every kind of element, a transmission and parameters in every state."""
-    tree = random_tree(rng, base="free" if k % 2 else "fixed", virtual=0.2, shared=k % 3 == 0)
-    first, turning = tree.coordinates[0], tree.coordinates[-1]
+def rich_machine(rng: np.random.Generator, k: int) -> Machine:
+    """A random machine with every kind of element, a transmission and parameters in every state."""
+    machine = random_open_machine(rng, base="free" if k % 2 else "fixed", virtual=0.2, shared=k % 3 == 0)
+    first, turning = machine.coordinates[0], machine.coordinates[-1]
     elements = [
         spring(first, rng.standard_normal()),
         offset({turning: -rng.random() - 0.1}, name="a name: with #odd, {signs}"),
@@ -270,17 +270,16 @@ def rich_tree(rng: np.random.Generator, k: int) -> Tree:
         coulomb({first: 2.0}, -0.0, name="true"),
         motor_inertia(turning, name='quote " and \\ and é \n \x07 😀'),
         drive_gain(first, "i 1", 3.0, name="7"),
-        drag(f"{tree.bodies[0].name}.mz", 0.1),
+        drag(f"{machine.body_names[0]}.mz", 0.1),
         Element(kind="damper", on={turning: 1.0}, name="h_unit", typical=rng.random() + 0.1, unit="N*m*s/turn"),
     ]
-    inertia = {b.name: random_inertia(rng) for b in tree.bodies if b.real and rng.random() < 0.8}
+    links = [replace(k, inertia=random_inertia(rng) if k.real and rng.random() < 0.8 else None) for k in machine.links]
     transmission = Transmission(("m",), (first,), np.array([[rng.random() + 0.5]])) if k % 2 else None
-    built = Tree.build(
-        tree.bodies,
-        name=f"tree {k}",
-        base=tree.base,
-        gravity=tree.gravity,
-        inertia=inertia,
+    built = Machine.build(
+        links,
+        machine.joints,
+        name=f"machine {k}",
+        gravity=machine.gravity,
         elements=elements,
         transmission=transmission,
     )
@@ -300,8 +299,8 @@ def rich_tree(rng: np.random.Generator, k: int) -> Tree:
 
 @pytest.mark.parametrize("k", [pytest.param(k, marks=pytest.mark.slow if k >= 4 else ()) for k in range(12)])
 def test_round_trip_of_random_trees(k: int) -> None:
-    tree = rich_tree(np.random.default_rng(k), k)
-    assert_same(tree, tree_of(parse_machine(model_text(tree), source="x")))
+    machine = rich_machine(np.random.default_rng(k), k)
+    assert_same(machine, parse_machine(model_text(machine), source="x"))
 
 
 def test_round_trip_of_friction_of_each_direction_and_stribeck() -> None:
@@ -316,31 +315,31 @@ elements:
   - {kind: damper_backward, on: q1, value: 0.2}
   - {kind: stribeck, on: q1, speed: 0.05, value: 0.3}
 """
-    tree = parse_model(text, source="x")
-    assert tree.parameters.names[-5:] == ("fsp_q1", "fsn_q1", "hp_q1", "hn_q1", "fst_q1")
-    assert tree.elements[-1].constants["speed"] == 0.05
-    assert_same(tree, tree_of(parse_machine(model_text(tree), source="x")))
+    machine = parse_model(text, source="x")
+    assert machine.parameters.names[-5:] == ("fsp_q1", "fsn_q1", "hp_q1", "hn_q1", "fst_q1")
+    assert machine.elements[-1].constants["speed"] == 0.05
+    assert_same(machine, parse_machine(model_text(machine), source="x"))
     with pytest.raises(ModelError, match=r"\(line 10\): its law needs the constant 'speed'"):
         parse_model(text.replace("speed: 0.05, ", ""), source="x")
 
 
 def test_round_trip_of_estimates_no_body_can_have() -> None:
-    tree = parse_model(
+    machine = parse_model(
         HEAD
         + "bodies:\n  - {name: 1, antecedent: 0, joint: turning, inertia: {mass: 1, about_centre: [1, 0, 0, 1, 0, 1]}}\n"
     )
-    tree = tree.with_parameters({"ZZ1": -0.5, "M1": -1e-17})
-    text = model_text(tree)
+    machine = machine.with_parameters({"ZZ1": -0.5, "M1": -1e-17})
+    text = model_text(machine)
     assert "values:" in text
-    assert_same(tree, tree_of(parse_machine(text, source=tree.name)))
+    assert_same(machine, parse_machine(text, source=machine.name))
 
 
 def test_text_is_readable_and_stable() -> None:
-    tree = parse_model(
+    machine = parse_model(
         HEAD + "name: one joint\nbodies:\n  - {name: 1, antecedent: 0, joint: turning, mdh: {alpha: -pi/2, d: 0.1}}\n"
         "elements: [{kind: spring, on: q1, value: 3}]\nparameters: {known: [k_q1], tied: {YY1: XX1}}\n"
     )
-    text = model_text(tree)
+    text = model_text(machine)
     assert text == (
         "veridyn: 2\nname: one joint\nformulation: tree\ngravity: [0.0, 0.0, -9.81]  # m/s^2\nbodies:\n"
         "  - name: 1\n    antecedent: ground\n    joint: turning\n    mdh: {alpha: -pi/2, d: 0.1}\n"
@@ -351,26 +350,26 @@ def test_text_is_readable_and_stable() -> None:
 
 
 def test_save_and_load(tmp_path: Path) -> None:
-    tree = rich_tree(np.random.default_rng(5), 1)
+    machine = rich_machine(np.random.default_rng(5), 1)
     file = tmp_path / "machine.yaml"
-    save_model(tree, file)
-    assert_same(tree, tree_of(load_model(file)))
-    assert_same(tree, tree_of(load_model(str(file))))
+    save_model(machine, file)
+    assert_same(machine, load_model(file))
+    assert_same(machine, load_model(str(file)))
     assert [p.name for p in tmp_path.iterdir()] == ["machine.yaml"]
 
 
 def test_nothing_is_written_over(tmp_path: Path) -> None:
     file = tmp_path / "machine.yaml"
     file.write_text("mine")
-    tree = parse_model(ONE)
+    machine = parse_model(ONE)
     with pytest.raises(FileError, match=r"machine\.yaml, it exists already, and nothing is written over") as caught:
-        save_model(tree, file)
+        save_model(machine, file)
     assert "overwrite=True" in str(caught.value)
     assert file.read_text() == "mine"
-    save_model(tree, file, overwrite=True)
-    assert tree_of(load_model(file)).coordinates == ("a",)
+    save_model(machine, file, overwrite=True)
+    assert load_model(file).coordinates == ("a",)
     with pytest.raises(FileError, match="exists already"):
-        save_model(tree, tmp_path, overwrite=True)
+        save_model(machine, tmp_path, overwrite=True)
 
 
 def test_a_failed_save_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -396,13 +395,13 @@ def test_saving_into_a_folder_that_is_not_there(tmp_path: Path) -> None:
     ("spoil", "message"),
     [
         (lambda t: t.with_parameters({"M_a": np.inf}), r"parameter 'M_a': it cannot be written"),
-        (lambda t: replace(t, parameters=replace(t.parameters, units=("x",) * 10)), "not those of its bodies"),
-        (lambda t: replace(t, parameters=replace(t.parameters, names=tuple("abcdefghij"))), "not those of its bodies"),
-        (lambda t: replace(t, parameters=replace(t.parameters, states=("tied",) * 10)), "contradict each other"),
-        (lambda t: replace(t, parameters=replace(t.parameters, states=("known",) * 10)), "known, but has no value"),
+        (lambda t: replace(t, stated=replace(t.parameters, units=("x",) * 10)), "not those of its bodies"),
+        (lambda t: replace(t, stated=replace(t.parameters, names=tuple("abcdefghij"))), "not those of its bodies"),
+        (lambda t: replace(t, stated=replace(t.parameters, states=("tied",) * 10)), "contradict each other"),
+        (lambda t: replace(t, stated=replace(t.parameters, states=("known",) * 10)), "known, but has no value"),
     ],
 )
-def test_what_a_file_cannot_hold_is_refused(spoil: Callable[[Tree], Tree], message: str) -> None:
+def test_what_a_file_cannot_hold_is_refused(spoil: Callable[[Machine], Machine], message: str) -> None:
     with pytest.raises(ModelError, match=message):
         model_text(spoil(parse_model(ONE)))
 
@@ -808,7 +807,7 @@ def test_forbidden_file(tmp_path: Path) -> None:
 
 
 def test_a_model_cut_anywhere_is_read_or_refused_in_words() -> None:
-    text = model_text(rich_tree(np.random.default_rng(1), 1))
+    text = model_text(rich_machine(np.random.default_rng(1), 1))
     for length in range(0, len(text), 211):
         with suppress(VeridynError):
             parse_machine(text[:length])
@@ -863,12 +862,12 @@ elements:
 
 
 def test_round_trip_of_an_element_between_two_places() -> None:
-    tree = parse_model(STRUT, source="x")
-    (e,) = tree.elements
+    machine = parse_model(STRUT, source="x")
+    (e,) = machine.elements
     assert e.between == (Marker("ground", (0.1, 0.0, 0.5)), Marker("arm", (0.3, 0.0, 0.0)))
-    assert (e.constants["rest"], e.parameter_name, tree.parameters.units[-1]) == (0.25, "k_ground_arm", "N/m")
-    again = tree_of(parse_machine(model_text(tree), source="x"))
-    assert repr(again.elements) == repr(tree.elements) and again.constants == tree.constants
+    assert (e.constants["rest"], e.parameter_name, machine.parameters.units[-1]) == (0.25, "k_ground_arm", "N/m")
+    again = parse_machine(model_text(machine), source="x")
+    assert repr(again.elements) == repr(machine.elements) and again.constants == machine.constants
 
 
 @pytest.mark.parametrize(

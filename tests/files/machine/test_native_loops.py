@@ -12,8 +12,7 @@ from veridyn.files.machine.write import model_text
 from veridyn.machines.hexapod import hexapod
 from veridyn.machines.parallel import delta, linkage, palletizer
 from veridyn.mechanics.loops.closure import closed_home
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.model.body import Loop
+from veridyn.model.machine import Machine
 
 HEAD = """veridyn: 1
 bodies:
@@ -25,27 +24,28 @@ PIN = "{name: pin, joint: turning, first: {body: b, position: [1, 0, 0]}, second
 
 
 def test_read() -> None:
-    tree = parse_model(HEAD + f"loops:\n  - {PIN}\nassembly: {{hold: {{a: pi/4}}, guess: {{b: -pi/4}}}}\n")
-    (loop,) = tree.loops
-    assert isinstance(loop, Loop) and (loop.name, loop.joint, loop.first.body) == ("pin", "turning", "b")
-    assert np.array_equal(loop.second.placement.position, [1, 0, 0])
-    assert tree.assembly.hold["a"] == np.pi / 4
-    assert closed_home(tree) == pytest.approx([np.pi / 4, -np.pi / 4, np.pi / 4])
+    machine = parse_model(HEAD + f"loops:\n  - {PIN}\nassembly: {{hold: {{a: pi/4}}, guess: {{b: -pi/4}}}}\n")
+    (cut,) = machine.cut_joints
+    first, second = machine.ends(cut)
+    assert (cut.name, cut.kind, first.body) == ("pin", "turning", "b")
+    assert np.array_equal(second.placement.position, [1, 0, 0])
+    assert machine.assembly.hold["a"] == np.pi / 4
+    assert closed_home(machine) == pytest.approx([np.pi / 4, -np.pi / 4, np.pi / 4])
 
 
-@pytest.mark.parametrize("tree", [hexapod(), linkage(), delta(), palletizer()], ids=lambda tree: tree.name)
-def test_out_and_back(tree: object) -> None:
-    text = model_text(tree)  # pyright: ignore[reportArgumentType]
-    again = tree_of(parse_machine(text))
-    assert again.loops == tree.loops  # pyright: ignore[reportAttributeAccessIssue]
+@pytest.mark.parametrize("machine", [hexapod(), linkage(), delta(), palletizer()], ids=lambda machine: machine.name)
+def test_out_and_back(machine: Machine) -> None:
+    text = model_text(machine)
+    again = parse_machine(text)
+    assert again.cut_joints == machine.cut_joints
     assert model_text(again) == text
-    assert dict(again.assembly.hold) == dict(tree.assembly.hold)  # pyright: ignore[reportAttributeAccessIssue]
+    assert dict(again.assembly.hold) == dict(machine.assembly.hold)
 
 
 def test_a_rod_out_and_back() -> None:
     rod = "{name: rod, joint: distance, length: 0.5, first: {body: b, axis: [0, 1, 0]}, second: {body: ground, position: [2, 0, 0]}}"
-    tree = parse_model(HEAD + f"loops:\n  - {rod}\n")
-    assert tree_of(parse_machine(model_text(tree))).loops == tree.loops
+    machine = parse_model(HEAD + f"loops:\n  - {rod}\n")
+    assert parse_machine(model_text(machine)).cut_joints == machine.cut_joints
 
 
 CASES = {

@@ -14,7 +14,6 @@ from veridyn.files.machine.load import load_model, parse_machine
 from veridyn.files.machine.mjcf import load_mjcf
 from veridyn.files.machine.quarter_turns import quarter_turn, snap_quarter_turns
 from veridyn.identify.base import base_parameters
-from veridyn.mechanics.tree.of_machine import tree_of
 
 QUARTER = math.pi / 2
 ROUNDED = (1.57, 1.571, 1.5708, 1.57079, 1.570796, -1.5707, 3.14, 3.142, -3.1416, 3.141592, 4.712, 4.7124, 6.283)
@@ -52,8 +51,10 @@ def test_a_urdf_is_snapped_with_a_note_that_names_joint_line_and_angle(tmp_path:
         rounded = load_model(file)
     file.write_text(urdf(three_joints()), encoding="utf-8")
     exact = load_model(file)
-    for a, b in zip(tree_of(rounded).bodies, tree_of(exact).bodies, strict=True):
-        np.testing.assert_array_equal(a.placement.rotation, b.placement.rotation)
+    for a, b in zip(rounded.joints, exact.joints, strict=True):
+        np.testing.assert_array_equal(
+            rounded.attachment(a.a).placement.rotation, exact.attachment(b.a).placement.rotation
+        )
     base = base_parameters(rounded)
     assert base.relations() == base_parameters(exact).relations()
     assert not any("999999" in line or "000000" in line for line in base.relations())
@@ -74,8 +75,10 @@ def test_a_model_file_is_snapped_too(place: str) -> None:
     with pytest.warns(DataWarning, match=r"a.yaml, .*'q2'.*: its angle is a quarter turn[\s\S]*1.5708 is π/2"):
         rounded = parse_machine(MODEL.replace("PLACE", place), "a.yaml")
     exact = parse_machine(MODEL.replace("PLACE", place.replace("1.5708", "pi/2")), "a.yaml")
-    for a, b in zip(tree_of(rounded).bodies, tree_of(exact).bodies, strict=True):
-        np.testing.assert_array_equal(a.placement.rotation, b.placement.rotation)
+    for a, b in zip(rounded.joints, exact.joints, strict=True):
+        np.testing.assert_array_equal(
+            rounded.attachment(a.a).placement.rotation, exact.attachment(b.a).placement.rotation
+        )
 
 
 def test_euler_angles_of_mjcf_are_snapped_too(tmp_path: Path) -> None:
@@ -86,5 +89,5 @@ def test_euler_angles_of_mjcf_are_snapped_too(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     with pytest.warns(DataWarning, match="1.5708 is π/2"):
-        tree = load_mjcf(file)
-    assert set(np.abs(np.asarray(tree.bodies[-1].placement.rotation)).ravel()) == {0.0, 1.0}
+        machine = load_mjcf(file)
+    assert set(np.abs(np.asarray(machine.attachment(machine.joints[-1].a).placement.rotation)).ravel()) == {0.0, 1.0}

@@ -13,7 +13,6 @@ from veridyn.files.machine.schema import model_schema
 from veridyn.files.machine.write import model_text
 from veridyn.files.yaml_reader import EXAMPLES
 from veridyn.mechanics.natural.of_machine import mechanism_of
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.assembly import Attachment
 from veridyn.model.capsule import LinkCapsule
 from veridyn.model.differences import differences
@@ -74,7 +73,7 @@ def test_every_key_means_what_it_says() -> None:
     assert (ball.kind, ball.cut, ball.b) == ("spherical", "yes", Attachment("rocker", Placement(None, [0.4, 0, 0])))
     assert foot.ratio == 2.0 and np.array_equal(machine.attachment(foot.a).placement.rotation[:, 2], [0, -1, 0])
     assert (rod.kind, rod.length) == ("distance", 0.2)
-    assert [loop.name for loop in tree_of(machine).loops] == ["ball", "rod"]
+    assert [joint.name for joint in machine.cut_joints] == ["ball", "rod"]
     assert machine.loads == (
         Drive("torque", "q1", 2.0),
         Force("wind", Marker("coupler", (0.1, 0, 0)), (1, 0, 0)),
@@ -90,7 +89,7 @@ def test_every_key_means_what_it_says() -> None:
     assert (p["M2"], p["fs1"], p.states[p.index("fs1")], p.ties["YY2"].to) == (1.5, 0.1, "known", "XX2")
     assert machine.uncertainty is not None and machine.uncertainty.names == ("fs1", "M2")
     np.testing.assert_allclose(machine.uncertainty.sigma, [0.01, 0.2])
-    assert tree_of(machine).uncertainty is machine.uncertainty
+    assert machine.uncertainty is machine.uncertainty
     assert (dict(machine.assembly.hold), machine.prescribed) == ({"q1": 1.0}, ("q1",))
     assert machine.gravity.tolist() == [0, 0, -9.8]
 
@@ -106,8 +105,8 @@ bodies:
 joints:
   pin: {a: {body: 2, position: [1, 0, 0]}, b: {body: 3, position: [1, 0, 0]}, cut: yes}
 """)
-    assert machine.coordinates == ("q1", "q2", "q3") and tree_of(machine).actuated == (True, False, False)
-    assert [(loop.name, loop.joint) for loop in tree_of(machine).loops] == [("pin", "turning")]
+    assert machine.coordinates == ("q1", "q2", "q3") and machine.actuated == (True, False, False)
+    assert [(joint.name, joint.kind) for joint in machine.cut_joints] == [("pin", "turning")]
 
 
 def test_a_free_base_and_one_on_six_joints() -> None:
@@ -265,7 +264,7 @@ elements:
 
 def test_a_tyre_has_a_wheel() -> None:
     machine = parse_machine(TYRE.replace("WHEEL", "{body: wheel, at: [0, 0.1, 0], axis: [0, 1, 0]}"))
-    (element,) = tree_of(machine).wheels
+    (element,) = machine.wheels
     assert element.wheel == Marker("wheel", (0.0, 0.1, 0.0), (0.0, 1.0, 0.0))
     assert element.constants["C_ALPHA"] == 55.5e3 and element.parameter_name == "tyre_wheel"
     with pytest.raises(ModelError, match=r"element number 1 \(line 7\): it needs a wheel"):
@@ -297,12 +296,10 @@ elements:
 def test_laws_of_ones_own_are_read_written_and_read_again() -> None:
     """Constants of the file become numbers, but c is what the element acts on."""
     machine = parse_machine(OWN_LAWS, "wrist.yaml")
-    k3, warm, cable = tree_of(machine).elements
+    k3, warm, cable = machine.elements
     assert k3.formula == "(c - 0.2) ** 3 * cos(q2) + 0.1 * rate(q2)" and warm.formula == "v*signal(heat)"
     assert cable.table is not None and cable.table.values == (0.4, 0.0, 1.0) and cable.table.of == "c + q1"
-    assert tree_of(machine).parameters.units[-3:] == ("N*m/rad^3", "N*m", "N*m") and tree_of(machine).signals == (
-        "heat",
-    )
+    assert machine.parameters.units[-3:] == ("N*m/rad^3", "N*m", "N*m") and machine.signals == ("heat",)
     text = model_text(machine)
     assert differences(machine, parse_machine(text, "again.yaml")) == ()
     schema = jsonschema.Draft202012Validator(model_schema())
@@ -413,7 +410,7 @@ def test_a_word_where_a_mapping_belongs_is_answered_with_an_example_of_the_part(
 def test_the_examples_are_read(section: str, word: str) -> None:
     own = f"{section}:\n  - {EXAMPLES[word]}\n"
     machine = parse_machine("veridyn: 2\n" + own if word == "body" else ARM + own, "m.yaml")
-    assert len(getattr(tree_of(machine), section)) == 1
+    assert len(machine.links if word == "body" else getattr(machine, section)) == 1
 
 
 def test_the_examples_of_points_are_read() -> None:

@@ -22,7 +22,7 @@ from veridyn.files.machine.write import model_text
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import INERTIAL
 
@@ -121,10 +121,10 @@ ROBOT = """<?xml version="1.0"?>
 FOLLOWERS = {"slide2": ("slide", -1.5, 0.02), "flap2_joint": ("turn", 2.0, 0.7), "lever": ("turn", 1.0, 0.05)}
 
 
-def load(text: str, base: str = "fixed", **options: object) -> Tree:
+def load(text: str, base: str = "fixed", **options: object) -> Machine:
     said = read_urdf(text.encode(), "robot.urdf")
     assert not said.notes, said.notes.found
-    return said.tree(base, **options)
+    return said.machine(base, **options)
 
 
 def real_file(name: str) -> Path:
@@ -134,13 +134,13 @@ def real_file(name: str) -> Path:
     return file
 
 
-def forces(tree: Tree, motion: Motion) -> Array:
+def forces(machine: Machine, motion: Motion) -> Array:
     """By the reference: a few samples of many machines would be compiled for nothing."""
-    return inverse_dynamics(tree, motion, engine="numpy")
+    return inverse_dynamics(machine, motion, engine="numpy")
 
 
-def without_friction(tree: Tree) -> Tree:
-    return tree.with_parameters({e.parameter_name: 0.0 for e in tree.elements})
+def without_friction(machine: Machine) -> Machine:
+    return machine.with_parameters({e.parameter_name: 0.0 for e in machine.elements})
 
 
 def assert_close(a: Array, b: Array) -> None:
@@ -182,18 +182,18 @@ def random_urdf(rng: np.random.Generator, links: int) -> str:
 
 
 def test_every_kind_of_joint_moves_as_in_pinocchio() -> None:
-    tree = load(ROBOT)
-    motion = random_motion(np.random.default_rng(0), tree, wrenches=False)
+    machine = load(ROBOT)
+    motion = random_motion(np.random.default_rng(0), machine, wrenches=False)
     model = pin.buildModelFromXML(ROBOT.replace("$(find here)/", ""))
-    assert_close(forces(without_friction(tree), motion), pin_forces(model, tree, motion, FOLLOWERS))
+    assert_close(forces(without_friction(machine), motion), pin_forces(model, machine, motion, FOLLOWERS))
 
 
 def test_a_free_base_moves_as_a_free_flyer() -> None:
-    tree = load(ROBOT, "free")
-    assert tree.bodies[0].name == "world" and tree.bodies[0].antecedent is None
-    motion = random_motion(np.random.default_rng(1), tree, wrenches=False)
+    machine = load(ROBOT, "free")
+    assert machine.root == "world"
+    motion = random_motion(np.random.default_rng(1), machine, wrenches=False)
     model = pin.buildModelFromXML(ROBOT, pin.JointModelFreeFlyer())
-    assert_close(forces(without_friction(tree), motion), pin_forces(model, tree, motion, FOLLOWERS))
+    assert_close(forces(without_friction(machine), motion), pin_forces(model, machine, motion, FOLLOWERS))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -201,26 +201,26 @@ def test_random_machines_move_as_in_pinocchio(seed: int) -> None:
     rng = np.random.default_rng(seed)
     text = random_urdf(rng, int(rng.integers(3, 12)))
     base = ("fixed", "free")[seed % 2]
-    tree = load(text, base, gravity=rng.standard_normal(3))
-    motion = random_motion(rng, tree, 6, wrenches=False)
+    machine = load(text, base, gravity=rng.standard_normal(3))
+    motion = random_motion(rng, machine, 6, wrenches=False)
     model = pin.buildModelFromXML(text, pin.JointModelFreeFlyer()) if base == "free" else pin.buildModelFromXML(text)
-    assert_close(forces(tree, motion), pin_forces(model, tree, motion))
+    assert_close(forces(machine, motion), pin_forces(model, machine, motion))
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_links_sit_where_pinocchio_has_them(seed: int) -> None:
     rng = np.random.default_rng(100 + seed)
     text = random_urdf(rng, 9)
-    tree, model = load(text), pin.buildModelFromXML(text)
+    machine, model = load(text), pin.buildModelFromXML(text)
     data = model.createData()
-    q = rng.uniform(-1, 1, tree.n)
+    q = rng.uniform(-1, 1, machine.n)
     full = pin.neutral(model)
     for name, joint in zip(list(model.names)[1:], model.joints[1:]):
-        x = q[tree.coordinates.index(name)]
+        x = q[machine.coordinates.index(name)]
         full[joint.idx_q : joint.idx_q + joint.nq] = x if joint.nq == 1 else (math.cos(x), math.sin(x))
     pin.framesForwardKinematics(model, data, full)
     for k in range(1, 9):
-        R, p = body_pose(tree, q[None], f"l{k}")
+        R, p = body_pose(machine, q[None], f"l{k}")
         pose = data.oMf[model.getFrameId(f"l{k}")]
         assert_close(R.reshape(3, 3), pose.rotation)
         assert_close(p.reshape(3), pose.translation)
@@ -233,25 +233,25 @@ def test_real_machines_move_as_in_pinocchio(name: str, base: str) -> None:
     file = real_file(name)
     if name.startswith("kuka"):
         with pytest.warns(DataWarning, match=r"joint 'box_lwr_base_joint' \(line 55\): <origin> stands 2 times"):
-            tree = load_urdf(file, base)
+            machine = load_urdf(file, base)
     else:
-        tree = load_urdf(file, base)
-    motion = random_motion(np.random.default_rng(2), tree, 8, wrenches=False)
+        machine = load_urdf(file, base)
+    motion = random_motion(np.random.default_rng(2), machine, 8, wrenches=False)
     root = (pin.JointModelFreeFlyer(),) if base == "free" else ()
     model = pin.buildModelFromXML(exact_urdf(file), *root)
-    assert_close(forces(without_friction(tree), motion), pin_forces(model, tree, motion))
+    assert_close(forces(without_friction(machine), motion), pin_forces(model, machine, motion))
     limits = urdf_limits(file)
-    assert set(limits) == set(tree.coordinates)
+    assert set(limits) == set(machine.coordinates)
     told = [limits[name] for name in list(model.names)[1 + len(root) :]]
     np.testing.assert_array_equal([limit.lower for limit in told], model.lowerPositionLimit[7 * len(root) :])
     np.testing.assert_array_equal([limit.upper for limit in told], model.upperPositionLimit[7 * len(root) :])
 
 
 def test_names_order_and_frames() -> None:
-    tree = load(ROBOT)
-    assert tree.name == "all kinds"
-    assert tree.coordinates == ("turn", "spin", "slide")
-    assert [b.name for b in tree.bodies if b.real] == [
+    machine = load(ROBOT)
+    assert machine.name == "all kinds"
+    assert machine.coordinates == ("turn", "spin", "slide")
+    assert [link.name for link in machine.links if link.real] == [
         "column",
         "arm",
         "forearm",
@@ -261,19 +261,20 @@ def test_names_order_and_frames() -> None:
         "flap2",
     ]
     # z of the link's own frame: one body; any other axis: a virtual body carries the joint, and the link is fixed to it.
-    assert tree.bodies[tree.index("arm")].joint == "turning"
-    assert tree.bodies[tree.index("forearm")].antecedent == "spin_axis"
-    assert not tree.bodies[tree.index("spin_axis")].real
-    assert tree.parameters["M_forearm"] == 1.3
-    assert tree.parameters["MZ_forearm"] == 1.3 * 0.1
-    assert tree.parameters["XX_forearm"] == pytest.approx(0.02 + 1.3 * (0.03**2 + 0.1**2), rel=1e-14)
-    assert set(tree.parameters.states) == {"estimated"}
-    assert tree.bodies[0].name == "world" and not tree.bodies[0].real
+    bodies = {b.name: b for b in tree_of(machine).bodies}
+    assert bodies["arm"].joint == "turning"
+    assert bodies["forearm"].antecedent == "spin_axis"
+    assert not bodies["spin_axis"].real
+    assert machine.parameters["M_forearm"] == 1.3
+    assert machine.parameters["MZ_forearm"] == 1.3 * 0.1
+    assert machine.parameters["XX_forearm"] == pytest.approx(0.02 + 1.3 * (0.03**2 + 0.1**2), rel=1e-14)
+    assert set(machine.parameters.states) == {"estimated"}
+    assert machine.body_names[0] == "world" and not machine.links[0].real
 
 
 def test_friction_becomes_elements_that_are_estimated() -> None:
-    tree = load(ROBOT)
-    found = {e.parameter_name: (e.kind, dict(e.on), e.value) for e in tree.elements}
+    machine = load(ROBOT)
+    found = {e.parameter_name: (e.kind, dict(e.on), e.value) for e in machine.elements}
     assert found == {
         "h_turn": ("damper", {"turn": 1.0}, 0.7),
         "fs_turn": ("coulomb", {"turn": 1.0}, 0.3),
@@ -281,7 +282,7 @@ def test_friction_becomes_elements_that_are_estimated() -> None:
         "h_slide2": ("damper", {"slide": -1.5}, 3.0),
         "fs_slide2": ("coulomb", {"slide": -1.5}, 2.0),
     }
-    motion = random_motion(np.random.default_rng(3), tree, wrenches=False)
+    motion = random_motion(np.random.default_rng(3), machine, wrenches=False)
     turn, spin, slide = motion.qd.T
     # The power that friction takes is that of the joint's own rate: Γ q̇ = h (ρ q̇)² + fs |ρ q̇|.
     expected = np.column_stack(
@@ -291,7 +292,7 @@ def test_friction_becomes_elements_that_are_estimated() -> None:
             3.0 * 1.5**2 * slide + 2.0 * 1.5 * np.sign(slide),
         ]
     )
-    assert_close(forces(tree, motion) - forces(without_friction(tree), motion), expected)
+    assert_close(forces(machine, motion) - forces(without_friction(machine), motion), expected)
 
 
 def test_limits_are_told_beside_the_tree(tmp_path: Path) -> None:
@@ -325,13 +326,13 @@ FLOATING = """<robot name="boat"><link name="sea"/>
 
 
 def test_a_floating_joint_on_the_ground_is_a_free_base() -> None:
-    tree = load(FLOATING, "free")
-    assert [b.name for b in tree.bodies] == ["hull", "lean_axis", "mast"]
-    assert tree.coordinates == ("lean",) and tree.base == "free"
+    machine = load(FLOATING, "free")
+    assert machine.body_names == ("hull", "lean_axis", "mast")
+    assert machine.coordinates == ("lean",) and machine.base == "free"
     assert load(FLOATING, "auto").base == "free"
     massless = '<inertial><mass value="0"/><inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/></inertial>'
     dummy = FLOATING.replace('<link name="sea"/>', f'<link name="sea">{massless}</link>')
-    assert [b.name for b in load(dummy, "auto").bodies] == ["hull", "lean_axis", "mast"]
+    assert load(dummy, "auto").body_names == ("hull", "lean_axis", "mast")
     assert load(ROBOT, "auto").base == "fixed"
     # On a fixed base, or deeper in the tree, a floating joint has six coordinates: see test_urdf_joints.py.
     six = ("swim_x", "swim_y", "swim_z", "swim_yaw", "swim_pitch", "swim_roll")
@@ -341,24 +342,24 @@ def test_a_floating_joint_on_the_ground_is_a_free_base() -> None:
 
 def test_a_bare_root_called_ground_is_the_ground() -> None:
     text = ROBOT.replace('"world"', '"ground"')
-    tree, other = load(text), load(ROBOT)
-    assert tree.bodies[0].name == "column"
-    motion = random_motion(np.random.default_rng(4), tree, 4, wrenches=False)
-    assert_close(forces(tree, motion), forces(other, motion))
+    machine, other = load(text), load(ROBOT)
+    assert machine.body_names[0] == "column"
+    motion = random_motion(np.random.default_rng(4), machine, 4, wrenches=False)
+    assert_close(forces(machine, motion), forces(other, motion))
 
 
 def test_a_virtual_body_takes_no_name_of_a_link() -> None:
-    tree = load(ROBOT.replace('"finger2"', '"spin_axis"'))
-    assert tree.bodies[tree.index("forearm")].antecedent == "spin_axis_"
+    machine = load(ROBOT.replace('"finger2"', '"spin_axis"'))
+    assert machine.attachment(machine.described.spanning.carriers["forearm"].joint.a).body == "spin_axis_"
 
 
 def test_load_model_reads_urdf_and_the_native_file_keeps_it(tmp_path: Path) -> None:
     file = tmp_path / "robot.URDF"
     file.write_bytes(b"\xef\xbb\xbf" + ROBOT.replace("\n", "\r\n").encode())
-    tree = tree_of(load_model(file))
-    again = tree_of(parse_machine(model_text(tree)))
-    assert again.coordinates == tree.coordinates
-    np.testing.assert_array_equal(again.parameters.values, tree.parameters.values)
+    machine = load_model(file)
+    again = parse_machine(model_text(machine))
+    assert again.coordinates == machine.coordinates
+    np.testing.assert_array_equal(again.parameters.values, machine.parameters.values)
 
 
 def test_the_first_of_two_tags_counts_and_the_other_is_noted(tmp_path: Path) -> None:
@@ -368,8 +369,8 @@ def test_the_first_of_two_tags_counts_and_the_other_is_noted(tmp_path: Path) -> 
     load_urdf(file)  # it says the same
     file.write_text(ROBOT.replace(twice, twice + '\n<origin rpy="0 9 0"/>'))
     with pytest.warns(DataWarning, match=r"joint 'slide' \(line 49\): <origin> stands 2 times; the first counts"):
-        tree = load_urdf(file)
-    np.testing.assert_array_equal(tree.parameters.values, load(ROBOT).parameters.values)
+        machine = load_urdf(file)
+    np.testing.assert_array_equal(machine.parameters.values, load(ROBOT).parameters.values)
 
 
 # Inertia that no body has
@@ -382,18 +383,18 @@ def test_impossible_inertia_is_unknown_kept_or_refused(tmp_path: Path) -> None:
     file.write_text(ODD)
     line = "odd.urdf, 1 of 7 links has an inertia that no physical body has (arm); it is "
     with pytest.warns(DataWarning) as warned:
-        tree = load_urdf(file)
+        machine = load_urdf(file)
     assert [str(w.message) for w in warned] == [line + "taken as unknown, to be identified."]
-    assert tree.parameters.missing() == tuple(f"{symbol}_arm" for symbol in INERTIAL[:6])
-    assert tree.parameters["M_arm"] == 2.1 and tree.parameters["MX_arm"] == 2.1 * 0.2
-    assert set(tree.parameters.states) == {"estimated"}
+    assert machine.parameters.missing() == tuple(f"{symbol}_arm" for symbol in INERTIAL[:6])
+    assert machine.parameters["M_arm"] == 2.1 and machine.parameters["MX_arm"] == 2.1 * 0.2
+    assert set(machine.parameters.states) == {"estimated"}
     with pytest.warns(DataWarning) as warned:
-        tree = load_urdf(file, impossible="keep")
+        machine = load_urdf(file, impossible="keep")
     assert [str(w.message) for w in warned] == [line + "kept as in the file."]
     model = pin.buildModelFromXML(ODD)
-    motion = random_motion(np.random.default_rng(5), tree, 6, wrenches=False)
-    assert tree.parameters.names == load(ROBOT).parameters.names
-    assert_close(forces(without_friction(tree), motion), pin_forces(model, tree, motion, FOLLOWERS))
+    motion = random_motion(np.random.default_rng(5), machine, 6, wrenches=False)
+    assert machine.parameters.names == load(ROBOT).parameters.names
+    assert_close(forces(without_friction(machine), motion), pin_forces(model, machine, motion, FOLLOWERS))
     law = r"odd.urdf, link 'arm' \(line 26\): no distribution of mass has this inertia: .*< 0.5 breaks the triangle"
     for refused in (lambda: load_urdf(file, impossible="refuse"), lambda: load_model(file, strict=True)):
         with pytest.raises(ModelError, match=law):
@@ -408,8 +409,8 @@ def test_a_mass_that_is_not_positive_is_unknown_with_all_its_moments(tmp_path: P
     for mass in (massless, massless.replace('value="0"', 'value="-2"')):
         file.write_text(re.sub('<mass value="0.2"/><inertia[^>]*>', mass, ROBOT))
         with pytest.warns(DataWarning, match="1 of 7 links"):
-            tree = load_urdf(file)
-        assert tree.parameters.missing() == tuple(f"{symbol}_finger" for symbol in INERTIAL)
+            machine = load_urdf(file)
+        assert machine.parameters.missing() == tuple(f"{symbol}_finger" for symbol in INERTIAL)
 
 
 def test_the_base_of_a_model_file_is_its_own(tmp_path: Path) -> None:
@@ -418,7 +419,7 @@ def test_the_base_of_a_model_file_is_its_own(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="a model file says itself what its base is"):
         load_model(file, base="free")
     (tmp_path / "robot.urdf").write_text(ROBOT)
-    assert tree_of(load_model(tmp_path / "robot.urdf", base="free")).base == "free"
+    assert load_model(tmp_path / "robot.urdf", base="free").base == "free"
 
 
 @pytest.mark.parametrize(
@@ -609,5 +610,5 @@ def test_damaged_files_end_in_an_error_of_ours(tmp_path: Path) -> None:
 
 
 def test_ten_parameters_of_every_link_are_named() -> None:
-    tree = load(ROBOT)
-    assert tree.parameters.names[:10] == tuple(f"{s}_column" for s in INERTIAL)
+    machine = load(ROBOT)
+    assert machine.parameters.names[:10] == tuple(f"{s}_column" for s in INERTIAL)

@@ -71,14 +71,14 @@ def test_it_moves_as_pinocchios_joint(
     kind: str, names: tuple[str, ...], rates: Callable[[Array], Array], pose: Callable[[Array], Array]
 ) -> None:
     said = told(moved(kind))
-    tree = said.tree("fixed")
+    machine = said.machine("fixed")
     assert not said.notes
-    assert tree.coordinates == (*(f"drive_{n}" for n in names), "swing")
-    assert tree.actuated_coordinates == ("swing",)
-    motion = random_motion(np.random.default_rng(3), tree, 5, wrenches=False)
-    found = inverse_dynamics(tree, motion, engine="numpy")
+    assert machine.coordinates == (*(f"drive_{n}" for n in names), "swing")
+    assert machine.actuated_coordinates == ("swing",)
+    motion = random_motion(np.random.default_rng(3), machine, 5, wrenches=False)
+    found = inverse_dynamics(machine, motion, engine="numpy")
     model = pin.buildModelFromXML(moved(kind))
-    model.gravity.linear = np.array(tree.gravity)
+    model.gravity.linear = np.array(machine.gravity)
     data, n, h = model.createData(), len(names), 1e-6
     for k, (q, qd, qdd) in enumerate(zip(motion.q, motion.qd, motion.qdd, strict=True)):
         S = np.eye(n + 1)
@@ -90,7 +90,7 @@ def test_it_moves_as_pinocchios_joint(
         # Central differences of sines: h² and rounding over h are near 1e-10 of the rates.
         np.testing.assert_allclose(found[k], expected, rtol=0.0, atol=1e-8 * np.abs(expected).max())
         pin.framesForwardKinematics(model, data, full)
-        R, p = body_pose(tree, q[None], "arm")
+        R, p = body_pose(machine, q[None], "arm")
         at = data.oMf[model.getFrameId("arm")]
         np.testing.assert_allclose(R.reshape(3, 3), at.rotation, rtol=0.0, atol=1e-12)
         np.testing.assert_allclose(p.reshape(3), at.translation, rtol=0.0, atol=1e-12)
@@ -99,10 +99,10 @@ def test_it_moves_as_pinocchios_joint(
 def test_a_planar_joint_moves_across_its_axis() -> None:
     """The format calls the axis the normal of the plane; x where none is given."""
     for text in (moved("planar", "1 0 0"), moved("planar").replace('<axis xyz="0 0 1"/></joint>', "</joint>", 1)):
-        tree = told(text).tree("fixed")
+        machine = told(text).machine("fixed")
         q = np.zeros((4, 4))
         q[1, 0], q[2, 1], q[3, 2] = 0.3, 0.3, 0.3
-        R, p = body_pose(tree, q, "cart")
+        R, p = body_pose(machine, q, "cart")
         normal = R[0].reshape(3, 3)[:, 0]
         steps = (p - p[0]).reshape(4, 3)
         np.testing.assert_allclose(steps @ normal, 0.0, atol=1e-15)
@@ -118,13 +118,13 @@ def test_what_one_coordinate_would_have_is_reported_of_a_planar_joint() -> None:
     )
     said = told(text)
     assert [str(n) for n in said.notes.found] == ["joint 'drive' (line 7): <dynamics> of a planar joint is not read."]
-    assert not said.tree("fixed").elements
+    assert not said.machine("fixed").elements
 
 
 def test_split_joints_take_no_name_twice() -> None:
-    tree = told(moved("planar").replace('"swing"', '"drive_x"').replace('"arm"', '"drive_y"')).tree("fixed")
-    assert tree.coordinates == ("drive_x_", "drive_y", "drive_yaw", "drive_x")
-    assert len({b.name for b in tree.bodies}) == len(tree.bodies)
+    machine = told(moved("planar").replace('"swing"', '"drive_x"').replace('"arm"', '"drive_y"')).machine("fixed")
+    assert machine.coordinates == ("drive_x_", "drive_y", "drive_yaw", "drive_x")
+    assert len(set(machine.body_names)) == len(machine.links)
 
 
 FOLLOWING = moved("revolute").replace(
@@ -141,13 +141,15 @@ def following(leader: str, ratio: str, kind: str = "revolute") -> str:
 @pytest.mark.parametrize(("leader", "ratio"), [("mount", "2"), ("drive", "0")])
 def test_a_mimic_that_never_moves_is_fixed_at_its_offset(leader: str, ratio: str, kind: str) -> None:
     said = told(following(leader, ratio, kind))
-    tree = said.tree("fixed")
-    assert tree.coordinates == ("drive",)
+    machine = said.machine("fixed")
+    assert machine.coordinates == ("drive",)
     (note,) = said.notes.found
     assert "it is read as fixed" in note.what and note.at == ("joint", "swing")
-    free = told(moved("revolute").replace('"swing" type="revolute"', f'"swing" type="{kind}"')).tree("fixed")
+    free = told(moved("revolute").replace('"swing" type="revolute"', f'"swing" type="{kind}"')).machine("fixed")
     q = np.array([[0.4]])
-    for found, expected in zip(body_pose(tree, q, "arm"), body_pose(free, np.array([[0.4, 0.3]]), "arm"), strict=True):
+    for found, expected in zip(
+        body_pose(machine, q, "arm"), body_pose(free, np.array([[0.4, 0.3]]), "arm"), strict=True
+    ):
         np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-15)
 
 
@@ -157,9 +159,9 @@ def test_a_mimic_that_never_moves_is_fixed_at_its_offset(leader: str, ratio: str
 )
 def test_a_mimic_that_cannot_be_followed_has_a_coordinate_of_its_own(leader: str, kind: str, what: str) -> None:
     said = told(following(leader, "2", kind))
-    assert said.tree("fixed", impossible="unknown").coordinates == ("drive", "swing")
+    assert said.machine("fixed", impossible="unknown").coordinates == ("drive", "swing")
     with pytest.raises(ModelError, match=rf"joint 'swing' \(line 8\): it mimics a joint .*{what}"):
-        said.tree("fixed", impossible="refuse")
+        said.machine("fixed", impossible="refuse")
 
 
 def test_a_constant_passes_through_a_chain_of_mimics() -> None:
@@ -167,9 +169,9 @@ def test_a_constant_passes_through_a_chain_of_mimics() -> None:
         '<joint name="nod" type="revolute"><parent link="arm"/><child link="tip"/><axis xyz="1 0 0"/>'
         '<mimic joint="swing" multiplier="-2" offset="0.1"/></joint></robot>'
     )
-    tree = told(following("mount", "2").replace("</robot>", more)).tree("fixed")
-    assert tree.coordinates == ("drive",)
-    R = tree.bodies[tree.index("tip")].placement.rotation
+    machine = told(following("mount", "2").replace("</robot>", more)).machine("fixed")
+    assert machine.coordinates == ("drive",)
+    R = machine.attachment(machine.described.spanning.carriers["tip"].joint.a).placement.rotation
     np.testing.assert_allclose(R, pin.utils.rotate("x", -2 * 0.3 + 0.1), rtol=0.0, atol=1e-15)
 
 
@@ -179,21 +181,21 @@ def test_a_link_called_ground_keeps_its_place_under_another_name() -> None:
         if old == "world":
             text = text.replace('<link name="ground"/>', HEAVY.format("ground", 2.0).strip())
         said = told(text)
-        tree, other = said.tree("fixed"), told(moved("revolute")).tree("fixed")
-        assert "M_ground_link" in tree.parameters.names
+        machine, other = said.machine("fixed"), told(moved("revolute")).machine("fixed")
+        assert "M_ground_link" in machine.parameters.names
         (note,) = said.notes.found
         assert str(note).endswith("'ground' is what the machine stands on, so this link is called 'ground_link'.")
-        motion = random_motion(np.random.default_rng(5), tree, 3, wrenches=False)
-        a, b = (inverse_dynamics(t, motion, engine="numpy") for t in (tree, other))
+        motion = random_motion(np.random.default_rng(5), machine, 3, wrenches=False)
+        a, b = (inverse_dynamics(t, motion, engine="numpy") for t in (machine, other))
         np.testing.assert_allclose(a, b, rtol=0.0, atol=1e-12)
 
 
 def test_a_bare_root_called_ground_moves_with_a_free_base() -> None:
-    tree = told(moved("revolute").replace('"world"', '"ground"')).tree("free")
-    other = told(moved("revolute")).tree("free")
-    assert (tree.base, tree.bodies[0].name, other.bodies[0].name) == ("free", "ground_link", "world")
-    motion = random_motion(np.random.default_rng(6), tree, 3, wrenches=False)
-    a, b = (inverse_dynamics(t, motion, engine="numpy") for t in (tree, other))
+    machine = told(moved("revolute").replace('"world"', '"ground"')).machine("free")
+    other = told(moved("revolute")).machine("free")
+    assert (machine.base, machine.root, other.root) == ("free", "ground_link", "world")
+    motion = random_motion(np.random.default_rng(6), machine, 3, wrenches=False)
+    a, b = (inverse_dynamics(t, motion, engine="numpy") for t in (machine, other))
     np.testing.assert_array_equal(a, b)
 
 
@@ -202,7 +204,7 @@ def test_a_joint_called_as_rows_are_gets_another_name() -> None:
         '<joint name="nod" type="revolute"><parent link="arm"/><child link="tip"/><mimic joint="base"/></joint></robot>'
     )
     said = told(moved("revolute").replace('"drive"', '"base"').replace("</robot>", more))
-    assert said.tree("fixed").coordinates == ("base_joint", "swing")
+    assert said.machine("fixed").coordinates == ("base_joint", "swing")
     assert [str(n) for n in said.notes.found] == [
         "joint 'base' (line 7): 'base' names rows, so this joint is called 'base_joint'."
     ]

@@ -2,6 +2,7 @@
 
 import re
 import sysconfig
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,8 @@ from veridyn.files.machine.load import load_model
 from veridyn.files.machine.urdf import load_urdf, read_urdf
 from veridyn.identify.base import base_parameters
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element
+from veridyn.model.machine import Machine
 
 ROBOTS = Path(sysconfig.get_path("purelib")) / "cmeel.prefix" / "share" / "example-robot-data" / "robots"
 pytestmark = pytest.mark.skipif(not ROBOTS.is_dir(), reason="the package example-robot-data is not installed")
@@ -132,17 +133,17 @@ def test_it_is_read_with_one_line_for_each_kind_of_oddity(name: str, recwarn: py
 def test_it_moves_as_in_pinocchio(name: str) -> None:
     """Joints, mass, and the forces of base and joints at random states, quarter turns being exact for both."""
     file = ROBOTS / name
-    tree = load_urdf(file, "free", impossible="keep")
-    tree = tree.with_parameters({e.parameter_name: 0.0 for e in tree.elements})
+    machine = load_urdf(file, "free", impossible="keep")
+    machine = machine.with_parameters({e.parameter_name: 0.0 for e in machine.elements})
     model = pin.buildModelFromXML(exact_urdf(file), pin.JointModelFreeFlyer())
     said = read_urdf(file.read_bytes(), file.name)
     followers = {j.name: said.followed(j) for j in said.joints.values() if j.moves and j.leader}
-    assert set(tree.coordinates) | set(followers) == set(list(model.names)[2:])
-    mass = sum(tree.parameters[b.parameter("M")] for b in tree.bodies if b.real)
+    assert set(machine.coordinates) | set(followers) == set(list(model.names)[2:])
+    mass = sum(machine.parameters[link.parameter("M")] for link in machine.links if link.real)
     assert mass == pytest.approx(pin.computeTotalMass(model), rel=1e-12)
-    motion = random_motion(np.random.default_rng(7), tree, 2, wrenches=False)
-    expected = pin_forces(model, tree, motion, followers)
-    found = inverse_dynamics(tree, motion, engine="numpy")
+    motion = random_motion(np.random.default_rng(7), machine, 2, wrenches=False)
+    expected = pin_forces(model, machine, motion, followers)
+    found = inverse_dynamics(machine, motion, engine="numpy")
     # Two recursions of sums and products: rounding only.
     np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-12 * max(1.0, float(np.abs(expected).max())))
 
@@ -172,14 +173,17 @@ def test_the_dummy_root_of_go1_keeps_its_mass_and_leaves_its_moments_open() -> N
 def test_rounded_angles_and_rotors_have_the_rank_of_exact_angles(name: str) -> None:
     """By the regressor of Pinocchio with quarter turns in full, a column for each rotor, on random states: singular values above 1e-9."""
     file = ROBOTS / name
-    tree = load_urdf(file, "fixed", impossible="keep")
-    tree = Tree.build(
-        tree.bodies, gravity=tree.gravity, elements=[Element(kind="inertia", on={c: 1.0}) for c in tree.coordinates]
+    machine = load_urdf(file, "fixed", impossible="keep")
+    machine = Machine.build(
+        [replace(link, inertia=None) for link in machine.links],
+        machine.joints,
+        gravity=machine.gravity,
+        elements=[Element(kind="inertia", on={c: 1.0}) for c in machine.coordinates],
     )
-    base = base_parameters(tree)
+    base = base_parameters(machine)
     model = pin.buildModelFromXML(exact_urdf(file))
     data, rng, n = model.createData(), np.random.default_rng(3), model.nv
-    assert n == len(tree.coordinates)
+    assert n == len(machine.coordinates)
     W = []
     for _ in range(40 + 20 * n):
         q, v, a = pin.integrate(model, pin.neutral(model), rng.normal(size=n)), rng.normal(size=n), rng.normal(size=n)

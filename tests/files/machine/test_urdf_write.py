@@ -17,9 +17,9 @@ from veridyn.files.machine.urdf import load_urdf
 from veridyn.files.machine.urdf_write import save_urdf
 from veridyn.identify.estimate import identify
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.virtual_base import on_six_joints
 from veridyn.model.elements import Element, coulomb, damper, motor_inertia, spring
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import INERTIAL
 
@@ -75,38 +75,38 @@ def like(tmp_path: Path) -> Path:
     return file
 
 
-def forces(tree: Tree, motion: Motion) -> Array:
-    return inverse_dynamics(tree, motion, engine="numpy")
+def forces(machine: Machine, motion: Motion) -> Array:
+    return inverse_dynamics(machine, motion, engine="numpy")
 
 
-def assert_same_forces(a: Tree, b: Tree, seed: int = 0) -> None:
+def assert_same_forces(a: Machine, b: Machine, seed: int = 0) -> None:
     motion = random_motion(np.random.default_rng(seed), a, wrenches=False)
     wanted = forces(a, motion)
     np.testing.assert_allclose(forces(b, motion), wanted, rtol=0.0, atol=1e-12 * np.abs(wanted).max())
 
 
-def with_inertia(tree: Tree, rng: np.random.Generator) -> Tree:
+def with_inertia(machine: Machine, rng: np.random.Generator) -> Machine:
     """Another machine of the same build, whose inertia is possible."""
     new = {
-        body.parameter(symbol): x
-        for body in tree.bodies
-        if body.real
+        link.parameter(symbol): x
+        for link in machine.links
+        if link.real
         for symbol, x in zip(INERTIAL, random_inertia(rng), strict=True)
     }
-    return tree.with_parameters(new | {e.parameter_name: float(rng.uniform(0.1, 1.0)) for e in tree.elements})
+    return machine.with_parameters(new | {e.parameter_name: float(rng.uniform(0.1, 1.0)) for e in machine.elements})
 
 
-def with_elements(tree: Tree, elements: list[Element]) -> Tree:
-    built = Tree.build(tree.bodies, name=tree.name, base=tree.base, gravity=tree.gravity, elements=elements)
-    kept = {n: tree.parameters[n] for n in tree.parameters.names if n in built.parameters.names}
+def with_elements(machine: Machine, elements: list[Element]) -> Machine:
+    built = Machine.build(machine.links, machine.joints, name=machine.name, gravity=machine.gravity, elements=elements)
+    kept = {n: machine.parameters[n] for n in machine.parameters.names if n in built.parameters.names}
     return built.with_parameters(kept)
 
 
-def pin_forces(text: str, tree: Tree, motion: Motion) -> Array:
+def pin_forces(text: str, machine: Machine, motion: Motion) -> Array:
     model = pin.buildModelFromXML(text)
     data = model.createData()
     S = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, -2.0]])
-    assert list(model.names)[1:] == ["shoulder", "elbow", "bite"] and tree.coordinates == ("shoulder", "elbow")
+    assert list(model.names)[1:] == ["shoulder", "elbow", "bite"] and machine.coordinates == ("shoulder", "elbow")
     out = []
     for q, qd, qdd in zip(motion.q, motion.qd, motion.qdd):
         a, b, c = S @ q + [0.0, 0.0, 0.1]
@@ -125,27 +125,27 @@ def test_nothing_new_is_the_same_file(like: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("base", ["fixed", "free"])
 def test_new_parameters_come_back(like: Path, tmp_path: Path, base: str) -> None:
     rng = np.random.default_rng(0)
-    tree = with_inertia(load_urdf(like, base), rng)
-    save_urdf(tree, tmp_path / "new.urdf", like)
+    machine = with_inertia(load_urdf(like, base), rng)
+    save_urdf(machine, tmp_path / "new.urdf", like)
     again = load_urdf(tmp_path / "new.urdf", base)
-    assert again.parameters.names == tree.parameters.names
-    np.testing.assert_allclose(again.parameters.values, tree.parameters.values, rtol=1e-12, atol=1e-13)
-    assert_same_forces(tree, again)
+    assert again.parameters.names == machine.parameters.names
+    np.testing.assert_allclose(again.parameters.values, machine.parameters.values, rtol=1e-12, atol=1e-13)
+    assert_same_forces(machine, again)
 
 
 def test_pinocchio_reads_the_same_machine(like: Path, tmp_path: Path) -> None:
-    tree = with_inertia(load_urdf(like), np.random.default_rng(1))
-    save_urdf(tree, tmp_path / "new.urdf", like)
-    motion = random_motion(np.random.default_rng(2), tree, wrenches=False)
-    rigid = tree.with_parameters({e.parameter_name: 0.0 for e in tree.elements})
+    machine = with_inertia(load_urdf(like), np.random.default_rng(1))
+    save_urdf(machine, tmp_path / "new.urdf", like)
+    motion = random_motion(np.random.default_rng(2), machine, wrenches=False)
+    rigid = machine.with_parameters({e.parameter_name: 0.0 for e in machine.elements})
     wanted = forces(rigid, motion)
-    found = pin_forces((tmp_path / "new.urdf").read_text(), tree, motion)
+    found = pin_forces((tmp_path / "new.urdf").read_text(), machine, motion)
     np.testing.assert_allclose(found, wanted, rtol=0.0, atol=1e-12 * np.abs(wanted).max())
 
 
 def test_only_numbers_change(like: Path, tmp_path: Path) -> None:
-    tree = with_inertia(load_urdf(like), np.random.default_rng(3))
-    save_urdf(tree, tmp_path / "new.urdf", like)
+    machine = with_inertia(load_urdf(like), np.random.default_rng(3))
+    save_urdf(machine, tmp_path / "new.urdf", like)
     new = (tmp_path / "new.urdf").read_text()
     assert '<origin rpy="0.3 -0.2 0.9"\n              xyz="' in new  # the file's own axes stay
     inserted = re.compile(r'\n?\s*<origin xyz="[^"]*" rpy="0 0 0"/>')
@@ -160,16 +160,16 @@ def test_only_numbers_change(like: Path, tmp_path: Path) -> None:
 def test_marks_and_line_ends_stay(tmp_path: Path) -> None:
     like = tmp_path / "dos.urdf"
     like.write_bytes(b"\xef\xbb\xbf" + ROBOT.replace("\n", "\r\n").encode())
-    tree = with_inertia(load_urdf(like), np.random.default_rng(4))
-    save_urdf(tree, tmp_path / "new.urdf", like)
+    machine = with_inertia(load_urdf(like), np.random.default_rng(4))
+    save_urdf(machine, tmp_path / "new.urdf", like)
     new = (tmp_path / "new.urdf").read_bytes()
     assert new.startswith(b"\xef\xbb\xbf<?xml") and new.count(b"\r\n") == new.count(b"\n")
-    assert_same_forces(tree, load_urdf(tmp_path / "new.urdf"))
+    assert_same_forces(machine, load_urdf(tmp_path / "new.urdf"))
 
 
 def test_friction_goes_to_its_joint(like: Path, tmp_path: Path) -> None:
-    tree = load_urdf(like)
-    rigid = with_elements(tree, [])
+    machine = load_urdf(like)
+    rigid = with_elements(machine, [])
     # A damper on 3 q of the elbow is nine dampers on q; one named after the follower is put there, at ratio −2.
     elements = [
         damper({"elbow": 3.0}, 0.1, "viscous"),
@@ -192,13 +192,13 @@ def test_friction_goes_to_its_joint(like: Path, tmp_path: Path) -> None:
 
 
 def test_what_a_urdf_cannot_hold_is_left_out_by_name(like: Path, tmp_path: Path) -> None:
-    tree = load_urdf(like)
+    machine = load_urdf(like)
     extra = [motor_inertia("elbow", 0.3), spring("shoulder", 2.0), damper({"shoulder": 1.0, "elbow": 1.0}, 0.1)]
-    more = with_elements(tree, [*tree.elements, *extra])
+    more = with_elements(machine, [*machine.elements, *extra])
     with pytest.warns(DataWarning, match=r"new.urdf: .* no place for Ia_elbow, k_shoulder, h_shoulder_elbow: left out"):
         save_urdf(more, tmp_path / "new.urdf", like)
     assert (tmp_path / "new.urdf").read_bytes() == like.read_bytes()
-    unknown = with_elements(tree, [*tree.elements, spring("shoulder")])
+    unknown = with_elements(machine, [*machine.elements, spring("shoulder")])
     with pytest.warns(DataWarning, match="left out"):
         save_urdf(unknown, tmp_path / "new.urdf", like, overwrite=True)
 
@@ -229,12 +229,12 @@ def test_real_machines_come_back(name: str, tmp_path: Path) -> None:
         pytest.skip(f"VERIDYN_DATA has no {name}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # of the original: see test_urdf.py
-        tree = load_urdf(like, "free" if "icub" in name else "fixed")
-        save_urdf(tree, tmp_path / "same.urdf", like)
+        machine = load_urdf(like, "free" if "icub" in name else "fixed")
+        save_urdf(machine, tmp_path / "same.urdf", like)
         assert (tmp_path / "same.urdf").read_bytes() == like.read_bytes()
-        new = with_inertia(tree, np.random.default_rng(6))
+        new = with_inertia(machine, np.random.default_rng(6))
         save_urdf(new, tmp_path / "new.urdf", like)
-        again = load_urdf(tmp_path / "new.urdf", tree.base)
+        again = load_urdf(tmp_path / "new.urdf", machine.base)
     assert_same_forces(new, again)
     changed, kept = ((tmp_path / "new.urdf").read_text(), like.read_text())
     assert re.findall("<!--.*?-->", changed, re.DOTALL) == re.findall("<!--.*?-->", kept, re.DOTALL)
@@ -245,8 +245,8 @@ def test_real_machines_come_back(name: str, tmp_path: Path) -> None:
 
 
 def test_impossible_sets_are_refused_with_all_reasons(like: Path, tmp_path: Path) -> None:
-    tree = load_urdf(like)
-    odd = tree.with_parameters({"ZZ_upper": 9.0, "M_lower": -1.0, "h_shoulder": -0.5})
+    machine = load_urdf(like)
+    odd = machine.with_parameters({"ZZ_upper": 9.0, "M_lower": -1.0, "h_shoulder": -0.5})
     with pytest.raises(ModelError) as e:
         save_urdf(odd, tmp_path / "odd.urdf", like)
     text = str(e.value)
@@ -265,35 +265,35 @@ def test_impossible_sets_are_refused_with_all_reasons(like: Path, tmp_path: Path
 
 
 def test_first_moments_without_mass_cannot_be_written(like: Path, tmp_path: Path) -> None:
-    tree = load_urdf(like)
+    machine = load_urdf(like)
     with pytest.raises(ModelError, match="link 'lower': a URDF states the centre of mass, and there is none"):
         save_urdf(
-            tree.with_parameters({"M_lower": 0.0, "MX_lower": 0.5}), tmp_path / "n.urdf", like, allow_impossible=True
+            machine.with_parameters({"M_lower": 0.0, "MX_lower": 0.5}), tmp_path / "n.urdf", like, allow_impossible=True
         )
-    tiny = tree.with_parameters({"M_lower": 1e-14, "MX_lower": 0.5})
+    tiny = machine.with_parameters({"M_lower": 1e-14, "MX_lower": 0.5})
     with pytest.raises(ModelError, match=r"(?s)row '.*': read again, .* nothing was written.*very small beside"):
         save_urdf(tiny, tmp_path / "n.urdf", like, allow_impossible=True)
     assert list(tmp_path.iterdir()) == [like]
-    none = {name: 0.0 for name in tree.parameters.names if name.endswith("_lower")}
-    save_urdf(tree.with_parameters(none), tmp_path / "n.urdf", like)
+    none = {name: 0.0 for name in machine.parameters.names if name.endswith("_lower")}
+    save_urdf(machine.with_parameters(none), tmp_path / "n.urdf", like)
     assert load_urdf(tmp_path / "n.urdf").parameters["M_lower"] == 0.0
 
 
 def test_parameters_without_values_are_refused(like: Path, tmp_path: Path) -> None:
-    tree = load_urdf(like).with_parameters({"XX_upper": float("nan"), "h_shoulder": float("nan")})
+    machine = load_urdf(like).with_parameters({"XX_upper": float("nan"), "h_shoulder": float("nan")})
     with pytest.raises(ModelError, match="2 parameters have no value: XX_upper, h_shoulder"):
-        save_urdf(tree, tmp_path / "n.urdf", like)
+        save_urdf(machine, tmp_path / "n.urdf", like)
 
 
 def test_another_machine_is_refused(like: Path, tmp_path: Path) -> None:
-    tree = load_urdf(like)
+    machine = load_urdf(like)
     other = tmp_path / "other.urdf"
     text = ROBOT.replace('xyz="0.4 0 0"', 'xyz="0.5 0 0"').replace(
         'name="bite" type="continuous"', 'name="bite" type="fixed"'
     )
     other.write_text(text.replace('"jaw"', '"tooth"'))
     with pytest.raises(ModelError) as e:
-        save_urdf(tree, tmp_path / "n.urdf", other)
+        save_urdf(machine, tmp_path / "n.urdf", other)
     text = str(e.value)
     assert "1. the tree is not the machine of other.urdf.\nSave it like the file it was loaded from." in text
     assert "body 'jaw': the file has no such link" in text
@@ -303,18 +303,18 @@ def test_another_machine_is_refused(like: Path, tmp_path: Path) -> None:
     with pytest.raises(
         ModelError, match=r"body 'lower': its coordinate is another one .*\nExpected shoulder, found elbow"
     ):
-        save_urdf(tree, tmp_path / "n.urdf", other)
+        save_urdf(machine, tmp_path / "n.urdf", other)
     with pytest.raises(ModelError, match=r"body 'base_x'.*: the file has no such link"):
         save_urdf(on_six_joints(load_urdf(like, "free")), tmp_path / "n.urdf", like)
 
 
 def test_nothing_is_written_over(like: Path, tmp_path: Path) -> None:
-    tree = with_inertia(load_urdf(like), np.random.default_rng(7))
+    machine = with_inertia(load_urdf(like), np.random.default_rng(7))
     with pytest.raises(FileError, match="it exists already"):
-        save_urdf(tree, like, like)
+        save_urdf(machine, like, like)
     assert like.read_bytes() == ROBOT.encode()
-    save_urdf(tree, like, like, overwrite=True)
-    assert_same_forces(tree, load_urdf(like))
+    save_urdf(machine, like, like, overwrite=True)
+    assert_same_forces(machine, load_urdf(like))
     with pytest.raises(FileError, match="there is no such file"):
-        save_urdf(tree, tmp_path / "n.urdf", tmp_path / "lost.urdf")
+        save_urdf(machine, tmp_path / "n.urdf", tmp_path / "lost.urdf")
     assert list(tmp_path.iterdir()) == [like]

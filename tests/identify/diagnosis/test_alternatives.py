@@ -8,7 +8,7 @@ import pytest
 from studies.bench_evidence import bench_evidence, permuted
 from studies.bench_robot import robot
 from veridyn.identify.diagnosis.alternatives import best_factor, find_mistakes
-from veridyn.identify.diagnosis.geometry import moved
+from veridyn.mechanics.tree.elsewhere import ends_of, moved
 
 
 def test_good_data_raise_no_suspicion() -> None:
@@ -59,7 +59,7 @@ def test_progress_is_told() -> None:
 
 def test_a_wrong_length_is_named_and_else_a_contradiction() -> None:
     e = bench_evidence()
-    wrong = replace(e, tree=moved(robot(), 2, 0, -0.2))
+    wrong = replace(e, machine=moved(robot(), ends_of(robot())[2], 0, -0.2))
     assert [(s.kind, s.fault.where) for s in find_mistakes(wrong, 2.5)] == [("geometry", "body '3'")]
     assert [s.kind for s in find_mistakes(e, 1.4)] == ["rows contradict"]  # nothing that is tried explains it
     assert find_mistakes(e, 1.2) == ()

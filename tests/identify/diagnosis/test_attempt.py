@@ -11,11 +11,11 @@ from veridyn.mechanics.regressor import regressor
 
 
 def test_a_trial_that_fails_is_named_with_its_reason() -> None:
-    tree, m = MACHINES["palletizer"](), moved("palletizer", 1)[:50]
+    machine, m = MACHINES["palletizer"](), moved("palletizer", 1)[:50]
     bent = replace(m, qdd=m.qdd + 0.1)  # passive joints do not follow
     failed: list[str] = []
-    assert attempt("Swapped columns", lambda: [regressor(tree, bent)], failed) == []
-    assert len(attempt("Delays", lambda: [regressor(tree, m)], failed)) == 1
+    assert attempt("Swapped columns", lambda: [regressor(machine, bent)], failed) == []
+    assert len(attempt("Delays", lambda: [regressor(machine, m)], failed)) == 1
     (note,) = failed
     assert note.startswith("Swapped columns, because a trial failed: palletizer, sample ")
     assert "the accelerations of this motion open its loops" in note and "loop 'elbow" in note

@@ -31,10 +31,10 @@ def test_equations_are_those_of_the_dynamics() -> None:
 def test_known_parameters_stand_on_the_measured_side() -> None:
     e = bench_evidence()
     p = robot().parameters
-    tree = robot().with_parameters(p.known(["h_q1", "fs_q1"]))
-    eq = e.equations(tree)
+    machine = robot().with_parameters(p.known(["h_q1", "fs_q1"]))
+    eq = e.equations(machine)
     assert eq.W.shape[2] == len(p) - 2
-    assert e.error(tree) == pytest.approx(e.error(), rel=0.3)
+    assert e.error(machine) == pytest.approx(e.error(), rel=0.3)
 
 
 def test_the_error_agrees_with_the_fit_it_stands_for() -> None:
@@ -55,13 +55,13 @@ def test_changes_of_coordinates_and_forces() -> None:
 
 def test_drives_move_with_the_forces_they_make() -> None:
     base = robot()
-    tree = base.with_elements([drive_gain(c, f"i{k}", 2.0, f"K{k}") for k, c in enumerate(JOINTS)])
-    tree = tree.with_parameters(tree.parameters.known([f"K{k}" for k in range(3)]))
+    machine = base.with_elements([drive_gain(c, f"i{k}", 2.0, f"K{k}") for k, c in enumerate(JOINTS)])
+    machine = machine.with_parameters(machine.parameters.known([f"K{k}" for k in range(3)]))
     m = bench_motion()
     driven = type(m)(m.t, m.q, m.qd, m.qdd, signals={f"i{k}": m.forces[:, k] / 2.0 for k in range(3)})
-    e = evidence(tree, [driven], JOINTS, SAMPLING)
-    assert drives_of(tree) == {"q1": "i0", "q2": "i1", "q3": "i2"}
-    assert measured_coordinates(tree, driven) == JOINTS
+    e = evidence(machine, [driven], JOINTS, SAMPLING)
+    assert drives_of(machine) == {"q1": "i0", "q2": "i1", "q3": "i2"}
+    assert measured_coordinates(machine, driven) == JOINTS
     swapped = e.with_forces(permuted(0, 1))
     np.testing.assert_array_equal(swapped.signals["i0"], e.motion.signals["i1"])
     assert e.error(motion=swapped) > 5.0 * e.error()
@@ -70,5 +70,5 @@ def test_drives_move_with_the_forces_they_make() -> None:
 
 def test_predicted_forces_are_those_of_inverse_dynamics_at_the_model_s_own_values() -> None:
     e = bench_evidence()
-    wanted = inverse_dynamics(e.tree, e.motion, list(e.rows)).T
+    wanted = inverse_dynamics(e.machine, e.motion, list(e.rows)).T
     assert e.predicted() == pytest.approx(wanted, rel=1e-9, abs=1e-9)

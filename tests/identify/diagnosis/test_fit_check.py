@@ -20,10 +20,10 @@ from veridyn.model.motion import Motion
 Change = Callable[[Motion], Motion]
 
 
-def kinds(motion: Motion, tree: vd.model.Tree | None = None, **how: object) -> list[str]:
+def kinds(motion: Motion, machine: vd.Machine | None = None, **how: object) -> list[str]:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        fit = vd.identify(tree or drawn(), motion, **how)
+        fit = vd.identify(machine or drawn(), motion, **how)
     said = [str(w.message) for w in told if issubclass(w.category, IdentificationWarning)]
     listed = [n for n in fit.notes if n.startswith("suspected: ")]
     assert len(listed) == len(said)  # a warning is in the notes too

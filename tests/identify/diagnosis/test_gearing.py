@@ -19,9 +19,9 @@ MATRIX = np.array([[1 / 60, 0.0, 0.0], [-1 / 60, 1 / 48, 0.0], [0.0, -1 / 48, 1 
 
 def test_a_change_is_that_of_the_matrices() -> None:
     """Of every question S T is a matrix that differs from T in what it names: one entry, one column, or couplings that were zero."""
-    tree = wrist_log.truth()
-    assert tree.transmission is not None
-    asked = list(other_gearings(tree, tree.coordinates))
+    machine = wrist_log.truth()
+    assert machine.transmission is not None
+    asked = list(other_gearings(machine, machine.coordinates))
     for g in asked:
         other = g.change @ MATRIX
         changed = np.argwhere(~np.isclose(other, MATRIX, rtol=1e-9, atol=1e-15))
@@ -67,12 +67,14 @@ def test_a_wrong_entry_of_a_transmission(entry: tuple[int, int], value: float, k
     whole = [np.eye(3), np.eye(3)]
     for T, small in zip(whole, (right, wrong), strict=True):
         T[1:, 1:] = small
-    tree = replace(e.tree, transmission=Transmission(("m1", "m2"), ("q2", "q3"), wrong))
-    found = find_mistakes(replace(damaged(e, *whole), tree=tree))
+    machine = replace(e.machine, transmission=Transmission(("m1", "m2"), ("q2", "q3"), wrong))
+    found = find_mistakes(replace(damaged(e, *whole), machine=machine))
     assert (kind, where) in [(m.kind, m.fault.where) for m in found], [str(m) for m in found]
 
 
 def test_a_right_transmission_raises_nothing() -> None:
     e = bench_evidence()
-    tree = replace(e.tree, transmission=Transmission(("m1", "m2"), ("q2", "q3"), np.array([[0.1, 0.0], [-0.1, 0.2]])))
-    assert find_mistakes(replace(e, tree=tree)) == ()
+    machine = replace(
+        e.machine, transmission=Transmission(("m1", "m2"), ("q2", "q3"), np.array([[0.1, 0.0], [-0.1, 0.2]]))
+    )
+    assert find_mistakes(replace(e, machine=machine)) == ()

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from studies.bench_evidence import bench_evidence
-from studies.bench_robot import robot
 from veridyn.identify.diagnosis.gravity import best_gravity
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
+from veridyn.model.machine import Machine
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from veridyn.mechanics.tree.tree import Tree
 )
 def test_the_gravity_of_the_log_is_found_whatever_the_model_says(believed: list[float]) -> None:
     e = bench_evidence()
-    found = best_gravity(replace(e, tree=replace(e.tree, gravity=np.array(believed))))
+    found = best_gravity(replace(e, machine=replace(e.machine, gravity=np.array(believed))))
     assert found is not None
     # Its direction is that of the weights; its size, which only inertia fixes, is known to some percent.
     np.testing.assert_allclose(found.gravity / np.linalg.norm(found.gravity), [0.0, 0.0, -1.0], atol=0.02)
@@ -24,9 +24,6 @@ def test_the_gravity_of_the_log_is_found_whatever_the_model_says(believed: list[
 
 def test_a_free_base_measures_its_gravity() -> None:
     e = bench_evidence()
-    free = Tree.build(
-        [replace(robot().bodies[0], antecedent=None, joint="fixed", placement=type(robot().bodies[0].placement)())],
-        base="free",
-    )
-    assert best_gravity(replace(e, tree=free)) is None
+    free = Machine.of_bodies([Body("1", None, "fixed")], base="free")
+    assert best_gravity(replace(e, machine=free)) is None
     assert best_gravity(replace(e, rows=())) is None

@@ -15,18 +15,25 @@ from veridyn.identify.diagnosis.machine_size import size_slopes
 from veridyn.identify.diagnosis.signatures import find_damages
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import Placement
 
 HOW = Sampling(dead_zone={f"q{k}": 0.05 for k in range(1, 5)})
 
 
-def larger(share: float) -> Tree:
+def larger(share: float) -> Machine:
     """The true arm with every joint that much farther from the one before it."""
-    tree = truth()
-    places = [Placement(b.placement.rotation, (1.0 + share) * b.placement.position) for b in tree.bodies]
-    return replace(tree, bodies=tuple(replace(b, placement=p) for b, p in zip(tree.bodies, places, strict=True)))
+    return scaled(truth(), 1.0 + share)
+
+
+def scaled(machine: Machine, factor: float) -> Machine:
+    joints = []
+    for joint in machine.joints:
+        before, _ = machine.ends(joint)
+        place = Placement(before.placement.rotation, factor * before.placement.position)
+        joints.append(replace(joint, a=replace(before, placement=place)))
+    return replace(machine, joints=tuple(joints))
 
 
 def recorded(share: float) -> Motion:
@@ -38,8 +45,8 @@ def recorded(share: float) -> Motion:
 def test_slopes_are_those_of_pinocchio() -> None:
     m, h = clean(200), 1e-4
     ahead, back = (PinModel(larger(x)).inverse_dynamics(m) for x in (h, -h))
-    tree = truth()
-    found = size_slopes(tree, tree.parameters.values, m, tree.coordinates, inverse_dynamics(tree, m))
+    machine = truth()
+    found = size_slopes(machine, machine.parameters.values, m, machine.coordinates, inverse_dynamics(machine, m))
     assert found == pytest.approx((ahead - back) / (2.0 * h), abs=1e-3 * np.abs(found).max())
 
 
@@ -57,9 +64,8 @@ def test_a_machine_of_another_size_is_named(share: float) -> None:
 
 def test_a_model_ten_times_too_large_is_named_by_the_weights_it_predicts() -> None:
     """Its parameters shrink until it fits nearly as well, and the column of its size is theirs to explain."""
-    tree = drawn()
-    places = [Placement(b.placement.rotation, 10.0 * b.placement.position) for b in tree.bodies]
-    large = replace(tree, bodies=tuple(replace(b, placement=p) for b, p in zip(tree.bodies, places, strict=True)))
+    machine = drawn()
+    large = scaled(machine, 10.0)
     with pytest.warns(
         IdentificationWarning, match=r"(?s)a small part of the weights that the model's own values predict.*q2 0\."
     ):

@@ -19,9 +19,9 @@ def test_a_good_fit_is_not_asked_further() -> None:
 
 
 def test_readings_out_of_reach_are_listed() -> None:
-    tree = MACHINES["palletizer"]()
-    e = evidence(tree, [moved("palletizer", 1)], tree.actuated_coordinates, Sampling())
-    wrong = replace(e, motion=e.with_forces(np.eye(tree.n)[[0, 3, 2, 1, 4]]))
+    machine = MACHINES["palletizer"]()
+    e = evidence(machine, [moved("palletizer", 1)], machine.actuated_coordinates, Sampling())
+    wrong = replace(e, motion=e.with_forces(np.eye(machine.n)[[0, 3, 2, 1, 4]]))
     (said,) = omitted(wrong, 1.0, delays=True, speeds=True, streamed=False)
     assert "no way to close the loops was found" in said and "positions of 'q2' and 'q4' (positions swapped)" in said
     assert "forces of" not in said  # forces can always be read otherwise

@@ -50,10 +50,10 @@ def test_a_steady_factor_beside_the_priors_is_named() -> None:
     assert prior_scales(e) == []
     small = replace(e, motion=e.with_forces(np.eye(3) / 80.0))
     assert re.search(r"q1 0\.012\d*, q2 0\.012\d*, q3 0\.012", str(prior_scales(small)[0]))
-    lost = replace(small, tree=small.tree.with_parameters(np.full(len(small.tree.parameters), np.nan)))
+    lost = replace(small, machine=small.machine.with_parameters(np.full(len(small.machine.parameters), np.nan)))
     assert prior_scales(lost) == []  # nothing is believed, so nothing contradicts
-    rubbing = small.tree.with_parameters({f"{s}_{c}": np.nan for s in ("h", "fs") for c in JOINTS})
-    assert len(prior_scales(replace(small, tree=rubbing))) == 1  # inertias alone suffice
+    rubbing = small.machine.with_parameters({f"{s}_{c}": np.nan for s in ("h", "fs") for c in JOINTS})
+    assert len(prior_scales(replace(small, machine=rubbing))) == 1  # inertias alone suffice
 
 
 def test_clocks_and_speeds_that_cannot_be() -> None:
@@ -88,9 +88,9 @@ def test_measured_speeds_beside_the_positions(change, said: str) -> None:
 
 def test_inertia_of_a_closed_machine_by_pinocchio() -> None:
     """M of the drives is Gᵀ M G of the open tree, G from Pinocchio's constraints."""
-    tree, m = MACHINES["palletizer"](), moved("palletizer", 1)
-    found = least_inertia(identify(tree, m, sampling=Sampling(decimate=10)), m)
-    stranger, own = PinLoops(tree), list(tree.independent)
+    machine, m = MACHINES["palletizer"](), moved("palletizer", 1)
+    found = least_inertia(identify(machine, m, sampling=Sampling(decimate=10)), m)
+    stranger, own = PinLoops(machine), list(machine.independent)
     scale = np.sqrt(np.mean(m.qdd[:, own] ** 2, axis=0))
     picked = m.q[np.unique(np.linspace(0, len(m) - 1, 40).astype(int))]
     M = [stranger.projection(q).T @ stranger.open.mass_matrix(q) @ stranger.projection(q) for q in picked]
@@ -101,9 +101,9 @@ def test_inertia_of_a_closed_machine_by_pinocchio() -> None:
 
 
 def test_friction_of_a_passive_joint_that_drives_is_named() -> None:
-    tree, m = MACHINES["palletizer"](), moved("palletizer", 1)
-    e = evidence(tree, [m], tree.actuated_coordinates, Sampling())
-    fit = identify(tree, m, sampling=Sampling(decimate=10))
+    machine, m = MACHINES["palletizer"](), moved("palletizer", 1)
+    e = evidence(machine, [m], machine.actuated_coordinates, Sampling())
+    fit = identify(machine, m, sampling=Sampling(decimate=10))
     assert absurd_signs(fit, e) == []
     values = fit.values.copy()
     values[fit.names.index("fs3")] = -9.0
@@ -112,8 +112,8 @@ def test_friction_of_a_passive_joint_that_drives_is_named() -> None:
 
 def test_forces_that_go_against_the_model_are_named() -> None:
     """A palletizer cannot tell gravity upside down from weights on the other side, but its priors can."""
-    tree, m = MACHINES["palletizer"](), moved("palletizer", 1)
-    wrong = replace(tree, gravity=-np.asarray(tree.gravity))
-    (said,) = prior_scales(evidence(wrong, [m], tree.actuated_coordinates, Sampling()))
+    machine, m = MACHINES["palletizer"](), moved("palletizer", 1)
+    wrong = replace(machine, gravity=-np.asarray(machine.gravity))
+    (said,) = prior_scales(evidence(wrong, [m], machine.actuated_coordinates, Sampling()))
     assert said.kind == "forces against the model" and re.search(r"q2 -0\.\d+, q4 -0\.\d+", str(said))
-    assert prior_scales(evidence(tree, [m], tree.actuated_coordinates, Sampling())) == []
+    assert prior_scales(evidence(machine, [m], machine.actuated_coordinates, Sampling())) == []

@@ -43,7 +43,7 @@ def test_a_sample_has_its_equation() -> None:
     one, used = of(1), np.abs(m.qd) >= 0.05
     some = used.any(axis=1)  # samples that some row uses
     np.testing.assert_array_equal(one.used, used[some])
-    forces = np.where(used, inverse_dynamics(fit.tree, m, ROWS, fit.standard, engine="numpy"), 0.0)
+    forces = np.where(used, inverse_dynamics(fit.described, m, ROWS, fit.standard, engine="numpy"), 0.0)
     np.testing.assert_allclose(one.forces, forces[some], atol=1e-9)
     np.testing.assert_allclose(one.W @ fit.values, forces[some], atol=1e-9)
     assert m.forces is not None
@@ -67,7 +67,7 @@ def test_windows_are_sums_over_the_root_of_their_number() -> None:
 def test_machine_code_gives_the_numbers_of_the_reference() -> None:
     fit, m = fitted()
     before = of(4).W
-    observation(fit.tree, m, ROWS, engine="compiled")  # its code is there now
+    observation(fit.described, m, ROWS, engine="compiled")  # its code is there now
     np.testing.assert_allclose(samples_of(fit, [m], ROWS, HOW, 4).W, before, atol=1e-9)
 
 
@@ -79,7 +79,7 @@ def test_columns_of_encoders_are_derivatives_of_the_forces() -> None:
     for i, c in enumerate(ROWS):
         step = np.zeros(4)
         step[i] = 1e-5
-        low, high = (inverse_dynamics(fit.tree, replace(m, q=m.q + s), ROWS, fit.standard) for s in (-step, step))
+        low, high = (inverse_dynamics(fit.described, replace(m, q=m.q + s), ROWS, fit.standard) for s in (-step, step))
         wanted = np.where(used, (low - high) / 2e-5, 0.0)[some]
         assert np.abs(one.turned[c] - wanted).max() < 1e-4 * max(np.abs(wanted).max(), 1.0)
 
@@ -89,7 +89,7 @@ def test_late_friction_is_that_of_samples_before(early: bool) -> None:
     """s_d/d of row 1 against the sign of its own speed, moved by whole samples."""
     fit, m = fitted()
     one, used = of(1), np.abs(m.qd) >= 0.05
-    friction = fit.standard[fit.tree.parameters.index("fs_q1")] * np.sign(m.qd[:, 0])
+    friction = fit.standard[fit.described.parameters.index("fs_q1")] * np.sign(m.qd[:, 0])
     for k, d in enumerate(one.delays):
         n = DELAY_STEPS[k]
         assert d == pytest.approx(0.005 * n)
@@ -111,7 +111,7 @@ def test_behind_a_filter_a_delay_is_the_slope_of_the_whole_force() -> None:
     fit, m = fitted()
     how = Sampling(filter=Butterworth(8.0))
     x = samples_of(fit, [m], ROWS, how)
-    forces = zero_phase(inverse_dynamics(fit.tree, m, ROWS, fit.standard), 200.0, how.filter)
+    forces = zero_phase(inverse_dynamics(fit.described, m, ROWS, fit.standard), 200.0, how.filter)
     wanted = -(forces[4:] - forces[:-4]) / (m.t[4:] - m.t[:-4])[:, None]
     column = -x.rates + x.late[:, :, :, DELAY_STEPS.index(2)].mean(axis=2)
     inside = slice(100, -100)  # a filter starts up at the ends

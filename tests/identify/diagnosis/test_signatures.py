@@ -92,11 +92,11 @@ def test_what_one_joint_alone_absorbs_leaves_no_trace() -> None:
     """All parameters of a pendulum act on its one row, so they take a factor of its force along: no test can find it."""
     body = vd.model.Body("1", placement=vd.spatial.MDH(alpha=np.pi / 2))
     inertia = {"1": vd.spatial.from_centre(2.0, [0.3, 0.1, 0.0], np.diag([0.01, 0.1, 0.1]))}
-    tree = vd.model.Tree.build([body], inertia=inertia, elements=[vd.elements.damper("q1", 0.5)])
+    machine = vd.Machine.of_bodies([body], inertia=inertia, elements=[vd.elements.damper("q1", 0.5)])
     t = 0.01 * np.arange(1000)
     m = Motion(t, *(x[:, :1] for x in path().at(t)))
-    y = inverse_dynamics(tree, m) + 0.05 * np.random.default_rng(0).normal(size=(1000, 1))
-    right, wrong = (vd.identify(tree, replace(m, forces=f * y), diagnose="off") for f in (1.0, 1.3))
+    y = inverse_dynamics(machine, m) + 0.05 * np.random.default_rng(0).normal(size=(1000, 1))
+    right, wrong = (vd.identify(machine, replace(m, forces=f * y), diagnose="off") for f in (1.0, 1.3))
     assert np.allclose(wrong.values, 1.3 * right.values)
     assert np.max(np.abs(wrong.values - right.values) / right.sigma) > 100.0
     assert find_damages(wrong, [replace(m, forces=1.3 * y)], Sampling()) == []

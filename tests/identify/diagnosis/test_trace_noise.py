@@ -24,15 +24,15 @@ def test_it_is_the_mean_score_of_logs_without_damage() -> None:
     Residuals of filtered equations remember, so that memory is taken off as well.
     """
     arm = three_joints()
-    tree, t = machine(arm), np.arange(1500) / 100.0
+    robot, t = machine(arm), np.arange(1500) / 100.0
     states = fourier(np.random.default_rng(7), 3, t, reach=1.0)
     tau = torques(arm, *states)
     found, foretold, names = [], [], []
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
         noisy = (x + s * rng.normal(size=x.shape) for x, s in ((states[0], 2e-4), (tau, 0.05)))
-        motion = vd.motion(tree, Recording(t, *states, tau, *noisy).log, vd.Signals(lowpass=25.0, trim=0.3))
-        fit = vd.identify(tree, motion, diagnose="off", sampling=HOW)
+        motion = vd.motion(robot, Recording(t, *states, tau, *noisy).log, vd.Signals(lowpass=25.0, trim=0.3))
+        fit = vd.identify(robot, motion, diagnose="off", sampling=HOW)
         x = samples_of(fit, [motion], [r.row for r in fit.rows], HOW)
         made = [
             s
@@ -76,9 +76,9 @@ def test_windows_let_slow_noise_through_and_memory_takes_it_off() -> None:
 
 def test_motions_of_unknown_noise_have_none() -> None:
     arm = three_joints()
-    tree, t = machine(arm), np.arange(300) / 100.0
+    robot, t = machine(arm), np.arange(300) / 100.0
     states = fourier(np.random.default_rng(1), 3, t)
     motion = vd.Motion(t, *states, forces=torques(arm, *states) + np.random.default_rng(2).normal(size=(300, 3)))
-    fit = vd.identify(tree, motion, diagnose="off")
+    fit = vd.identify(robot, motion, diagnose="off")
     assert passed_variance([motion], ["q1"], Sampling(), 1, None) is None
     assert noise_in_traces(fit, [motion], ["q1"], np.ones((1, 3))) is None

@@ -47,23 +47,23 @@ def test_the_likelihood_is_that_of_a_normal_sample() -> None:
     from veridyn.identify.observation import observation
 
     rng = np.random.default_rng(5)
-    tree = drawing()
-    s = solve(observation(tree, noisy(rng, moved(drawn_from(tree, rng), path(rng), 400), NOISE)))
-    K = base_of(s).matrix[:, list(tree.parameters.select("estimated"))]
+    machine = drawing()
+    s = solve(observation(machine, noisy(rng, moved(drawn_from(machine, rng), path(rng), 400), NOISE)))
+    K = base_of(s).matrix[:, list(machine.parameters.select("estimated"))]
     both = []
     for scale in (0.02, 0.2):
         groups = dict.fromkeys(("inertia", "mass", "friction"), scale)
-        mean, sigma = prior_moments(tree, Prior(groups=groups))
+        mean, sigma = prior_moments(machine, Prior(groups=groups))
         cov = s.covariance / s.sigma**2 + K @ np.diag(sigma**2) @ K.T
         exact = -2.0 * multivariate_normal(K @ mean, cov).logpdf(s.values)
-        both.append(evidence._cost(tree, Prior(), groups, s, K) - exact)  # pyright: ignore[reportPrivateUsage]
+        both.append(evidence._cost(machine, Prior(), groups, s, K) - exact)  # pyright: ignore[reportPrivateUsage]
     assert both[0] == pytest.approx(both[1], rel=1e-6)
 
 
 def test_nothing_to_compare_with_is_refused() -> None:
-    tree = drawing()
-    named = {tree.parameters.names[k]: 1.0 for k in tree.parameters.select("estimated")}
+    machine = drawing()
+    named = {machine.parameters.names[k]: 1.0 for k in machine.parameters.select("estimated")}
     rng = np.random.default_rng(6)
-    log = noisy(rng, moved(tree, path(rng), 400), NOISE)
+    log = noisy(rng, moved(machine, path(rng), 400), NOISE)
     with pytest.raises(IdentificationError, match="how wrong it is"):
-        calibrate_prior(tree, log, Prior(sigma=named))
+        calibrate_prior(machine, log, Prior(sigma=named))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from identify.smooth_arm import NOISE, clean, drawn, forces, noisy, truth
-from strangers.random_trees import random_motion, random_tree
+from strangers.random_trees import random_motion, random_open_machine
 from veridyn.errors import IdentificationError
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.feasible import Consistent
@@ -18,8 +18,9 @@ from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.prior import Prior, split
 from veridyn.identify.observation import observation
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.elements import coulomb
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import Tie
 from veridyn.spatial.inertia import broken_law, pseudo_inertia
@@ -32,9 +33,9 @@ def weak(seed: int) -> Motion:
     return noisy(np.random.default_rng(seed), clean(500), 2.0)
 
 
-def broken(tree: Tree, phi: np.ndarray) -> list[str]:
+def broken(machine: Machine, phi: np.ndarray) -> list[str]:
     """Bodies whose parameters no distribution of mass has, by principal moments rather than by pseudo-inertia."""
-    return [b.name for k, b in enumerate(tree.bodies) if broken_law(phi[10 * k : 10 * k + 10])]
+    return [b.name for k, b in enumerate(tree_of(machine).bodies) if broken_law(phi[10 * k : 10 * k + 10])]
 
 
 def cost(phi: np.ndarray, motion: Motion, rows: np.ndarray) -> float:
@@ -45,10 +46,10 @@ def cost(phi: np.ndarray, motion: Motion, rows: np.ndarray) -> float:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_bodies_become_possible_at_little_cost(seed: int) -> None:
     """Where weighted least squares makes bodies that cannot exist: all possible, and less than 10 % more residual."""
-    tree, motion = drawn(seed), weak(seed)
-    plain, fit = identify(tree, motion), identify(tree, motion, "consistent")
-    assert broken(tree, plain.standard)
-    assert not broken(tree, fit.standard)
+    machine, motion = drawn(seed), weak(seed)
+    plain, fit = identify(machine, motion), identify(machine, motion, "consistent")
+    assert broken(machine, plain.standard)
+    assert not broken(machine, fit.standard)
     assert fit.feasibility.feasible and set(fit.feasibility.least) == {"1", "2", "3", "4"}
     for k, name in enumerate(fit.feasibility.least):
         own = np.linalg.eigvalsh(pseudo_inertia(fit.standard[10 * k : 10 * k + 10]))[0]
@@ -57,7 +58,7 @@ def test_bodies_become_possible_at_little_cost(seed: int) -> None:
     rows = np.array([r.sigma for r in plain.rows])
     assert rows == pytest.approx([r.sigma for r in fit.rows])
     more = 100.0 * (cost(fit.standard, motion, rows) / cost(plain.standard, motion, rows) - 1.0)
-    print(f"seed {seed}: least squares breaks {broken(tree, plain.standard)}, cost {more:.3f} %")
+    print(f"seed {seed}: least squares breaks {broken(machine, plain.standard)}, cost {more:.3f} %")
     assert more == pytest.approx(fit.feasibility.cost_percent, abs=1e-4)
     assert 0.0 <= more < 10.0
     # The problem is convex: nothing feasible has less residual, not the truth nor anything on the way to it.
@@ -70,11 +71,11 @@ def test_bodies_become_possible_at_little_cost(seed: int) -> None:
 def test_a_drawing_helps(metric: str) -> None:
     """With a prior that is right to 20 %, the parameters are nearer to the truth than without, in every of 5 weak logs."""
     for seed in range(5):
-        tree, motion = drawn(seed), weak(seed)
+        machine, motion = drawn(seed), weak(seed)
         errors = []
         for settings in (Consistent(), Consistent(Prior(), metric=metric)):
-            fit = identify(tree, motion, settings)
-            assert not broken(tree, fit.standard)
+            fit = identify(machine, motion, settings)
+            assert not broken(machine, fit.standard)
             check = clean(400, 7)
             errors.append(cost(fit.standard, check, NOISE))
         assert errors[1] < errors[0]
@@ -84,9 +85,9 @@ def test_a_drawing_helps(metric: str) -> None:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_autocorrelated_residuals_change_deviations_and_no_value(seed: int) -> None:
     """Without a prior the estimate is that of the smallest weighted residual, whatever its deviations allow for."""
-    tree, motion = drawn(seed), noisy(np.random.default_rng(seed), clean(500), 2.0, memory=0.9)
-    plain, fit = (identify(tree, motion, "consistent", covariance=c) for c in ("white", "hac"))
-    assert broken(tree, identify(tree, motion).standard)
+    machine, motion = drawn(seed), noisy(np.random.default_rng(seed), clean(500), 2.0, memory=0.9)
+    plain, fit = (identify(machine, motion, "consistent", covariance=c) for c in ("white", "hac"))
+    assert broken(machine, identify(machine, motion).standard)
     rows = np.array([r.sigma for r in plain.rows])
     assert cost(fit.standard, motion, rows) == pytest.approx(cost(plain.standard, motion, rows), rel=1e-6)
     assert fit.values == pytest.approx(plain.values, rel=1e-6, abs=1e-9)
@@ -105,10 +106,10 @@ def test_what_is_feasible_already_stays() -> None:
 
 def test_nothing_known_before() -> None:
     """Without a single prior value: exact data still give exact base parameters, split among bodies that can exist."""
-    tree = truth().with_parameters(np.full(len(truth().parameters), np.nan))
-    fit = identify(tree, clean(), "consistent")
+    machine = truth().with_parameters(np.full(len(truth().parameters), np.nan))
+    fit = identify(machine, clean(), "consistent")
     assert fit.values == pytest.approx(fit.base.reduce(truth().parameters.values), rel=1e-6, abs=1e-9)
-    assert not broken(tree, fit.standard) and fit.feasibility.cost_percent < 1e-3
+    assert not broken(machine, fit.standard) and fit.feasibility.cost_percent < 1e-3
 
 
 @pytest.mark.parametrize("noise", [1e-6, 0.02, 3.0])
@@ -116,17 +117,17 @@ def test_nothing_known_before() -> None:
 def test_random_machines(seed: int, noise: float) -> None:
     """From nearly exact data to mostly noise, with and without values before and in both metrics: the solver ends well on all."""
     rng = np.random.default_rng(seed)
-    tree = random_tree(rng, bodies=int(rng.integers(3, 8)))
-    motion = random_motion(rng, tree, 150, wrenches=False)
-    gamma = inverse_dynamics(tree, motion)
+    machine = random_open_machine(rng, bodies=int(rng.integers(3, 8)))
+    motion = random_motion(rng, machine, 150, wrenches=False)
+    gamma = inverse_dynamics(machine, motion)
     motion = replace(motion, forces=gamma + noise * gamma.std(axis=0) * rng.normal(size=gamma.shape))
-    plain = identify(tree, motion)
-    unknown = tree.with_parameters(np.full(len(tree.parameters), np.nan))
+    plain = identify(machine, motion)
+    unknown = machine.with_parameters(np.full(len(machine.parameters), np.nan))
     believed = (Consistent(Prior()), Consistent(Prior(), metric="entropic"))
-    for model, how in ((tree, Consistent()), (unknown, Consistent()), *((tree, b) for b in believed)):
+    for model, how in ((machine, Consistent()), (unknown, Consistent()), *((machine, b) for b in believed)):
         fit = identify(model, motion, how)
         assert fit.feasibility.feasible and fit.feasibility.cost_percent < 10.0
-        assert not broken(tree, fit.standard)
+        assert not broken(machine, fit.standard)
         if noise < 1e-3:
             assert fit.values == pytest.approx(plain.values, rel=1e-3, abs=1e-4 * np.abs(plain.values).max())
 
@@ -143,36 +144,36 @@ def test_deviations_do_not_promise_too_much() -> None:
     assert np.isnan(scores).mean() < 0.2
 
 
-def rubbing(value: float) -> Tree:
+def rubbing(value: float) -> Machine:
     elements = [e for e in truth().elements if e.parameter_name != "fs_q4"]
-    inertia = {b.name: truth().parameters.values[10 * k : 10 * k + 10] for k, b in enumerate(truth().bodies)}
-    return Tree.build(truth().bodies, inertia=inertia, elements=[*elements, coulomb("q4", value)])
+    inertia = {b.name: truth().parameters.values[10 * k : 10 * k + 10] for k, b in enumerate(tree_of(truth()).bodies)}
+    return Machine.of_bodies(tree_of(truth()).bodies, inertia=inertia, elements=[*elements, coulomb("q4", value)])
 
 
 def test_friction_is_not_negative() -> None:
     """A log made with a friction of −0.03 N·m: least squares says so, physics says zero, and no deviation is claimed."""
     motion = replace(clean(), forces=inverse_dynamics(rubbing(-0.03), clean()))
     motion = noisy(np.random.default_rng(0), motion, 0.1)
-    tree = rubbing(0.05)
-    plain, fit = (identify(tree, motion, method, diagnose="off") for method in ("wls", "consistent"))
+    machine = rubbing(0.05)
+    plain, fit = (identify(machine, motion, method, diagnose="off") for method in ("wls", "consistent"))
     k = plain.names.index("fs_q4")
     assert plain.values[k] < -0.02
     assert 0.0 <= fit.values[k] < 1e-5 and np.isnan(fit.sigma[k])
     assert "fs_q4" in fit.feasibility.bound and "fs_q4" in fit.feasibility.broken
     assert "fs_q4" in fit.notes[-1] or "fs_q4" in fit.notes[-2]
-    free = identify(tree, motion, Consistent(unsigned=("fs_q4",)))
+    free = identify(machine, motion, Consistent(unsigned=("fs_q4",)))
     assert free.values[k] < -0.02 and np.isfinite(free.sigma[k])
     assert "at a bound: " in fit.summary() and "fs_q4" in fit.summary()
 
 
 def test_entropic_distance_is_that_of_log_det() -> None:
     """½‖P₀^-½ Δ P₀^-½‖² = −log det(P₀⁻¹P) + tr(P₀⁻¹P) − 4 up to third order, for every body, by its definition."""
-    tree = truth()
-    s = solve(observation(tree, noisy(np.random.default_rng(0))))
-    space = FeasibleSet.of(tree, s, Consistent(Prior(relative=1.0), metric="entropic"))
+    machine = truth()
+    s = solve(observation(machine, noisy(np.random.default_rng(0))))
+    space = FeasibleSet.of(machine, s, Consistent(Prior(relative=1.0), metric="entropic"))
     rng = np.random.default_rng(0)
     for body in range(4):
-        x = tree.parameters.values[10 * body : 10 * body + 10]
+        x = machine.parameters.values[10 * body : 10 * body + 10]
         step = np.zeros(48)
         step[10 * body : 10 * body + 10] = 1e-4 * rng.normal(size=10) * np.abs(x).min()
         Q = np.linalg.solve(pseudo_inertia(x), pseudo_inertia(x + step[10 * body : 10 * body + 10]))
@@ -182,12 +183,12 @@ def test_entropic_distance_is_that_of_log_det() -> None:
 
 def test_known_and_tied_parameters() -> None:
     p = drawn().parameters.known({"M4": 0.4, "MZ4": 0.02}).tied({"h_q4": Tie("h_q3", 0.075)})
-    tree = drawn().with_parameters(p)
+    machine = drawn().with_parameters(p)
     spread, fixed = split(p)
-    fit = identify(tree, weak(0), "consistent")
+    fit = identify(machine, weak(0), "consistent")
     own = dict(zip(p.names, fit.standard, strict=True))
     assert own["M4"] == 0.4 and own["MZ4"] == 0.02 and own["h_q4"] == pytest.approx(0.075 * own["h_q3"])
-    assert not broken(tree, fit.standard)
+    assert not broken(machine, fit.standard)
     assert spread @ fit.standard[list(p.select("estimated"))] + fixed == pytest.approx(
         fit.standard, rel=1e-9, abs=1e-12
     )

@@ -14,6 +14,7 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.mechanics.control import Tracker
 from veridyn.mechanics.integrate import Method, integrate
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 
 
@@ -114,7 +115,7 @@ def test_what_it_cannot_do_is_refused(loop):
         IdentificationError, match="cannot be simulated with the previous estimate: the motion has run away"
     ):
         identify(drawn(), noisy(loop, np.random.default_rng(0)), replace(HOW, start="data"))
-    empty = vd.model.Tree.build(truth().bodies, elements=truth().elements)
+    empty = vd.Machine.of_bodies(tree_of(truth()).bodies, elements=truth().elements)
     with pytest.raises(IdentificationError, match="the tree has no values to start from"):
         identify(empty, loop, HOW)
     assert "NOT CONVERGED" in fit.notes[-1]

@@ -12,9 +12,9 @@ from veridyn.identify.estimators.harmonics import PeriodicData, trajectory_noise
 from veridyn.identify.estimators.likelihood import Likelihood, averaged_data, force_noise
 from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import damper
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.frequency import averaged
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
@@ -55,7 +55,7 @@ def test_through_the_door() -> None:
 def test_noise_of_positions_is_in_the_deviations() -> None:
     """Two links with positions of a camera, 10 mrad of noise: over 40 logs mean z² is 1 (± .2, three standard errors), and noise of forces
     alone would make it 2 or more."""
-    arm = Tree.build(
+    arm = Machine.of_bodies(
         [Body("1", placement=MDH(alpha=np.pi / 2)), Body("2", "1", placement=MDH(d=0.5))],
         inertia={
             "1": from_centre(4.0, [0.25, 0.0, 0.0], np.diag([0.01, 0.1, 0.1])),

@@ -14,13 +14,14 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.output_error import OutputError
 from veridyn.mechanics.control import Tracker
 from veridyn.mechanics.integrate import Method, integrate
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 
 HOW = OutputError(horizon=1.0, friction_speed=SOFT, start="tree")
 
 
-def errors(fit, tree=None):
-    return fit.values - fit.base.reduce((tree or truth()).parameters.values)
+def errors(fit, machine=None):
+    return fit.values - fit.base.reduce((machine or truth()).parameters.values)
 
 
 def test_noise_on_positions_biases_least_squares_and_not_output_error():
@@ -88,14 +89,14 @@ def test_a_drive_gain_known_drives_the_simulation():
     plain = truth()
     elements = [*plain.elements, vd.elements.drive_gain("q2", "i", 2.0, "K2")]
     inertia = {b: plain.parameters.values[10 * k : 10 * k + 10] for k, b in enumerate(("1", "2"))}
-    tree = vd.model.Tree.build(plain.bodies, inertia=inertia, elements=elements)
-    tree = tree.with_parameters(tree.parameters.known(["K2"]))
+    machine = vd.Machine.of_bodies(tree_of(plain).bodies, inertia=inertia, elements=elements)
+    machine = machine.with_parameters(machine.parameters.known(["K2"]))
     motion = clean()
     forces = motion.forces.copy()
     forces[:, 1] = np.nan
     motion = replace(motion, forces=forces, signals={"i": motion.forces[:, 1] / 2.0})
-    fit = identify(tree, motion, HOW)
-    assert np.abs(errors(fit, tree)).max() < 1e-7
+    fit = identify(machine, motion, HOW)
+    assert np.abs(errors(fit, machine)).max() < 1e-7
 
 
 def test_what_it_cannot_do_is_refused():
@@ -107,7 +108,7 @@ def test_what_it_cannot_do_is_refused():
         OutputError(start="nowhere")
     with pytest.raises(IdentificationError, match="a simulation needs every row"):
         identify(truth(), clean(), "oe", rows=["q1"])
-    empty = vd.model.Tree.build(truth().bodies, elements=truth().elements)
+    empty = vd.Machine.of_bodies(tree_of(truth()).bodies, elements=truth().elements)
     with pytest.raises(IdentificationError, match="the tree has no values to start from: ZZ1R"):
         identify(empty, clean(), HOW)
     with pytest.raises(vd.DataError, match="it is not uniform"):

@@ -14,10 +14,9 @@ from veridyn.errors import DataError, IdentificationError
 from veridyn.files.shipped import shipped
 from veridyn.identify.estimators.output_error import OutputError
 from veridyn.mechanics.integrate import Inputs, Method, integrate
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import Element, coulomb
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH
@@ -30,11 +29,11 @@ def log(rng: np.random.Generator | None = None, noise: float = 0.0) -> Motion:
     return wheel_rig.log(rng, noise)[:300]
 
 
-def guessed() -> Tree:
+def guessed() -> Machine:
     """The rig with a mass, an inertia, a stiffness and a relaxation length that are 20 to 40 % wrong, all else known."""
-    tree = rig(stiffness=9000.0, length=0.55, carriage=32.0, spin=0.42)
-    p = tree.parameters
-    return tree.with_parameters(p.known([n for n in p.names if n not in ("M_carriage", "ZZ_wheel")]))
+    machine = rig(stiffness=9000.0, length=0.55, carriage=32.0, spin=0.42)
+    p = machine.parameters
+    return machine.with_parameters(p.known([n for n in p.names if n not in ("M_carriage", "ZZ_wheel")]))
 
 
 @pytest.fixture(scope="module")
@@ -79,8 +78,8 @@ def test_exact_positions_give_exact_constants() -> None:
 
 
 def test_constants_alone_where_every_parameter_is_known(tmp_path) -> None:
-    tree = rig(stiffness=9000.0, length=0.55)
-    known = tree.with_parameters(tree.parameters.known(tree.parameters.names))
+    machine = rig(stiffness=9000.0, length=0.55)
+    known = machine.with_parameters(machine.parameters.known(machine.parameters.names))
     fit = vd.identify(known, log(np.random.default_rng(12), 1e-3), HOW)
     assert fit.constants is not None and len(fit.values) == 0
     assert np.abs((fit.constants.values - [STIFFNESS, LENGTH]) / fit.constants.sigma).max() < 3.0
@@ -94,13 +93,13 @@ def test_constants_alone_where_every_parameter_is_known(tmp_path) -> None:
 def test_a_spring_and_damper_in_series_on_a_pendulum() -> None:
     """Another law with a state: stiffness, which is linear, and fading time, which is not, beside a dry friction."""
 
-    def made(stiffness: float, time: float) -> Tree:
+    def made(stiffness: float, time: float) -> Machine:
         elements = [
             Element(kind="maxwell", on={"q1": 1.0}, value=stiffness, constants={"time": time}),
             coulomb("q1", 0.1),
         ]
         ten = from_centre(1.0, (0.3, 0.0, 0.0), 0.02 * np.eye(3))
-        return Tree.build([Body("1", placement=MDH(alpha=np.pi / 2))], inertia={"1": ten}, elements=elements)
+        return Machine.of_bodies([Body("1", placement=MDH(alpha=np.pi / 2))], inertia={"1": ten}, elements=elements)
 
     t = 0.01 * np.arange(400)
     push = 2.5 * np.sin(5.0 * t) + 1.5 * np.sin(14.0 * t)
@@ -120,20 +119,20 @@ def test_a_spring_and_damper_in_series_on_a_pendulum() -> None:
 def test_a_poor_least_squares_start_gives_way_to_the_machines_own_values() -> None:
     """The crane with its own coarse sensors: least squares finds a small part of its mass, and a simulation from there runs away."""
     machine = vd.load_model(shipped("veridyn:crane.yaml"))
-    tree, rng = tree_of(machine), np.random.default_rng(3)
+    rng = np.random.default_rng(3)
     t = 0.02 * np.arange(1000)
     push = 120.0 * np.sin(0.9 * t) + 80.0 * np.sin(2.3 * t + 1.0)
     inputs = Inputs(lambda time, q, qd: [float(np.interp(time, t, push)), 0.0])
-    exact = integrate(tree, t, [0.5, 0.1], [0.0, 0.0], inputs, method=Method("RK4", step=0.02)).motion
+    exact = integrate(machine, t, [0.5, 0.1], [0.0, 0.0], inputs, method=Method("RK4", step=0.02)).motion
     q = exact.q + rng.normal(size=exact.q.shape) * [0.002, 0.01]
     qd = np.gradient(q, 0.02, axis=0)
     log = replace(exact, q=q, qd=qd, qdd=np.gradient(qd, 0.02, axis=0))
-    guess = tree.with_parameters(tree.parameters.values * (1.0 + 0.15 * rng.uniform(-1.0, 1.0)))
+    guess = machine.with_parameters(machine.parameters.values * (1.0 + 0.15 * rng.uniform(-1.0, 1.0)))
     said: list[tuple[str, float]] = []
     weight = {"swing": 1.0}  # no force acts there, so the data do not tell how well it is zero
     fit = vd.identify(guess, log, "oe", progress=lambda task, done, total: said.append((task, done)))
     least = vd.identify(guess, log, "wls", sigma=weight, diagnose="off")
-    truth = fit.base.reduce(tree.parameters.values)
+    truth = fit.base.reduce(machine.parameters.values)
     total = fit.names.index("M_trolleyR")
     assert least.values[total] < 0.3 * truth[total]
     assert np.abs((fit.values - truth) / fit.sigma).max() < 3.5

@@ -16,11 +16,13 @@ NAMES = ("ZZ2", "MX1", "MX2", "h_q1", "fs_q2")
 @pytest.mark.parametrize("damping", [0.0, 0.1])
 def test_the_step_is_that_of_all_unknowns_at_once(damping: float) -> None:
     """Parameters and the states of three runs as one dense problem, with and without damping."""
-    tree = truth()
-    groups = cut(tree, [noisy(np.random.default_rng(0))[:150]], 0.5)
-    spread = np.stack([np.eye(len(tree.parameters))[tree.parameters.index(n)] for n in NAMES], axis=1)
+    machine = truth()
+    groups = cut(machine, [noisy(np.random.default_rng(0))[:150]], 0.5)
+    spread = np.stack([np.eye(len(machine.parameters))[machine.parameters.index(n)] for n in NAMES], axis=1)
     start = drawn().parameters.values
-    problem = OutputProblem(Shooting(tree=tree, friction_speed=SOFT), 4, groups, lambda x: start + spread @ x, spread)
+    problem = OutputProblem(
+        Shooting(machine=machine, friction_speed=SOFT), 4, groups, lambda x: start + spread @ x, spread
+    )
     x, (runs,) = np.zeros(len(NAMES)), groups
     initial = [np.concatenate([runs.q[:, 0], runs.qd[:, 0]], axis=1)]
     sigma = np.array([0.002, 0.003])
@@ -50,11 +52,13 @@ def test_the_step_is_that_of_all_unknowns_at_once(damping: float) -> None:
 
 
 def test_a_machine_that_cannot_be_simulated_has_no_residuals() -> None:
-    tree = truth()
-    groups = cut(tree, [noisy(np.random.default_rng(0))[:100]], 1.0)
+    machine = truth()
+    groups = cut(machine, [noisy(np.random.default_rng(0))[:100]], 1.0)
     initial = [np.concatenate([g.q[:, 0], g.qd[:, 0]], axis=1) for g in groups]
-    shooting = Shooting(tree=tree, friction_speed=SOFT)
-    nothing = OutputProblem(shooting, 4, groups, lambda x: -tree.parameters.values, np.zeros((len(tree.parameters), 1)))
+    shooting = Shooting(machine=machine, friction_speed=SOFT)
+    nothing = OutputProblem(
+        shooting, 4, groups, lambda x: -machine.parameters.values, np.zeros((len(machine.parameters), 1))
+    )
     assert nothing.residuals(np.zeros(1), initial) is None
 
 

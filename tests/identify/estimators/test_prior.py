@@ -24,10 +24,10 @@ SIGMA = dict(zip(truth().coordinates, NOISE, strict=True))
 
 def test_bayesian_linear_regression() -> None:
     """C = (WᵀW + S⁻¹)⁻¹, φ̂ = C (WᵀY + S⁻¹m), over all 48 standard parameters with W held whole; to 1e-6 of a deviation."""
-    tree, motion = drawn(), noisy(np.random.default_rng(0))
-    fit = identify(tree, motion, "map", sigma=SIGMA)
-    mean, deviation = prior_moments(tree, Prior())
-    W = (regressor(tree, motion) / NOISE[:, None]).reshape(-1, len(mean))
+    machine, motion = drawn(), noisy(np.random.default_rng(0))
+    fit = identify(machine, motion, "map", sigma=SIGMA)
+    mean, deviation = prior_moments(machine, Prior())
+    W = (regressor(machine, motion) / NOISE[:, None]).reshape(-1, len(mean))
     y = (motion.forces / NOISE).reshape(-1)
     C = np.linalg.inv(W.T @ W + np.diag(deviation**-2))
     phi = C @ (W.T @ y + mean / deviation**2)
@@ -50,9 +50,9 @@ def test_a_flat_prior_is_no_prior() -> None:
 
 
 def test_a_sharp_prior_is_the_answer() -> None:
-    tree = drawn()
-    fit = identify(tree, noisy(np.random.default_rng(0)), Prior(relative=1e-7))
-    assert fit.standard == pytest.approx(tree.parameters.values, rel=1e-4, abs=1e-8)
+    machine = drawn()
+    fit = identify(machine, noisy(np.random.default_rng(0)), Prior(relative=1e-7))
+    assert fit.standard == pytest.approx(machine.parameters.values, rel=1e-4, abs=1e-8)
     assert fit.prior_share is not None and np.all(fit.prior_share > 0.99)
 
 
@@ -82,10 +82,10 @@ def test_what_only_the_prior_decides_is_named() -> None:
     named = note.removeprefix("from the prior alone: ").split(", ")
     assert {"XX1", "XY1", "XZ1", "YY1", "YZ1", "MX1", "MY1", "MZ1", "M1"} <= set(named)
     assert not {"ZZ2", "MX2", "fs_q1", "h_q1"} & set(named)
-    share = dict(zip(fit.tree.parameters.names, fit.prior_share, strict=True))
+    share = dict(zip(fit.described.parameters.names, fit.prior_share, strict=True))
     assert share["M1"] == pytest.approx(1.0) and share["fs_q1"] < 0.05
     assert any(n.startswith("the prior decides ") for n in fit.notes)
-    assert fit.tree.with_parameters(fit.standard).parameters["M1"] == pytest.approx(drawn().parameters["M1"])
+    assert fit.described.with_parameters(fit.standard).parameters["M1"] == pytest.approx(drawn().parameters["M1"])
 
 
 def test_known_and_tied_parameters() -> None:
@@ -112,10 +112,10 @@ def test_validation_uses_all_that_was_decided() -> None:
 
 
 def test_a_prior_without_values_is_refused() -> None:
-    tree = truth().with_parameters(truth().parameters.replacing({"M3": np.nan, "XX2": np.nan}))
+    machine = truth().with_parameters(truth().parameters.replacing({"M3": np.nan, "XX2": np.nan}))
     with pytest.raises(IdentificationError, match=r"a prior needs values, and these parameters have none: XX2, M3"):
-        identify(tree, clean(), "map")
-    assert identify(tree, clean(), Prior({"M3": 1.5, "XX2": 0.1})).values.size == 30
+        identify(machine, clean(), "map")
+    assert identify(machine, clean(), Prior({"M3": 1.5, "XX2": 0.1})).values.size == 30
 
 
 def test_wrong_priors_are_refused_all_at_once() -> None:
@@ -132,14 +132,14 @@ def test_wrong_priors_are_refused_all_at_once() -> None:
 def test_autocorrelated_residuals_weigh_the_data_by_their_sandwich() -> None:
     """Deviations are those of this linear estimate under the sandwich C_h: a = G (χ̂ − K m) with G found by moving χ̂, against its own
     error covariance (I − G K) S (I − G K)ᵀ + G C_h Gᵀ, all by matrices of least squares with covariance="hac"."""
-    tree, motion = drawn(), noisy(np.random.default_rng(0), memory=0.9)
+    machine, motion = drawn(), noisy(np.random.default_rng(0), memory=0.9)
     prior = Prior()
-    fit = identify(tree, motion, prior, covariance="hac")
-    samples = stream(tree, motion)
+    fit = identify(machine, motion, prior, covariance="hac")
+    samples = stream(machine, motion)
     s = solve(samples.observe())
     made = sandwich(samples, s, None, Hac())
-    assert prior.fit_solution(tree, s, made=made).sigma == pytest.approx(fit.sigma, rel=1e-9)
-    mean, deviation = prior_moments(tree, prior)
+    assert prior.fit_solution(machine, s, made=made).sigma == pytest.approx(fit.sigma, rel=1e-9)
+    mean, deviation = prior_moments(machine, prior)
     K, step = fit.base.matrix, np.sqrt(np.diag(made.covariance))
     G = np.zeros((len(mean), len(s.values)))
     for k in range(len(s.values)):
@@ -147,7 +147,7 @@ def test_autocorrelated_residuals_weigh_the_data_by_their_sandwich() -> None:
         for sign in (1.0, -1.0):
             moved = s.values.copy()
             moved[k] += sign * step[k]
-            ends.append(prior.fit_solution(tree, replace(s, values=moved), made=made).standard)
+            ends.append(prior.fit_solution(machine, replace(s, values=moved), made=made).standard)
         G[:, k] = (ends[0] - ends[1]) / (2.0 * step[k])
     rest = np.eye(len(mean)) - G @ K
     C = rest @ np.diag(deviation**2) @ rest.T + G @ made.covariance @ G.T

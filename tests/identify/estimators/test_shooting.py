@@ -22,15 +22,15 @@ LAWS = {
 def test_sensitivities_are_those_of_finite_differences(law) -> None:
     """By four parameters and by the initial state. Where dry friction turns round within a step
     the trapezoidal rule is off by its step over that time: 5 % with steps of 10 ms, about 1 % with these of 2.5 ms."""
-    tree = truth()
-    shooting = Shooting(tree=tree, law=law, friction_speed=SOFT, substeps=4)
-    (runs,) = cut(tree, [clean()], 1.0)
+    machine = truth()
+    shooting = Shooting(machine=machine, law=law, friction_speed=SOFT, substeps=4)
+    (runs,) = cut(machine, [clean()], 1.0)
     assert len(runs) == 6 and runs.samples == 100
     runs = runs[:2]
-    values = tree.parameters.values.copy()
+    values = machine.parameters.values.copy()
     initial = np.concatenate([runs.q[:, 0], runs.qd[:, 0]], axis=1)
     names = ("ZZ2", "MX1", "h_q1", "fs_q2")
-    spread = np.stack([np.eye(len(values))[tree.parameters.index(n)] for n in names], axis=1)
+    spread = np.stack([np.eye(len(values))[machine.parameters.index(n)] for n in names], axis=1)
     found, S_q, S_v, _ = shooting.sensitivities(runs, initial, values, spread)
     assert found.q == pytest.approx(shooting.simulate(runs, initial, values).q, abs=1e-12)
     for k in range(len(names) + 4):
@@ -46,10 +46,10 @@ def test_sensitivities_are_those_of_finite_differences(law) -> None:
 
 
 def test_runs_reproduce_what_was_simulated() -> None:
-    tree = truth()
-    (runs,) = cut(tree, [clean()], 2.0)
+    machine = truth()
+    (runs,) = cut(machine, [clean()], 2.0)
     initial = runs.initial
-    found = Shooting(tree=tree, friction_speed=SOFT).simulate(runs, initial, tree.parameters.values)
+    found = Shooting(machine=machine, friction_speed=SOFT).simulate(runs, initial, machine.parameters.values)
     assert found.q == pytest.approx(runs.q, abs=1e-10)
 
 
@@ -58,11 +58,11 @@ def test_sensitivities_of_a_tyre_with_its_slip_as_a_state() -> None:
 
     Wheel and tyre swing at 72 rad/s; over steps of 1.25 ms the trapezoidal rule is off by some tenths of a percent, over 2.5 ms by 1.4 %.
     """
-    tree, names = rig(), ("tyre.C_KAPPA", "tyre.SIGMA_KAPPA")
-    shooting = Shooting(tree=tree, substeps=8, constants=names)
-    (runs,) = cut(tree, [with_element_states(tree, log()[:120])], 0.6)
-    values, theta = tree.parameters.values.copy(), np.array([12000.0, 0.4])
-    spread = np.eye(len(values))[:, [tree.parameters.index("ZZ_wheel")]]
+    machine, names = rig(), ("tyre.C_KAPPA", "tyre.SIGMA_KAPPA")
+    shooting = Shooting(machine=machine, substeps=8, constants=names)
+    (runs,) = cut(machine, [with_element_states(machine, log()[:120])], 0.6)
+    values, theta = machine.parameters.values.copy(), np.array([12000.0, 0.4])
+    spread = np.eye(len(values))[:, [machine.parameters.index("ZZ_wheel")]]
     initial = runs.initial
     assert initial.shape == (2, 6)
     found, S_q, S_v, _ = shooting.sensitivities(runs, initial, values, spread)

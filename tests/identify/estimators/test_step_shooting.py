@@ -23,26 +23,25 @@ from veridyn.identify.replay import replay
 from veridyn.mechanics.integrate import integrate
 from veridyn.mechanics.loops.closure import close, closed_motion
 from veridyn.mechanics.simulation import BaseState, Inputs, Method
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH
 
 
-def estimating(tree: Tree, names: tuple[str, ...], wrong: float) -> Tree:
+def estimating(machine: Machine, names: tuple[str, ...], wrong: float) -> Machine:
     """Of its parameters these are estimated, from values so many times the true ones; the others are known."""
-    p = tree.parameters
+    p = machine.parameters
     values = p.values.copy()
     for name in names:
         values[p.index(name)] *= wrong
-    return tree.with_parameters(replace(p, values=values).known([n for n in p.names if n not in names]))
+    return machine.with_parameters(replace(p, values=values).known([n for n in p.names if n not in names]))
 
 
-def linkage(wrong: float = 1.0) -> Tree:
+def linkage(wrong: float = 1.0) -> Machine:
     """An inertia, a first moment and the damping of the crank are estimated."""
-    return estimating(tree_of(vd.load_model(shipped("veridyn:linkage.yaml"))), ("ZZ3", "MX2", "h1"), wrong)
+    return estimating(vd.load_model(shipped("veridyn:linkage.yaml")), ("ZZ3", "MX2", "h1"), wrong)
 
 
 @cache
@@ -52,21 +51,21 @@ def linkage_log() -> Motion:
     def torque(time: float, q: np.ndarray, qd: np.ndarray) -> list[float]:
         return [float(np.interp(time, t, 1.5 + 4.0 * np.sin(5.0 * t) + 3.0 * np.sin(13.0 * t))), 0.0, 0.0]
 
-    tree = linkage()
-    start = close(tree, np.array([[1.0]])).q[0]
+    machine = linkage()
+    start = close(machine, np.array([[1.0]])).q[0]
     method = Method("DOP853", step=0.005, friction_speed=0.05)
-    return integrate(tree, t, start, np.zeros(3), Inputs(torque), method=method).motion
+    return integrate(machine, t, start, np.zeros(3), Inputs(torque), method=method).motion
 
 
-def floating(wrong: float = 1.0) -> Tree:
+def floating(wrong: float = 1.0) -> Machine:
     """A body in space that carries an arm on one joint."""
     bodies = [Body("hull", joint="fixed"), Body("arm", "hull", placement=MDH(alpha=0.4, d=0.3), coordinate="q")]
     inertia = {
         "hull": from_centre(8.0, (0.05, 0.02, -0.03), np.diag([0.4, 0.5, 0.3])),
         "arm": from_centre(2.0, (0.2, 0.03, 0.0), np.diag([0.01, 0.05, 0.05])),
     }
-    tree = Tree.build(bodies, name="floating", base="free", inertia=inertia)
-    return estimating(tree, ("ZZ_hull", "XX_hull", "MX_arm", "ZZ_arm"), wrong)
+    machine = Machine.of_bodies(bodies, name="floating", base="free", inertia=inertia)
+    return estimating(machine, ("ZZ_hull", "XX_hull", "MX_arm", "ZZ_arm"), wrong)
 
 
 @cache
@@ -97,14 +96,14 @@ def floating_log() -> Motion:
     "made", [(linkage, linkage_log, 0.2), (floating, floating_log, 0.3)], ids=["loop", "free base"]
 )
 def test_sensitivities_are_those_of_finite_differences(made) -> None:
-    machine, recorded, horizon = made
-    tree, motion = machine(), recorded()
-    columns = list(tree.parameters.select("estimated"))
-    values = tree.parameters.values.copy()
+    make, recorded, horizon = made
+    machine, motion = make(), recorded()
+    columns = list(machine.parameters.select("estimated"))
+    values = machine.parameters.values.copy()
     shooting = step_shooting(
-        tree, varying=columns, values=values, wrenches=list(motion.wrenches), substeps=2, friction_speed=0.05
+        machine, varying=columns, values=values, wrenches=list(motion.wrenches), substeps=2, friction_speed=0.05
     )
-    (runs,) = cut(tree, [motion[:80]], horizon)
+    (runs,) = cut(machine, [motion[:80]], horizon)
     runs = runs[:1]
     spread = np.eye(len(values))[:, columns]
     state = shooting.initial(runs)
@@ -168,12 +167,12 @@ def test_a_machine_on_a_free_base_under_a_measured_wrench() -> None:
 
 def test_a_prescribed_coordinate_with_a_tyre() -> None:
     """The carriage moves as it was measured; the wheel's inertia and the tyre's stiffness follow from its turning."""
-    tree = rig(stiffness=9000.0, spin=0.42).with_prescribed(["x"])
-    p = tree.parameters
-    tree = tree.with_parameters(p.known([n for n in p.names if n != "ZZ_wheel"]))
+    machine = rig(stiffness=9000.0, spin=0.42).with_prescribed(["x"])
+    p = machine.parameters
+    machine = machine.with_parameters(p.known([n for n in p.names if n != "ZZ_wheel"]))
     exact = log()
     noisy = replace(exact, q=exact.q + [0.0, 1e-3] * np.random.default_rng(4).normal(size=exact.q.shape))
-    fit = vd.identify(tree, noisy, OutputError(constants=("tyre.C_KAPPA",), substeps=4))
+    fit = vd.identify(machine, noisy, OutputError(constants=("tyre.C_KAPPA",), substeps=4))
     assert fit.constants is not None
     assert abs(fit.values[0] - SPIN) < 3.0 * fit.sigma[0] < 0.05 * SPIN
     assert abs(fit.constants.values[0] - STIFFNESS) < 3.0 * fit.constants.sigma[0] < 0.05 * STIFFNESS

@@ -58,14 +58,14 @@ def test_without_samples_to_try_on_other_positions_and_the_faster_half_are_held_
 
 def test_scales_of_groups_are_those_beside_the_others():
     """No scale of one group alone does better; chosen one after the other from one scale for all, friction hid the errors of bodies."""
-    tree, scales = drawn(1, 0.5), (0.01, 0.1, 1.0)
-    found = trust_prior(tree, short(2), Prior(), clean(400, 7), scales=scales)
-    error = validate(identify(tree, short(2), found.settings), clean(400, 7)).relative_error
+    machine, scales = drawn(1, 0.5), (0.01, 0.1, 1.0)
+    found = trust_prior(machine, short(2), Prior(), clean(400, 7), scales=scales)
+    error = validate(identify(machine, short(2), found.settings), clean(400, 7)).relative_error
     assert found.held_out["tried"] == pytest.approx(error, rel=1e-9)
     for name, scale in found.groups.items():
         for k in {max(scales.index(scale) - 1, 0), min(scales.index(scale) + 1, 2)}:
             other = Prior(relative=found.scale, groups={**found.groups, name: scales[k]})
-            fit = identify(tree, short(2), other)
+            fit = identify(machine, short(2), other)
             assert validate(fit, clean(400, 7)).relative_error >= error * (1.0 - 1e-9)
 
 
@@ -97,9 +97,9 @@ def test_what_cannot_be_chosen_is_refused():
 
 def test_groups_that_a_drawing_knows_differently_well_get_scales_of_their_own():
     """Inertias and masses within 1 %, friction wrong by a factor of two: bodies are trusted, friction is not."""
-    tree = drawn(3, 0.01)
-    wrong = {e.parameter_name: 2.0 * tree.parameters[e.parameter_name] for e in tree.elements}
-    found = trust_prior(tree.with_parameters(tree.parameters.replacing(wrong)), short(), Prior(), clean(400, 7))
+    machine = drawn(3, 0.01)
+    wrong = {e.parameter_name: 2.0 * machine.parameters[e.parameter_name] for e in machine.elements}
+    found = trust_prior(machine.with_parameters(machine.parameters.replacing(wrong)), short(), Prior(), clean(400, 7))
     print(found.summary())
     assert found.groups["friction"] >= 10.0 * found.groups["inertia"]
     assert found.held_out["tried"] < 0.8 * min(found.errors)

@@ -58,10 +58,10 @@ def test_closest_points_are_those_of_a_bounded_search() -> None:
 
 def test_distances_are_those_of_coal() -> None:
     """Poses by Pinocchio, distances of capsules by coal: g is the square of what is left between the axes, less one."""
-    tree, q = truth(), poses(30)
-    stranger = PinModel(tree)
+    machine, q = truth(), poses(30)
+    stranger = PinModel(machine)
     collision = Collision(CAPSULES, PAIRS)
-    g = clearances(collision, Posture(tree, q), slopes=False)[0]
+    g = clearances(collision, Posture(machine, q), slopes=False)[0]
     for n in range(len(q)):
         placed = {"ground": (np.eye(3), np.zeros(3))}
         for body in "1234":
@@ -96,14 +96,14 @@ def by_coal(a: Capsule, at: tuple[np.ndarray, np.ndarray], b: Capsule, bt: tuple
 
 def test_slopes_are_those_of_finite_differences() -> None:
     """Central differences of g, self-collision and floor, where the closest pair does not change within the step."""
-    tree, q = truth(), poses(20, 3)
+    machine, q = truth(), poses(20, 3)
     collision = Collision(CAPSULES, PAIRS, floor=-0.6, above=("2", "3", "4"), margin=0.02)
-    g, dg = clearances(collision, Posture(tree, q))
+    g, dg = clearances(collision, Posture(machine, q))
     assert dg is not None and g.shape == (20, 9) and dg.shape == (20, 9, 4)
     h = 1e-6
     for k in range(4):
         step = h * np.eye(4)[k]
-        up, down = (clearances(collision, Posture(tree, q + sign * step), slopes=False)[0] for sign in (1, -1))
+        up, down = (clearances(collision, Posture(machine, q + sign * step), slopes=False)[0] for sign in (1, -1))
         forward, backward = (up - g) / h, (g - down) / h
         smooth = np.abs(forward - backward) < 1e-3 * (1.0 + np.abs(forward))
         assert smooth.mean() > 0.95
@@ -112,8 +112,8 @@ def test_slopes_are_those_of_finite_differences() -> None:
 
 def test_the_floor_is_below_every_point_of_a_body() -> None:
     """Points of the surface sampled by brute force: the lowest is at the height that g says, also below the floor."""
-    tree, q = truth(), poses(10, 5)
-    at = Posture(tree, q)
+    machine, q = truth(), poses(10, 5)
+    at = Posture(machine, q)
     collision = Collision(CAPSULES, (), floor=-0.3, above=("3",))
     g = clearances(collision, at, slopes=False)[0][:, 0]
     directions = np.random.default_rng(1).normal(size=(4000, 3))
@@ -128,12 +128,12 @@ def test_the_floor_is_below_every_point_of_a_body() -> None:
 
 def test_pairs_that_can_touch() -> None:
     """Not neighbours, not what is fixed together, not what is ignored; what touches in every posture is found."""
-    tree = truth()
-    assert separable(tree, CAPSULES) == PAIRS
-    assert ("2", "4") not in separable(tree, CAPSULES, [frozenset(("4", "2"))])
-    assert moving(tree, CAPSULES) == ("1", "2", "3", "4")
+    machine = truth()
+    assert separable(machine, CAPSULES) == PAIRS
+    assert ("2", "4") not in separable(machine, CAPSULES, [frozenset(("4", "2"))])
+    assert moving(machine, CAPSULES) == ("1", "2", "3", "4")
     wide = (*CAPSULES[:2], Capsule("3", (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), 0.9))
-    collision = Collision(wide, separable(tree, wide))
-    touching = always_touching(tree, collision, poses(50))
+    collision = Collision(wide, separable(machine, wide))
+    touching = always_touching(machine, collision, poses(50))
     assert touching == ("distance ground to 3", "distance 1 to 3")
     assert without(collision, touching).names == ()

@@ -37,10 +37,10 @@ def test_equations_are_those_of_the_machine_written_by_hand() -> None:
 
 
 def test_the_regressor_is_that_of_the_tree() -> None:
-    tree, X = truth(), motion(6)
-    plant = ClosedPlant(tree, POSE)
-    m = closed_motion(tree, np.arange(6.0), X[0], X[1], X[2], at=POSE, path=False)
-    D = regressor(tree, m) @ tree.parameters.estimated_matrix()[:, list(plant.base.columns)]
+    machine, X = truth(), motion(6)
+    plant = ClosedPlant(machine, POSE)
+    m = closed_motion(machine, np.arange(6.0), X[0], X[1], X[2], at=POSE, path=False)
+    D = regressor(machine, m) @ machine.parameters.estimated_matrix()[:, list(plant.base.columns)]
     assert plant.regressor(X) == pytest.approx(D, rel=1e-8, abs=1e-8)
     again = closed_samples(plant, np.arange(6.0), X)
     assert again.qdd == pytest.approx(m.qdd, abs=1e-7)

@@ -19,8 +19,8 @@ from veridyn.identify.interior import Barrier
 from veridyn.machines.hexapod import POSE, hexapod, limits
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.trajectory import JointLimits
 
@@ -171,10 +171,10 @@ def test_a_start_and_half_a_centre() -> None:
 
     What no limit speaks of is listed; a force without a limit is one of it.
     """
-    tree, start = truth(), np.array([1.5, -1.0, 0.5, 0.0])
+    machine, start = truth(), np.array([1.5, -1.0, 0.5, 0.0])
     allowed = Limits(ARM, force=[80.0, 80.0, np.inf, np.inf])
     plan = design_excitation(
-        tree,
+        machine,
         allowed,
         Fourier(harmonics=1),
         starts=1,
@@ -190,56 +190,56 @@ def test_a_start_and_half_a_centre() -> None:
         and (np.abs(qd) < ARM.speed).all()
         and (np.abs(qdd) < ARM.acceleration).all()
     )
-    assert np.abs(inverse_dynamics(tree, Motion(t, q, qd, qdd))[:, :2]).max() < 80.0
+    assert np.abs(inverse_dynamics(machine, Motion(t, q, qd, qdd))[:, :2]).max() < 80.0
     assert np.abs(np.diff(q, axis=0) * plan.rate - qd[1:]).max() < 0.5 * np.abs(qdd).max() / plan.rate * 1.2
     assert plan.unchecked == ("force of q3, q4", "collisions within the machine", "collisions with the floor")
     assert plan.noise.assumed and "not checked: force of q3, q4" in plan.summary()
     with pytest.raises(DataError, match="the start is not a place of this machine"):
-        design_excitation(tree, allowed, start=[0.0, np.nan, 0.0, 0.0])
+        design_excitation(machine, allowed, start=[0.0, np.nan, 0.0, 0.0])
     with pytest.raises(IdentificationError, match=r"start, range of q1: the machine does not stand within its limits"):
-        design_excitation(tree, allowed, start=[9.0, 0.0, 0.0, 0.0])
+        design_excitation(machine, allowed, start=[9.0, 0.0, 0.0, 0.0])
 
 
 def test_faults_by_name() -> None:
-    tree = truth()
+    machine = truth()
     with pytest.raises(IdentificationError, match=r"workspace of 4.*no place to stand at"):
-        design_excitation(tree, Limits(ARM, workspace={"4": ((3.0, 3.0, 3.0), (4.0, 4.0, 4.0))}))
+        design_excitation(machine, Limits(ARM, workspace={"4": ((3.0, 3.0, 3.0), (4.0, 4.0, 4.0))}))
     narrow = JointLimits([-0.1] * 4, [0.1] * 4, [1.0] * 4, [1.0] * 4)  # stretched out: gravity needs some 20 N*m
     with pytest.raises(IdentificationError, match=r"force of q\d.*no place to stand at"):
-        design_excitation(tree, Limits(narrow, force=[2.0] * 4))
+        design_excitation(machine, Limits(narrow, force=[2.0] * 4))
     with pytest.raises(IdentificationError, match=r"force of q1: the dry friction of the model alone"):
-        design_excitation(tree, Limits(narrow, force=[0.5] * 4))
+        design_excitation(machine, Limits(narrow, force=[0.5] * 4))
     with pytest.raises(DataError, match=r"period does not fit the sampling(.|\n)*nearest frequencies that fit are"):
-        design_excitation(tree, ARM, Fourier(frequency=0.3), rate=100.0)
+        design_excitation(machine, ARM, Fourier(frequency=0.3), rate=100.0)
     with pytest.raises(DataError, match="sampling is too slow"):
-        design_excitation(tree, ARM, Fourier(frequency=1.0), rate=10.0)
+        design_excitation(machine, ARM, Fourier(frequency=1.0), rate=10.0)
     with pytest.raises(DataError, match="not limits of this machine"):
-        design_excitation(tree, JointLimits([-1.0], [1.0], [1.0], [1.0]))
+        design_excitation(machine, JointLimits([-1.0], [1.0], [1.0], [1.0]))
     with pytest.raises(DataError, match="nothing bounds the motion"):
-        design_excitation(tree, Limits())
+        design_excitation(machine, Limits())
     with pytest.raises(DataError, match="no body '9'"):
-        design_excitation(tree, Limits(ARM, workspace={"9": ((0, 0, 0), (1, 1, 1))}))
+        design_excitation(machine, Limits(ARM, workspace={"9": ((0, 0, 0), (1, 1, 1))}))
     with pytest.raises(DataError, match="no criterion"):
-        design_excitation(tree, ARM, criterion="x")
+        design_excitation(machine, ARM, criterion="x")
     with pytest.raises(DataError, match=r"there is no method 'fourir'\.\n.*Did you mean 'fourier'"):
-        design_excitation(tree, ARM, "fourir")
+        design_excitation(machine, ARM, "fourir")
     with pytest.raises(DataError, match=r"'all' names rows, not a method\.\n.*rows='all'"):
-        design_excitation(tree, ARM, "all")
+        design_excitation(machine, ARM, "all")
     with pytest.raises(DataError, match=r"the class Spline is given, not an object of it\.\nExpected Spline\(\)"):
-        design_excitation(tree, ARM, Spline)
+        design_excitation(machine, ARM, Spline)
     with pytest.raises(DataError, match=r"no argument 'harmonics'\.\nThe family of motions is the third argument"):
-        design_excitation(tree, ARM, harmonics=5)
+        design_excitation(machine, ARM, harmonics=5)
     with pytest.raises(DataError, match="no covariance"):
-        design_excitation(tree, ARM, noise=-np.eye(4))
+        design_excitation(machine, ARM, noise=-np.eye(4))
     with pytest.raises(DataError, match="not that of this machine's rows"):
-        design_excitation(tree, ARM, noise={"q9": 1.0})
+        design_excitation(machine, ARM, noise={"q9": 1.0})
     with pytest.raises(DataError, match="not a place"):
-        design_excitation(tree, ARM, centre=[0.0])
+        design_excitation(machine, ARM, centre=[0.0])
     with pytest.raises(DataError, match="at least one period"):
-        design_excitation(tree, ARM, periods=0)
-    with pytest.raises(ModelError, match="base is held"):
-        design_excitation(Tree.build([Body("b", None, "fixed"), Body("a", "b")], base="free"), ARM)
+        design_excitation(machine, ARM, periods=0)
+    with pytest.raises(ModelError, match="base must be held"):
+        design_excitation(Machine.of_bodies([Body("b", None, "fixed"), Body("a", "b")], base="free"), ARM)
     with pytest.raises(ModelError, match="no loops"):
-        design_excitation(tree, ARM, at=["q1"])
+        design_excitation(machine, ARM, at=["q1"])
     with pytest.raises(IdentificationError, match="parameters all have a value"):
         design_excitation(hexapod(), Limits(limits(), POSE_BOX, force=[100.0] * 6), at=POSE)

@@ -28,15 +28,15 @@ def test_information_is_that_of_the_whitened_equations() -> None:
 def test_priors_and_promises() -> None:
     values = truth().parameters.values.copy()
     values[truth().parameters.index("ZZ4")] = np.nan
-    tree = truth().with_parameters(values)
-    plan = design_excitation(tree, ARM, Fourier(harmonics=2), starts=1, barrier=Barrier(iterations=3), periods=4)
+    machine = truth().with_parameters(values)
+    plan = design_excitation(machine, ARM, Fourier(harmonics=2), starts=1, barrier=Barrier(iterations=3), periods=4)
     lost = [name for name, prior in zip(plan.names, plan.priors, strict=True) if np.isnan(prior)]
     assert lost and all(
         "ZZ4" in relation for relation in plan.base.relations() for name in lost if relation.startswith(name + " ")
     )
     assert np.isfinite(plan.relative_sigma).sum() == len(plan.names) - len(lost)
     assert plan.efficiency(plan) == pytest.approx(1.0)
-    longer = design_excitation(tree, ARM, Fourier(harmonics=2), starts=1, barrier=Barrier(iterations=3), periods=16)
+    longer = design_excitation(machine, ARM, Fourier(harmonics=2), starts=1, barrier=Barrier(iterations=3), periods=16)
     assert longer.sigma == pytest.approx(plan.sigma / 2.0)
     t, x, *_ = plan.samples()
     assert len(t) == len(x) == plan.skipped + 4 * round(plan.rate * plan.trajectory.period)

@@ -9,6 +9,7 @@ from veridyn.errors import ModelError
 from veridyn.machines.hexapod import hexapod
 from veridyn.machines.parallel import delta, linkage, palletizer
 from veridyn.mechanics.loops.assembly import assembled, splitting, units
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Assembly, Attachment
 from veridyn.model.body import Body, Loop
@@ -17,7 +18,7 @@ from veridyn.spatial.transforms import MDH, Placement
 
 @pytest.mark.parametrize(
     ("tree", "equations", "freedom"),
-    [(hexapod(), 18, 6), (linkage(), 2, 1), (delta(), 18, 3), (palletizer(), 2, 3)],
+    [(tree_of(hexapod()), 18, 6), (tree_of(linkage()), 2, 1), (tree_of(delta()), 18, 3), (tree_of(palletizer()), 2, 3)],
     ids=["hexapod", "linkage", "delta", "palletizer"],
 )
 def test_freedom(tree: Tree, equations: int, freedom: int) -> None:
@@ -29,14 +30,14 @@ def test_freedom(tree: Tree, equations: int, freedom: int) -> None:
 
 def test_shapes_are_put_together_once() -> None:
     """Other parameters, same joints: the same object comes back."""
-    tree = hexapod()
+    tree = tree_of(hexapod())
     again = tree.with_parameters({"r1": 3.0})
     assert assembled(tree) is assembled(again)
     assert splitting(tree) is splitting(again)
 
 
 def test_units() -> None:
-    tree = hexapod()
+    tree = tree_of(hexapod())
     unit = dict(zip(tree.coordinates, units(tree), strict=True))
     assert unit["a1"] == 1.0 and unit["l1"] == pytest.approx(0.6)
 
@@ -74,7 +75,7 @@ def test_a_machine_with_too_few_or_too_many_motors() -> None:
 
 def test_distance_is_a_rod() -> None:
     """A rod without mass between two pins is the coupler of a four-bar linkage: the same rocker."""
-    bars = linkage()
+    bars = tree_of(linkage())
     bodies = [b for b in bars.bodies if b.name != "coupler"]
     first = Attachment("crank", Placement(position=(0.20, 0.0, 0.0)))
     second = Attachment("rocker", Placement(position=(0.40, 0.0, 0.0)))

@@ -13,6 +13,7 @@ from veridyn.machines.parallel import delta, linkage, palletizer
 from veridyn.mechanics.loops.closure import close, closed_home, closed_motion, closed_positions
 from veridyn.mechanics.loops.projection import loop_jacobian
 from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Assembly
 
@@ -29,7 +30,7 @@ def rocker_angle(q1: np.ndarray) -> np.ndarray:
 
 def test_four_bar_by_the_law_of_cosines() -> None:
     """Over several turns of the crank, whose coupler turns back as far: a path, not single positions."""
-    tree = linkage()
+    tree = tree_of(linkage())
     q1 = np.linspace(1.0, 1.0 + 6 * np.pi, 500)
     found = close(tree, q1[:, None])
     assert np.abs(np.sin(found.q[:, 2] - rocker_angle(q1))).max() < 1e-9
@@ -42,7 +43,7 @@ def test_four_bar_by_the_law_of_cosines() -> None:
 
 def test_rates_and_accelerations_of_the_four_bar() -> None:
     """Differences of the closed form: q3(t) for a crank that speeds up."""
-    tree = linkage()
+    tree = tree_of(linkage())
     t = np.linspace(0.0, 1.0, 40)
     q, qd, qdd = 1.0 + 2.0 * t + 1.5 * t**2, 2.0 + 3.0 * t, 3.0 + 0.0 * t
     m = closed_motion(tree, t, q[:, None], qd[:, None], qdd[:, None])
@@ -59,7 +60,7 @@ def test_rates_and_accelerations_of_the_four_bar() -> None:
 
 def test_parallelogram_keeps_the_direction_of_the_forearm() -> None:
     """The forearm stands as the crank does, whatever the upper arm does."""
-    tree = palletizer()
+    tree = tree_of(palletizer())
     t = np.linspace(0.0, 1.0, 30)
     q = np.column_stack([0.5 * t, -1.2 + 0.6 * np.sin(3 * t), 2.8 + 0.4 * np.sin(2 * t)])
     found = close(tree, q).q
@@ -68,7 +69,7 @@ def test_parallelogram_keeps_the_direction_of_the_forearm() -> None:
 
 
 def test_delta_platform_does_not_turn() -> None:
-    tree = delta()
+    tree = tree_of(delta())
     q = np.random.default_rng(1).uniform(-0.3, 0.3, (50, 3)) + 0.43
     found = close(tree, q, path=False)
     turned = [tree.coordinates.index(c) for c in ("psi", "theta", "phi")]
@@ -80,7 +81,7 @@ def test_delta_platform_does_not_turn() -> None:
 
 
 def test_warm_start() -> None:
-    tree = hexapod()
+    tree = tree_of(hexapod())
     lengths = np.full((1, 6), 0.95)
     far, near = close(tree, lengths), close(tree, lengths + 1e-4, start=close(tree, lengths).q)
     assert near.iterations[0] < far.iterations[0]
@@ -88,7 +89,7 @@ def test_warm_start() -> None:
 
 
 def test_mappings() -> None:
-    tree = hexapod()
+    tree = tree_of(hexapod())
     rng = np.random.default_rng(2)
     given = {name: 0.98 + 0.01 * rng.normal(size=20) for name in LEGS}
     assert np.array_equal(close(tree, given).q, close(tree, np.column_stack(list(given.values()))).q)
@@ -101,13 +102,13 @@ def test_mappings() -> None:
 
 
 def test_positions_about_home() -> None:
-    q = closed_positions(linkage(), 30, np.random.default_rng(0))
+    q = closed_positions(tree_of(linkage()), 30, np.random.default_rng(0))
     assert q.shape == (30, 3)
     assert np.abs(np.sin(q[:, 2] - rocker_angle(q[:, 0]))).max() < 1e-9
 
 
 def test_an_actuator_log_that_is_shorter_is_named() -> None:
-    tree = hexapod()
+    tree = tree_of(hexapod())
     given = {name: np.full(100, 0.98) for name in LEGS} | {"l4": np.full(97, 0.98)}
     with pytest.raises(DataError, match=r"the log of 'l4' is shorter than the others.\nExpected 100 samples, found 97"):
         close(tree, given)
@@ -123,7 +124,7 @@ def test_an_actuator_log_that_is_shorter_is_named() -> None:
 
 
 def test_an_unreachable_pose_is_refused() -> None:
-    tree = hexapod()
+    tree = tree_of(hexapod())
     lengths = np.full((5, 6), 0.98)
     lengths[3] = [0.4, 1.4, 0.4, 1.4, 0.4, 1.4]
     for path in (True, False):
@@ -133,13 +134,13 @@ def test_an_unreachable_pose_is_refused() -> None:
 
 def test_a_singular_pose_on_the_way_is_refused() -> None:
     """The rocker given, the linkage folds out at the ends of its swing; and the hexapod turned by 90° about the vertical."""
-    tree = linkage()
+    tree = tree_of(linkage())
     high = rocker_angle(np.linspace(0, 2 * np.pi, 400))
     swing = np.unwrap(high)
     q3 = np.linspace(swing.mean(), swing.max() + 0.05, 60)[:, None]
     with pytest.raises(DataError, match=r"singular position|out of reach"):
         close(tree, q3, at=["q3"])
-    robot = hexapod()
+    robot = tree_of(hexapod())
     pose = np.tile(closed_home(robot)[:6], (60, 1))
     pose[:, 5] = np.linspace(0.0, 2.2, 60)
     q = close(robot, pose, at=POSE).q
@@ -155,7 +156,7 @@ def test_a_singular_pose_on_the_way_is_refused() -> None:
 
 
 def test_what_does_not_determine_a_machine_is_refused() -> None:
-    tree = hexapod()
+    tree = tree_of(hexapod())
     with pytest.raises(ModelError, match=r"2 coordinates \(l1, l2\) cannot determine this machine.\nExpected 6"):
         close(tree, np.ones((1, 2)), at=("l1", "l2"))
     with pytest.raises(DataError, match="there is no coordinate 'l7'"):
@@ -169,7 +170,7 @@ def test_what_does_not_determine_a_machine_is_refused() -> None:
 
 
 def test_loops_that_cannot_be_closed() -> None:
-    tree = linkage()
+    tree = tree_of(linkage())
     far = Assembly({"q1": 1.0, "q2": 2.0, "q3": 0.0})
     stuck = Tree.build(tree.bodies, name="stuck", loops=tree.loops, assembly=far)
     with pytest.raises(ModelError, match="its loops cannot be closed from where 'assembly' puts it"):
@@ -180,7 +181,7 @@ def test_loops_that_cannot_be_closed() -> None:
 
 def test_what_is_not_found_at_once_is_refused_without_patience() -> None:
     """A turn and a half of the crank away Newton's method alone loses its way, or its side; in steps it does not."""
-    tree = linkage()
+    tree = tree_of(linkage())
     far = np.linspace(1.0, 7.0, 40)[:, None]
     assert len(close(tree, far, path=False).q) == 40
     with pytest.raises(DataError):
@@ -188,7 +189,7 @@ def test_what_is_not_found_at_once_is_refused_without_patience() -> None:
 
 
 def test_the_time_of_a_sample_is_named() -> None:
-    tree = palletizer()
+    tree = tree_of(palletizer())
     t = 10.0 + np.arange(40.0)
     q = np.column_stack(
         [0.0 * t, 0.0 * t - 1.2, np.linspace(2.8, -1.2 + np.pi - 0.3, 40)]

@@ -27,6 +27,7 @@ from veridyn.mechanics.loops.dynamics import (
     solve_regular,
 )
 from veridyn.mechanics.loops.projection import loop_jacobian
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Assembly, Attachment
 from veridyn.model.body import Body, Loop
@@ -41,7 +42,7 @@ MACHINES = {"linkage": linkage, "delta": delta, "palletizer": palletizer, "hexap
 @cache
 def bare(name: str, elements: tuple = ()) -> Tree:
     """A machine without friction, motors and the like."""
-    tree = MACHINES[name]()
+    tree = tree_of(MACHINES[name]())
     inertia = {b.name: [tree.parameters[b.parameter(s)] for s in SYMBOLS] for b in tree.bodies if b.real}
     return Tree.build(
         tree.bodies,
@@ -77,7 +78,7 @@ def test_accelerations_are_those_of_pinocchio(name: str) -> None:
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n == "delta" else ()) for n in MACHINES])
 def test_inverse_dynamics_gives_the_forces_back(name: str) -> None:
     """Friction and all elements included; the two share the recursion, and not how loops are dealt with."""
-    tree = MACHINES[name]()
+    tree = tree_of(MACHINES[name]())
     motion = states(tree, 8, 1)
     found = forward_dynamics(tree, motion)
     own = list(tree.independent)

@@ -18,7 +18,7 @@ from veridyn.model.body import Body
 
 
 def test_both_ends_of_every_pin_lie_where_pinocchio_has_them() -> None:
-    tree = truth()
+    tree = tree_of(truth())
     pose, stranger = assembled_pose(tree), PinLoops(tree)
     assert pose.closed and list(pose.coordinates.values()) == pytest.approx(closed_home(tree))
     q = np.array(list(pose.coordinates.values()))

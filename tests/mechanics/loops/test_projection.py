@@ -18,6 +18,7 @@ from veridyn.mechanics.kinematics import jacobian
 from veridyn.mechanics.loops.closure import closed_home, closed_motion
 from veridyn.mechanics.loops.projection import loop_jacobian
 from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
 
@@ -40,7 +41,7 @@ def some(tree: Tree, samples: int = 40) -> Motion:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_jacobian_and_accelerations(name: str) -> None:
-    tree = MACHINES[name]()
+    tree = tree_of(MACHINES[name]())
     stranger, m = PinLoops(tree), some(tree, 12)
     G = loop_jacobian(tree, m.q)
     theirs = np.array([stranger.projection(q) for q in m.q])
@@ -54,7 +55,7 @@ def test_jacobian_and_accelerations(name: str) -> None:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_regressor_and_forces(name: str) -> None:
-    tree = MACHINES[name]()
+    tree = tree_of(MACHINES[name]())
     plain = bare(tree)
     m = some(plain, 12)
     theirs = PinLoops(plain).regressor(m)
@@ -70,7 +71,7 @@ def test_regressor_and_forces(name: str) -> None:
 @pytest.mark.parametrize("name", MACHINES)
 def test_base_parameters(name: str) -> None:
     """The count is the numerical rank of a stranger's regressor; the groups reproduce it."""
-    plain = bare(MACHINES[name]())
+    plain = bare(tree_of(MACHINES[name]()))
     base = base_parameters(plain)
     m = some(plain)
     W = PinLoops(plain).regressor(m).reshape(-1, len(plain.parameters))
@@ -83,7 +84,7 @@ def test_base_parameters(name: str) -> None:
 def test_energy_balance() -> None:
     """Power of the drives is the change of energy where nothing rubs: along a smooth motion, by differences of energy alone."""
     for name in ("hexapod", "palletizer"):
-        tree = bare(MACHINES[name]())
+        tree = bare(tree_of(MACHINES[name]()))
         n_a = len(tree.independent)
         step, N = 1e-3, 41
         t = step * np.arange(N)
@@ -105,7 +106,7 @@ def test_energy_balance() -> None:
 
 def test_friction_of_passive_joints_and_wrenches() -> None:
     """By virtual work: Gᵀ of what the open tree asks, here with Coulomb friction in the legs' universal joints and a load on the tool."""
-    tree = hexapod()
+    tree = tree_of(hexapod())
     names = tree.parameters.names
     m = some(tree, 9)
     D = regressor(tree, m, wanted=[names.index("ra"), names.index("r2")])
@@ -122,7 +123,7 @@ def test_friction_of_passive_joints_and_wrenches() -> None:
 
 
 def test_a_motion_that_opens_loops_is_refused() -> None:
-    tree = hexapod()
+    tree = tree_of(hexapod())
     m = some(tree, 5)
     moved = m.q.copy()
     moved[3, tree.coordinates.index("a4")] += 0.01
@@ -139,7 +140,7 @@ def test_a_motion_that_opens_loops_is_refused() -> None:
 
 
 def test_rows_of_passive_joints_are_refused() -> None:
-    tree = hexapod()
+    tree = tree_of(hexapod())
     with pytest.raises(ModelError, match="'a1' is a passive joint of a closed loop and has no equation of its own"):
         regressor(tree, some(tree, 3), rows=["l1", "a1"])
     assert regressor(tree, some(tree, 3), rows=["l3", "l1"]).shape[1] == 2

@@ -157,7 +157,7 @@ class Line:
 
 
 def test_logs_of_both_formulations_are_the_same_and_each_can_be_observed() -> None:
-    """The same noise on the same motion; in the plane natural coordinates call the one output of a gyroscope by its sensor."""
+    """The same noise on the same motion, and the same names; in the plane a gyroscope turns about z."""
     sensors = (vd.Sensor("crank", "coordinate", "phi", 1e-3), vd.Sensor("gyro", "gyroscope", "rod", 1e-2))
     machine = replace(MACHINES["rssr"](), sensors=(sensors[0], replace(sensors[1], on=Marker("rod", (0.0, 0.0, 0.0)))))
     how = Tracking(Line(), 0.4, 50.0, [60.0], [6.0], method=PRECISE)
@@ -168,7 +168,7 @@ def test_logs_of_both_formulations_are_the_same_and_each_can_be_observed() -> No
     plane = replace(MACHINES["slider-crank"](), sensors=(vd.Sensor("gyro", "gyroscope", "rod", 1e-2),))
     run = Driven(0.1, 50.0, home_of(plane), np.zeros(plane.n), method=PRECISE)
     log = vd.simulate(plane.with_formulation("natural"), run, rng=np.random.default_rng(0))
-    assert log.names == ("gyro", "force.phi") and log["gyro"].unit == "rad/s"
+    assert log.names == ("gyro.z", "force.phi") and log["gyro.z"].unit == "rad/s"
 
 
 def test_what_cannot_be_simulated_is_refused_by_name() -> None:

@@ -69,19 +69,19 @@ def test_tools_take_a_machine_for_its_tree(tmp_path: Path) -> None:
 
 
 def test_the_first_argument_may_be_named() -> None:
-    """By the name the signature shows, or as `machine`; twice or never is refused as Python does it."""
+    """By position or as `machine`; twice or never is refused as Python does it."""
     machine = loaded("linkage.yaml")
     q = np.zeros((2, machine.n))
     motion = vd.Motion(0.01 * np.arange(2), q, q, q)
     closed = vd.dynamics.closed_home(machine)
-    assert np.array_equal(vd.dynamics.closed_home(tree=machine), closed)
+    assert np.array_equal(vd.dynamics.closed_home(machine=machine), closed)
     assert np.array_equal(vd.dynamics.closed_home(machine=tree_of(machine)), closed)
     bare = loaded("arm.yaml")
     assert vd.model.welded(machine=bare, locked={}).n == vd.model.welded(tree=tree_of(bare), locked={}).n == bare.n
     pushed = vd.Motion(0.01 * np.arange(300), *(np.random.default_rng(k).normal(size=(300, 6)) for k in range(3)))
     pushed = vd.Motion(pushed.t, pushed.q, pushed.qd, pushed.qdd, forces=vd.inverse_dynamics(bare, pushed))
-    assert vd.identify(tree=bare, motion=pushed, method="ols").described is bare
-    with pytest.raises(TypeError, match=r"closed_home\(\) got multiple values for argument 'tree'"):
-        vd.dynamics.closed_home(machine, tree=machine)
-    with pytest.raises(TypeError, match=r"inverse_dynamics\(\) is missing 1 required positional argument: 'tree'"):
+    assert vd.identify(machine=bare, motion=pushed, method="ols").described is bare
+    with pytest.raises(TypeError, match=r"closed_home\(\) got multiple values for argument 'machine'"):
+        vd.dynamics.closed_home(machine, machine=machine)
+    with pytest.raises(TypeError, match=r"inverse_dynamics\(\) is missing 1 required positional argument: 'machine'"):
         vd.inverse_dynamics(motion=motion)

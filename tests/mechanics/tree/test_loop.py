@@ -13,6 +13,7 @@ from veridyn.machines.parallel import palletizer
 from veridyn.mechanics.codegen import c_source
 from veridyn.mechanics.forward import mass_matrix
 from veridyn.mechanics.tree.loop import members
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.rebase import rebased
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.weld import welded
@@ -29,7 +30,7 @@ def built(*loops: Loop, **kwargs: object) -> Tree:
 
 def test_members() -> None:
     """What carries both ends alike is not part of a loop: the column of the arm turns with all of it."""
-    tree = palletizer()
+    tree = tree_of(palletizer())
     assert set(members(tree.bodies, tree.loops[0])) == {"q2", "q3", "q4", "q5"}
     assert [tree.coordinates[k] for k in tree.independent] == ["q1", "q2", "q4"]
     assert tree.acting_on("q1") == {"q1"} and tree.acting_on("q2") == {"q2", "q3", "q5"}
@@ -37,7 +38,7 @@ def test_members() -> None:
 
 
 def test_independent_coordinates_of_the_hexapod() -> None:
-    tree = hexapod()
+    tree = tree_of(hexapod())
     assert tuple(tree.coordinates[k] for k in tree.independent) == LEGS == tree.actuated_coordinates
     assert len(tree.looped) == 24
 
@@ -87,13 +88,13 @@ def test_faults_between_loops_and_assembly() -> None:
 
 
 def test_travels_to_other_processes() -> None:
-    tree = pickle.loads(pickle.dumps(hexapod()))
-    assert tree.loops == hexapod().loops and dict(tree.assembly.hold) == dict(hexapod().assembly.hold)
+    tree = pickle.loads(pickle.dumps(tree_of(hexapod())))
+    assert tree.loops == tree_of(hexapod()).loops and dict(tree.assembly.hold) == dict(tree_of(hexapod()).assembly.hold)
 
 
 def test_what_knows_only_open_trees_refuses() -> None:
     """What they would say of the open tree is about another machine."""
-    tree = hexapod()
+    tree = tree_of(hexapod())
     still = np.zeros((1, 24))
     for call in (
         lambda: mass_matrix(tree, still),
@@ -101,5 +102,5 @@ def test_what_knows_only_open_trees_refuses() -> None:
         lambda: welded(tree, {"a1": 0.0}),
         lambda: rebased(tree, "rod1"),
     ):
-        with pytest.raises(ModelError, match="open trees, and this machine has 6 closed loops"):
+        with pytest.raises(ModelError, match=r"of a machine with closed loops: (?s:.*)Found 6 closed loops"):
             call()

@@ -50,7 +50,7 @@ def test_shipped_trees(name: str) -> None:
 
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
 def test_trees_with_every_kind_of_element(machine) -> None:
-    _same(machine())
+    _same(tree_of(machine()))
 
 
 @pytest.mark.parametrize("base", ["fixed", "free"])

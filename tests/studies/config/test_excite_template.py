@@ -8,7 +8,6 @@ from studies.config.test_guessed_limits import robot
 from veridyn.errors import ModelError
 from veridyn.files.machine.load import load_model
 from veridyn.files.machine.urdf import load_urdf
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.studies.config.excite_template import excite_template
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.excite import excitation
@@ -37,7 +36,7 @@ def test_a_model_without_values_or_limits_gets_guesses_and_no_noise(tmp_path: Pa
         "veridyn: 1\nname: bare\nbodies:\n  - {name: a, antecedent: ground, joint: turning, coordinate: q1}\n"
     )
     machine = load_model(tmp_path / "model.yaml")
-    text = excite_template(tmp_path / "model.yaml", tree_of(machine), tmp_path / "study.yaml")
+    text = excite_template(tmp_path / "model.yaml", machine, tmp_path / "study.yaml")
     assert "# noise: {sigma: {joint: 0.1, …}}" in text
     (tmp_path / "study.yaml").write_text(text)
     assert load_study(tmp_path / "study.yaml", "excite").study.limits.actuators["q1"].range == (-1.0, 1.0)

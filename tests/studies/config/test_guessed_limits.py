@@ -8,7 +8,6 @@ import pytest
 from veridyn.files.machine.load import load_model
 from veridyn.files.machine.urdf import load_urdf
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.motion import Motion
 from veridyn.studies.config.guessed_limits import force_sizes, guessed_efforts, guessed_limits, guessed_noise
 
@@ -50,23 +49,23 @@ def test_what_the_file_says_is_kept_where_it_can_be_meant(tmp_path: Path) -> Non
 
 def test_machines_with_loops_move_about_the_pose_they_are_assembled_in() -> None:
     machine = load_model("veridyn:palletizer.yaml")
-    limits = guessed_limits(tree_of(machine), Path("palletizer.yaml"))
-    assert [x.name for x in limits] == [tree_of(machine).coordinates[k] for k in tree_of(machine).independent]
+    limits = guessed_limits(machine, Path("palletizer.yaml"))
+    assert [x.name for x in limits] == [machine.coordinates[k] for k in machine.independent]
     assert all(x.high - x.low == pytest.approx(2.0) for x in limits)
-    assert force_sizes(tree_of(machine), limits) == {}
+    assert force_sizes(machine, limits) == {}
 
 
 def test_noise_is_two_percent_of_what_the_model_predicts(tmp_path: Path) -> None:
     """Static moments of the first joint alone, by Σ m g r cos q with all other joints straight, are of the same size."""
     file = robot(tmp_path)
-    tree = load_urdf(file)
-    limits = guessed_limits(tree, file)
-    sizes = force_sizes(tree, limits)
+    machine = load_urdf(file)
+    limits = guessed_limits(machine, file)
+    sizes = force_sizes(machine, limits)
     straight = Motion(np.zeros(1), *np.zeros((3, 1, 4)))
-    held = abs(inverse_dynamics(tree, straight)[0, 0])
+    held = abs(inverse_dynamics(machine, straight)[0, 0])
     assert 0.2 * held < sizes["j1"] < 3.0 * held
-    noise = guessed_noise(tree, sizes)
+    noise = guessed_noise(machine, sizes)
     assert noise["j1"] == pytest.approx(0.02 * sizes["j1"], rel=0.05)  # two digits
-    assert guessed_noise(tree, {"j1": 100.0, "j2": 1e-6, "j3": 1.0, "j4": 1e-3}) == pytest.approx(
+    assert guessed_noise(machine, {"j1": 100.0, "j2": 1e-6, "j3": 1.0, "j4": 1e-3}) == pytest.approx(
         {"j1": 2.0, "j2": 0.1, "j3": 0.1, "j4": 2e-5}
     )

@@ -5,20 +5,20 @@ import pytest
 
 from real_logs import folder
 from veridyn.files.log.survey import survey
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
+from veridyn.model.machine import Machine
 from veridyn.model.transmission import Transmission
 from veridyn.studies.config.guessing import Guess, LogTable, guesses, wrench_columns
 
 
-def arm(names: list[str], transmission: Transmission | None = None) -> Tree:
+def arm(names: list[str], transmission: Transmission | None = None) -> Machine:
     bodies = [Body(str(k), str(k - 1) if k else None, coordinate=c) for k, c in enumerate(names)]
-    return Tree.build(bodies, transmission=transmission)
+    return Machine.of_bodies(bodies, transmission=transmission)
 
 
-def guessed(tree: Tree, columns: list[str], texts: dict[str, str] | None = None) -> dict[str, Guess]:
+def guessed(machine: Machine, columns: list[str], texts: dict[str, str] | None = None) -> dict[str, Guess]:
     table = LogTable({c: np.sin(np.arange(20.0)) for c in columns}, {}, texts or {})
-    return {g.channel: g for g in guesses(tree, table)}
+    return {g.channel: g for g in guesses(machine, table)}
 
 
 def test_ur_real_time_data_exchange() -> None:

@@ -9,23 +9,23 @@ from studies.closed_bench import ClosedBench
 from veridyn.errors import FileError
 from veridyn.files.yaml_plain import plain_yaml
 from veridyn.machines.parallel import palletizer
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
+from veridyn.model.machine import Machine
 from veridyn.model.transmission import Transmission
 from veridyn.studies.config.guessing import pick
 from veridyn.studies.config.study import load_study, parse_study
 from veridyn.studies.config.template import shortened, template
 from veridyn.studies.run.identify import run_identify
-from veridyn.studies.run.machine import study_tree
+from veridyn.studies.run.machine import study_machine
 
 
-def written(folder: Path, header: str | None, tree: Tree | None = None):
+def written(folder: Path, header: str | None, machine: Machine | None = None):
     bench = Bench(folder)
     bench.write()
     if header is not None:
         body = table(bench.training).split("\n", 1)[1]
         (folder / "training.csv").write_text(header + "\n" + body)
-    text = template(folder / "model.yaml", tree or robot(), [folder / "training.csv"], folder / "new.yaml")
+    text = template(folder / "model.yaml", machine or robot(), [folder / "training.csv"], folder / "new.yaml")
     return parse_study(plain_yaml(text, "new.yaml")), text
 
 
@@ -75,7 +75,7 @@ def test_what_is_not_found_is_said(tmp_path: Path) -> None:
 
 
 def test_friction_is_proposed_where_the_model_has_none(tmp_path: Path) -> None:
-    study, _ = written(tmp_path, None, Tree.build([Body("1")]))
+    study, _ = written(tmp_path, None, Machine.of_bodies([Body("1")]))
     assert [e.kind for e in study.model.elements] == ["damper", "coulomb", "offset"]
     assert list(study.log.columns) == ["q.q1", "qd.q1", "force.q1"]
 
@@ -135,7 +135,7 @@ def test_encoders_of_passive_joints_and_friction_of_motors(tmp_path: Path) -> No
     bench.training["q.q3"] = bench.training["q4"]
     bench.write()
     own = palletizer()
-    bare = Tree.build(own.bodies, loops=own.loops, assembly=own.assembly)
+    bare = own.without_elements(own.element_names)
     text = template(tmp_path / "model.yaml", bare, [tmp_path / "training.csv"], tmp_path / "new.yaml")
     study = parse_study(plain_yaml(text, "new.yaml"))
     assert study.log.columns["q.q3"].column == "q.q3"
@@ -194,7 +194,7 @@ def test_joints_without_a_column_are_locked_in_one_line(tmp_path: Path) -> None:
     assert "guessed: 1 joint has no column" in text and "not found, and needed" not in text
     (tmp_path / "new.yaml").write_text(text)
     loaded = load_study(tmp_path / "new.yaml")
-    assert study_tree(loaded, ("model",), loaded.study.model).coordinates == ("q1", "q2")
+    assert study_machine(loaded, ("model",), loaded.study.model).coordinates == ("q1", "q2")
     (tmp_path / "b").mkdir()
     moved, text = written(tmp_path / "b", "t,q1,q2,a,qd1,qd2,b,tau1,tau2,tau3")  # its force is measured: it moves
     assert not moved.model.lock and "# not found, and needed: q.q3" in text

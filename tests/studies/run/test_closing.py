@@ -12,10 +12,10 @@ DRIVES = ("q1", "q2", "q4")
 
 
 def test_spans_and_conditions() -> None:
-    tree, m = palletizer(), exact("palletizer")
-    found = closing(tree, [logged(tree, log(tree, m, DRIVES), Signals())])
+    machine, m = palletizer(), exact("palletizer")
+    found = closing(machine, [logged(machine, log(machine, m, DRIVES), Signals())])
     assert found is not None and found.given == DRIVES and found.spare == {} and found.suspicions() == []
-    for k, c in enumerate(tree.coordinates):
+    for k, c in enumerate(machine.coordinates):
         assert found.spans[c] == pytest.approx((m.q[:, k].min(), m.q[:, k].max()), abs=1e-9)
     # A parallelogram is worst where crank and upper arm are nearest to one line.
     flat = np.abs(np.sin(m.q[:, 3] - m.q[:, 1]))
@@ -25,13 +25,14 @@ def test_spans_and_conditions() -> None:
 
 
 def test_an_encoder_that_says_otherwise_is_suspected() -> None:
-    tree, m = palletizer(), exact("palletizer")
-    made = log(tree, m, (*DRIVES, "q3"))
-    fine = closing(tree, [logged(tree, made, Signals())])
+    machine, m = palletizer(), exact("palletizer")
+    made = log(machine, m, (*DRIVES, "q3"))
+    fine = closing(machine, [logged(machine, made, Signals())])
     assert fine is not None and fine.suspicions() == [] and fine.spare["q3"].rms < 1e-9
     turned = made.channels["q.q3"]
     off = closing(
-        tree, [logged(tree, made.replacing(type(turned)("q.q3", turned.t, turned.values + 0.05, "rad")), Signals())]
+        machine,
+        [logged(machine, made.replacing(type(turned)("q.q3", turned.t, turned.values + 0.05, "rad")), Signals())],
     )
     assert off is not None
     (said,) = off.suspicions()

@@ -16,7 +16,6 @@ from identify.smooth_arm import truth
 from strangers.pinocchio_oracle import PinModel
 from veridyn.errors import FileError, IdentificationError, IdentificationWarning
 from veridyn.files.machine.write import save_model
-from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.model.capsule import LinkCapsule
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.excite import ExcitationStudy, excitation
@@ -189,7 +188,7 @@ limits:
 
 
 def with_capsules(folder: Path) -> str:
-    machine = machine_of_tree(truth())
+    machine = truth()
     links = (replace(k, capsules=(IN_THE_MODEL[k.name],) if k.name in IN_THE_MODEL else ()) for k in machine.links)
     save_model(replace(machine, links=tuple(links)), folder / "capsules.yaml", overwrite=True)
     return str(folder / "capsules.yaml")

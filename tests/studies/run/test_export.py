@@ -10,7 +10,6 @@ from veridyn.files.machine.load import load_model
 from veridyn.files.machine.urdf import load_urdf
 from veridyn.identify.estimate import identify
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.studies.run.export import export, impossible
 from veridyn.studies.run.folder import Run
 
@@ -28,7 +27,7 @@ def physical():
 def test_a_consistent_model_is_written_and_reads_back(tmp_path: Path, physical) -> None:
     made = export(runs(tmp_path / "run"), physical, Path("model.yaml"), infeasible=False)
     assert [f.name for f in made.files] == ["identified.yaml"] and not made.refused
-    again = tree_of(load_model(made.files[0]))
+    again = load_model(made.files[0])
     np.testing.assert_array_equal(again.parameters.values, physical.standard)
     assert impossible(physical) == []
 
@@ -36,14 +35,14 @@ def test_a_consistent_model_is_written_and_reads_back(tmp_path: Path, physical) 
 def test_a_urdf_is_written_beside_where_the_model_was_one(tmp_path: Path) -> None:
     like = tmp_path / "model.urdf"
     like.write_text(urdf(1.1))
-    tree = load_urdf(like)
-    fit = identify(tree, bench_motion(), "consistent", sampling=SAMPLING)
+    machine = load_urdf(like)
+    fit = identify(machine, bench_motion(), "consistent", sampling=SAMPLING)
     made = export(runs(tmp_path / "run"), fit, like, infeasible=False)
     assert [f.name for f in made.files] == ["identified.yaml", "identified.urdf"]
     again = load_urdf(made.files[1])
     m = bench_motion()[::50]
     np.testing.assert_allclose(
-        inverse_dynamics(again, m), inverse_dynamics(fit.tree.with_parameters(fit.standard), m), atol=1e-8
+        inverse_dynamics(again, m), inverse_dynamics(fit.described.with_parameters(fit.standard), m), atol=1e-8
     )
 
 

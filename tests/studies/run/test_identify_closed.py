@@ -54,14 +54,14 @@ def test_parameters_and_noise_floor(tmp_path: Path, name: str, count: int) -> No
 @pytest.mark.parametrize("logs", [4, pytest.param(8, marks=pytest.mark.slow)])
 def test_deviations_hold_over_many_logs(tmp_path: Path, logs: int) -> None:
     """Draws of all noise along one motion: errors over deviations are 1 rms, and none leans to one side."""
-    motion, tree, scores = moved("palletizer", 1), MACHINES["palletizer"](), []
+    motion, machine, scores = moved("palletizer", 1), MACHINES["palletizer"](), []
     for seed in range(logs):
         folder = tmp_path / str(seed)
         folder.mkdir()
         bench = ClosedBench(folder, training=measured("palletizer", motion, np.random.default_rng(200 + seed)))
         bench.study = bench.study.replace(*WHITE) + "checks: false\n"
         fit = run_identify(load_study(bench.write())).study.fit
-        scores.append((fit.values - fit.base.reduce(tree.parameters.values)) / fit.sigma)
+        scores.append((fit.values - fit.base.reduce(machine.parameters.values)) / fit.sigma)
     rms, lean = np.sqrt(np.mean(np.square(scores))), np.sqrt(np.mean(np.mean(scores, axis=0) ** 2))
     print(f"errors over deviations: rms {rms:.3f}, rms of their means {lean:.3f}, by chance {1 / np.sqrt(logs):.3f}")
     assert abs(rms - 1.0) < 0.15 * np.sqrt(8 / logs)
@@ -71,9 +71,9 @@ def test_deviations_hold_over_many_logs(tmp_path: Path, logs: int) -> None:
 @pytest.mark.slow
 def test_a_hexapod_from_its_legs(tmp_path: Path) -> None:
     """Six lengths and six forces: all 24 parameters of paper 002, by Pinocchio's forces with 1 N of noise."""
-    tree, rng = truth(), np.random.default_rng(3)
-    home = closed_home(tree)
-    stranger = Stranger(tree, dict(zip(tree.coordinates, home.tolist(), strict=True)))
+    machine, rng = truth(), np.random.default_rng(3)
+    home = closed_home(machine)
+    stranger = Stranger(machine, dict(zip(machine.coordinates, home.tolist(), strict=True)))
     save_model(hexapod(), tmp_path / "model.yaml")
     t = np.arange(0.0, 8.0, 0.01)
     for name, seed in (("training", 1), ("validation", 2)):
@@ -89,7 +89,7 @@ def test_a_hexapod_from_its_legs(tmp_path: Path) -> None:
     study.write_text(STUDY.format(name="hexapod", columns=listed).replace(*WHITE))
     found = run_identify(load_study(study))
     fit = found.study.fit
-    off = np.abs(fit.values - fit.base.reduce(tree.parameters.values)) / fit.sigma
+    off = np.abs(fit.values - fit.base.reduce(machine.parameters.values)) / fit.sigma
     print(
         "largest",
         off.max().round(2),

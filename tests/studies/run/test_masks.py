@@ -38,11 +38,11 @@ def test_every_sample_is_in_one_share_of_speed() -> None:
 
 
 def test_rest_is_found_where_it_lasts_a_second_and_named_where_it_is_much() -> None:
-    tree = small_arm()
+    machine = small_arm()
     short, long = (T < 3.0) | (T > 3.8), (T < 3.0) | (T > 6.0)
-    assert resting(tree, part(short).motion) == {}
-    found = resting(tree, part(long).motion)
+    assert resting(machine, part(short).motion) == {}
+    found = resting(machine, part(long).motion)
     np.testing.assert_array_equal(found["q2"], ~long)
-    warn_of_rest(tree, [part(short)])
+    warn_of_rest(machine, [part(short)])
     with pytest.warns(DataWarning, match=r"(?s)joints stand still.*q2 30 %.*standstill: drop"):
-        warn_of_rest(tree, [part(long)])
+        warn_of_rest(machine, [part(long)])

@@ -77,7 +77,7 @@ def test_figures_tell_how_far_to_trust_it(done: ObserveRun) -> None:
     assert [(p.name, p.unit) for p in result.parameters][2:] == [
         ("x_dot", "m/s"),
         ("swing_dot", "rad/s"),
-        ("force.motor", "N"),
+        ("force.x", "N"),
         ("bias.tilt", "rad"),
     ]
 
@@ -106,7 +106,7 @@ def test_the_log_chooses_the_noise_where_none_is_given(tmp_path: Path) -> None:
     run = short(tmp_path, TEXT.replace("  force: 400 # N^2/s\n", ""), 150)
     tuning = run.observation.tuning
     assert tuning is not None and "noise chosen on this log" in run.summary()
-    assert 10.0 < run.observation.process_noise.force["motor"] < 2e4  # 400 in truth, from three seconds
+    assert 10.0 < run.observation.process_noise.force["x"] < 2e4  # 400 in truth, from three seconds
 
 
 def test_readings_that_are_no_numbers_are_not_used_and_told(tmp_path: Path) -> None:

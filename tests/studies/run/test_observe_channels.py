@@ -9,9 +9,9 @@ import pytest
 
 from veridyn.errors import FileError
 from veridyn.files.machine.write import save_model
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.observe.measurements import Status
@@ -24,15 +24,15 @@ P = np.pi / 20
 BODY = from_centre(10.0, [0.0, 0.0, 0.0], np.diag([1.0, 1.0, 1.85]))
 
 
-def wheels() -> Tree:
+def wheels() -> Machine:
     sensors = [Sensor(f"angle_{w}", "coordinate", w, 0.0, quantum=P) for w in ("left", "right")]
     sensors += [Sensor(f"tacho_{w}", "rate", w, 1.0) for w in ("left", "right")]
-    return Tree.build(
+    return Machine.of_bodies(
         [Body("left"), Body("right")], name="wheels", inertia={"left": BODY, "right": BODY}, sensors=sensors
     )
 
 
-def sled() -> Tree:
+def sled() -> Machine:
     place = Marker("chassis", (0.0, 0.0, 0.8))
     sensors = [
         Sensor("gps", "position", place, 0.02),
@@ -41,14 +41,14 @@ def sled() -> Tree:
         Sensor("acc", "accelerometer", "chassis", 0.5),
     ]
     body = from_centre(1000.0, [0.0, 0.0, 0.0], np.diag([300.0, 800.0, 1000.0]))
-    return Tree.build(
+    return Machine.of_bodies(
         [Body("chassis", None, "fixed")], name="sled", base="free", inertia={"chassis": body}, sensors=sensors
     )
 
 
-def study(folder: Path, tree: Tree, log: str, columns: dict[str, np.ndarray], more: str = "") -> Loaded:
+def study(folder: Path, machine: Machine, log: str, columns: dict[str, np.ndarray], more: str = "") -> Loaded:
     """A study file with its model and a table of these columns."""
-    save_model(tree, folder / "model.yaml", overwrite=True)
+    save_model(machine, folder / "model.yaml", overwrite=True)
     rows = np.column_stack(list(columns.values()))
     cells = [",".join("" if np.isnan(x) else f"{x:.9g}" for x in row) for row in rows]
     (folder / "log.csv").write_text("\n".join([",".join(columns), *cells]) + "\n", encoding="utf-8")

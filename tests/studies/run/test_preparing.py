@@ -8,7 +8,7 @@ from veridyn.errors import DataError
 from veridyn.progress import silent
 from veridyn.signals.butterworth import Butterworth
 from veridyn.studies.config.study import load_study
-from veridyn.studies.run.machine import study_tree
+from veridyn.studies.run.machine import study_machine
 from veridyn.studies.run.masks import plain
 from veridyn.studies.run.preparing import Preparing
 from veridyn.studies.run.recordings import Recordings
@@ -20,7 +20,7 @@ def prepared(folder: Path, *changes: tuple[str, str], bench: Bench | None = None
         assert old in made.study
         made.study = made.study.replace(old, new)
     loaded = load_study(made.write())
-    return Preparing(loaded, study_tree(loaded, ("model",), loaded.study.model), Recordings(loaded), silent)
+    return Preparing(loaded, study_machine(loaded, ("model",), loaded.study.model), Recordings(loaded), silent)
 
 
 def test_ends_in_motion_lose_two_periods_of_the_cut_off_and_ends_at_rest_nothing(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_dead_zones_are_chosen_once_from_the_training_logs(tmp_path: Path) -> No
     work = prepared(tmp_path, ("accept:", "sampling: {dead_zone: auto}\naccept:"))
     how, later = work.samplings(*work.motions(8.0), 8.0)
     assert how.dead_zone == later.dead_zone
-    dry = [e for e in work.tree.elements if e.jumps]
+    dry = [e for e in work.machine.elements if e.jumps]
     assert len(dry) == len(how.zones)
 
 

@@ -13,7 +13,6 @@ from studies.arm_simulation import ARM, FREE, LED, PUSHED, frictionless, written
 from veridyn.errors import DataWarning, FileError, ModelError
 from veridyn.files.machine.load import load_model
 from veridyn.machines.hexapod import FRICTION, TRUTH
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.signals.trajectory import FourierTrajectory
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.simulate import SimulateRun, simulate_study
@@ -38,7 +37,7 @@ def test_a_driven_arm_moves_as_in_mujoco(tmp_path: Path) -> None:
     pushes = "inputs: {formulas: {force.q1: 8*sin(3*t), force.q2: -20 + 5*t, force.q3: 4*cos(5*t)}}\n"
     begin = "start: {coordinates: {q2: -0.8, q3: 1.2}, rates: {q1: 1, q3: -2}}\n"
     done = run(tmp_path, FREE.replace(str(ARM), "damped.yaml") + pushes + begin)
-    engine = MujocoTree(tree_of(load_model(tmp_path / "damped.yaml")), 2.5e-4)
+    engine = MujocoTree(load_model(tmp_path / "damped.yaml"), 2.5e-4)
     q, qd = engine.run(
         done.t, [0, -0.8, 1.2], [1, 0, -2], lambda t: [8 * np.sin(3 * t), -20 + 5 * t, 4 * np.cos(5 * t)]
     )
@@ -50,7 +49,7 @@ def test_a_driven_arm_moves_as_in_mujoco(tmp_path: Path) -> None:
 
 def test_a_free_arm_moves_as_pinocchio_integrates_it_and_keeps_its_energy(tmp_path: Path) -> None:
     done = run(tmp_path, smooth(tmp_path, FREE) + "start: {coordinates: {q2: 0.4}, rates: {q1: 2}}\n")
-    model = PinModel(tree_of(load_model(frictionless(tmp_path))))
+    model = PinModel(load_model(frictionless(tmp_path)))
     q, v, h, steps = np.array([0.0, 0.4, 0.0]), np.array([2.0, 0.0, 0.0]), 1e-3, 10
 
     def rate(q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -89,7 +88,7 @@ def test_a_motion_made_exactly_asks_for_the_forces_of_pinocchio(tmp_path: Path) 
     series = FourierTrajectory([0, -0.5, 0], [[0.3, 0], [0.2, 0.1], [0.4, 0]], [[0, 0], [0, 0], [0, 0.2]], 0.5).at(
         done.t
     )
-    model = PinModel(tree_of(load_model(frictionless(tmp_path))))
+    model = PinModel(load_model(frictionless(tmp_path)))
     forces = [pin.rnea(model.model, model.data, *x) for x in zip(*series)]
     assert stacked(done, "force") == pytest.approx(np.array(forces), abs=1e-9)
     assert stacked(done, "qdd") == pytest.approx(series[2], abs=1e-12)

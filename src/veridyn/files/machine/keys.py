@@ -13,7 +13,9 @@ TOP = (
     *("veridyn", "name", "formulation", "dimension", "base", "gravity", "constants", "bodies", "joints"),
     *("points", "vectors", "coordinates", "racks"),
     *("elements", "loads", "sensors", "parameters", "transmission", "assembly", "prescribed"),
+    "car",
 )
+CAR_TOP = ("veridyn", "name", "formulation", "constants", "car", "sensors", "parameters")  # of a car of a few numbers
 POINT_TOP = ("vectors", "coordinates", "racks")  # sections that need points
 SHORT = tuple(
     key for key in CARRIED_BODY if key not in ("name", "virtual", "label", "inertia")

@@ -12,7 +12,6 @@ from veridyn.errors import Fault, FileError, ModelError
 from veridyn.files.machine.keys import FORMAT, FORMATS
 from veridyn.files.shipped import resolved
 from veridyn.files.yaml_nodes import compose, line_of, text_of
-from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.model.machine import Machine
 
 MJCF_ENDINGS = (".xml", ".mjcf")
@@ -55,11 +54,11 @@ def load_model(path: str | Path, *, base: Literal["auto", "fixed", "free"] = "au
     if file.suffix.lower() == ".urdf":
         from veridyn.files.machine.urdf import load_urdf
 
-        return machine_of_tree(load_urdf(file, base, impossible="refuse" if strict else "unknown"))
+        return load_urdf(file, base, impossible="refuse" if strict else "unknown")
     if file.suffix.lower() in MJCF_ENDINGS:
         from veridyn.files.machine.mjcf import load_mjcf
 
-        return machine_of_tree(load_mjcf(file, base, strict=strict))
+        return load_mjcf(file, base, strict=strict)
     if base != "auto":
         hint = f"Write base: {base} in the file."
         raise ModelError(
@@ -72,6 +71,10 @@ def parse_machine(text: str, source: str = "model") -> Machine:
     """The machine that the text of a model file describes. `source` stands in messages and names a nameless machine."""
     root = compose(text, source)
     if _version(root, source) == FORMAT:
+        if _is_car(root):
+            from veridyn.files.machine.car import parse_car
+
+            return parse_car(root, source)
         from veridyn.files.machine.read import parse_root
 
         return parse_root(root, source)
@@ -82,15 +85,22 @@ def parse_machine(text: str, source: str = "model") -> Machine:
         return machine_of_mechanism(parse_mechanism(text, source))
     from veridyn.files.machine.native import parse_model
 
-    return machine_of_tree(parse_model(text, source))
+    return parse_model(text, source)
+
+
+def _is_car(root: MappingNode) -> bool:
+    """Whether it describes a car of a few numbers: by the section car, or by its formulation."""
+    keys = {key.value: value for key, value in root.value if isinstance(key, ScalarNode)}
+    word = keys.get("formulation")
+    return "car" in keys or (isinstance(word, ScalarNode) and word.value == "single_track")
 
 
 def _version(root: MappingNode, source: str) -> int:
     """The version of the format; a file without one is of the newest, whose reader reports the missing key."""
     keys = {key.value: value for key, value in root.value if isinstance(key, ScalarNode)}
     if "vehicle" in keys and "bodies" not in keys:
-        hint = "Read it with veridyn.files.load_vehicle, or name it in a study: vehicle: FILE."
-        raise FileError(Fault("this file describes a vehicle, not a multibody machine.", hint=hint), source)
+        what = "this is a vehicle file of an older format."
+        raise FileError(Fault(what, hint=f"Convert it: veridyn model convert {source} NEW.yaml"), source)
     if "veridyn" not in keys and "bodies" not in keys:
         found = f"the keys {', '.join(list(keys)[:8]) or '(none)'}"
         hint = f"A model file begins with veridyn: {FORMAT} and lists bodies."

@@ -1,4 +1,4 @@
-"""MJCF read: bodies and joints of a MuJoCo model become a :class:`~veridyn.mechanics.tree.tree.Tree`; MuJoCo itself is not needed.
+"""MJCF read: bodies and joints of a MuJoCo model become a :class:`~veridyn.model.machine.Machine`; MuJoCo itself is not needed.
 
 A body keeps its frame, and its inertial parameters stand in it. A joint along z of that frame, at its origin, carries the body itself; any
 other joint, and each of several on one body, is carried by a virtual body with z along its axis.
@@ -22,9 +22,9 @@ from veridyn.files.machine.urdf_notes import broken_inertias, check_word, warnin
 from veridyn.files.machine.urdf_reader import UrdfLimits, UrdfLink
 from veridyn.files.machine.urdf_xml import XmlNode
 from veridyn.mechanics.tree.check import check_tree
-from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body, JointKind
+from veridyn.model.body import Body, BodyJoint
 from veridyn.model.elements import Element
+from veridyn.model.machine import Machine
 from veridyn.model.names import GROUND
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import rot_z, snapped
@@ -33,13 +33,13 @@ from veridyn.spatial.transforms import Placement, rotation_to_axis
 Array = NDArray[np.float64]
 Base = Literal["auto", "fixed", "free"]
 VIRTUAL = 1e-13  # kg and kg*m^2: a body with less is one without inertia that MuJoCo would not take as such
-KINDS: dict[str, JointKind] = {"hinge": "turning", "slide": "sliding"}
+KINDS: dict[str, BodyJoint] = {"hinge": "turning", "slide": "sliding"}
 UNREAD_PARTS = ("composite", "replicate", "attach", "flexcomp", "plugin")
 UNREAD_SECTIONS = ("equality", "deformable", "sensor", "extension")
 
 
 @checked
-def load_mjcf(path: str | Path, base: Base = "auto", *, strict: bool = False) -> Tree:
+def load_mjcf(path: str | Path, base: Base = "auto", *, strict: bool = False) -> Machine:
     """The machine that an MJCF file describes.
 
     Parameters
@@ -53,7 +53,7 @@ def load_mjcf(path: str | Path, base: Base = "auto", *, strict: bool = False) ->
 
     Returns
     -------
-    Tree
+    Machine
         Coordinates are named after the joints. Stiffness, damping, armature and frictionloss other than zero become elements that are
         estimated, with the file's value as prior; so do those of fixed tendons. Joints with an actuator are actuated, all of them where
         the file has no ``<actuator>`` section; gears other than one make a transmission. A body whose inertia MuJoCo would compute
@@ -72,10 +72,10 @@ def load_mjcf(path: str | Path, base: Base = "auto", *, strict: bool = False) ->
     check_word("base", base, ("auto", "fixed", "free"))
     file = Path(path)
     made = _Reading(read_root(file), file.name, base)
-    tree = made.tree(strict)
+    machine = made.machine(strict)
     for fault in warnings_of(made.read.notes.found, made.links, "refuse" if strict else "unknown", file.name):
         warn(DataWarning, fault)
-    return tree
+    return machine
 
 
 @checked
@@ -83,7 +83,7 @@ def mjcf_limits(path: str | Path) -> dict[str, UrdfLimits]:
     """The range of each hinge and slide of an MJCF file by name, rad or m; infinite where it has none."""
     file = Path(path)
     made = _Reading(read_root(file), file.name, "auto")
-    made.tree(False)
+    made.machine(False)
     return made.limits
 
 
@@ -103,7 +103,7 @@ class _Reading:
     lines: dict[At, int] = field(default_factory=dict)
     free: str = ""
 
-    def tree(self, strict: bool) -> Tree:
+    def machine(self, strict: bool) -> Machine:
         read, root = self.read, self.root
         read.check_words(root)
         read.read_compiler(root)
@@ -131,7 +131,7 @@ class _Reading:
         if faults:
             raise ModelError(sorted(faults, key=lambda f: f.line or 0), self.source)
         name = root.attributes.get("model") or Path(self.source).stem
-        return Tree.build(
+        return Machine.of_bodies(
             bodies,
             name=name,
             base=kind,
@@ -234,7 +234,7 @@ class _Reading:
             self.read.fault(node, "a body with a free joint has no other.", where)
         self.free = name
 
-    def _joint(self, node: XmlNode, body: str, count: int) -> tuple[str, JointKind, Array, Array, float] | None:
+    def _joint(self, node: XmlNode, body: str, count: int) -> tuple[str, BodyJoint, Array, Array, float] | None:
         """Coordinate, kind, axis, position and reference of a hinge or slide; its elements and limits are kept."""
         read = self.read
         name = node.attributes.get("name", "") or (body if count == 1 else f"{body}_{len(self.rests) + 1}")

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.elements import Element
+from veridyn.model.machine import Machine
 
 CARRIED = ("spring", "damper", "inertia", "coulomb", "offset")
 
@@ -82,15 +83,15 @@ class Carried:
     left_out: dict[str, list[str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, tree: Tree) -> Carried:
-        """The elements of a tree, sorted."""
-        out = cls({c: JointLaw() for c in tree.coordinates})
-        for e in tree.elements:
-            if e.kind not in CARRIED or _way(tree, e):
-                kind = f"{e.kind} {_way(tree, e)}".rstrip()
+    def of(cls, machine: Machine) -> Carried:
+        """The elements of a machine, sorted."""
+        out = cls({c: JointLaw() for c in machine.coordinates})
+        for e in machine.elements:
+            if e.kind not in CARRIED or _way(machine, e):
+                kind = f"{e.kind} {_way(machine, e)}".rstrip()
                 out.left_out.setdefault(kind, []).append(e.parameter_name)
                 continue
-            value = tree.parameters[e.parameter_name]
+            value = machine.parameters[e.parameter_name]
             if len(e.on) == 1:
                 coordinate, a = next(iter(e.on.items()))
                 out.joints[coordinate].add(e, value, a)
@@ -104,7 +105,7 @@ class Carried:
         return (*self.joints.values(), *self.tendons.values())
 
 
-def _way(tree: Tree, e: Element) -> str:
+def _way(machine: Machine, e: Element) -> str:
     """How an element acts that neither a joint nor a fixed tendon carries; empty for others.
 
     MuJoCo's mass matrix has no entry between joints of different branches, so the armature of a tendon acts within one branch only.
@@ -113,6 +114,7 @@ def _way(tree: Tree, e: Element) -> str:
         return "between two places" if e.between is not None else "on a wheel" if e.wheel is not None else "on a body"
     if e.kind != "inertia" or len(e.on) == 1:
         return ""
+    tree = tree_of(machine)
     carriers = [next(j for j, b in enumerate(tree.bodies) if b.coordinate_name == c) for c in e.on]
     outermost = max(carriers, key=lambda j: len(tree.path(j)))
     return "" if set(carriers) <= set(tree.path(outermost)) else "across branches"

@@ -1,4 +1,4 @@
-"""MJCF written: an open tree as the model file of MuJoCo, with the same frames, inertias, passive forces and motors.
+"""MJCF written: an open machine as the model file of MuJoCo, with the same frames, inertias, passive forces and motors.
 
 Bodies keep their frames, so each joint acts along z. MuJoCo's equations of motion are then those of veridyn: inertia, armature, springs and
 damping agree to rounding; dry friction (frictionloss) is a soft constraint in MuJoCo, which at rest creeps and slides with the same force.
@@ -20,7 +20,6 @@ from veridyn.files.atomic import refuse_to_replace, write_atomic
 from veridyn.files.machine.mjcf_elements import Carried, JointLaw
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import INERTIAL, broken_law, cross_matrix, inertia_matrix
@@ -44,7 +43,7 @@ class JointRange(Protocol):
 
 @checked
 def save_mjcf(
-    machine: Machine | Tree | Fit,
+    machine: Machine | Fit,
     path: str | Path,
     limits: Mapping[str, JointRange] | None = None,
     overwrite: bool = False,
@@ -53,8 +52,8 @@ def save_mjcf(
 
     Parameters
     ----------
-    machine : Machine, Tree or Fit
-        An open tree on a fixed or free base; of a fit, the identified machine (``fit.standard``).
+    machine : Machine or Fit
+        An open machine on a fixed or free base; of a fit, the identified machine (``fit.standard``).
     path : str or path
         The file, which appears whole or not at all.
     limits : mapping of coordinates to limits, or None
@@ -84,23 +83,24 @@ def save_mjcf(
     True
     """
     refuse_to_replace(Path(path), overwrite)
-    tree = machine.tree.with_parameters(machine.standard) if isinstance(machine, Fit) else tree_of(machine)
-    text = mjcf_text(tree, limits)
+    machine = machine.described.with_parameters(machine.standard) if isinstance(machine, Fit) else machine
+    text = mjcf_text(machine, limits)
     write_atomic(path, text.encode("utf-8"), overwrite)
-    for fault in _left_out(tree):
+    for fault in _left_out(machine):
         warn(DataWarning, Fault(f"{Path(path).name}: {fault}"))
 
 
-def mjcf_text(tree: Tree, limits: Mapping[str, JointRange] | None = None) -> str:
-    """The text of an MJCF file of an open tree; see :func:`save_mjcf`."""
-    carried = Carried.of(tree)
-    _check(tree, carried)
-    root = ElementTree.Element("mujoco", model=tree.name)
+def mjcf_text(machine: Machine, limits: Mapping[str, JointRange] | None = None) -> str:
+    """The text of an MJCF file of an open machine; see :func:`save_mjcf`."""
+    carried = Carried.of(machine)
+    _check(machine, carried)
+    root = ElementTree.Element("mujoco", model=machine.name)
     ElementTree.SubElement(root, "compiler", angle="radian", inertiafromgeom="false", autolimits="true")
-    ElementTree.SubElement(root, "option", gravity=_text(tree.gravity))
+    ElementTree.SubElement(root, "option", gravity=_text(machine.gravity))
     nodes: list[ElementTree.Element] = []
     world = ElementTree.SubElement(root, "worldbody")
-    names = _names(tree)
+    tree = tree_of(machine)
+    names = _names([b.name for b in tree.bodies])
     for j, b in enumerate(tree.bodies):
         i = tree.antecedent[j]
         here = ElementTree.SubElement(world if i < 0 else nodes[i], "body", name=names[b.name])
@@ -110,13 +110,13 @@ def mjcf_text(tree: Tree, limits: Mapping[str, JointRange] | None = None) -> str
             here.set("pos", _text(p))
         if not np.array_equal(R, np.eye(3)):
             here.set("quat", _text(quaternion(R)))
-        if tree.base == "free" and j == 0:
-            ElementTree.SubElement(here, "freejoint", name=_free(f"{names[b.name]}_free", tree.coordinates))
+        if machine.base == "free" and j == 0:
+            ElementTree.SubElement(here, "freejoint", name=_free(f"{names[b.name]}_free", machine.coordinates))
         elif b.joint != "fixed":
             _joint(here, b, carried.joints[b.coordinate_name], limits or {})
-        _inertial(here, b, _ten(tree, b) if b.real else None, moving=tree.base == "free" or b.joint != "fixed")
+        _inertial(here, b, _ten(machine, b) if b.real else None, moving=machine.base == "free" or b.joint != "fixed")
     _tendons(root, carried)
-    _actuators(root, tree, carried, limits or {})
+    _actuators(root, machine, carried, limits or {})
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode") + "\n"
 
@@ -167,20 +167,20 @@ def _tendons(root: ElementTree.Element, carried: Carried) -> None:
             ElementTree.SubElement(tendon, "joint", joint=coordinate, coef=repr(-a if law.flipped else a))
 
 
-def _actuators(root: ElementTree.Element, tree: Tree, carried: Carried, limits: Mapping[str, JointRange]) -> None:
+def _actuators(root: ElementTree.Element, machine: Machine, carried: Carried, limits: Mapping[str, JointRange]) -> None:
     """A motor for each actuated coordinate, of gear 1 or as the transmission has it, and constant forces as biases.
 
     A transmission q = T q_m makes the length of motor m Σ (T⁻¹)ₘᵢ qᵢ: a gear where that is one coordinate, else a fixed tendon.
     """
     section = ElementTree.SubElement(root, "actuator")
     driven: list[tuple[str, dict[str, float]]] = []
-    through = tree.transmission
+    through = machine.transmission
     geared = () if through is None else through.joints
     if through is not None:
         back = np.linalg.inv(through.matrix)
         for m, motor in enumerate(through.motors):
             driven.append((motor, {c: float(x) for c, x in zip(geared, back[m], strict=True) if x != 0.0}))
-    driven += [(c, {c: 1.0}) for c in tree.actuated_coordinates if c not in geared]
+    driven += [(c, {c: 1.0}) for c in machine.actuated_coordinates if c not in geared]
     bias = {c: law.bias for c, law in carried.joints.items() if law.bias != 0.0}
     for motor, acts in driven:
         made = {"name": motor}
@@ -225,35 +225,37 @@ def _line(root: ElementTree.Element, name: str, acts: Mapping[str, float]) -> st
     return name
 
 
-def _check(tree: Tree, carried: Carried) -> None:
+def _check(machine: Machine, carried: Carried) -> None:
     """Refuse what would move otherwise in MuJoCo."""
     faults = Faults()
-    where = tree.name
-    if tree.loops:
+    where, bodies = machine.name, tree_of(machine).bodies
+    if machine.closed:
         hint = "MuJoCo holds loops by soft constraints; cut the machine open first."
         faults.add(
-            f"an MJCF file of an open tree cannot hold its {len(tree.loops)} closed loops.", where=where, hint=hint
+            f"an MJCF file of an open tree cannot hold its {len(machine.cut_joints)} closed loops.",
+            where=where,
+            hint=hint,
         )
-    if tree.shares_coordinates:
-        counts = {c: sum(b.coordinate_name == c for b in tree.bodies) for c in tree.coordinates}
+    if machine.shares_coordinates:
+        counts = {c: sum(b.coordinate_name == c for b in bodies) for c in machine.coordinates}
         shared = ", ".join(c for c, n in counts.items() if n > 1)
         faults.add("joints that share a coordinate have no counterpart in MJCF.", where=where, found=shared)
-    for b in tree.bodies:
-        if b.joint != "fixed" and b.ratio != 1.0 and not tree.shares_coordinates:
+    for b in bodies:
+        if b.joint != "fixed" and b.ratio != 1.0 and not machine.shares_coordinates:
             what = "a joint that moves by a ratio of its coordinate has no counterpart in MJCF."
             faults.add(what, where=part_at("body", b.name), found=f"ratio {b.ratio:g}")
-    if tree.wheels:
-        names = ", ".join(e.parameter_name for e in tree.wheels)
+    if machine.wheels:
+        names = ", ".join(e.parameter_name for e in machine.wheels)
         faults.add("tyres have no counterpart in MJCF.", where=where, found=names)
     gone = {name for names in carried.left_out.values() for name in names}
-    unknown = [name for name in tree.parameters.missing() if name not in gone]
+    unknown = [name for name in machine.parameters.missing() if name not in gone]
     if unknown:
         listed = ", ".join(unknown[:8]) + (", …" if len(unknown) > 8 else "")
         hint = "Identify them, or give values."
         faults.add(f"{len(unknown)} parameters have no value: {listed}.", where=where, hint=hint)
-        faults.raise_if_any(ModelError, tree.name)
-    for b in tree.bodies:
-        if b.real and (law := broken_law(_ten(tree, b))):
+        faults.raise_if_any(ModelError, machine.name)
+    for b in bodies:
+        if b.real and (law := broken_law(_ten(machine, b))):
             faults.add(
                 f"no distribution of mass has this inertia: {law}.",
                 where=part_at("body", b.name),
@@ -266,25 +268,24 @@ def _check(tree: Tree, carried: Carried) -> None:
         for word in law.negative():
             found = f"{getattr(law, word):g}"
             faults.add(f"its {word} is below zero.", where=part_at("coordinate", name), found=found)
-    faults.raise_if_any(ModelError, tree.name)
+    faults.raise_if_any(ModelError, machine.name)
 
 
-def _left_out(tree: Tree) -> list[str]:
-    """One sentence for each kind of thing that an MJCF file of this tree does not have."""
+def _left_out(machine: Machine) -> list[str]:
+    """One sentence for each kind of thing that an MJCF file of this machine does not have."""
     said = [
         f"MJCF has no counterpart of elements of the kind '{kind}', left out: {', '.join(names)}."
-        for kind, names in Carried.of(tree).left_out.items()
+        for kind, names in Carried.of(machine).left_out.items()
     ]
-    parts = (("sensors", tree.sensors), ("loads", tree.loads))
+    parts = (("sensors", machine.sensors), ("loads", machine.loads))
     said += [f"its {len(part)} {word} are left out." for word, part in parts if part]
-    if tree.prescribed:
-        said.append(f"prescribed coordinates are driven by motors in MJCF: {', '.join(tree.prescribed)}.")
+    if machine.prescribed:
+        said.append(f"prescribed coordinates are driven by motors in MJCF: {', '.join(machine.prescribed)}.")
     return said
 
 
-def _names(tree: Tree) -> dict[str, str]:
+def _names(taken: list[str]) -> dict[str, str]:
     """Bodies by the names they get: that of MuJoCo's ground is taken."""
-    taken = [b.name for b in tree.bodies]
     return {name: _free(f"{name}_link", taken) if name == WORLD else name for name in taken}
 
 
@@ -294,8 +295,8 @@ def _free(name: str, taken: list[str] | tuple[str, ...]) -> str:
     return name
 
 
-def _ten(tree: Tree, body: Body) -> Array:
-    return np.array([tree.parameters[body.parameter(symbol)] for symbol in INERTIAL])
+def _ten(machine: Machine, body: Body) -> Array:
+    return np.array([machine.parameters[body.parameter(symbol)] for symbol in INERTIAL])
 
 
 def _text(values: ArrayLike) -> str:

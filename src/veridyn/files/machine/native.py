@@ -1,4 +1,4 @@
-"""Model files of version 1 that describe a tree: YAML with formulas, every fault reported at once, by name and line.
+"""Model files of version 1, a table of bodies: YAML with formulas, every fault reported at once, by name and line.
 
 Files are written in version 2 (:mod:`veridyn.files.machine.write`), and :mod:`veridyn.files.machine.load` reads both.
 """
@@ -24,12 +24,13 @@ from veridyn.files.yaml_nodes import compose, line_of, name_in
 from veridyn.files.yaml_reader import Reader
 from veridyn.mechanics.tree.check import check_tree
 from veridyn.mechanics.tree.loop import check_loops
-from veridyn.mechanics.tree.tree import GRAVITY, Tree
 from veridyn.mechanics.tree.virtual_base import SIX, on_six_joints
 from veridyn.model.assembly import Assembly
 from veridyn.model.body import Body, Loop
 from veridyn.model.element_kinds import CONSTANT_KEYS, NAN
 from veridyn.model.elements import OWN_KINDS, Element, Marker
+from veridyn.model.graph import GRAVITY
+from veridyn.model.machine import Machine
 from veridyn.model.transmission import Transmission
 
 Array = NDArray[np.float64]
@@ -46,8 +47,8 @@ ELEMENT = ("kind", "on", "between", "name", "signal", "unit", *NUMBERS)
 PLACE = ("body", "at")
 
 
-def parse_model(text: str, source: str = "model") -> Tree:
-    """The tree that the text of a model file of version 1 describes. `source` stands in messages and names a nameless machine."""
+def parse_model(text: str, source: str = "model") -> Machine:
+    """The machine that the text of a model file of version 1 describes. `source` stands in messages and names a nameless machine."""
     root = compose(text, source)
     _check_version(root, source)
     read = Reader()
@@ -63,9 +64,9 @@ def parse_model(text: str, source: str = "model") -> Tree:
     section = read_parameters(read, top.get("parameters"), priors)
     if read.faults or name is None:
         raise ModelError(sorted(read.faults.found, key=lambda fault: fault.line or 0), source)
-    tree = draft.build(name, section, source)
+    machine = draft.build(name, section, source)
     warn_of_rounded_angles(read.notes.found, source)
-    return tree
+    return machine
 
 
 def _check_version(root: MappingNode, source: str) -> None:
@@ -77,7 +78,7 @@ def _check_version(root: MappingNode, source: str) -> None:
                 "this is the file of a mechanism in natural coordinates.",
                 expected="the file of a tree, with name: and a list of bodies",
                 found="the key 'mechanism'",
-                hint="load_model reads it; its tree and mechanism are both formulations.",
+                hint="load_model reads it.",
                 line=line_of(keys["mechanism"]),
             ),
             source,
@@ -174,10 +175,10 @@ class _Draft:
                 faults.append(Fault(what, where=part_at("body", b.name), hint="Call it otherwise."))
         return faults + (check_loops(self.bodies, self.loops, self.assembly, base) if not faults else [])
 
-    def build(self, name: str, section: ParameterSection, source: str) -> Tree:
+    def build(self, name: str, section: ParameterSection, source: str) -> Machine:
         base = cast(Literal["fixed", "free"], "fixed" if self.base == "fixed" else "free")
         try:
-            tree = Tree.build(
+            machine = Machine.of_bodies(
                 self.bodies,
                 name=name,
                 base=base,
@@ -189,8 +190,8 @@ class _Draft:
                 assembly=self.assembly,
                 prescribed=self.prescribed,
             )
-            tree = tree.with_parameters(section.applied(tree.parameters))
-            return on_six_joints(tree, SIX_PREFIX) if self.base == "six_joints" else tree
+            machine = machine.with_parameters(section.applied(machine.parameters))
+            return on_six_joints(machine, SIX_PREFIX) if self.base == "six_joints" else machine
         except ModelError as error:
             raise ModelError([with_line(fault, self.lines) for fault in error.faults], source) from error
 

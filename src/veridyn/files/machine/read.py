@@ -30,14 +30,11 @@ from veridyn.files.yaml_reader import Reader
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.tree.check import check_tree
 from veridyn.mechanics.tree.element_check import check_elements
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.to_machine import machine_of_tree
-from veridyn.mechanics.tree.tree import GRAVITY
 from veridyn.mechanics.tree.virtual_base import SIX, on_six_joints
 from veridyn.model.assembly import Assembly
 from veridyn.model.body import Body, joints_of_bodies
 from veridyn.model.elements import Element
-from veridyn.model.graph import FORMULATIONS, Formulation, MachineGraph
+from veridyn.model.graph import FORMULATIONS, GRAVITY, Formulation, MachineGraph
 from veridyn.model.link import Joint, Link
 from veridyn.model.load import Load, check_loads
 from veridyn.model.machine import Machine
@@ -279,7 +276,7 @@ class _Draft:
         )
         if self.base != "six_joints":
             return machine
-        moved = machine_of_tree(on_six_joints(tree_of(machine), SIX_PREFIX))
+        moved = on_six_joints(machine, SIX_PREFIX)
         own = {link.name: link.capsules for link in machine.links}
         return replace(moved, links=tuple(replace(k, capsules=own.get(k.name, ())) for k in moved.links))
 

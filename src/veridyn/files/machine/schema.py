@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from veridyn.files.machine.car import PRIOR
 from veridyn.files.machine.keys import (
     BASES,
     BODY,
@@ -34,6 +35,8 @@ from veridyn.files.machine.points import ANGLE, DISTANCE, POINT_SECTIONS
 from veridyn.files.machine.points import BODY as POINT_BODY
 from veridyn.files.machine.points import KINDS as POINT_JOINTS
 from veridyn.model.body import SIGMA
+from veridyn.model.car import TABLE as CAR_TABLE
+from veridyn.model.car import TYRE_LAWS
 from veridyn.model.element_kinds import CONSTANT_KEYS, KINDS
 from veridyn.model.graph import FORMULATIONS
 from veridyn.model.link import CUT_CHOICES
@@ -84,6 +87,7 @@ DESCRIPTIONS = {
     "parameters": "What is known or tied, other values and typical sizes, and how well values are known.",
     "transmission": "Motors that drive several joints: joints = matrix · motors.",
     "assembly": "Where the machine is put together: coordinates to hold, and guesses of the others.",
+    "car": "A car of a few numbers, in place of bodies: a number is known, {value, sigma, lower, upper} is estimated.",
     "prescribed": "Coordinates whose motion is an input; the forces they need are results.",
     "antecedent": "The body that carries this one; left out, or 0: the ground.",
     "joint": "Kind of the joint that carries it, along or about the body's own z axis.",
@@ -150,12 +154,22 @@ def model_schema() -> Schema:
         "transmission": _object({"motors": NAMES, "joints": NAMES, "matrix": _matrix()}, TRANSMISSION),
         "assembly": _object({"hold": _free(NUMBER), "guess": _free(NUMBER)}),
         "prescribed": NAMES,
+        "car": _car(),
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A model file of veridyn",
-        **_described(sections, TOP, ("veridyn", "bodies")),
+        **_described(sections, TOP, ("veridyn",)),
+        "oneOf": [{"required": ["bodies"]}, {"required": ["car"]}],
     }
+
+
+def _car() -> Schema:
+    prior = _object(dict.fromkeys(PRIOR, NUMBER), ("value",))
+    keys: dict[str, Schema] = {"tyre": {"enum": list(TYRE_LAWS), "description": "The curve of the tyres."}}
+    for name, kind in CAR_TABLE.items():
+        keys[name] = {"anyOf": [NUMBER, prior], "description": f"{kind.what[0].upper()}{kind.what[1:]}, {kind.unit}."}
+    return _object(keys, tuple(name for name, kind in CAR_TABLE.items() if kind.default is None))
 
 
 def _body() -> Schema:

@@ -1,4 +1,4 @@
-"""URDF read: links and joints become a :class:`~veridyn.mechanics.tree.tree.Tree`; every fault is reported at once, by name and line.
+"""URDF read: links and joints become a :class:`~veridyn.model.machine.Machine`; every fault is reported at once, by name and line.
 
 A joint of veridyn acts along the z axis of the frame it carries. A link whose joint axis is z of its own frame is one body;
 any other joint is carried by a virtual body with z along the axis, and the link is fixed to it. So the inertial parameters
@@ -29,9 +29,10 @@ from veridyn.files.machine.urdf_notes import Impossible, broken_inertias, check_
 from veridyn.files.machine.urdf_reader import KINDS, UrdfJoint, UrdfLimits, UrdfLink, UrdfReader
 from veridyn.files.machine.urdf_xml import bytes_of, parse_xml, refuse_xacro
 from veridyn.mechanics.tree.check import check_tree
-from veridyn.mechanics.tree.tree import GRAVITY, Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import Element
+from veridyn.model.graph import GRAVITY
+from veridyn.model.machine import Machine
 from veridyn.model.names import GROUND
 from veridyn.spatial.inertia import INERTIAL
 from veridyn.spatial.rotations import rot_z
@@ -49,7 +50,7 @@ def load_urdf(
     *,
     gravity: ArrayLike = GRAVITY,
     impossible: Impossible = "unknown",
-) -> Tree:
+) -> Machine:
     """The machine that a URDF file describes.
 
     Parameters
@@ -68,9 +69,9 @@ def load_urdf(
 
     Returns
     -------
-    Tree
+    Machine
         Coordinates are named after the joints, in the order of the file; joints that mimic share the coordinate of the joint they
-        follow. A planar joint has the coordinates NAME_x, NAME_y and NAME_yaw, a floating one inside the tree NAME_x, _y, _z, _yaw,
+        follow. A planar joint has the coordinates NAME_x, NAME_y and NAME_yaw, a floating one inside the machine NAME_x, _y, _z, _yaw,
         _pitch and _roll, all passive. Links without ``<inertial>`` are virtual bodies. Damping and friction other than zero become
         elements that are estimated, with the file's value as prior.
 
@@ -93,15 +94,15 @@ def load_urdf(
     check_word("impossible", impossible, ("unknown", "keep", "refuse"))
     file = Path(path)
     said = read_urdf(bytes_of(file), file.name)
-    tree = said.tree(base, gravity, impossible)
+    machine = said.machine(base, gravity, impossible)
     for fault in warnings_of([*said.notes.found, *said.tolerated.found], said.links, impossible, file.name):
         warn(DataWarning, fault)
-    return tree
+    return machine
 
 
 @checked
 def urdf_limits(path: str | Path) -> dict[str, UrdfLimits]:
-    """What a URDF file says of the range, speed and force of each joint that moves, by name: a tree has no place for it.
+    """What a URDF file says of the range, speed and force of each joint that moves, by name: a machine has no place for it.
 
     The entries are the file's own, also where a joint mimics another; a joint without ``<limit>``, or the range of a
     continuous one, is infinite.
@@ -150,9 +151,9 @@ class UrdfFile:
     joints: dict[str, UrdfJoint] = field(default_factory=dict)
     tolerated: Faults = field(default_factory=Faults)
 
-    def tree(
+    def machine(
         self, base: Base | Literal["auto"] = "auto", gravity: ArrayLike = GRAVITY, impossible: Impossible = "refuse"
-    ) -> Tree:
+    ) -> Machine:
         """The machine; a :class:`ModelError` with every fault where it cannot be built."""
         broken = broken_inertias(self.links)
         faults = Faults(
@@ -177,7 +178,7 @@ class UrdfFile:
         faults.extend(with_line(f, lines) for f in check_tree(bodies, elements, possible, kind, g))
         if faults:
             raise ModelError(_by_line(faults), self.source)
-        tree = Tree.build(bodies, name=self.name, base=kind, gravity=g, inertia=possible, elements=elements)
+        machine = Machine.of_bodies(bodies, name=self.name, base=kind, gravity=g, inertia=possible, elements=elements)
         kept = {
             b.parameter(symbol): float(x)
             for b in bodies
@@ -185,7 +186,7 @@ class UrdfFile:
             for symbol, x in zip(INERTIAL, given[b.name], strict=True)
             if impossible == "keep" or (symbol in FIRST_MOMENTS and given[b.name][9] > 0.0)
         }
-        return tree.with_parameters(kept) if kept else tree
+        return machine.with_parameters(kept) if kept else machine
 
     def _root(self, faults: Faults) -> str | None:
         """The one link that no joint carries; None where the joints make no tree."""

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import Faults, ModelError, part_at
 from veridyn.files.machine.mjcf_write import JointRange
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.body import Body
+from veridyn.model.machine import Machine
 from veridyn.model.names import GROUND
 from veridyn.spatial.inertia import INERTIAL, cross_matrix, inertia_matrix, six
 from veridyn.spatial.rotations import angles_of
@@ -23,19 +24,20 @@ Array = NDArray[np.float64]
 KEYS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
 
-def urdf_text(tree: Tree, dynamics: Mapping[str, Mapping[str, float]], limits: Mapping[str, JointRange]) -> str:
-    """The text of a URDF of an open tree. `dynamics`: joint → damping and friction. Joints are called as their coordinates.
+def urdf_text(machine: Machine, dynamics: Mapping[str, Mapping[str, float]], limits: Mapping[str, JointRange]) -> str:
+    """The text of a URDF of an open machine. `dynamics`: joint → damping and friction. Joints are called as their coordinates.
 
     Joints that share a coordinate mimic the first of them. A sliding joint without limits has ±1e9 m, as the format wants some.
     """
-    _check(tree)
-    root = ElementTree.Element("robot", name=tree.name)
+    _check(machine)
+    root = ElementTree.Element("robot", name=machine.name)
     ElementTree.SubElement(root, "link", name=GROUND)
     leaders: dict[str, Body] = {}
-    for b in tree.bodies:
-        _link(root, tree, b)
-    for j, b in enumerate(tree.bodies):
-        free = tree.base == "free" and j == 0
+    bodies = tree_of(machine).bodies
+    for b in bodies:
+        _link(root, machine, b)
+    for j, b in enumerate(bodies):
+        free = machine.base == "free" and j == 0
         leader = leaders.setdefault(b.coordinate_name, b) if b.coordinate_name else b
         name = b.coordinate_name if b.coordinate_name and leader is b else f"{b.name}_joint"
         kind = "floating" if free else "fixed" if b.joint == "fixed" else "prismatic"
@@ -68,11 +70,11 @@ def urdf_text(tree: Tree, dynamics: Mapping[str, Mapping[str, float]], limits: M
     return '<?xml version="1.0"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _link(root: ElementTree.Element, tree: Tree, b: Body) -> None:
+def _link(root: ElementTree.Element, machine: Machine, b: Body) -> None:
     link = ElementTree.SubElement(root, "link", name=b.name)
     if not b.real:
         return
-    x = np.array([tree.parameters[b.parameter(symbol)] for symbol in INERTIAL])
+    x = np.array([machine.parameters[b.parameter(symbol)] for symbol in INERTIAL])
     centre = x[6:9] / x[9] if x[9] != 0.0 else np.zeros(3)
     C = cross_matrix(centre)
     moments = six(np.array(inertia_matrix(x)) - x[9] * C.T @ C)
@@ -82,19 +84,19 @@ def _link(root: ElementTree.Element, tree: Tree, b: Body) -> None:
     ElementTree.SubElement(inertial, "inertia", {k: repr(float(v)) for k, v in zip(KEYS, moments, strict=True)})
 
 
-def _check(tree: Tree) -> None:
+def _check(machine: Machine) -> None:
     faults = Faults()
-    if tree.loops:
-        what = f"a URDF is a tree and cannot hold its {len(tree.loops)} closed loops."
-        faults.add(what, where=tree.name, hint="yaml keeps them.")
+    if machine.closed:
+        what = f"a URDF is a tree and cannot hold its {len(machine.cut_joints)} closed loops."
+        faults.add(what, where=machine.name, hint="yaml keeps them.")
     leaders: dict[str, Body] = {}
-    for b in tree.bodies:
+    for b in tree_of(machine).bodies:
         if b.name == GROUND:
             faults.add("a body cannot be called as the ground is.", where=part_at("body", b.name))
         if b.joint != "fixed" and leaders.setdefault(b.coordinate_name, b) is b and b.ratio != 1.0:
             what = "a joint that moves by a ratio of its own coordinate has no counterpart in URDF."
             faults.add(what, where=part_at("body", b.name), found=f"ratio {b.ratio:g}")
-    faults.raise_if_any(ModelError, tree.name)
+    faults.raise_if_any(ModelError, machine.name)
 
 
 def _text(values: ArrayLike) -> str:

@@ -6,7 +6,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +22,9 @@ from veridyn.files.machine.urdf_xml import XmlNode, bytes_of
 from veridyn.identify.result import Fit
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import Element
+from veridyn.model.link import Link
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.spatial.inertia import INERTIAL, broken_law, cross_matrix, inertia_matrix, six
@@ -43,7 +43,7 @@ _ATTRIBUTE = re.compile(rb"\s+([^\s=]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
 
 @checked
 def save_urdf(
-    machine: Machine | Tree | Fit,
+    machine: Machine | Fit,
     path: str | Path,
     like: str | Path | None = None,
     overwrite: bool = False,
@@ -55,7 +55,7 @@ def save_urdf(
 
     Mass, centre of mass and inertia of each link, damping and friction of each joint are replaced where they differ;
     comments, meshes, limits and all else stay byte for byte. The new text is read again, and its inverse dynamics must
-    agree with the tree's to 1e-9 of each row's largest force before the file appears. The tree must be the machine of
+    agree with the machine's to 1e-9 of each row's largest force before the file appears. The machine must be that of
     `like`: the same links, joints and placements.
 
     Data determine base parameters, a URDF holds standard ones. A fit is written as ``fit.standard``: in each group the
@@ -64,20 +64,20 @@ def save_urdf(
     therefore belong to no real body. Such a set, or friction below zero, is refused with the law it breaks unless
     `allow_impossible` is given; estimate under the laws of physics to get one that is possible.
 
-    A joint whose element the tree does not have gets zero. Elements that a URDF has no place for (springs, offsets, motor
+    A joint whose element the machine does not have gets zero. Elements that a URDF has no place for (springs, offsets, motor
     inertias, friction of combined joints, …) are left out with a :class:`~veridyn.errors.DataWarning` that names them.
     """
-    tree = machine.tree.with_parameters(machine.standard) if isinstance(machine, Fit) else tree_of(machine)
+    machine = machine.described.with_parameters(machine.standard) if isinstance(machine, Fit) else machine
     refuse_to_replace(Path(path), overwrite)
     name = Path(path).name
-    data = _bare(tree) if like is None else bytes_of(Path(like))
+    data = _bare(machine) if like is None else bytes_of(Path(like))
     said = read_urdf(data, name if like is None else Path(like).name)
     if like is not None:
-        _check_same_machine(tree, said.tree(tree.base, tree.gravity, "keep"), said.source)
-    placed = _placed(tree, said)
-    _check_values(tree, placed, allow_impossible)
-    text = urdf_text(tree, placed.values, {}).encode() if like is None else _edited(data, said, tree, placed)
-    _check_agreement(_with_elements(tree, placed.elements), text, name)
+        _check_same_machine(machine, said.machine(machine.base, machine.gravity, "keep"), said.source)
+    placed = _placed(machine, said)
+    _check_values(machine, placed, allow_impossible)
+    text = urdf_text(machine, placed.values, {}).encode() if like is None else _edited(data, said, machine, placed)
+    _check_agreement(_in_urdf(machine, placed.left_out), text, name)
     marked = like is not None and Path(like).read_bytes().startswith(BYTE_ORDER_MARK)
     write_atomic(path, (BYTE_ORDER_MARK if marked else b"") + text, overwrite)
     if placed.left_out:
@@ -86,11 +86,11 @@ def save_urdf(
         warn(DataWarning, Fault(what, where=Path(path).name, hint="A model file keeps them: save_model."))
 
 
-def _bare(tree: Tree) -> bytes:
-    """The URDF of a tree without what acts on its joints: it says which joint carries which coordinate."""
-    if missing := tree.parameters.missing():
-        _refuse_missing(tree, list(missing), Faults())
-    return urdf_text(tree, {}, {}).encode()
+def _bare(machine: Machine) -> bytes:
+    """The URDF of a machine without what acts on its joints: it says which joint carries which coordinate."""
+    if missing := machine.parameters.missing():
+        _refuse_missing(machine, list(missing), Faults())
+    return urdf_text(machine, {}, {}).encode()
 
 
 @dataclass
@@ -98,15 +98,14 @@ class _Placed:
     """Where elements go: joint → damping or friction, and those that go nowhere."""
 
     values: dict[str, dict[str, float]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(float)))
-    elements: list[Element] = field(default_factory=list)
     left_out: list[Element] = field(default_factory=list)
 
 
-def _placed(tree: Tree, said: UrdfFile) -> _Placed:
+def _placed(machine: Machine, said: UrdfFile) -> _Placed:
     """A damper of value v on a q acts on the coordinate as one of v (a/ρ)² on a joint that moves by ρ q; dry friction as v |a/ρ|."""
     out = _Placed()
     followed = {j.name: said.followed(j) for j in said.joints.values() if j.moves}
-    for e in tree.elements:
+    for e in machine.elements:
         if e.kind not in SYMBOLS or len(e.on) != 1 or next(iter(e.on)) not in followed:
             out.left_out.append(e)
             continue
@@ -115,15 +114,14 @@ def _placed(tree: Tree, said: UrdfFile) -> _Placed:
         named = [j for j in followed if e.parameter_name == f"{SYMBOLS[e.kind]}_{j}" and followed[j][0] == coordinate]
         joint = named[0] if named else coordinate
         share = abs(a / followed[joint][1])
-        value = tree.parameters[e.parameter_name] * (share**2 if e.kind == "damper" else share)
+        value = machine.parameters[e.parameter_name] * (share**2 if e.kind == "damper" else share)
         out.values[joint][WORDS[e.kind]] += value
-        out.elements.append(e)
     return out
 
 
-def _check_same_machine(tree: Tree, plain: Tree, source: str) -> None:
+def _check_same_machine(machine: Machine, plain: Machine, source: str) -> None:
     faults = Faults()
-    mine, theirs = ({b.name: b for b in t.bodies} for t in (tree, plain))
+    mine, theirs = ({b.name: b for b in tree_of(m).bodies} for m in (machine, plain))
     for name in [n for n in mine if n not in theirs]:
         hint = did_you_mean(name, list(theirs))
         faults.add("the file has no such link.", where=part_at("body", name), hint=hint)
@@ -157,23 +155,23 @@ def _differences(a: Body, b: Body) -> list[tuple[str, str, str]]:
     return [(key, x, y) for (key, x), y in zip(facts(a).items(), facts(b).values(), strict=True) if x != y]
 
 
-def _ten(tree: Tree, body: Body) -> Array:
-    return np.array([tree.parameters[body.parameter(symbol)] for symbol in INERTIAL])
+def _ten(machine: Machine, link: Link) -> Array:
+    return np.array([machine.parameters[link.parameter(symbol)] for symbol in INERTIAL])
 
 
-def _check_values(tree: Tree, placed: _Placed, allow_impossible: bool) -> None:
+def _check_values(machine: Machine, placed: _Placed, allow_impossible: bool) -> None:
     """Refuse what has no value, what a URDF cannot say, and, unless allowed, what no body can have."""
     faults = Faults()
     lost = {e.parameter_name for e in placed.left_out}
-    unknown = [name for name in tree.parameters.missing() if name not in lost]
+    unknown = [name for name in machine.parameters.missing() if name not in lost]
     if unknown:
-        _refuse_missing(tree, unknown, faults)
+        _refuse_missing(machine, unknown, faults)
     hint = "Estimate under the laws of physics, or pass allow_impossible=True."
-    for body in tree.bodies:
-        if not body.real:
+    for link in machine.links:
+        if not link.real:
             continue
-        x = _ten(tree, body)
-        where = part_at("link", body.name)
+        x = _ten(machine, link)
+        where = part_at("link", link.name)
         if x[9] == 0.0 and x[6:9].any():
             what = "a URDF states the centre of mass, and there is none: the mass is zero, the first moments are not."
             faults.add(what, where=where, found=", ".join(f"{v:g}" for v in x[6:9]))
@@ -184,12 +182,12 @@ def _check_values(tree: Tree, placed: _Placed, allow_impossible: bool) -> None:
             if value < 0.0 and not allow_impossible:
                 what = f"its {word} is below zero, so it would drive the joint."
                 faults.add(what, where=part_at("joint", joint), found=f"{value:g}", hint=hint)
-    faults.raise_if_any(ModelError, tree.name)
+    faults.raise_if_any(ModelError, machine.name)
 
 
-def _refuse_missing(tree: Tree, unknown: list[str], faults: Faults) -> None:
+def _refuse_missing(machine: Machine, unknown: list[str], faults: Faults) -> None:
     listed = ", ".join(unknown[:8]) + (", …" if len(unknown) > 8 else "")
-    faults.add(f"{len(unknown)} parameters have no value: {listed}.", where=tree.name)
+    faults.add(f"{len(unknown)} parameters have no value: {listed}.", where=machine.name)
     faults.raise_if_any(ModelError)
 
 
@@ -235,11 +233,11 @@ class _Edits:
         return found
 
 
-def _edited(data: bytes, said: UrdfFile, tree: Tree, placed: _Placed) -> bytes:
+def _edited(data: bytes, said: UrdfFile, machine: Machine, placed: _Placed) -> bytes:
     edits = _Edits(data)
-    for body in tree.bodies:
-        if body.real:
-            _edit_link(edits, said.links[body.name], _ten(tree, body))
+    for link in machine.links:
+        if link.real:
+            _edit_link(edits, said.links[link.name], _ten(machine, link))
     for joint in said.joints.values():
         if joint.moves:
             _edit_joint(edits, joint, placed.values.get(joint.name, {}))
@@ -276,19 +274,19 @@ def _edit_joint(edits: _Edits, joint: UrdfJoint, values: Mapping[str, float]) ->
         edits.insert(joint.node, "dynamics", new)
 
 
-def _with_elements(tree: Tree, kept: list[Element]) -> Tree:
-    """The tree with these of its elements only."""
-    built = Tree.build(tree.bodies, name=tree.name, base=tree.base, gravity=tree.gravity, elements=kept)
-    return built.with_parameters({name: tree.parameters[name] for name in built.parameters.names})
+def _in_urdf(machine: Machine, left_out: list[Element]) -> Machine:
+    """The machine as a URDF has it: without these elements, and without what a URDF says nothing of."""
+    kept = machine.without_elements(e.parameter_name for e in left_out)
+    return replace(kept, transmission=None, sensors=(), loads=(), prescribed=())
 
 
-def _check_agreement(tree: Tree, text: bytes, source: str) -> None:
-    again = read_urdf(text, source).tree(tree.base, tree.gravity, "keep")
-    motion = _trial(tree)
-    order = [tree.coordinates.index(name) for name in again.coordinates]
+def _check_agreement(machine: Machine, text: bytes, source: str) -> None:
+    again = read_urdf(text, source).machine(machine.base, machine.gravity, "keep")
+    motion = _trial(machine)
+    order = [machine.coordinates.index(name) for name in again.coordinates]
     other = Motion(motion.t, motion.q[:, order], motion.qd[:, order], motion.qdd[:, order], base=motion.base)
-    wanted = inverse_dynamics(tree, motion, engine="numpy")
-    found = inverse_dynamics(again, other, rows=tree.rows, engine="numpy")
+    wanted = inverse_dynamics(machine, motion, engine="numpy")
+    found = inverse_dynamics(again, other, rows=machine.rows, engine="numpy")
     peak = np.abs(wanted).max(axis=0, initial=0.0)
     miss = np.abs(found - wanted).max(axis=0, initial=0.0)
     far = miss > AGREE * np.maximum(peak, 1e-6 * peak.max(initial=0.0))
@@ -296,8 +294,8 @@ def _check_agreement(tree: Tree, text: bytes, source: str) -> None:
         k = int(np.argmax(miss * far))
         raise ModelError(
             Fault(
-                "read again, the file does not give the forces of the tree; nothing was written.",
-                where=f"row '{tree.rows[k]}'",
+                "read again, the file does not give the forces of the machine; nothing was written.",
+                where=f"row '{machine.rows[k]}'",
                 expected=f"agreement to {AGREE:g} of {peak[k]:.6g}",
                 found=f"{miss[k]:.3g}",
                 hint="A mass that is very small beside its first moments cannot be written as a centre of mass.",
@@ -306,7 +304,7 @@ def _check_agreement(tree: Tree, text: bytes, source: str) -> None:
         )
 
 
-def _trial(tree: Tree) -> Motion:
+def _trial(machine: Machine) -> Motion:
     """A motion in which no two coordinates, rates or accelerations are alike."""
 
     def spread(kind: int, columns: int) -> Array:
@@ -314,8 +312,8 @@ def _trial(tree: Tree) -> Motion:
         k = np.arange(SAMPLES * columns, dtype=np.float64).reshape(SAMPLES, columns) + 1000.0 * kind + 1.0
         return 4.0 * np.mod(0.5 * (math.sqrt(5.0) - 1.0) * k, 1.0) - 2.0
 
-    q, qd, qdd = (spread(kind, tree.n) for kind in range(3))
-    base = BaseMotion(*(spread(kind, 3) for kind in (3, 4, 5))) if tree.base == "free" else None
+    q, qd, qdd = (spread(kind, machine.n) for kind in range(3))
+    base = BaseMotion(*(spread(kind, 3) for kind in (3, 4, 5))) if machine.base == "free" else None
     return Motion(np.arange(float(SAMPLES)), q, qd, qdd, base=base)
 
 

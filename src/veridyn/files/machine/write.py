@@ -14,6 +14,7 @@ from veridyn.arguments import checked
 from veridyn.errors import Fault, Faults, ModelError
 from veridyn.files.atomic import write_atomic
 from veridyn.files.expressions import MAX_NUMBER
+from veridyn.files.machine.car import car_lines, parse_car
 from veridyn.files.machine.keys import FORMAT
 from veridyn.files.machine.read import parse_root
 from veridyn.files.machine.write_parts import (
@@ -30,8 +31,6 @@ from veridyn.files.yaml_nodes import compose
 from veridyn.files.yaml_write import flow, name_text, names_text, number_text, numbers_text
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.to_machine import machine_of_mechanism
-from veridyn.mechanics.tree.to_machine import machine_of_tree
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Assembly, Attachment
 from veridyn.model.body import SIGMA, Body, joints_of_bodies
 from veridyn.model.differences import differences, equal_parts
@@ -46,12 +45,12 @@ Array = NDArray[np.float64]
 
 
 @checked
-def save_model(machine: Machine | Tree | Mechanism, path: str | Path, overwrite: bool = False) -> None:
+def save_model(machine: Machine | Mechanism, path: str | Path, overwrite: bool = False) -> None:
     """Write a model file that :func:`~veridyn.files.machine.load.load_model` reads back as an equal machine.
 
     Parameters
     ----------
-    machine : Machine, Tree or Mechanism
+    machine : Machine or Mechanism
         What is written, in its own formulation.
     path : str or path
         The file, which appears whole or not at all.
@@ -81,7 +80,7 @@ def save_model(machine: Machine | Tree | Mechanism, path: str | Path, overwrite:
     write_atomic(path, model_text(machine).encode("utf-8"), overwrite)
 
 
-def model_text(machine: Machine | Tree | Mechanism) -> str:
+def model_text(machine: Machine | Mechanism) -> str:
     """The text of a model file of this machine.
 
     Values stand with the bodies and elements; those that no physical body has (estimates of grouped parameters may be such) stand under
@@ -90,27 +89,37 @@ def model_text(machine: Machine | Tree | Mechanism) -> str:
     """
     whole = as_machine(machine)
     _check(whole)
+    if whole.car is not None:
+        text = "\n".join([*_head(whole), *car_lines(whole)]) + "\n"
+        _refuse_lost(whole, differences(whole, parse_car(compose(text, whole.name), whole.name)))
+        return text
     start = whole.description is None
     text = _text(whole, start)
     lost = differences(whole, _read(text, whole.name))
     if not start and lost:  # the pose at the start is not the one that its points give
         text = _text(whole, True)
         lost = differences(whole, _read(text, whole.name))
+    _refuse_lost(whole, lost)
+    return text
+
+
+def _refuse_lost(machine: Machine, lost: Sequence[str]) -> None:
     if lost:
         raise ModelError(
             Fault(
                 f"a model file cannot hold its {', '.join(lost)}.",
-                where=whole.name,
+                where=machine.name,
                 hint="Make it with Machine.build, and change its parameters with with_parameters.",
             )
         )
-    return text
 
 
-def as_machine(machine: Machine | Tree | Mechanism) -> Machine:
-    """A machine as it is, or that of a tree or mechanism."""
-    if isinstance(machine, Tree):
-        return machine_of_tree(machine)
+def _head(machine: Machine) -> list[str]:
+    return [f"veridyn: {FORMAT}", f"name: {name_text(machine.name)}", f"formulation: {machine.formulation}"]
+
+
+def as_machine(machine: Machine | Mechanism) -> Machine:
+    """A machine as it is, or that of a mechanism."""
     return machine_of_mechanism(machine) if isinstance(machine, Mechanism) else machine
 
 
@@ -121,7 +130,7 @@ def _read(text: str, name: str) -> Machine:
 def _text(machine: Machine, start: bool) -> str:
     """`start`: whether the pose at the start is written."""
     described = machine.description
-    lines = [f"veridyn: {FORMAT}", f"name: {name_text(machine.name)}", f"formulation: {machine.formulation}"]
+    lines = _head(machine)
     if described is not None:
         lines.append(f"gravity: {numbers_text(machine.gravity[: machine.dimension])}  # m/s^2")
         lines += point_lines(described, machine.dimension)
@@ -223,7 +232,10 @@ def _plain(bare: Machine) -> ParameterSet | None:
 def _check(machine: Machine) -> None:
     """Refuse numbers that a file cannot hold, and states that contradict each other."""
     faults = Faults()
-    p = _parameters(machine)
+    p, own = _parameters(machine), _plain(machine)
+    if p is not None and own is not None and (p.names, p.units) != (own.names, own.units):
+        what = "its parameters or their units are not those of its bodies and elements."
+        faults.add(what, where=machine.name, hint="Change its parameters with with_parameters.")
     rows: Sequence[tuple[str, float, float, str]] = ()
     if p is not None:
         rows = list(zip(p.names, p.values.tolist(), p.typical.tolist(), p.states, strict=True))

@@ -202,11 +202,11 @@ def parameter_lines(p: ParameterSet | None, plain: ParameterSet | None, uncertai
     for key, entries in (("tied", ties), ("typical", sizes), ("values", values)):
         if entries:
             lines.append(flow(f"  {key}: ", {name_text(name): value for name, value in entries.items()}))
-    lines += _uncertainty_lines(uncertainty) if uncertainty is not None else []
+    lines += uncertainty_lines(uncertainty) if uncertainty is not None else []
     return ["parameters:", *lines] if lines else []
 
 
-def _uncertainty_lines(u: Uncertainty) -> list[str]:
+def uncertainty_lines(u: Uncertainty) -> list[str]:
     """Standard deviations where the parameters are independent and squares bring back the variances; else the covariance."""
     sigma = np.sqrt(np.diag(u.covariance))
     if np.array_equal(np.diag(sigma**2), u.covariance):

@@ -98,7 +98,7 @@ def find_mistakes(
         )  # nothing can explain far more
     if fast:
         unclear = as_given > CLEAR_ERROR or apart > CONTRADICTION_RATIO
-        every = tuple(_questions(e, positions=unclear and not e.tree.loops, scales=unclear))
+        every = tuple(_questions(e, positions=unclear and not e.machine.closed, scales=unclear))
     else:
         every = _all_questions(e)
     answers = _answers(e, [q for q in every if q.motion is not None], progress)
@@ -183,8 +183,8 @@ def _unexplained(e: Evidence, limit: float = UNEXPLAINED_IN_ALL, of_row: float =
 
 def _questions(e: Evidence, positions: bool = True, scales: bool = True) -> Iterator[_Question]:
     """All that is asked; without `positions` and `scales`, which take longer, about the signs and places of forces alone."""
-    tree, n = e.tree, e.tree.n
-    names, kinds = tree.coordinates, tree.coordinate_kinds
+    machine, n = e.machine, e.machine.n
+    names, kinds = machine.coordinates, machine.coordinate_kinds
     given, own = [names.index(c) for c in e.given], [names.index(r) for r in e.rows]
     for i, j in combinations(given, 2):
         T = np.eye(n)
@@ -228,10 +228,10 @@ def _questions(e: Evidence, positions: bool = True, scales: bool = True) -> Iter
 
 def _gears(e: Evidence) -> Iterator[_Question]:
     """Other signs of gears, and couplings that are missing, of a machine without loops."""
-    if e.tree.loops:
+    if e.machine.closed:
         return
-    both = tuple(c for c in e.tree.coordinates if c in e.given and c in e.rows)
-    for g in other_gearings(e.tree, both):
+    both = tuple(c for c in e.machine.coordinates if c in e.given and c in e.rows)
+    for g in other_gearings(e.machine, both):
         moved, forced = e.with_coordinates(g.change), e.with_forces(g.forces)
         assert moved is not None  # only loops refuse other coordinates
         yield _Question(g.kind, g.where, g.what, LOOK, replace(moved, forces=forced.forces, signals=forced.signals))
@@ -239,7 +239,7 @@ def _gears(e: Evidence) -> Iterator[_Question]:
 
 def _degrees(e: Evidence) -> Iterator[_Question]:
     """Angles that are degrees though the study says radians, or the reverse: of one joint, and of all."""
-    names, kinds = e.tree.coordinates, e.tree.coordinate_kinds
+    names, kinds = e.machine.coordinates, e.machine.coordinate_kinds
     turning = [k for k, kind in enumerate(kinds) if kind == "turning" and names[k] in e.given]
     groups = [[k] for k in turning] + ([turning] if len(turning) > 1 else [])
     for group in groups:
@@ -247,7 +247,7 @@ def _degrees(e: Evidence) -> Iterator[_Question]:
             (1.0 / DEGREES, "it seems to be in degrees, and is declared as radians."),
             (DEGREES, "it seems to be in radians, and is declared as degrees."),
         ):
-            T = np.eye(e.tree.n)
+            T = np.eye(e.machine.n)
             for k in group:
                 T[k, k] = factor
             where = f"position of '{names[group[0]]}'" if len(group) == 1 else "positions of all turning joints"
@@ -261,11 +261,11 @@ def _other_scale(e: Evidence, i: int) -> Iterator[_Question]:
     factor = best_factor(e, i)
     if not (factor > 1.5 or 0.0 < factor < 1.0 / 1.5):
         return
-    T = np.eye(e.tree.n)
+    T = np.eye(e.machine.n)
     T[i, i] = factor
     yield _Question(
         "force scale",
-        f"force of '{e.tree.coordinates[i]}'",
+        f"force of '{e.machine.coordinates[i]}'",
         f"it seems to be {1.0 / factor:.3g} times what it should be beside the others.",
         "Is it measured at the motor (a gear ratio), in another unit, or with another torque constant?",
         e.with_forces(T),
@@ -277,10 +277,10 @@ def best_factor(e: Evidence, i: int) -> float:
 
     The rows share parameters: with the other rows fixed, the row says λ y_i = W_i φ, so λ is one more unknown of least squares.
     """
-    j = e.rows.index(e.tree.coordinates[i])
+    j = e.rows.index(e.machine.coordinates[i])
     total = 1.0
     for _ in range(3):  # rows are weighed by their own size, so a wrong size must first be put about right
-        T = np.eye(e.tree.n)
+        T = np.eye(e.machine.n)
         T[i, i] = total
         moments, y = e.reduced(e.with_forces(T))
         total *= moments.factor(y, j)
@@ -294,7 +294,7 @@ def _gravity(e: Evidence, as_given: float, otherwise: float) -> list[Mistake]:
     found = best_gravity(e)
     if found is None or found.error > BETTER_ERROR_SHARE * as_given or found.error > otherwise:
         return []
-    model = np.asarray(e.tree.gravity, dtype=np.float64)
+    model = np.asarray(e.machine.gravity, dtype=np.float64)
     size = float(np.linalg.norm(found.gravity))
     if (
         not PLAUSIBLE_GRAVITY[0] < size < PLAUSIBLE_GRAVITY[1]

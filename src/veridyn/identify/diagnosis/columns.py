@@ -22,7 +22,7 @@ from veridyn.identify.tables import equations
 from veridyn.mechanics.engine import wants_compiled
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
@@ -44,14 +44,14 @@ class Columns(NamedTuple):
     acting: tuple[Places, ...]
 
 
-def columns_of(machine: Tree, m: Motion, rows: Sequence[str], every: bool = False) -> Columns:
+def columns_of(machine: Machine, m: Motion, rows: Sequence[str], every: bool = False) -> Columns:
     """The columns of the rows along a motion: those that no others make up whatever the motion, or `every` estimated one."""
     plan = plan_of(machine, tuple(rows), every)
     p = machine.parameters
     numbers = np.array(sorted(set().union(*plan.columns)), dtype=np.intp)
     acting = tuple(np.searchsorted(numbers, np.array(cs, dtype=np.intp)) for cs in plan.columns)
     values = p.tie_matrix() @ np.where(np.array(p.states) == "known", p.values, 0.0)
-    if not every and not values.any() and not machine.loops:
+    if not every and not values.any() and not machine.closed:
         there = compiled_plan(machine, rows, m, numbers.tolist())
         if there is not None:
             return _by_machine_code(there, m, numbers)
@@ -69,10 +69,12 @@ def columns_of(machine: Tree, m: Motion, rows: Sequence[str], every: bool = Fals
 
 def fit_forces(fit: Fit, m: Motion, rows: Sequence[str]) -> Array:
     """Forces (N, rows) that a fit predicts along a motion: its inverse dynamics."""
-    plan = None if fit.tree.loops else compiled_plan(fit.tree, [r.row for r in fit.rows], m, fit.base.columns)
-    names = [] if plan is None else [fit.tree.rows[r] for r in plan.rows]
+    plan = (
+        None if fit.described.closed else compiled_plan(fit.described, [r.row for r in fit.rows], m, fit.base.columns)
+    )
+    names = [] if plan is None else [fit.described.rows[r] for r in plan.rows]
     if plan is None or not set(rows) <= set(names):
-        return inverse_dynamics(fit.tree, m, list(rows), fit.standard)
+        return inverse_dynamics(fit.described, m, list(rows), fit.standard)
     out, value, tables = (
         np.empty((len(m), len(rows))),
         dict(zip(fit.base.columns, fit.values, strict=True)),
@@ -87,23 +89,23 @@ def fit_forces(fit: Fit, m: Motion, rows: Sequence[str]) -> Array:
     return out
 
 
-def compiled_plan(tree: Tree, rows: Sequence[str], m: Motion, columns: Sequence[int]) -> EquationPlan | None:
+def compiled_plan(machine: Machine, rows: Sequence[str], m: Motion, columns: Sequence[int]) -> EquationPlan | None:
     """Of these estimated columns, and maybe more, by machine code that is there already; None where there is none."""
     for every in (True, False):
-        plan = plan_of(tree, tuple(rows), every, True)
+        plan = plan_of(machine, tuple(rows), every, True)
         if plan.kept is not None and not set(columns) <= set(plan.kept):
             continue
-        if wants_compiled("auto", tree, equations(tree, plan.computed, plan.wanted, m), 0):
+        if wants_compiled("auto", machine, equations(machine, plan.computed, plan.wanted, m), 0):
             return plan
     return None
 
 
 @lru_cache(maxsize=8)
-def plan_of(tree: Tree, rows: tuple[str, ...], every: bool, compile: bool = False) -> EquationPlan:
+def plan_of(machine: Machine, rows: tuple[str, ...], every: bool, compile: bool = False) -> EquationPlan:
     """Of `every` estimated column, or of those that no others make up."""
-    rule = None if every else dependence(tree)
-    chosen, how = tree.select_rows(list(rows)), Sampling(block=BLOCK_SAMPLES)
-    return EquationPlan(tree, chosen, how, compile, kept=None if rule is None else rule.kept)
+    rule = None if every else dependence(machine)
+    chosen, how = machine.select_rows(list(rows)), Sampling(block=BLOCK_SAMPLES)
+    return EquationPlan(machine, chosen, how, compile, kept=None if rule is None else rule.kept)
 
 
 def _by_machine_code(plan: EquationPlan, m: Motion, numbers: Places) -> Columns:

@@ -16,7 +16,7 @@ from veridyn.errors import Fault
 from veridyn.identify.diagnosis.alternatives import Mistake
 from veridyn.identify.diagnosis.evidence import Evidence, evidence, share
 from veridyn.identify.sampling import Sampling
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
@@ -54,14 +54,14 @@ class Delays:
         ]
 
 
-def delays(tree: Tree, motions: Sequence[Motion], rows: Sequence[str], sampling: Sampling) -> Delays:
+def delays(machine: Machine, motions: Sequence[Motion], rows: Sequence[str], sampling: Sampling) -> Delays:
     """The delays that fit best: found to first order, taken out, and found again while that helps."""
-    found = _step(evidence(tree, motions, rows, sampling))
+    found = _step(evidence(machine, motions, rows, sampling))
     for _ in range(PASSES):
         if not found.after < WORTHWHILE_ERROR_SHARE * found.before:
             break
-        moved = without_delays(tree, motions, found.seconds)
-        step = _step(evidence(tree, moved, rows, _without_masks(sampling)))
+        moved = without_delays(machine, motions, found.seconds)
+        step = _step(evidence(machine, moved, rows, _without_masks(sampling)))
         if not step.before < found.before:
             break
         seconds = {c: d + step.seconds[c] for c, d in found.seconds.items()}
@@ -76,7 +76,7 @@ def _without_masks(sampling: Sampling) -> Sampling:
 
 def _step(e: Evidence) -> Delays:
     """Least squares over the parameters and one delay for each row whose force is measured."""
-    forces, names = e.motion.forces, e.tree.coordinates
+    forces, names = e.motion.forces, e.machine.coordinates
     measured = [r for r in e.rows if forces is not None and np.isfinite(forces[:, names.index(r)]).all()]
     if not measured:
         return Delays({})
@@ -92,7 +92,7 @@ def _step(e: Evidence) -> Delays:
     return Delays(dict(zip(measured, seconds.tolist(), strict=True)), before, share(left))
 
 
-def without_delays(tree: Tree, motions: Sequence[Motion], seconds: Mapping[str, float]) -> list[Motion]:
+def without_delays(machine: Machine, motions: Sequence[Motion], seconds: Mapping[str, float]) -> list[Motion]:
     """The motions with forces moved to when they acted; the ends, where nothing was recorded, are cut off."""
     longest = max((abs(d) for d in seconds.values()), default=0.0)
     out = []
@@ -102,7 +102,7 @@ def without_delays(tree: Tree, motions: Sequence[Motion], seconds: Mapping[str, 
             continue
         forces = m.forces.copy()
         for c, d in seconds.items():
-            k = tree.coordinates.index(c)
+            k = machine.coordinates.index(c)
             forces[:, k] = np.interp(m.t + d, m.t, m.forces[:, k])
         inside = (m.t >= m.t[0] + longest) & (m.t <= m.t[-1] - longest)
         out.append(replace(m, forces=forces)[inside])

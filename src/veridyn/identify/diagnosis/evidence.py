@@ -20,8 +20,8 @@ from veridyn.identify.diagnosis.columns import Columns, columns_of
 from veridyn.identify.diagnosis.moments import SecondMoments
 from veridyn.identify.reach import closed_or_none
 from veridyn.identify.sampling import Sampling
-from veridyn.mechanics.tree.accept import accepts_machine
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, joined
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.outliers import white_deviation
@@ -69,17 +69,17 @@ class Evidence:
     where it is not known.
     """
 
-    tree: Tree
+    machine: Machine
     motion: Motion
     rows: tuple[str, ...]
     force_rates: Array
     given: tuple[str, ...]
     noise: Array | None = None
 
-    def equations(self, tree: Tree | None = None, motion: Motion | None = None) -> Equations:
+    def equations(self, machine: Machine | None = None, motion: Motion | None = None) -> Equations:
         """Those of the rows, with known parameters on the measured side."""
-        machine, m = tree or self.tree, motion or self.motion
-        own = machine is self.tree
+        machine, m = machine or self.machine, motion or self.motion
+        own = machine is self.machine
         columns = self.own if own and self._moves_alike(m) else columns_of(machine, m, self.rows, every=not own)
         y = self._forces(m, machine) - columns.known
         sizes = _sizes(y, columns.parts)
@@ -87,7 +87,7 @@ class Evidence:
 
     def predicted(self) -> Array:
         """Forces of the rows (rows, N) by the model's own values; what has none is taken for zero."""
-        p, own, rule = self.tree.parameters, self.own, dependence(self.tree)
+        p, own, rule = self.machine.parameters, self.own, dependence(self.machine)
         values = np.where(np.isfinite(p.values) & (np.array(p.states) == "estimated"), p.values, 0.0)
         if rule is None:
             return own.W @ values[own.numbers] + own.known
@@ -107,16 +107,16 @@ class Evidence:
     def _noise_shares(self, sizes: Array) -> Array:
         if self.noise is None:
             return np.zeros(len(sizes))
-        return self.noise[[self.tree.coordinates.index(r) for r in self.rows]] * np.sqrt(len(self.motion)) / sizes
+        return self.noise[[self.machine.coordinates.index(r) for r in self.rows]] * np.sqrt(len(self.motion)) / sizes
 
-    def error(self, tree: Tree | None = None, motion: Motion | None = None) -> float:
+    def error(self, machine: Machine | None = None, motion: Motion | None = None) -> float:
         """What least squares leaves, as a share."""
-        return share(self.equations(tree, motion).solved()[1])
+        return share(self.equations(machine, motion).solved()[1])
 
     def errors(self, motions: Sequence[Motion]) -> list[float]:
         """The same of several motions as long as this one, by their second moments: their columns are computed together."""
         others = [m for m in motions if not self._moves_alike(m)]
-        W, known, parts, _, acting = columns_of(self.tree, joined(others), self.rows) if others else self.own
+        W, known, parts, _, acting = columns_of(self.machine, joined(others), self.rows) if others else self.own
         N, out, k = len(self.motion), [], 0
         for m in motions:
             if self._moves_alike(m):
@@ -124,25 +124,25 @@ class Evidence:
             else:
                 part, k = slice(k, k + N), k + N
                 moments, asked, sizes = SecondMoments.of(W[:, part], acting), known[:, part], parts[:, part]
-            out.append(moments.error(self._forces(m, self.tree) - asked, np.linalg.norm(sizes, axis=1)))
+            out.append(moments.error(self._forces(m, self.machine) - asked, np.linalg.norm(sizes, axis=1)))
         return out
 
     def reduced(self, m: Motion) -> tuple[SecondMoments, Array]:
         """Second moments of the columns, and the measured side (rows, N), of a motion."""
         if self._moves_alike(m):
-            return self._own_moments, self._forces(m, self.tree) - self.own.known
-        columns = columns_of(self.tree, m, self.rows)
-        return SecondMoments.of(columns.W, columns.acting), self._forces(m, self.tree) - columns.known
+            return self._own_moments, self._forces(m, self.machine) - self.own.known
+        columns = columns_of(self.machine, m, self.rows)
+        return SecondMoments.of(columns.W, columns.acting), self._forces(m, self.machine) - columns.known
 
     @cached_property
     def own(self) -> Columns:
         """The columns of the samples as they are."""
-        return columns_of(self.tree, self.motion, self.rows)
+        return columns_of(self.machine, self.motion, self.rows)
 
     @cached_property
     def _own_sizes(self) -> tuple[Array, Array]:
         """The measured side (rows, N) of the samples as they are, and the size of each row."""
-        y = self._forces(self.motion, self.tree) - self.own.known
+        y = self._forces(self.motion, self.machine) - self.own.known
         return y, _sizes(y, self.own.parts)
 
     @cached_property
@@ -160,7 +160,7 @@ class Evidence:
             pairs += [(a[k], b[k]) for k in a]
         return all(a is b for a, b in pairs)
 
-    def _forces(self, m: Motion, machine: Tree) -> Array:
+    def _forces(self, m: Motion, machine: Machine) -> Array:
         y = np.zeros((len(m), len(machine.rows)))
         if m.forces is not None:
             y[:, len(machine.rows) - machine.n :] = np.where(np.isfinite(m.forces), m.forces, 0.0)
@@ -168,23 +168,23 @@ class Evidence:
 
     def with_coordinates(self, T: Array) -> Motion | None:
         """The motion with coordinates T q: swapped, turned round or scaled. None where loops cannot be closed like that."""
-        m, tree = self.motion, self.tree
-        if not tree.loops:
+        m, machine = self.motion, self.machine
+        if not machine.closed:
             return replace(m, q=m.q @ T.T, qd=m.qd @ T.T, qdd=m.qdd @ T.T)
-        own = [tree.coordinates.index(c) for c in self.given]
+        own = [machine.coordinates.index(c) for c in self.given]
         q, qd, qdd = (x[:, own] @ T[np.ix_(own, own)].T for x in (m.q, m.qd, m.qdd))
-        whole = closed_or_none(tree, self.given, Motion(m.t, q, qd, qdd, m.base), m.q)
+        whole = closed_or_none(machine, self.given, Motion(m.t, q, qd, qdd, m.base), m.q)
         return None if whole is None else replace(m, q=whole.q, qd=whole.qd, qdd=whole.qdd)
 
     def with_forces(self, T: Array) -> Motion:
         """The motion with forces T Γ; signals that drive gains multiply are taken along."""
-        m, names = self.motion, self.tree.coordinates
+        m, names = self.motion, self.machine.coordinates
         forces = m.forces
         if forces is not None:
             blank = np.isnan(forces).all(axis=0)
             forces = np.where(np.isfinite(forces), forces, 0.0) @ T.T
             forces[:, blank] = np.nan
-        drives = drives_of(self.tree)
+        drives = drives_of(self.machine)
         signals = dict(m.signals)
         for c, own in drives.items():
             row = T[names.index(c)]
@@ -209,21 +209,21 @@ def share(residual: Array) -> float:
     return float(np.sqrt(np.mean(np.sum(residual**2, axis=1))))
 
 
-def drives_of(tree: Tree) -> dict[str, str]:
+def drives_of(machine: Machine) -> dict[str, str]:
     """Coordinate → the signal that drives it, where one does."""
-    return {next(iter(e.on)): e.signal for e in tree.elements if e.kind == "drive_gain" and len(e.on) == 1}
+    return {next(iter(e.on)): e.signal for e in machine.elements if e.kind == "drive_gain" and len(e.on) == 1}
 
 
-def measured_coordinates(tree: Tree, motion: Motion) -> tuple[str, ...]:
+def measured_coordinates(machine: Machine, motion: Motion) -> tuple[str, ...]:
     """Coordinates whose force, or whose drive, is measured."""
-    forces = np.full((1, tree.n), np.nan) if motion.forces is None else motion.forces
+    forces = np.full((1, machine.n), np.nan) if motion.forces is None else motion.forces
     seen = [bool(np.isfinite(column).any()) for column in forces.T]
-    return tuple(c for c, finite in zip(tree.coordinates, seen, strict=True) if finite or c in drives_of(tree))
+    return tuple(c for c, finite in zip(machine.coordinates, seen, strict=True) if finite or c in drives_of(machine))
 
 
-@accepts_machine
+@takes_machine
 def evidence(
-    tree: Tree,
+    machine: Machine,
     motions: Sequence[Motion],
     rows: Sequence[str],
     sampling: Sampling,
@@ -240,28 +240,28 @@ def evidence(
     parts, rates, noises, before = [], [], [], 0
     for m in motions:
         low, forces = sampling.filter, m.forces
-        noises.append(_white_noise(np.full((len(m), tree.n), np.nan) if forces is None else forces))
+        noises.append(_white_noise(np.full((len(m), machine.n), np.nan) if forces is None else forces))
         if low is not None and forces is not None and len(m) > low.padding:
             whole = np.isfinite(forces).all(axis=0)
             forces = forces.copy()
             forces[:, whole] = zero_phase(forces[:, whole], uniform_rate(m.t), low)
             noises[-1] = np.where(whole, low.white_gain(uniform_rate(m.t)) * noises[-1], noises[-1])
         numbers = np.arange(len(m))
-        used = np.all([sampling.uses(tree, row, m.qd, numbers, len(m), before) for row in rows], axis=0)
+        used = np.all([sampling.uses(machine, row, m.qd, numbers, len(m), before) for row in rows], axis=0)
         before += len(m)
-        calm = used & ~_reversing(tree, m, low)
+        calm = used & ~_reversing(machine, m, low)
         chosen = next((np.flatnonzero(mask) for mask in (calm, used) if mask.sum() >= MIN_SAMPLES), numbers)
         count = max(2, min(len(chosen), round(samples * len(m) / total)))
         picked = chosen[np.unique(np.linspace(0, len(chosen) - 1, count).astype(int))]
         parts.append(replace(m, forces=forces)[picked])
-        given = np.full((len(m), tree.n), np.nan) if forces is None else forces
+        given = np.full((len(m), machine.n), np.nan) if forces is None else forces
         rates.append(_rates_at(given, m.t, picked))
     whole = joined(parts)
-    own = measured_coordinates(tree, whole)
-    measured = tuple(tree.coordinates[k] for k in tree.independent) if positions is None else tuple(positions)
+    own = measured_coordinates(machine, whole)
+    measured = tuple(machine.coordinates[k] for k in machine.independent) if positions is None else tuple(positions)
     used = tuple(r for r in rows if r in own)
     return Evidence(
-        tree=tree,
+        machine=machine,
         motion=whole,
         rows=used,
         force_rates=np.concatenate(rates),
@@ -285,15 +285,15 @@ def _white_noise(x: Array) -> Array:
     return np.where(np.isfinite(sigma), sigma, 0.0)
 
 
-def _reversing(tree: Tree, m: Motion, low: Butterworth | None) -> NDArray[np.bool_]:
+def _reversing(machine: Machine, m: Motion, low: Butterworth | None) -> NDArray[np.bool_]:
     """Samples within half a period of the cut-off of a reversal of dry friction: its step is filtered in the forces, not in the columns."""
     near = np.zeros(len(m), dtype=bool)
     if low is None or len(m) < 3:
         return near
     reach = max(1, round(0.5 / (float(np.min(low.cutoff)) * float(np.median(np.diff(m.t))))))
-    for e in tree.elements:
+    for e in machine.elements:
         if e.jumps:
-            speed = m.qd @ np.array([e.on.get(c, 0.0) for c in tree.coordinates])
+            speed = m.qd @ np.array([e.on.get(c, 0.0) for c in machine.coordinates])
             for k in np.flatnonzero(np.diff(np.sign(speed)) != 0.0):
                 near[max(0, k - reach) : k + reach + 2] = True
     return near

@@ -32,8 +32,8 @@ from veridyn.identify.diagnosis.signature_words import signature_mistakes
 from veridyn.identify.position_noise import noise_behind
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 from veridyn.signals.clock_unit import SLOWEST_CLOCK
@@ -115,24 +115,24 @@ def diagnose_fit(
     it is of least squares, whose residual shows traces of small damage. `uncorrelated`: its deviations assume uncorrelated residuals.
     Checks that cannot be carried out, and damage that this log cannot show, are noted in `failed`.
     """
-    states = [state.name for state in fit.tree.states]
+    states = [state.name for state in fit.described.states]
     if level == "off" or any(name not in m.signals for name in states for m in motions):
         return []  # a law whose state is not in the motion has no column
     rows = [r.row for r in fit.rows]
-    seen = evidence(fit.tree, motions, rows, sampling, samples=FAST_SAMPLES if level == "fast" else SAMPLES)
+    seen = evidence(fit.described, motions, rows, sampling, samples=FAST_SAMPLES if level == "fast" else SAMPLES)
     few = min((r.samples for r in fit.rows), default=0) < CONTRADICTING_SAMPLES * len(fit.values)
     if few or (level == "fast" and not white):
         apart = 1.0  # rows of few independent samples fit their own noise, and leave less than all together whatever they say
     found = [m for motion in motions for m in _clock(motion)]
     found += few_samples(fit, seen)
-    found += [m for motion in motions if motion.notes is None for m in inspect_forces(fit.tree, motion)]
+    found += [m for motion in motions if motion.notes is None for m in inspect_forces(fit.described, motion)]
     found += attempt("Forces that stand still", lambda: stuck_forces(fit, motions), failed)
     found += suspicions(fit, seen, apart, None, progress, fast=level == "fast", failed=failed)
     if white:
         noise = noise_behind(motions, sampling, rows)
         found += attempt("Bias by noise of positions", lambda: noisy_accelerations(fit, seen.motion, noise), failed)
     if level == "full":
-        found += attempt("Delays", lambda: delays(fit.tree, motions, rows, sampling).suspicions(), failed)
+        found += attempt("Delays", lambda: delays(fit.described, motions, rows, sampling).suspicions(), failed)
     if squares:
         most = FAST_TRACE_SAMPLES if level == "fast" else None
         found = with_traces(found, fit, motions, sampling, failed, most, untestable=failed)
@@ -157,9 +157,9 @@ def with_traces(
     and so does noise of currents where the gains of drives are estimated; such fits are not asked. Damage that this log cannot show is
     added to `untestable`. `samples`: at most so many are looked at, all if left out.
     """
-    p = fit.tree.parameters
+    p = fit.described.parameters
     gains = any(
-        e.kind == "drive_gain" and p.states[p.index(e.parameter_name)] == "estimated" for e in fit.tree.elements
+        e.kind == "drive_gain" and p.states[p.index(e.parameter_name)] == "estimated" for e in fit.described.elements
     )
     if gains or fit.known is not None or any(m.kind not in (CONTRADICTION, *WRONG_SIGNS) for m in found):
         return found
@@ -193,7 +193,7 @@ def few_samples(fit: Fit, e: Evidence) -> list[Mistake]:
     """Rows with too few samples for the parameters that act on them: their noise is hardly known, nor what depends on it."""
     if not e.rows or all(r.samples >= MIN_SAMPLES_PER_COLUMN * len(fit.values) for r in fit.rows):
         return []
-    W = columns_of(e.tree, e.motion, e.rows, every=True).W
+    W = columns_of(e.machine, e.motion, e.rows, every=True).W
     acting = dict(zip(e.rows, np.any(W != 0.0, axis=1).sum(axis=1), strict=True))
     short = {
         r.row: (r.samples, min(int(acting[r.row]), len(fit.values)))
@@ -230,11 +230,11 @@ def _stuck(fit: Fit, motion: Motion) -> list[Mistake]:
     if motion.forces is None:
         return []
     found: list[Mistake] = []
-    tree = fit.tree
+    machine = fit.described
     for r in fit.rows:
-        if r.row not in tree.coordinates:
+        if r.row not in machine.coordinates:
             continue
-        force = motion.forces[:, tree.coordinates.index(r.row)]
+        force = motion.forces[:, machine.coordinates.index(r.row)]
         longest = max(runs(np.diff(force) == 0.0, STUCK_SAMPLES), key=lambda span: span[1] - span[0], default=None)
         if longest is None:
             continue
@@ -260,12 +260,12 @@ def _stuck(fit: Fit, motion: Motion) -> list[Mistake]:
     return found
 
 
-def inspect_forces(tree: Tree, motion: Motion) -> list[Mistake]:
+def inspect_forces(machine: Machine, motion: Motion) -> list[Mistake]:
     """Measured forces that are constant, clipped, frozen, held or coarse, or have spikes and dropouts."""
     if motion.forces is None or len(motion) < 5 or not _in_order(motion):
         return []
     channels = {}
-    for c, kind, force in zip(tree.coordinates, tree.coordinate_kinds, motion.forces.T, strict=True):
+    for c, kind, force in zip(machine.coordinates, machine.coordinate_kinds, motion.forces.T, strict=True):
         there = np.isfinite(force)
         if there.any() and np.any(force[there]):
             channels[c] = Channel(c, motion.t[there], force[there], "N*m" if kind == "turning" else "N")

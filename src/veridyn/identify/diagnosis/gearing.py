@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 
 Array = NDArray[np.float64]
 COUPLED = 2  # joints farther along the arm that a shaft still reaches: those of a wrist
@@ -36,21 +36,21 @@ class Gearing:
         return np.asarray(np.linalg.inv(self.change).T, dtype=np.float64)
 
 
-def other_gearings(tree: Tree, joints: tuple[str, ...]) -> Iterator[Gearing]:
+def other_gearings(machine: Machine, joints: tuple[str, ...]) -> Iterator[Gearing]:
     """All single entries of the transmission of another sign, all motors that count the other way, and couplings that may be missing.
 
     `joints`: those whose position and force are both measured; of a machine without a transmission only these are asked about.
     """
-    own = tree.transmission
+    own = machine.transmission
     names = joints if own is None else own.joints
     T = np.eye(len(names)) if own is None else own.matrix
     motors = names if own is None else own.motors
-    place = [tree.coordinates.index(c) for c in names]
+    place = [machine.coordinates.index(c) for c in names]
     inverse = np.linalg.inv(T)
 
     def gearing(kind: str, where: str, what: str, other: Array) -> Iterator[Gearing]:
         if np.linalg.matrix_rank(other) == len(names):
-            S = np.eye(tree.n)
+            S = np.eye(machine.n)
             S[np.ix_(place, place)] = other @ inverse
             yield Gearing(kind, where, what, S)
 
@@ -68,11 +68,11 @@ def other_gearings(tree: Tree, joints: tuple[str, ...]) -> Iterator[Gearing]:
             other[:, j] = -T[:, j]
             what = "the motor seems to count the other way than the transmission says."
             yield from gearing(SIGN, f"transmission, motor '{motors[j]}'", what, other)
-    yield from _missing(tree, names, motors, T, gearing)
+    yield from _missing(machine, names, motors, T, gearing)
 
 
-def _missing(tree: Tree, names: tuple[str, ...], motors: tuple[str, ...], T: Array, gearing) -> Iterator[Gearing]:  # pyright: ignore[reportMissingParameterType]
-    kinds = dict(zip(tree.coordinates, tree.coordinate_kinds, strict=True))
+def _missing(machine: Machine, names: tuple[str, ...], motors: tuple[str, ...], T: Array, gearing) -> Iterator[Gearing]:  # pyright: ignore[reportMissingParameterType]
+    kinds = dict(zip(machine.coordinates, machine.coordinate_kinds, strict=True))
     pairs = [
         (i, j)
         for i in range(len(names))

@@ -20,11 +20,10 @@ from veridyn.identify.diagnosis.evidence import SMALLEST_SINGULAR_VALUE, Evidenc
 from veridyn.identify.grouping import ZERO_COLUMN
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.closure import closed_home, closed_motion
-from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.assembly import Assembly
+from veridyn.mechanics.tree.elsewhere import End, assembled_at, ends_of, moved
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
-from veridyn.spatial.transforms import Placement
 
 Array = NDArray[np.float64]
 DIFFERENCE_STEP = 1e-4  # m or rad, of the difference that makes a derivative
@@ -42,7 +41,7 @@ EFFECT_THRESHOLD = 1e-6  # share of the forces that a metre or a radian must cha
 class Misplaced:
     """Body `body` would sit `amount` (m, or rad where `turned`) further along or about `axis`, and the error that this leaves.
 
-    With a `loop`, the end of that cut joint on the body.
+    With a `loop`, the end of that cut joint on the body; where `far`, the joint on the body that it carries.
     """
 
     body: str
@@ -51,6 +50,7 @@ class Misplaced:
     amount: float
     error: float
     loop: str = ""
+    far: bool = False
 
     @property
     def where(self) -> str:
@@ -62,6 +62,9 @@ class Misplaced:
         """What would be otherwise, for people."""
         if self.loop:
             return f"{1e3 * self.amount:.3g} mm further along {self.axis} of that body's frame"
+        if self.far:
+            size = f"turned by {np.degrees(self.amount):.3g}°" if self.turned else f"{1e3 * self.amount:.3g} mm further"
+            return f"its joint {size} {'about' if self.turned else 'along'} {self.axis} of its own frame"
         if not self.turned:
             return f"{1e3 * self.amount:.3g} mm further along {self.axis} of the frame that carries it"
         about = "its own joint axis (the zero of the joint)" if self.axis == "z" else f"{self.axis} of its own frame"
@@ -71,17 +74,21 @@ class Misplaced:
 def best_place(e: Evidence, progress: Progress = silent) -> Misplaced | None:
     """The one change of geometry that explains most; None where there is nothing to be changed, or where no change explains much."""
     few = replace(e, motion=e.motion[:: max(1, len(e.motion) // SAMPLES)])
-    here, found, places = _place_of(few, e.tree), [], _places(e.tree)
+    here, found, places = (
+        _place_of(few, e.machine),
+        [],
+        [(end, k) for end in ends_of(e.machine) for k in range(end.ways)],
+    )
     if here is None:
         return None
-    for i, (b, k) in enumerate(places):
+    for i, (end, k) in enumerate(places):
         progress("looking at the geometry", float(i), float(len(places)))
-        step = _step(few, here, b, k)
+        step = _step(few, here, end, k)
         if step is not None:
-            found.append((b, k, step))
+            found.append((end, k, step))
     progress("looking at the geometry", float(len(places)), float(len(places)))
     best = sorted(found, key=lambda f: f[2][1])[:REFINED_CHANGES]
-    followed = (_followed(e, few, b, k, step[0], here.error) for b, k, step in best)
+    followed = (_followed(e, few, end, k, step[0], here.error) for end, k, step in best)
     return min((m for m in followed if m is not None), key=lambda m: m.error, default=None)
 
 
@@ -92,7 +99,7 @@ class _Place:
     Rows of basis and residual are divided by their `sizes` (rows,).
     """
 
-    tree: Tree
+    machine: Machine
     basis: Array
     residual: Array
     forces: Array
@@ -105,9 +112,9 @@ class _Place:
         return share(self.residual.reshape(len(self.sizes), -1))
 
 
-def _place_of(e: Evidence, tree: Tree) -> _Place | None:
+def _place_of(e: Evidence, machine: Machine) -> _Place | None:
     """None where loops cannot be closed."""
-    closed = _closed(e, tree)
+    closed = _closed(e, machine)
     if closed is None:
         return None
     machine, m = closed
@@ -123,82 +130,41 @@ def _place_of(e: Evidence, tree: Tree) -> _Place | None:
     p = machine.parameters
     phi = p.tie_matrix() @ np.where(np.array(p.states) == "known", p.values, 0.0)
     phi += p.estimated_matrix()[:, numbers] @ (Vt[kept].T @ (along / s[kept]) / scale)
-    return _Place(tree, U, y - U @ along, _forces(e, machine, m, phi), phi, equations.sizes)
+    return _Place(machine, U, y - U @ along, _forces(e, machine, m, phi), phi, equations.sizes)
 
 
-def _forces(e: Evidence, machine: Tree, m: Motion, phi: Array) -> Array:
+def _forces(e: Evidence, machine: Machine, m: Motion, phi: Array) -> Array:
     """Γ (rows, N) of parameters."""
     return inverse_dynamics(machine, m, list(e.rows), phi, engine="numpy").T
 
 
-def _places(tree: Tree) -> list[tuple[int, int]]:
-    """Numbers of what can sit elsewhere, and how: six ways of a body, three of an end of a cut joint, which count on from the bodies."""
-    bodies, ends = len(tree.bodies), 2 * len(tree.loops)
-    return [(b, k) for b in range(bodies) for k in range(6)] + [(bodies + i, k) for i in range(ends) for k in range(3)]
-
-
-def _followed(e: Evidence, few: Evidence, b: int, k: int, first: float, error: float) -> Misplaced | None:
+def _followed(e: Evidence, few: Evidence, end: End, k: int, first: float, error: float) -> Misplaced | None:
     """Gauss-Newton along one change, whose first step is known; None where loops cannot be closed, or where it promises too little."""
-    amount, tree = first, moved(e.tree, b, k, first)
+    amount, machine = first, moved(e.machine, end, k, first)
     for number in range(PASSES - 1):
-        here = _place_of(few, tree)
-        step = None if here is None else _step(few, here, b, k)
+        here = _place_of(few, machine)
+        step = None if here is None else _step(few, here, end, k)
         if here is None or step is None:
             break
         if number == 0 and min(here.error, step[1]) > PROMISING * error:
             return None
         amount += step[0]
-        tree = moved(e.tree, b, k, amount)
+        machine = moved(e.machine, end, k, amount)
         if abs(step[0]) < CONVERGED_STEP:
             break
-    closed = _closed(e, tree)
+    closed = _closed(e, machine)
     if closed is None:
         return None
-    left, i = share(e.equations(*closed).solved()[1]), b - len(tree.bodies)
-    if i < 0:
-        return Misplaced(body=tree.bodies[b].name, axis="xyz"[k % 3], turned=k >= 3, amount=amount, error=left)
-    loop = tree.loops[i // 2]
-    body = (loop.first, loop.second)[i % 2].body
-    return Misplaced(body=body, axis="xyz"[k], turned=False, amount=amount, error=left, loop=loop.name)
+    left, loop = share(e.equations(*closed).solved()[1]), end.joint if end.cut else ""
+    return Misplaced(body=end.body, axis="xyz"[k % 3], turned=k >= 3, amount=amount, error=left, loop=loop, far=end.far)
 
 
-def moved(tree: Tree, b: int, k: int, amount: float) -> Tree:
-    """The tree with one body elsewhere: along axis k of its antecedent's frame, or turned about axis k − 3 of its own.
-
-    Numbers beyond those of the bodies are the ends of cut joints, two for each, moved along an axis of their body's frame.
-    """
-    if b >= len(tree.bodies):
-        return _with_end(tree, b - len(tree.bodies), amount * np.eye(3)[k])
-    body = tree.bodies[b]
-    R, p = np.asarray(body.placement.rotation), np.asarray(body.placement.position)
-    if k < 3:
-        p = p + amount * np.eye(3)[k]
-    else:
-        a = np.zeros((3, 3))
-        i, j = (k - 2) % 3, (k - 1) % 3
-        a[j, i], a[i, j] = 1.0, -1.0
-        # Rodrigues about a unit axis: 1 + sin θ A + (1 − cos θ) A².
-        R = R @ (np.eye(3) + np.sin(amount) * a + (1.0 - np.cos(amount)) * a @ a)
-    other = replace(body, placement=Placement(rotation=R, position=p))
-    return replace(tree, bodies=(*tree.bodies[:b], other, *tree.bodies[b + 1 :]))
-
-
-def _with_end(tree: Tree, i: int, step: Array) -> Tree:
-    loop, side = tree.loops[i // 2], ("first", "second")[i % 2]
-    end = getattr(loop, side)
-    place = replace(end.placement, position=np.asarray(end.placement.position) + step)
-    other = replace(loop, **{side: replace(end, placement=place)})
-    return replace(tree, loops=(*tree.loops[: i // 2], other, *tree.loops[i // 2 + 1 :]))
-
-
-def _closed(e: Evidence, tree: Tree) -> tuple[Tree, Motion] | None:
+def _closed(e: Evidence, machine: Machine) -> tuple[Machine, Motion] | None:
     """Another geometry and its motion; None where its loops cannot be closed along this motion."""
-    if tree is e.tree or not tree.loops:
-        return tree, e.motion
-    m, own = e.motion, [tree.coordinates.index(c) for c in e.given]
-    loose = replace(
-        tree, assembly=Assembly(guess=dict(zip(tree.coordinates, closed_home(e.tree).tolist(), strict=True)))
-    )
+    if machine is e.machine or not machine.closed:
+        return machine, e.motion
+    m, own = e.motion, [machine.coordinates.index(c) for c in e.given]
+    loose = assembled_at(machine, closed_home(e.machine))
     q, qd, qdd = m.q[:, own], m.qd[:, own], m.qdd[:, own]
     try:
         whole = closed_motion(loose, m.t, q, qd, qdd, at=e.given, base=m.base, start=m.q, engine="numpy")
@@ -207,9 +173,9 @@ def _closed(e: Evidence, tree: Tree) -> tuple[Tree, Motion] | None:
         return None
 
 
-def _step(e: Evidence, here: _Place, b: int, k: int) -> tuple[float, float] | None:
+def _step(e: Evidence, here: _Place, end: End, k: int) -> tuple[float, float] | None:
     """How far to go along one change of a geometry, and the error to first order; None where it has no effect."""
-    there = _closed(e, moved(here.tree, b, k, DIFFERENCE_STEP))
+    there = _closed(e, moved(here.machine, end, k, DIFFERENCE_STEP))
     if there is None:
         return None
     effect = (_forces(e, *there, here.phi) - here.forces) / DIFFERENCE_STEP

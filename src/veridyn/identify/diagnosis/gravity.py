@@ -32,11 +32,11 @@ class Gravity:
 
 def best_gravity(e: Evidence) -> Gravity | None:
     """None where the base is free: its acceleration, gravity included, is measured."""
-    tree = e.tree
-    if tree.base != "fixed" or not e.rows:
+    machine = e.machine
+    if machine.base != "fixed" or not e.rows:
         return None
     few = replace(e, motion=e.motion[:: max(1, len(e.motion) // SAMPLES)])
-    under = [few.equations(replace(tree, gravity=g)) for g in (np.zeros(3), *np.eye(3))]
+    under = [few.equations(replace(machine, gravity=g)) for g in (np.zeros(3), *np.eye(3))]
     # Equations are relative to ‖y‖; only where parameters are known does ‖y‖ itself depend on gravity.
     W = [eq.W * eq.sizes[:, None, None] for eq in under]
     y = [eq.y * eq.sizes[:, None] for eq in under]
@@ -47,7 +47,7 @@ def best_gravity(e: Evidence) -> Gravity | None:
         right = y[0] + sum(gk * (yk - y[0]) for gk, yk in zip(g, y[1:], strict=True))
         return Equations(at / size[:, None, None], right / size[:, None], size, numbers).solved()[1]
 
-    starts = [np.asarray(tree.gravity), *(FIRST_GUESS * sign * axis for axis in np.eye(3) for sign in (-1.0, 1.0))]
+    starts = [np.asarray(machine.gravity), *(FIRST_GUESS * sign * axis for axis in np.eye(3) for sign in (-1.0, 1.0))]
     first = min(starts, key=lambda g: share(residual(g)))
     found = least_squares(
         lambda g: residual(g).ravel(),

@@ -22,7 +22,7 @@ def omitted(e: Evidence, apart: float, delays: bool, speeds: bool, streamed: boo
             f"which is not so ({100 * error:.2g} %)."
         )
     else:
-        never = unreached(e) if e.tree.loops else []
+        never = unreached(e) if e.machine.closed else []
         if never:
             listed = ", ".join(never[:MAX_LISTED]) + (
                 f" and {len(never) - MAX_LISTED} more" if len(never) > MAX_LISTED else ""
@@ -30,13 +30,13 @@ def omitted(e: Evidence, apart: float, delays: bool, speeds: bool, streamed: boo
             out.append(
                 f"Readings of the log with which no way to close the loops was found, so that they explain nothing: {listed}."
             )
-        if e.tree.base == "free":
+        if e.machine.base == "free":
             out.append("Another gravity: the acceleration of the base, gravity included, is measured.")
     if not delays:
         out.append("Delays of forces: the study says clock: {delays: ignore}.")
     if not speeds:
         out.append("Speeds that contradict positions: none are measured.")
-    if e.tree.parameters.missing():
+    if e.machine.parameters.missing():
         out.append("Forces beside those that the model's own values predict: not all of its parameters have values.")
     if streamed:
         out.append("Anything beyond the first block of each log, which is read in blocks.")

@@ -58,7 +58,7 @@ def oversampled_rows(fit: Fit, motions: Sequence[Motion], sampling: Sampling) ->
         assert low is not None  # of the rows that have one
         if not np.isfinite(residual).all():
             continue
-        used = sampling.uses(fit.tree, row, m.qd, np.arange(len(m)), len(m))
+        used = sampling.uses(fit.described, row, m.qd, np.arange(len(m)), len(m))
         kept = zero_phase(residual, rate, low)[:: sampling.decimate]
         both = used[:: sampling.decimate][1:] & used[:: sampling.decimate][:-1]
         first, second = kept[:-1][both], kept[1:][both]

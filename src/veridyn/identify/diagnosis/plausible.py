@@ -46,19 +46,19 @@ MIN_ROW_SHARE = 0.1  # share of its row's force that an element must make before
 def absurd_signs(fit: Fit, e: Evidence) -> list[Mistake]:
     """Friction below zero, and inertia M(q) that is not positive definite, at configurations of the log."""
     found: list[Mistake] = []
-    tree, m = fit.tree, e.motion
+    machine, m = fit.described, e.motion
     negative = []
     alone = dict(zip(fit.base.names, np.count_nonzero(fit.base.matrix, axis=1) == 1, strict=True))
     for name, value, sigma, column in zip(fit.names, fit.values, fit.sigma, fit.base.columns, strict=True):
-        body, number = tree.columns[column]
-        kind = tree.elements[number].kind.partition("_")[0] if body < 0 else ""  # forwards and backwards alike
+        body, number = machine.columns[column]
+        kind = machine.elements[number].kind.partition("_")[0] if not body else ""  # forwards and backwards alike
         if (
             kind in ("damper", "coulomb", "inertia")
             and alone[name]
             and e.rows
             and value < -WRONG_SIGN_SIGMAS * (sigma if np.isfinite(sigma) else 0.0)
         ):
-            column_of = regressor(tree, m, list(e.rows), [column], engine="numpy")[:, :, 0]
+            column_of = regressor(machine, m, list(e.rows), [column], engine="numpy")[:, :, 0]
             made = abs(value) * np.sqrt(np.mean(column_of**2, axis=0))
             if any(x > MIN_ROW_SHARE * _size(e, row) for x, row in zip(made, e.rows, strict=True)):
                 negative.append(f"{name} = {value:.3g}")
@@ -94,7 +94,7 @@ def absurd_signs(fit: Fit, e: Evidence) -> list[Mistake]:
 
 def _size(e: Evidence, c: str) -> float:
     forces = e.motion.forces
-    k = e.tree.coordinates.index(c)
+    k = e.machine.coordinates.index(c)
     if forces is None or not np.isfinite(forces[:, k]).any():
         return float("inf")
     return float(np.sqrt(np.nanmean(forces[:, k] ** 2)))
@@ -104,23 +104,27 @@ def least_inertia(fit: Fit, m: Motion) -> tuple[float, float, float] | None:
     """The least and the largest eigenvalue of M(q), each coordinate in its own rms acceleration, at the worst configuration, and σ of
     the least where it is below zero: uᵀ M u is linear in the parameters for a given direction u; zero where the fit has no deviations.
     """
-    tree = fit.tree
-    if tree.base != "fixed" or not tree.n:
+    machine = fit.described
+    if machine.base != "fixed" or not machine.n:
         return None
     picked = m[np.unique(np.linspace(0, len(m) - 1, CONFIGURATIONS).astype(int))]
-    scale = np.sqrt(np.mean(m.qdd[:, list(tree.independent)] ** 2, axis=0))
+    scale = np.sqrt(np.mean(m.qdd[:, list(machine.independent)] ** 2, axis=0))
     if not (scale > 0.0).all():
         return None
-    n = len(tree.independent)
+    n = len(machine.independent)
     # Accelerations that unit ones of the independent coordinates make without speed: those of a closed machine take others along.
-    G = loop_jacobian(tree, picked.q, engine="numpy") if tree.loops else np.broadcast_to(np.eye(n), (len(picked), n, n))
+    G = (
+        loop_jacobian(machine, picked.q, engine="numpy")
+        if machine.closed
+        else np.broadcast_to(np.eye(n), (len(picked), n, n))
+    )
     # Column k of M: forces of unit acceleration k less those of none, all in one pass.
     N = len(picked)
     unit = np.concatenate([np.zeros_like(picked.q), *(G[:, :, k] for k in range(n))])
     again = {name: np.tile(x, n + 1) for name, x in picked.signals.items()}
     clock = np.arange(float(len(unit)))
     still = Motion(clock, np.tile(picked.q, (n + 1, 1)), np.zeros_like(unit), unit, signals=again)
-    forces = fit_forces(fit, still, [tree.coordinates[k] for k in tree.independent]).reshape(n + 1, N, -1)
+    forces = fit_forces(fit, still, [machine.coordinates[k] for k in machine.independent]).reshape(n + 1, N, -1)
     M = (forces[1:] - forces[0]).transpose(1, 2, 0)
     M = 0.5 * (M + M.transpose(0, 2, 1)) * scale[:, None] * scale
     values, vectors = np.linalg.eigh(M)
@@ -129,10 +133,10 @@ def least_inertia(fit: Fit, m: Motion) -> tuple[float, float, float] | None:
         return float(values[worst, 0]), float(values[worst, -1]), 0.0
     u = scale * vectors[worst, :, 0]
     q = np.repeat(picked.q[worst : worst + 1], 2, axis=0)
-    moved = np.stack([G[worst] @ u, np.zeros(tree.n)])
+    moved = np.stack([G[worst] @ u, np.zeros(machine.n)])
     signals = {name: np.repeat(x[worst], 2) for name, x in picked.signals.items()}
     pair = Motion(np.arange(2.0), q, np.zeros_like(q), moved, signals=signals)
-    D = regressor(tree, pair, "joints", list(fit.base.columns), engine="numpy")
+    D = regressor(machine, pair, "joints", list(fit.base.columns), engine="numpy")
     slope = u @ (D[0] - D[1])  # of uᵀ M u over the base parameters
     variance = float(slope @ np.nan_to_num(fit.covariance) @ slope)
     return float(values[worst, 0]), float(values[worst, -1]), float(np.sqrt(max(variance, 0.0)))
@@ -143,16 +147,16 @@ def prior_scales(e: Evidence) -> list[Mistake]:
     that go against them: a sign, or another gravity, which on some machines cannot be separated from other weights; and forces that are
     a small part of them, whatever their course: a model of a larger machine, whose parameters a fit shrinks until they fit nearly as well.
     """
-    tree, m = e.tree, e.motion
-    if not e.rows or any(tree.columns[k][0] >= 0 for k in np.flatnonzero(~np.isfinite(tree.parameters.values))):
+    machine, m = e.machine, e.motion
+    if not e.rows or any(machine.columns[k][0] for k in np.flatnonzero(~np.isfinite(machine.parameters.values))):
         return []  # an inertia without a value predicts nothing; friction without one is left out
     predicted = e.predicted()
-    forces = m.forces if m.forces is not None else np.zeros((len(m), tree.n))
+    forces = m.forces if m.forces is not None else np.zeros((len(m), machine.n))
     off: dict[str, float] = {}
     against: dict[str, float] = {}
     small: dict[str, float] = {}
     for k, row in enumerate(e.rows):
-        y, p = forces[:, tree.coordinates.index(row)], predicted[k]
+        y, p = forces[:, machine.coordinates.index(row)], predicted[k]
         if not np.isfinite(y).all() or not np.any(p) or not np.any(y):
             continue
         alike = float(y @ p / (np.linalg.norm(y) * np.linalg.norm(p)))
@@ -189,9 +193,9 @@ def _beside_weights(e: Evidence, sizes: Mapping[str, float]) -> list[Mistake]:
     """
     if not sizes:
         return []
-    tree, m, p = e.tree, e.motion, e.tree.parameters
+    machine, m, p = e.machine, e.motion, e.machine.parameters
     still = replace(m, qd=np.zeros_like(m.qd), qdd=np.zeros_like(m.qdd), forces=None)
-    weights = inverse_dynamics(tree, still, list(sizes), p.tie_matrix() @ np.nan_to_num(p.values), engine="numpy")
+    weights = inverse_dynamics(machine, still, list(sizes), p.tie_matrix() @ np.nan_to_num(p.values), engine="numpy")
     norms = np.linalg.norm(weights, axis=0)
     small = {row: size / w for (row, size), w in zip(sizes.items(), norms, strict=True) if size < SMALL_WEIGHT * w}
     if not small:
@@ -238,11 +242,11 @@ def slow_clock(where: str, rate: float) -> Mistake:
 
 def odd_motion(e: Evidence, limits: Mapping[str, tuple[float, float]] | None = None) -> list[Mistake]:
     """Speeds that no joint has, and positions outside the limits that the model states."""
-    tree, m, found = e.tree, e.motion, []
-    for k, c in enumerate(tree.coordinates):
+    machine, m, found = e.machine, e.motion, []
+    for k, c in enumerate(machine.coordinates):
         if c not in e.given:
             continue
-        fast = too_fast(c, "rad" if tree.coordinate_kinds[k] == "turning" else "m", m.qd[:, k])
+        fast = too_fast(c, "rad" if machine.coordinate_kinds[k] == "turning" else "m", m.qd[:, k])
         if fast is not None:
             hint = "Degrees for radians, a position of the motor, or a clock in another unit do this."
             found.append(Mistake("too fast", replace(fast, hint=hint)))

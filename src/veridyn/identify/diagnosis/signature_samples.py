@@ -35,8 +35,9 @@ from veridyn.mechanics.engine import wants_compiled
 from veridyn.mechanics.forces import acting
 from veridyn.mechanics.laws import law
 from veridyn.mechanics.samples import state_of
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.elements import Element
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import zero_phase
 from veridyn.signals.resample import uniform_rate
@@ -167,13 +168,13 @@ def samples_of(
 
 def _plan(fit: Fit, motions: Sequence[Motion], rows: Sequence[str], how: Sampling) -> EquationPlan:
     """Of the base columns of a fit; of more where the machine code that streamed them is there."""
-    tree, leads = fit.tree, fit.base.columns
-    there = None if how.along else compiled_plan(tree, rows, motions[0], leads)
+    machine, leads = fit.described, fit.base.columns
+    there = None if how.along else compiled_plan(machine, rows, motions[0], leads)
     if there is not None:
         return replace(there, how=how) if how.filtering else there
-    own = EquationPlan(tree, tree.select_rows(list(rows)), how, kept=tuple(leads))
-    request, samples = equations(tree, own.computed, own.wanted, motions[0]), sum(len(m) for m in motions)
-    return replace(own, compile=wants_compiled("auto", tree, request, samples))
+    own = EquationPlan(machine, machine.select_rows(list(rows)), how, kept=tuple(leads))
+    request, samples = equations(machine, own.computed, own.wanted, motions[0]), sum(len(m) for m in motions)
+    return replace(own, compile=wants_compiled("auto", machine, request, samples))
 
 
 def _stretches(total: int, share: float) -> list[tuple[int, int]]:
@@ -198,7 +199,7 @@ def _part(
     shifts: Sequence[int],
 ) -> Samples:
     """Samples start to stop of a motion."""
-    tree, how, rows = fit.tree, plan.how, [fit.tree.rows[r] for r in plan.rows]
+    machine, how, rows = fit.described, plan.how, [fit.described.rows[r] for r in plan.rows]
     rate = uniform_rate(motion.t, where="motion.t") if how.filtering else 0.0
     margin = how.margin(rate) if how.filtering else 0
     low, high = max(0, start - margin), min(len(motion), stop + margin)
@@ -214,7 +215,7 @@ def _part(
     )
     N, R, width = stop - start, len(rows), sampling.decimate * window
     numbers, part = np.arange(start, stop), motion[start:stop]
-    used = np.stack([sampling.uses(tree, row, part.qd, numbers, len(motion), before) for row in rows])
+    used = np.stack([sampling.uses(machine, row, part.qd, numbers, len(motion), before) for row in rows])
     thin = numbers % sampling.decimate == 0
     used &= thin
     weight = used.astype(np.float64)
@@ -238,7 +239,7 @@ def _part(
             W[j, owns[j], held] += total[places[j]]
             y[j, held] += total[-1]
     friction = _friction(fit, plan, job)
-    steps = np.tile(_reversals(tree, part.qd), (R, 1))
+    steps = np.tile(_reversals(machine, part.qd), (R, 1))
     smooth = forces
     if how.filtering and _rubbing(plan):
         low = np.array([how.filter_of(row) is not None for row in rows])
@@ -264,7 +265,7 @@ def _part(
     kept: Mask = np.asarray(count.any(axis=1))  # so that neighbours are neighbours behind decimation, too
     delays = np.array(shifts) * (float(np.median(np.diff(motion.t))) if shifts else 0.0)
     late = added[:, :, 4:pulses].reshape(M, R, 2, -1) / (np.array([1.0, -1.0])[:, None] * delays)
-    measured = measured_coordinates(tree, motion)
+    measured = measured_coordinates(machine, motion)
     return Samples(
         rows=tuple(rows),
         W=W if kept.all() else W[kept],
@@ -309,8 +310,8 @@ def _slice(numbers: NDArray[np.intp]) -> NDArray[np.intp] | slice:
 
 def _turned_names(plan: EquationPlan) -> tuple[str, ...]:
     """Coordinates of an open machine that stands on the ground, and `MACHINE`: what derivatives of forces are taken of; none of others."""
-    tree = plan.tree
-    return () if tree.loops or tree.base != "fixed" or plan.how.along else (*tree.coordinates, MACHINE)
+    machine = plan.machine
+    return () if machine.closed or machine.base != "fixed" or plan.how.along else (*machine.coordinates, MACHINE)
 
 
 def _shifts(plan: EquationPlan, motions: Sequence[Motion]) -> tuple[int, ...]:
@@ -323,21 +324,21 @@ def _shifts(plan: EquationPlan, motions: Sequence[Motion]) -> tuple[int, ...]:
 
 def _rubbing(plan: EquationPlan) -> list[Element]:
     """Dry friction on coordinates of an open machine."""
-    if plan.tree.loops or plan.how.along:
+    if plan.machine.closed or plan.how.along:
         return []
-    return [e for e in plan.tree.elements if e.jumps and e.on and e.on_body is None and e.between is None]
+    return [e for e in plan.machine.elements if e.jumps and e.on and e.on_body is None and e.between is None]
 
 
 def _friction(fit: Fit, plan: EquationPlan, job: Job) -> Array:
     """F̂ of the rows (R, …) at all samples of a job, its margins included; zero where :func:`_rubbing` has none."""
-    tree, m, rows = fit.tree, job.motion, [fit.tree.rows[r] for r in plan.rows]
+    machine, m, rows = fit.described, job.motion, [fit.described.rows[r] for r in plan.rows]
     out, elements = np.zeros((len(rows), len(m))), _rubbing(plan)
     if not elements:
         return out
-    state = state_of(tree, m)
+    state = state_of(machine, m)
     for e in elements:
-        value = fit.standard[tree.parameters.index(e.parameter_name)]
-        force = value * np.asarray(law(e, acting(tree, e, state, m.signals, ARRAYS)))
+        value = fit.standard[machine.parameters.index(e.parameter_name)]
+        force = value * np.asarray(law(e, acting(tree_of(machine), e, state, m.signals, ARRAYS)))
         for c, a in e.on.items():
             if c in rows:
                 out[rows.index(c)] += a * force
@@ -357,17 +358,17 @@ def _pulses(friction: Array, plan: EquationPlan, job: Job, shifts: Sequence[int]
 
 def _filtered(lines: Array, plan: EquationPlan, job: Job) -> Array:
     """Lines (R, k, …) of all samples of a job behind the filters of their rows, at its own samples (R, k, N)."""
-    filters = [plan.how.filter_of(plan.tree.rows[r]) for r in plan.rows]
+    filters = [plan.how.filter_of(plan.machine.rows[r]) for r in plan.rows]
     every = [x if low is None else zero_phase(x.T, job.rate, low).T for x, low in zip(lines, filters, strict=True)]
     return np.stack(every)[:, :, job.start - job.offset : job.stop - job.offset]
 
 
-def _reversals(tree: Tree, qd: Array) -> Mask:
+def _reversals(machine: Machine, qd: Array) -> Mask:
     """Samples beside a reversal of dry friction, whose step has no slope."""
     near = np.zeros(len(qd), dtype=bool)
-    for e in tree.elements:
+    for e in machine.elements:
         if e.jumps:
-            speed = qd @ np.array([e.on.get(c, 0.0) for c in tree.coordinates])
+            speed = qd @ np.array([e.on.get(c, 0.0) for c in machine.coordinates])
             for k in np.flatnonzero(np.diff(np.sign(speed)) != 0.0):
                 near[max(0, k - 1) : k + 3] = True
     return near
@@ -379,14 +380,14 @@ def _turned(fit: Fit, plan: EquationPlan, job: Job, used: Mask, out: Array) -> N
     At the very samples of W, `used` (N,), and not between them: what the parameters explain whole is then explained to rounding, noise of
     the motion included. An interpolated column would have the noise of other samples, which is beside the regressor and in the residual.
     """
-    tree, rows, filtering = fit.tree, [fit.tree.rows[r] for r in plan.rows], plan.how.filtering
-    lines = np.zeros((len(rows), tree.n + 1, len(job.motion))) if filtering else out
+    machine, rows, filtering = fit.described, [fit.described.rows[r] for r in plan.rows], plan.how.filtering
+    lines = np.zeros((len(rows), machine.n + 1, len(job.motion))) if filtering else out
     every = np.arange(len(job.motion)) if filtering else np.flatnonzero(used)
-    size = max(1, SLOPE_SAMPLES // (tree.n + 1))
+    size = max(1, SLOPE_SAMPLES // (machine.n + 1))
     for first in range(0, len(every), size):
         at = every[first : first + size]
         m = replace(job.motion[at], forces=None)
-        N, n = len(m), tree.n
+        N, n = len(m), machine.n
         q, qd, qdd = (np.tile(x, (n + 1, 1)) for x in (m.q, m.qd, m.qdd))
         for i in range(n):
             q[(i + 1) * N : (i + 2) * N, i] += STEP
@@ -395,6 +396,6 @@ def _turned(fit: Fit, plan: EquationPlan, job: Job, used: Mask, out: Array) -> N
         several = Motion(np.arange(float(len(q))), q, qd, qdd, wrenches=wrenches, signals=signals)
         forces = fit_forces(fit, several, rows).reshape(n + 1, N, -1)
         lines[:, :n, at] = (forces[0] - forces[1:]).transpose(2, 0, 1) / STEP
-        lines[:, n, at] = size_slopes(tree, fit.standard, m, rows, forces[0]).T
+        lines[:, n, at] = size_slopes(machine, fit.standard, m, rows, forces[0]).T
     if filtering:
         out[:] = _filtered(lines, plan, job)

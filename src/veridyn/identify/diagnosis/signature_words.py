@@ -9,7 +9,7 @@ from veridyn.identify.diagnosis.alternatives import Mistake
 from veridyn.identify.diagnosis.signatures import Damage, examine
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 PLURAL = {
@@ -33,7 +33,7 @@ def signature_mistakes(
     done = examine(fit, motions, sampling, samples)
     if untestable is not None and done.untestable:
         untestable.append(_untestable(done.untestable))
-    return [_mistake(fit.tree, group) for group in done.found]
+    return [_mistake(fit.described, group) for group in done.found]
 
 
 def _untestable(names: Sequence[tuple[str, str]]) -> str:
@@ -48,24 +48,24 @@ def _untestable(names: Sequence[tuple[str, str]]) -> str:
     return f"{'; '.join(said)}: the parameters take up whatever is wrong there, so no test of this log can show it."
 
 
-def _mistake(tree: Tree, group: Sequence[Damage]) -> Mistake:
+def _mistake(machine: Machine, group: Sequence[Damage]) -> Mistake:
     best, others = group[0], group[1:]
-    what, place, expected, size, hint = _words(tree, best)
+    what, place, expected, size, hint = _words(machine, best)
     moves = f"it moves {best.moved} by {best.shift:.2g} deviations"
     if others:
-        listed = "; ".join(f"{w[1]}: {w[0]} ({w[3]})" for w in (_words(tree, d) for d in others))
+        listed = "; ".join(f"{w[1]}: {w[0]} ({w[3]})" for w in (_words(machine, d) for d in others))
         hint = f"{hint} These data explain it nearly as well otherwise: {listed}."
     return Mistake(best.kind, Fault(what, place, expected, f"{size}, {abs(best.z):.2g} deviations; {moves}", hint))
 
 
-def _words(tree: Tree, d: Damage) -> tuple[str, str, str, str, str]:
+def _words(machine: Machine, d: Damage) -> tuple[str, str, str, str, str]:
     """What, where, expected, found, and what to try."""
     if d.kind == "machine size":
         what = "the distances between its joints do not fit this log: these bodies sit elsewhere."
         hint = "Look whether the model is of this machine and of its size, and at lengths in other units."
         found = f"{1.0 + d.size:.4g} ± {d.sigma:.2g} times those of the model"
-        return what, f"model '{tree.name}'", "the machine that was recorded", found, hint
-    turning = tree.coordinate_kinds[tree.coordinates.index(d.where)] == "turning"
+        return what, f"model '{machine.name}'", "the machine that was recorded", found, hint
+    turning = machine.coordinate_kinds[machine.coordinates.index(d.where)] == "turning"
     angle, force = ("rad", "N*m") if turning else ("m", "N")
     place = f"force of '{d.where}'"
     if d.kind == "force scale":

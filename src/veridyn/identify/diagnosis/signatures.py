@@ -85,7 +85,7 @@ def examine(fit: Fit, motions: Sequence[Motion], sampling: Sampling, samples: in
 
     `samples`: at most so many are looked at, in stretches; all if left out.
     """
-    rows = [r.row for r in fit.rows if r.row in fit.tree.coordinates]
+    rows = [r.row for r in fit.rows if r.row in fit.described.coordinates]
     if not rows or not len(fit.values):
         return Examined([])
     x = samples_of(fit, motions, rows, sampling, most=samples)
@@ -114,7 +114,11 @@ def examine(fit: Fit, motions: Sequence[Motion], sampling: Sampling, samples: in
     # A sensor that averages or holds a step of the clock is off by half of one: a delay, known to a fifth, must be longer. No angle is off
     # by more than half a turn.
     half = 0.5 * max(float(np.median(np.diff(m.t))) for m in motions)
-    turning = [c for c, kind in zip(fit.tree.coordinates, fit.tree.coordinate_kinds, strict=True) if kind == "turning"]
+    turning = [
+        c
+        for c, kind in zip(fit.described.coordinates, fit.described.coordinate_kinds, strict=True)
+        if kind == "turning"
+    ]
     found: list[list[Damage]] = []
     for _ in range(MAX_DAMAGES):
         places, late = _late(x, e, p)

@@ -19,13 +19,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.identify.diagnosis.machine_size import MACHINE, stretched
+from veridyn.identify.diagnosis.machine_size import MACHINE
 from veridyn.identify.diagnosis.machine_size import STEP as SIZE_STEP
 from veridyn.identify.position_noise import SMALL_NOISE, acceleration_slopes, at_rest
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.elsewhere import stretched
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, joined
 
 Array = NDArray[np.float64]
@@ -69,19 +70,19 @@ def passed_variance(
 
 def noise_in_traces(fit: Fit, motions: Sequence[Motion], rows: Sequence[str], equations: Array) -> TraceNoise | None:
     """Sums over all equations, `equations` (R, n): their number in each row times v_rk; None where accelerations are hardly noisy."""
-    tree = fit.tree
+    machine = fit.described
     step = max(1, sum(len(m) for m in motions) // NOISE_SAMPLES)
     m = joined([part[::step] for part in motions])
     if m.qdd_noise is None:
         return None
     noisy = np.flatnonzero(m.qdd_noise > SMALL_NOISE * np.sqrt(np.mean(m.qdd**2, axis=0)))
-    if not len(noisy) or not set(noisy.tolist()) <= set(tree.independent):
+    if not len(noisy) or not set(noisy.tolist()) <= set(machine.independent):
         return None
     still, scale = at_rest(m), equations / len(m)
-    moved = _moved(tree, fit.standard, still, rows) if not tree.loops and tree.base == "fixed" else {}
+    moved = _moved(machine, fit.standard, still, rows) if not machine.closed and machine.base == "fixed" else {}
     columns, own = np.zeros(len(fit.values)), dict[tuple[str, str], float]()
-    for k, slope, qdd in acceleration_slopes(tree, still, rows, list(fit.base.columns), noisy):
-        M = _forces(tree, fit.standard, replace(still, qdd=qdd), rows) - _forces(tree, fit.standard, still, rows)
+    for k, slope, qdd in acceleration_slopes(machine, still, rows, list(fit.base.columns), noisy):
+        M = _forces(machine, fit.standard, replace(still, qdd=qdd), rows) - _forces(machine, fit.standard, still, rows)
         vM = scale[:, k] * M
         columns += np.einsum("srp,sr->p", slope, vM)
         lines = {("force scale", row): float(vM[:, j] @ M[:, j]) for j, row in enumerate(rows)}
@@ -93,21 +94,21 @@ def noise_in_traces(fit: Fit, motions: Sequence[Motion], rows: Sequence[str], eq
 
 
 def _moved(
-    tree: Tree, values: Array, still: Motion, rows: Sequence[str]
-) -> dict[tuple[str, str], tuple[Tree, Array, Array, float]]:
+    machine: Machine, values: Array, still: Motion, rows: Sequence[str]
+) -> dict[tuple[str, str], tuple[Machine, Array, Array, float]]:
     """Trace → machine, positions, forces at rest, and step of the derivative that it is."""
-    out: dict[tuple[str, str], tuple[Tree, Array, float]] = {
-        ("machine size", MACHINE): (stretched(tree, 1.0 + SIZE_STEP), still.q, SIZE_STEP)
+    out: dict[tuple[str, str], tuple[Machine, Array, float]] = {
+        ("machine size", MACHINE): (stretched(machine, 1.0 + SIZE_STEP), still.q, SIZE_STEP)
     }
-    for i, c in enumerate(tree.coordinates):
+    for i, c in enumerate(machine.coordinates):
         q = still.q.copy()
         q[:, i] += POSITION_STEP
-        out["encoder zero", c] = (tree, q, -POSITION_STEP)
+        out["encoder zero", c] = (machine, q, -POSITION_STEP)
     return {
         name: (machine, q, _forces(machine, values, replace(still, q=q), rows), step)
         for name, (machine, q, step) in out.items()
     }
 
 
-def _forces(tree: Tree, values: Array, m: Motion, rows: Sequence[str]) -> Array:
-    return inverse_dynamics(tree, m, list(rows), values, engine="numpy")
+def _forces(machine: Machine, values: Array, m: Motion, rows: Sequence[str]) -> Array:
+    return inverse_dynamics(machine, m, list(rows), values, engine="numpy")

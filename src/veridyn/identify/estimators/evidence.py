@@ -29,8 +29,9 @@ from veridyn.identify.fitting import base_of
 from veridyn.identify.observation import stream
 from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.engine import Engine
-from veridyn.mechanics.tree.accept import accepts_machine
-from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.model.coordinates import Rows
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
@@ -53,9 +54,9 @@ class CalibratedPrior:
         return dict(self.prior.groups or {})
 
 
-@accepts_machine
+@takes_machine
 def calibrate_prior(
-    tree: Tree,
+    machine: Machine,
     motion: Motion | Sequence[Motion],
     prior: Prior | None = None,
     *,
@@ -71,22 +72,22 @@ def calibrate_prior(
     and parameters of which no drawing says anything keep theirs.
     """
     start = prior or Prior()
-    samples = stream(tree, motion, rows, sampling, engine=engine)
+    samples = stream(machine, motion, rows, sampling, engine=engine)
     s = solve(samples.observe(), sigma=dict(sigma) if sigma else None)
     made = sandwich(samples, s, None, covariance or Hac())
-    names = _groups(tree, start)
+    names = _groups(machine, start)
     if not names:
         what = "no parameter has a value in the drawing, so that nothing can be said about how wrong it is."
-        raise IdentificationError(Fault(what, where=f"prior of '{tree.name}'"))
-    K = base_of(s).matrix[:, list(tree.parameters.select("estimated"))]
+        raise IdentificationError(Fault(what, where=f"prior of '{machine.name}'"))
+    K = base_of(s).matrix[:, list(machine.parameters.select("estimated"))]
     scales = dict.fromkeys(names, 0.1)
     curves: dict[str, tuple[float, ...]] = {}
     for _ in range(ROUNDS):
         before = dict(scales)
-        _, now = prior_moments(tree, replace(start, groups=scales))
+        _, now = prior_moments(machine, replace(start, groups=scales))
         weighed, _ = reweighted(s, made, K, np.diag(1.0 / now))
         for name in names:
-            found = [_cost(tree, start, scales | {name: x}, weighed, K) for x in SCALES]
+            found = [_cost(machine, start, scales | {name: x}, weighed, K) for x in SCALES]
             scales[name] = SCALES[int(np.argmin(found))]
             curves[name] = tuple(float(f - min(found)) for f in found)
         if scales == before:
@@ -94,20 +95,20 @@ def calibrate_prior(
     return CalibratedPrior(replace(start, groups={**(start.groups or {}), **scales}), SCALES, curves)
 
 
-def _groups(tree: Tree, prior: Prior) -> list[str]:
+def _groups(machine: Machine, prior: Prior) -> list[str]:
     """Groups of which at least one estimated parameter has a stated value and no deviation of its own."""
-    p = tree.parameters
+    p = machine.parameters
     values = p.values.copy()
     for name, value in (prior.values or {}).items():
         values[p.index(name)] = value
-    free, groups = unstated(tree, values), group_of(tree)
+    free, groups = unstated(machine, values), group_of(machine)
     scaled = [k for k in p.select("estimated") if not free[k] and p.names[k] not in (prior.sigma or {})]
     return list(dict.fromkeys(groups[k] for k in scaled))
 
 
-def _cost(tree: Tree, prior: Prior, scales: Mapping[str, float], s: Solution, K: Array) -> float:
+def _cost(machine: Machine, prior: Prior, scales: Mapping[str, float], s: Solution, K: Array) -> float:
     """−2 log p(y), less its constant."""
-    mean, deviation = prior_moments(tree, replace(prior, groups={**(prior.groups or {}), **scales}))
+    mean, deviation = prior_moments(machine, replace(prior, groups={**(prior.groups or {}), **scales}))
     y = s.triangle @ (s.values - K @ mean)
     A = s.triangle @ (K * deviation)
     factor = cho_factor(np.eye(len(y)) + A @ A.T, lower=True)

@@ -36,7 +36,8 @@ from veridyn.identify.estimators.prior import (
 )
 from veridyn.identify.fitting import at, base_of, fit_of
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Feasibility, Fit
-from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.model.coordinates import Rows
+from veridyn.model.machine import Machine
 from veridyn.settings import above
 from veridyn.spatial.inertia import INERTIAL, broken_law
 
@@ -89,36 +90,36 @@ class Consistent(Estimator):
     total_mass: Annotated[float, above(0.0)] | None = field(default=None, kw_only=True)
     total_mass_within: Annotated[float, above(0.0)] = field(default=0.01, kw_only=True)
 
-    def check(self, tree: Tree, rows: Rows, covariance: Hac | None) -> None:
-        super().check(tree, rows, covariance)
+    def check(self, machine: Machine, rows: Rows, covariance: Hac | None) -> None:
+        super().check(machine, rows, covariance)
         _solver()
-        _check_known(tree, self)
+        _check_known(machine, self)
         if self.prior is not None:
-            prior_moments(tree, self.prior)
+            prior_moments(machine, self.prior)
 
     def fit(self, problem: FitProblem) -> Fit:
         """The feasible point nearest to the least-squares solution; samples are read again only for ``covariance="hac"``."""
         samples = problem.stream()
         s = problem.least_squares(samples)
         made = None if problem.covariance is None else sandwich(samples, s, None, problem.covariance)
-        return self.fit_solution(problem.tree, s, problem.acceptance, made)
+        return self.fit_solution(problem.machine, s, problem.acceptance, made)
 
     def fit_solution(
-        self, tree: Tree, s: Solution, acceptance: Acceptance = SIGMA_BELOW_TEN, made: Sandwich | None = None
+        self, machine: Machine, s: Solution, acceptance: Acceptance = SIGMA_BELOW_TEN, made: Sandwich | None = None
     ) -> Fit:
         """The same from a weighted least-squares solution; `made`: its covariance where residuals are autocorrelated."""
-        p, estimated = tree.parameters, list(tree.parameters.select("estimated"))
-        found = consistent(tree, s, self, made)
+        p, estimated = machine.parameters, list(machine.parameters.select("estimated"))
+        found = consistent(machine, s, self, made)
         base = base_of(s)
         K = base.matrix[:, estimated]
         if found.posterior is not None:
-            weak = () if self.prior is None else without_value(tree, self.prior)
+            weak = () if self.prior is None else without_value(machine, self.prior)
             phi = found.values[estimated]
-            fit = fit_with_prior(tree, s, found.posterior, phi, self.title, acceptance, weak=weak)
+            fit = fit_with_prior(machine, s, found.posterior, phi, self.title, acceptance, weak=weak)
             spread, fixed = split(p)
             fit = replace(fit, posterior_mean=spread @ found.posterior.values + fixed)
         else:
-            fit = fit_of(tree, at(s, K @ found.values[estimated]), self.title, acceptance)
+            fit = fit_of(machine, at(s, K @ found.values[estimated]), self.title, acceptance)
             own = s.covariance if made is None else made.covariance
             fit = replace(fit, covariance=own, standard_values=found.values)
         fit = fit if made is None else noted(fit, made, s)
@@ -153,13 +154,13 @@ class Physical:
     posterior: Posterior | None
 
 
-def consistent(tree: Tree, s: Solution, how: Consistent, made: Sandwich | None = None) -> Physical:
+def consistent(machine: Machine, s: Solution, how: Consistent, made: Sandwich | None = None) -> Physical:
     """The consistent parameters nearest to a least-squares solution in its own metric, so that their residual is the smallest.
 
     With a prior, data and prior are weighed by the sandwich `made`, where there is one.
     """
     cp = _solver()
-    space = FeasibleSet.of(tree, s, how)
+    space = FeasibleSet.of(machine, s, how)
     prior = None
     if how.prior is None:
         phi = space.reaching(space.anchor)
@@ -182,15 +183,15 @@ def consistent(tree: Tree, s: Solution, how: Consistent, made: Sandwich | None =
     return Physical(space.full(phi), replace(space, s=s).certificate(phi), prior)
 
 
-def _check_known(tree: Tree, how: Consistent) -> None:
+def _check_known(machine: Machine, how: Consistent) -> None:
     """Refuse elements that are not there, and known parameters that contradict physics."""
-    p, faults = tree.parameters, Faults()
+    p, faults = machine.parameters, Faults()
     spread, fixed = split(p)
-    elements = [e.parameter_name for e in tree.elements]
+    elements = [e.parameter_name for e in machine.elements]
     for name in how.unsigned:
         if name not in elements:
             faults.add(f"'{name}' is not an element.", where="Consistent.unsigned", hint=did_you_mean(name, elements))
-    real = [b.name for b in tree.bodies if b.real]
+    real = [k.name for k in machine.links if k.real]
     for setting, bounds in (("least_mass", how.least_mass), ("largest_mass", how.largest_mass)):
         for name in bounds or {}:
             if name not in real:
@@ -202,22 +203,22 @@ def _check_known(tree: Tree, how: Consistent) -> None:
             faults.add(
                 "its bounds leave no mass.", where=f"body '{name}'", found=f"at least {least:g}, at most {largest:g} kg"
             )
-    for k, (body, number) in enumerate(tree.columns):
-        if body >= 0 and number == 0 and not np.any(spread[k : k + 10] != 0.0):
+    for k, (body, number) in enumerate(machine.columns):
+        if body and number == 0 and not np.any(spread[k : k + 10] != 0.0):
             law = broken_law(fixed[k : k + 10])
             if law:
                 faults.add(
                     f"what is known of it contradicts physics: {law}.",
-                    where=f"body '{tree.bodies[body].name}'",
+                    where=f"body '{body}'",
                     hint="Estimate its parameters, or correct them.",
                 )
-        elif body >= 0 and number == 9 and not np.any(spread[k] != 0.0) and fixed[k] <= 0.0:
+        elif body and number == 9 and not np.any(spread[k] != 0.0) and fixed[k] <= 0.0:
             faults.add(
                 "what is known of it contradicts physics: a body with estimated parameters needs mass.",
-                where=f"body '{tree.bodies[body].name}'",
+                where=f"body '{body}'",
                 found=f"{INERTIAL[9]} = {fixed[k]:.6g} kg",
             )
-    faults.raise_if_any(IdentificationError, tree.name)
+    faults.raise_if_any(IdentificationError, machine.name)
 
 
 def _solver() -> Any:

@@ -21,7 +21,7 @@ from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.estimators.prior import Prior, prior_moments, sizes, split
 from veridyn.identify.positive import POSITIVE
 from veridyn.identify.result import Feasibility
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import broken_law, pseudo_inertia
 
 Array = NDArray[np.float64]
@@ -67,7 +67,7 @@ class ConsistencySettings(Protocol):
 class FeasibleSet:
     """Estimated parameters φ, their groups K, the affine map to all parameters, and the constraints on these."""
 
-    tree: Tree
+    machine: Machine
     s: Solution
     how: ConsistencySettings
     K: Array
@@ -79,30 +79,30 @@ class FeasibleSet:
     signed: list[int]
 
     @classmethod
-    def of(cls, tree: Tree, s: Solution, how: ConsistencySettings) -> FeasibleSet:
-        p = tree.parameters
+    def of(cls, machine: Machine, s: Solution, how: ConsistencySettings) -> FeasibleSet:
+        p = machine.parameters
         estimated = list(p.select("estimated"))
         place = {c: k for k, c in enumerate(estimated)}
         K = np.zeros((len(s.values), len(estimated)))
         K[:, [place[c] for c in s.observation.columns]] = s.groups.matrix
         spread, fixed = split(p)
         bodies, signed = {}, []
-        for k, (body, number) in enumerate(tree.columns):
-            moves = np.any(spread[k : k + 10] != 0.0) if body >= 0 else np.any(spread[k] != 0.0)
-            if body >= 0 and number == 0 and moves:
+        for k, (body, number) in enumerate(machine.columns):
+            moves = np.any(spread[k : k + 10] != 0.0) if body else np.any(spread[k] != 0.0)
+            if body and number == 0 and moves:
                 mass = p.typical[k + 9]
                 D = np.diag([1.0 / np.sqrt(p.typical[k])] * 3 + [1.0 / np.sqrt(mass)])
-                bodies[tree.bodies[body].name] = (list(range(k, k + 10)), D)
-            elif body < 0 and moves and tree.elements[number].kind in POSITIVE and p.names[k] not in how.unsigned:
+                bodies[body] = (list(range(k, k + 10)), D)
+            elif not body and moves and machine.elements[number].kind in POSITIVE and p.names[k] not in how.unsigned:
                 signed.append(k)
         if how.prior is None:
-            anchor = known_or_typical(tree)[estimated]
-            deviation = sizes(tree, known_or_typical(tree))[estimated]
+            anchor = known_or_typical(machine)[estimated]
+            deviation = sizes(machine, known_or_typical(machine))[estimated]
         else:
-            anchor, deviation = prior_moments(tree, how.prior)
+            anchor, deviation = prior_moments(machine, how.prior)
         root = np.diag(1.0 / deviation)
         made = cls(
-            tree=tree,
+            machine=machine,
             s=s,
             how=how,
             K=K,
@@ -117,7 +117,7 @@ class FeasibleSet:
 
     def _entropic(self) -> FeasibleSet:
         """The same with the metric of the anchor's own pseudo-inertias, over the prior's relative deviation."""
-        p = self.tree.parameters
+        p = self.machine.parameters
         estimated = list(p.select("estimated"))
         place = {c: k for k, c in enumerate(estimated)}
         relative = 1.0 if self.how.prior is None else self.how.prior.relative_of("inertia")
@@ -153,7 +153,7 @@ class FeasibleSet:
         """The smallest scaled eigenvalue or, where one is negative, signed element over its typical size."""
         x = self.full(phi)
         eigenvalues = [np.linalg.eigvalsh(D @ pseudo_inertia(x[c]) @ D)[0] for c, D in self.bodies.values()]
-        below = [v for v in x[self.signed] / self.tree.parameters.typical[self.signed] if v < 0.0]
+        below = [v for v in x[self.signed] / self.machine.parameters.typical[self.signed] if v < 0.0]
         A, b = self.masses
         beyond = [v for v in A @ x - b if v < 0.0]
         return float(min([*eigenvalues, *below, *beyond], default=1.0))
@@ -161,20 +161,20 @@ class FeasibleSet:
     @cached_property
     def masses(self) -> tuple[Array, Array]:
         """(A, b) with A x ≥ b for all parameters x: bounds on masses and on their sum, each over its bound, so of order one."""
-        tree, how, A, b = self.tree, self.how, [], []
-        at = {tree.bodies[body].name: k for k, (body, number) in enumerate(tree.columns) if body >= 0 and number == 9}
+        machine, how, A, b = self.machine, self.how, [], []
+        at = {body: k for k, (body, number) in enumerate(machine.columns) if body and number == 9}
         for bounds, sign in ((how.least_mass, 1.0), (how.largest_mass, -1.0)):
             for name, mass in (bounds or {}).items():
-                row = np.zeros(len(tree.parameters))
+                row = np.zeros(len(machine.parameters))
                 row[at[name]] = sign / mass
                 A.append(row)
                 b.append(sign)
         if how.total_mass is not None:
-            row = np.zeros(len(tree.parameters))
+            row = np.zeros(len(machine.parameters))
             row[list(at.values())] = 1.0 / how.total_mass
             A += [row, -row]
             b += [1.0 - how.total_mass_within, -1.0 - how.total_mass_within]
-        return np.array(A).reshape(len(A), len(tree.parameters)), np.array(b)
+        return np.array(A).reshape(len(A), len(machine.parameters)), np.array(b)
 
     def nearest(self, cp: Any, start: Array) -> Array:
         """The solution by the first way that the solver ends well on; nearly exact data need another than noisy ones.
@@ -211,7 +211,7 @@ class FeasibleSet:
 
         `keeping`: only steps that leave the groups as they are, so that the residual stays that of least squares.
         """
-        p, how, s = self.tree.parameters, self.how, self.s
+        p, how, s = self.machine.parameters, self.how, self.s
         unit = p.typical[list(p.select("estimated"))]
         B = np.diag(unit)
         if keeping:
@@ -257,8 +257,8 @@ class FeasibleSet:
         return (phi if not keeping or self.least(phi) > 0.5 * how.margin else None), "optimal"
 
     def certificate(self, phi: Array) -> Feasibility:
-        x, p, s = self.full(phi), self.tree.parameters, self.s
-        plain = self.full(self.reaching(known_or_typical(self.tree)[list(p.select("estimated"))]))
+        x, p, s = self.full(phi), self.machine.parameters, self.s
+        plain = self.full(self.reaching(known_or_typical(self.machine)[list(p.select("estimated"))]))
         least = {name: float(np.linalg.eigvalsh(pseudo_inertia(x[c]))[0]) for name, (c, _) in self.bodies.items()}
         scaled = {n: np.linalg.eigvalsh(D @ pseudo_inertia(x[c]) @ D)[0] for n, (c, D) in self.bodies.items()}
         bound = [n for n, v in scaled.items() if v < AT_BOUND_MARGINS * self.how.margin]
@@ -280,12 +280,12 @@ class FeasibleSet:
         return [named[k] for k in rows]
 
 
-def known_or_typical(tree: Tree) -> Array:
+def known_or_typical(machine: Machine) -> Array:
     """The tree's values; where a body has none, a ball of typical size; where an element has none, its typical size."""
-    p = tree.parameters
+    p = machine.parameters
     values = p.values.copy()
-    for k, (body, number) in enumerate(tree.columns):
-        if body >= 0 and number == 0 and not np.isfinite(values[k : k + 10]).all():
+    for k, (body, number) in enumerate(machine.columns):
+        if body and number == 0 and not np.isfinite(values[k : k + 10]).all():
             ball = np.concatenate(
                 [0.1 * p.typical[k] * np.array([1, 0, 0, 1, 0, 1]), np.zeros(3), p.typical[k + 9 : k + 10]]
             )

@@ -26,7 +26,8 @@ from veridyn.identify.observation import EquationStream
 from veridyn.identify.result import Fit
 from veridyn.identify.threads import one_blas_thread
 from veridyn.identify.upper import triangle_of
-from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.model.coordinates import Rows
+from veridyn.model.machine import Machine
 from veridyn.settings import Rule, at_least
 
 Array = NDArray[np.float64]
@@ -79,10 +80,10 @@ class GaussMarkov(Estimator):
     order: Annotated[int, at_least(0)] = 0
     periodic: bool = False
 
-    def check(self, tree: Tree, rows: Rows, covariance: Hac | None) -> None:
-        super().check(tree, rows, covariance)
+    def check(self, machine: Machine, rows: Rows, covariance: Hac | None) -> None:
+        super().check(machine, rows, covariance)
         self.refuse_hac(covariance, MODELLED, MODELLED_HINT)
-        names = [tree.rows[r] for r in tree.select_rows(rows)]
+        names = [machine.rows[r] for r in machine.select_rows(rows)]
         shape = _shape(self.noise)
         if shape is not None and shape != (len(names), len(names)):
             raise IdentificationError(
@@ -98,7 +99,7 @@ class GaussMarkov(Estimator):
         """Weighted least squares first, for the groups and, where the noise is not given, for its residuals."""
         samples = problem.stream()
         found, noise = gauss_markov(samples, problem.least_squares(samples), self)
-        fit = fit_of(problem.tree, found, self.title, problem.acceptance)
+        fit = fit_of(problem.machine, found, self.title, problem.acceptance)
         return replace(fit, notes=(*fit.notes, noise.summary()))
 
 

@@ -42,8 +42,9 @@ from veridyn.identify.observation import EquationStream
 from veridyn.identify.result import Fit
 from veridyn.mechanics.control import Reference
 from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.model.coordinates import Rows
 from veridyn.model.elements import Element
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.settings import Rule, above, at_least
 
@@ -112,8 +113,8 @@ class Instrumental(Estimator):
     iterations: Annotated[int, at_least(1)] = 30
     tolerance: Annotated[float, above(0.0)] = 0.02
 
-    def check(self, tree: Tree, rows: Rows, covariance: Hac | None) -> None:
-        super().check(tree, rows, covariance)
+    def check(self, machine: Machine, rows: Rows, covariance: Hac | None) -> None:
+        super().check(machine, rows, covariance)
         faults = Faults()
         if (self.law is None) == (self.reference is None):
             faults.add(
@@ -123,31 +124,31 @@ class Instrumental(Estimator):
                 found="neither" if self.law is None else "both",
                 hint="Without either, filter well and use 'wls', or use 'oe', which needs none.",
             )
-        if self.start == "tree" and tree.parameters.missing():
+        if self.start == "tree" and machine.parameters.missing():
             faults.add(
                 "the tree has no values to start from.",
                 where="Instrumental.start",
-                found=f"none for {', '.join(tree.parameters.missing()[:6])}",
+                found=f"none for {', '.join(machine.parameters.missing()[:6])}",
             )
-        faults.raise_if_any(IdentificationError, tree.name)
+        faults.raise_if_any(IdentificationError, machine.name)
         if self.law is not None:
-            refused = check_open_tree(tree, "Instrumental")
-            if tree.states:
+            refused = check_open_tree(machine, "Instrumental")
+            if machine.states:
                 refused.add(
                     "instruments of elements with a state of their own are not simulated.",
                     where="Instrumental",
-                    found=", ".join(s.name for s in tree.states),
+                    found=", ".join(s.name for s in machine.states),
                     hint="Use OutputError, which simulates them.",
                 )
-            refused.raise_if_any(DataError, tree.name)
+            refused.raise_if_any(DataError, machine.name)
 
     def fit(self, problem: FitProblem) -> Fit:
         """Iterated from the least-squares solution, whose groups it keeps."""
-        samples, tree, hac = problem.stream(), problem.tree, problem.covariance
+        samples, machine, hac = problem.stream(), problem.machine, problem.covariance
         start = problem.least_squares(samples)
-        plain = fit_of(tree, start, self.title, problem.acceptance)
+        plain = fit_of(machine, start, self.title, problem.acceptance)
         found = instrumental(samples, start, lambda x: replace(plain, values=x).standard, self, problem.sigma, hac)
-        fit = fit_of(tree, found.solution, self.title, problem.acceptance)
+        fit = fit_of(machine, found.solution, self.title, problem.acceptance)
         source = "simulated in closed loop" if self.law is not None else "along the reference"
         source = "along the measured motion" if self.reference == "measured" else source
         state = "" if found.converged else ", NOT CONVERGED"
@@ -178,17 +179,17 @@ def instrumental(
     hac: Hac | None = None,
 ) -> Instruments:
     """Iterate from a weighted least-squares solution; `values_of` gives all parameters of the tree from base parameters."""
-    tree, s = stream.plan.tree, start
+    machine, s = stream.plan.machine, start
     if how.law is not None:
-        check_motions(tree, stream.motions, True, "Instrumental")
+        check_motions(machine, stream.motions, True, "Instrumental")
     done, met, weakest = 0, False, 1.0
     motions: list[Motion] = []
     while not met and done < how.iterations:
         done += 1
-        if how.law is not None or _signals(tree) or not motions:
+        if how.law is not None or _signals(machine) or not motions:
             first = done == 1 and how.start == "tree"
-            phi = tree.parameters.values if first else values_of(s.values)
-            motions = [_without_noise(tree, m, phi, how) for m in stream.motions]
+            phi = machine.parameters.values if first else values_of(s.values)
+            motions = [_without_noise(machine, m, phi, how) for m in stream.motions]
         sums = summed(stream, motions, s, 0)
         weakest = weakest_of(sums)
         if weakest < WEAK_CORRELATION:
@@ -232,13 +233,13 @@ def instrumental(
     )
 
 
-def _without_noise(tree: Tree, motion: Motion, values: Array, how: Instrumental) -> Motion:
+def _without_noise(machine: Machine, motion: Motion, values: Array, how: Instrumental) -> Motion:
     """The instruments' motion on the clock of the log."""
     if how.reference is not None:
         states = {} if isinstance(how.reference, str) else _along(how.reference, motion)
-        return _with_signals(tree, replace(motion, **states), values)
-    shooting = Shooting(tree=tree, law=how.law, friction_speed=how.friction_speed, substeps=how.substeps)
-    (runs,) = cut(tree, [motion], math.inf)
+        return _with_signals(machine, replace(motion, **states), values)
+    shooting = Shooting(machine=machine, law=how.law, friction_speed=how.friction_speed, substeps=how.substeps)
+    (runs,) = cut(machine, [motion], math.inf)
     try:
         found = shooting.simulate(runs, runs.initial, values)
     except (SimulationError, ModelError) as error:
@@ -249,7 +250,7 @@ def _without_noise(tree: Tree, motion: Motion, values: Array, how: Instrumental)
                 hint="Take the reference as instruments, or ask for fewer parameters.",
             )
         ) from error
-    return _with_signals(tree, replace(motion, q=found.q[0], qd=found.qd[0], qdd=found.qdd[0]), values)
+    return _with_signals(machine, replace(motion, q=found.q[0], qd=found.qd[0], qdd=found.qdd[0]), values)
 
 
 def _along(reference: Reference, motion: Motion) -> dict[str, Array]:
@@ -268,25 +269,25 @@ def _along(reference: Reference, motion: Motion) -> dict[str, Array]:
     return dict(zip(("q", "qd", "qdd"), found, strict=True))
 
 
-def _signals(tree: Tree) -> list[Element]:
+def _signals(machine: Machine) -> list[Element]:
     """Drive gains that are estimated: their signals are columns, and noisy."""
-    p = tree.parameters
-    gains = [e for e in tree.elements if e.kind == "drive_gain"]
+    p = machine.parameters
+    gains = [e for e in machine.elements if e.kind == "drive_gain"]
     return [e for e in gains if p.states[p.index(e.parameter_name)] == "estimated"]
 
 
-def _with_signals(tree: Tree, motion: Motion, values: Array) -> Motion:
+def _with_signals(machine: Machine, motion: Motion, values: Array) -> Motion:
     """Without forces, and with the signals that estimated gains need along the motion where these parameters are the true ones."""
-    none = np.zeros((len(motion), tree.n))
-    gains = _signals(tree)
+    none = np.zeros((len(motion), machine.n))
+    gains = _signals(machine)
     signals = dict(motion.signals)
     if gains:
         silent = replace(motion, forces=none, signals={name: np.zeros(len(motion)) for name in signals})
-        needed = inverse_dynamics(tree, silent, "joints", values)
+        needed = inverse_dynamics(machine, silent, "joints", values)
         given = none if motion.forces is None else np.where(np.isnan(motion.forces), 0.0, motion.forces)
         for e in gains:
-            (name, share), gain = next(iter(e.on.items())), values[tree.parameters.index(e.parameter_name)]
-            k = tree.coordinates.index(name)
+            (name, share), gain = next(iter(e.on.items())), values[machine.parameters.index(e.parameter_name)]
+            k = machine.coordinates.index(name)
             signals[e.signal] = (needed[:, k] - given[:, k]) / (share * gain if gain else 1.0)
     return replace(motion, forces=none, signals=signals)
 

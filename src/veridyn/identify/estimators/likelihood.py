@@ -20,7 +20,8 @@ from veridyn.identify.estimators.harmonics import Criterion, PeriodicData, perio
 from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.excitation.closed import closed_samples, plant_of
 from veridyn.identify.result import Fit
-from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.model.coordinates import Rows
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.settings import above, at_least
 from veridyn.signals.frequency import Periods, averaged
@@ -62,14 +63,14 @@ class Likelihood(Estimator):
     order: Annotated[int, at_least(0)] = 0
     skip: Annotated[int, at_least(0)] = 0
 
-    def check(self, tree: Tree, rows: Rows, covariance: Hac | None) -> None:
-        super().check(tree, rows, covariance)
+    def check(self, machine: Machine, rows: Rows, covariance: Hac | None) -> None:
+        super().check(machine, rows, covariance)
         self.refuse_hac(covariance, MODELLED, MODELLED_HINT)
 
     def fit(self, problem: FitProblem) -> Fit:
         """Gauss-Markov on one averaged period with the chosen number of harmonics; noise of positions is part of the deviations."""
         motion, weights, notes, data, harmonics = self.select_harmonics(problem)
-        weights.check(problem.tree, problem.rows, None)
+        weights.check(problem.machine, problem.rows, None)
         fit = weights.fit(replace(problem, motion=motion))
         *others, noise = fit.notes
         names = list(data.plant.base.names)
@@ -97,18 +98,18 @@ class Likelihood(Estimator):
     def select_harmonics(self, problem: FitProblem) -> tuple[Motion, GaussMarkov, tuple[str, ...], PeriodicData, int]:
         """One averaged period with the number of harmonics of the least criterion, the noise of its forces, notes on the choice; and the
         data and number it was made of."""
-        tree, motion = problem.tree, problem.motion
+        machine, motion = problem.machine, problem.motion
         if not isinstance(motion, Motion) and len(motion) == 1:
             motion = motion[0]
         if not isinstance(motion, Motion):
             what = "maximum likelihood takes one periodic motion."
             raise DataError(Fault(what, where="motion", found=f"{len(motion)}"))
-        data, kept = averaged_data(tree, motion, problem.rows, self)
+        data, kept = averaged_data(machine, motion, problem.rows, self)
         found = scan(data, self.highest, self.criterion, problem.progress)
         X = data.filtered(found.chosen)
         one = closed_samples(data.plant, np.arange(X.shape[1]) / data.rate, X)
         forces = np.full(one.q.shape, np.nan)
-        forces[:, [tree.coordinates.index(row) for row in data.plant.rows]] = data.forces
+        forces[:, [machine.coordinates.index(row) for row in data.plant.rows]] = data.forces
         notes = (
             f"{kept.periods} periods of {kept.samples} samples averaged; {found.chosen} harmonics by {self.criterion.upper()}",
             f"least by cost, AIC and BIC: {found.least('cost')}, {found.least('aic')} and {found.least('bic')} harmonics",
@@ -122,14 +123,14 @@ def force_noise(forces: Periods, order: int = 0) -> NoiseModel:
     return NoiseModel.from_runs(forces.deviations, order, forces.samples * (forces.periods - 1))
 
 
-def averaged_data(tree: Tree, motion: Motion, rows: Rows, how: Likelihood) -> tuple[PeriodicData, Periods]:
+def averaged_data(machine: Machine, motion: Motion, rows: Rows, how: Likelihood) -> tuple[PeriodicData, Periods]:
     """The averages of a motion's actuator positions and forces, and the periods they come from."""
-    plant = plant_of(tree, rows, None)
+    plant = plant_of(machine, rows, None)
     rate = uniform_rate(motion.t, where="motion.t")
     if motion.forces is None:
         raise DataError(Fault("no forces are measured.", where="motion.forces"))
-    places = [tree.coordinates.index(name) for name in plant.bounded]
-    pulls = [tree.coordinates.index(name) for name in plant.rows]
+    places = [machine.coordinates.index(name) for name in plant.bounded]
+    pulls = [machine.coordinates.index(name) for name in plant.rows]
     table = np.column_stack([motion.q[:, places], motion.forces[:, pulls]])
     names = (*(f"position {n}" for n in plant.bounded), *(f"force {n}" for n in plant.rows))
     kept = averaged(table, rate, how.frequency, skip=how.skip, names=names)

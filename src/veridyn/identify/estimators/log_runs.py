@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Faults
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 from veridyn.signals.resample import uniform_rate
@@ -72,12 +72,12 @@ class Runs:
         return replace(self, signals=signals, wrenches=wrenches, **arrays)
 
 
-def cut(tree: Tree, motions: Sequence[Motion], horizon: float) -> list[Runs]:
+def cut(machine: Machine, motions: Sequence[Motion], horizon: float) -> list[Runs]:
     """Each motion in runs of about `horizon` seconds (infinite: one run); a rest shorter than a run's share is left out."""
     found: list[Runs] = []
-    own = [s.name for s in tree.states]
+    own = [s.name for s in machine.states]
     for motion in motions:
-        needed = [n for n in tree.signals if n not in own and (n in motion.signals or n not in tree.road_signals)]
+        needed = [n for n in machine.signals if n not in own and (n in motion.signals or n not in machine.road_signals)]
         inner = np.stack([motion.signals[n] for n in own], axis=1) if own else np.zeros((len(motion), 0))
         step = 1.0 / uniform_rate(motion.t, where="motion.t")
         duration = step * (len(motion) - 1)
@@ -97,7 +97,7 @@ def cut(tree: Tree, motions: Sequence[Motion], horizon: float) -> list[Runs]:
             qdd=shaped(motion.qdd),
             forces=shaped(forces),
             inner=shaped(inner)[:, 0],
-            base=shaped(_base_states(tree, motion)),
+            base=shaped(_base_states(machine, motion)),
             signals={name: shaped(motion.signals[name]) for name in needed},
             wrenches={name: shaped(x) for name, x in motion.wrenches.items()},
         )
@@ -107,36 +107,36 @@ def cut(tree: Tree, motions: Sequence[Motion], horizon: float) -> list[Runs]:
     return found
 
 
-def _base_states(tree: Tree, motion: Motion) -> Array:
+def _base_states(machine: Machine, motion: Motion) -> Array:
     """(N, 13) of a free base whose pose and velocity are measured, else (N, 0)."""
     b = motion.base
-    if tree.base == "fixed" or b is None or b.position is None or b.quaternion is None or b.velocity is None:
+    if machine.base == "fixed" or b is None or b.position is None or b.quaternion is None or b.velocity is None:
         return np.zeros((len(motion), 0))
     velocity = np.einsum("nij,nj->ni", matrix_of(b.quaternion), b.velocity)
     return np.concatenate([b.position, b.quaternion, velocity, b.omega], axis=1)
 
 
-def check_open_tree(tree: Tree, where: str) -> Faults:
+def check_open_tree(machine: Machine, where: str) -> Faults:
     """What of a machine keeps it from being simulated in closed loop with a control law, whatever the motion."""
     faults, only = Faults(), "Only open machines on a fixed base are simulated with a control law."
-    if tree.base == "free":
+    if machine.base == "free":
         faults.add("simulating a machine on a free base with a control law is not supported.", where=where, hint=only)
-    if tree.loops:
+    if machine.closed:
         faults.add("simulating a machine with loops with a control law is not supported.", where=where, hint=only)
-    if tree.prescribed:
+    if machine.prescribed:
         faults.add(
             "prescribed coordinates are not simulated with a control law.",
             where=where,
-            found=", ".join(tree.prescribed),
+            found=", ".join(machine.prescribed),
             hint="Release them with with_prescribed(()).",
         )
     return faults
 
 
-def check_motions(tree: Tree, motions: Sequence[Motion], closed_loop: bool, where: str) -> None:
+def check_motions(machine: Machine, motions: Sequence[Motion], closed_loop: bool, where: str) -> None:
     """Refuse what cannot be simulated: every fault at once. `closed_loop`: forces come from a control law, not from the log."""
-    faults = check_open_tree(tree, where) if closed_loop else Faults()
-    driven = {c for e in tree.elements if e.kind == "drive_gain" for c in e.on}
+    faults = check_open_tree(machine, where) if closed_loop else Faults()
+    driven = {c for e in machine.elements if e.kind == "drive_gain" for c in e.on}
     for motion in motions:
         if motion.wrenches and closed_loop:
             faults.add(
@@ -144,33 +144,33 @@ def check_motions(tree: Tree, motions: Sequence[Motion], closed_loop: bool, wher
                 where=where,
                 found=", ".join(motion.wrenches),
             )
-        if tree.base == "free" and not _base_states(tree, motion).size:
+        if machine.base == "free" and not _base_states(machine, motion).size:
             faults.add(
                 "the pose and velocity of the free base are not known, so it cannot be simulated.",
                 where=where,
                 expected="position, quaternion and velocity in motion.base",
                 hint="Identify by inverse dynamics, which needs the base's accelerations only.",
             )
-        for k, name in enumerate(tree.coordinates):
+        for k, name in enumerate(machine.coordinates):
             given = None if motion.forces is None else motion.forces[:, k]
-            moved = tree.actuated[k] and name not in driven and name not in tree.prescribed
+            moved = machine.actuated[k] and name not in driven and name not in machine.prescribed
             if moved and not closed_loop and (given is None or np.isnan(given).any()):
                 faults.add(
                     "its force is not measured throughout, so it cannot be simulated.", where=f"coordinate '{name}'"
                 )
-    faults.raise_if_any(DataError, tree.name)
+    faults.raise_if_any(DataError, machine.name)
 
 
-def with_element_states(tree: Tree, motion: Motion, progress: Progress = silent) -> Motion:
+def with_element_states(machine: Machine, motion: Motion, progress: Progress = silent) -> Motion:
     """The motion with the states that elements have of their own among its signals: those it has, or those computed along it."""
-    missing = [s.name for s in tree.states if s.name not in motion.signals]
+    missing = [s.name for s in machine.states if s.name not in motion.signals]
     if not missing:
         return motion
     progress(f"states of elements along the motion: {', '.join(missing)}", 0.0, None)
-    given = {s.name: motion.signals[s.name] for s in tree.states if s.name in motion.signals}
+    given = {s.name: motion.signals[s.name] for s in machine.states if s.name in motion.signals}
     from veridyn.mechanics.element_states import element_states  # here: it brings a compiler along
 
-    found = element_states(tree, motion)
+    found = element_states(machine, motion)
     return replace(found, signals={**found.signals, **given})
 
 

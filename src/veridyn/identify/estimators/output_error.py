@@ -35,7 +35,8 @@ from veridyn.identify.fitting import fit_of
 from veridyn.identify.law_constants import LawConstants
 from veridyn.identify.replay_settings import ReplaySettings
 from veridyn.identify.result import Fit
-from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.model.coordinates import Rows
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.settings import above, at_least
 
@@ -101,37 +102,37 @@ class OutputError(Estimator):
     iterations: Annotated[int, at_least(1)] = 40
     tolerance: Annotated[float, above(0.0)] = 0.02
 
-    def check(self, tree: Tree, rows: Rows, covariance: Hac | None) -> None:
-        super().check(tree, rows, covariance)
-        if tree.select_rows(rows) != tree.select_rows("all"):
+    def check(self, machine: Machine, rows: Rows, covariance: Hac | None) -> None:
+        super().check(machine, rows, covariance)
+        if machine.select_rows(rows) != machine.select_rows("all"):
             what = "a simulation needs every row of the machine."
             raise IdentificationError(Fault(what, where="OutputError", expected="rows='all'"))
         if self.law is not None:
-            check_open_tree(tree, "OutputError").raise_if_any(DataError, tree.name)
-        check_outputs(tree, self.outputs)
-        self._check_constants(tree)
+            check_open_tree(machine, "OutputError").raise_if_any(DataError, machine.name)
+        check_outputs(machine, self.outputs)
+        self._check_constants(machine)
 
-    def _check_constants(self, tree: Tree) -> None:
-        faults, known = Faults(), [c.name for c in tree.constants]
+    def _check_constants(self, machine: Machine) -> None:
+        faults, known = Faults(), [c.name for c in machine.constants]
         for name in self.constants:
             if name not in known:
                 hint = did_you_mean(name, known) if known else "No element of this machine gives a constant."
                 faults.add(f"there is no constant '{name}'.", where="OutputError.constants", hint=hint)
         if len(set(self.constants)) < len(self.constants):
             faults.add("a constant is named twice.", where="OutputError.constants", found=", ".join(self.constants))
-        faults.raise_if_any(IdentificationError, tree.name)
+        faults.raise_if_any(IdentificationError, machine.name)
 
     def fit(self, problem: FitProblem) -> Fit:
         """The groups and, unless ``start="tree"``, the start come from least squares on the same samples."""
-        tree, hac = problem.tree, problem.covariance
-        if tree.states:
+        machine, hac = problem.machine, problem.covariance
+        if machine.states:
             given = [problem.motion] if isinstance(problem.motion, Motion) else problem.motion
-            problem = replace(problem, motion=[with_element_states(tree, m, problem.progress) for m in given])
+            problem = replace(problem, motion=[with_element_states(machine, m, problem.progress) for m in given])
         samples = problem.stream()
-        if self.constants and not tree.parameters.select("estimated"):
-            plain = _nothing_linear(tree, self.title, problem)
+        if self.constants and not machine.parameters.select("estimated"):
+            plain = _nothing_linear(machine, self.title, problem)
         else:
-            plain = fit_of(tree, problem.least_squares(samples), self.title, problem.acceptance)
+            plain = fit_of(machine, problem.least_squares(samples), self.title, problem.acceptance)
 
         def values_of(x: Array) -> Array:
             return replace(plain, values=x).standard
@@ -139,9 +140,9 @@ class OutputError(Estimator):
         starts = [plain.values] if self.start == "data" else [_own_values(plain)] if self.start == "tree" else []
         if self.start == "best":
             starts = [plain.values, *([plain.priors] if np.isfinite(plain.priors).all() else [])]
-        own = {c.name: c.value for c in tree.constants}
+        own = {c.name: c.value for c in machine.constants}
         starts = [np.concatenate([start, [own[name] for name in self.constants]]) for start in starts]
-        simulated = self._problem(tree, samples.motions, plain.values, values_of)
+        simulated = self._problem(machine, samples.motions, plain.values, values_of)
         found = search(
             simulated,
             starts,
@@ -153,7 +154,7 @@ class OutputError(Estimator):
         )
         p = len(plain.values)
         constants = (
-            LawConstants.of(tree, self.constants, found.values[p:], found.covariance[p:])
+            LawConstants.of(machine, self.constants, found.values[p:], found.covariance[p:])
             if p < len(found.values)
             else None
         )
@@ -178,12 +179,12 @@ class OutputError(Estimator):
             notes.append(f"deviations allow for residuals that remember {found.lags} samples within a run")
         names = [*plain.names, *self.constants]
         notes.insert(0, self._step_note(names, found))
-        sizes = [*tree.parameters.typical[list(plain.base.columns)], *found.constant_sizes]
+        sizes = [*machine.parameters.typical[list(plain.base.columns)], *found.constant_sizes]
         return replace(
             plain,
-            tree=tree
+            described=machine
             if constants is None
-            else tree.with_constants(dict(zip(constants.names, constants.values.tolist(), strict=True))),
+            else machine.with_constants(dict(zip(constants.names, constants.values.tolist(), strict=True))),
             values=found.values[:p],
             covariance=found.covariance[:p, :p],
             constants=constants,
@@ -215,13 +216,13 @@ class OutputError(Estimator):
         note = f"half the integration step would change '{names[worst]}' by {share[worst]:.2g} of its deviation"
         return note if share[worst] < STEP_MATTERS_SIGMAS else f"{note}: use substeps={4 * self.substeps}"
 
-    def _problem(self, tree: Tree, motions: Sequence[Motion], first: Array, values_of: Values) -> OutputProblem:
+    def _problem(self, machine: Machine, motions: Sequence[Motion], first: Array, values_of: Values) -> OutputProblem:
         """The runs with their simulation; `values_of` gives all parameters of the tree from base parameters and is affine."""
-        check_motions(tree, motions, self.law is not None, "OutputError")
+        check_motions(machine, motions, self.law is not None, "OutputError")
         origin = values_of(np.zeros_like(first))
         spread = np.array([values_of(unit) - origin for unit in np.eye(len(first))]).reshape(-1, len(origin)).T
         model = run_model(
-            tree,
+            machine,
             motions,
             values_of(first),
             varying=[int(c) for c in np.flatnonzero(spread.any(axis=1))],
@@ -234,22 +235,22 @@ class OutputError(Estimator):
             constants=self.constants,
         )
         free = model.size if self.initial == "estimated" else 0
-        return OutputProblem(model, free, cut(tree, motions, self.horizon), values_of, spread)
+        return OutputProblem(model, free, cut(machine, motions, self.horizon), values_of, spread)
 
 
-def _nothing_linear(tree: Tree, title: str, problem: FitProblem) -> Fit:
+def _nothing_linear(machine: Machine, title: str, problem: FitProblem) -> Fit:
     """The fit of a machine whose parameters are all known: only constants of laws are left to estimate."""
     base = BaseParameters(
-        parameters=tree.parameters,
+        parameters=machine.parameters,
         columns=(),
-        matrix=np.zeros((0, len(tree.parameters))),
+        matrix=np.zeros((0, len(machine.parameters))),
         dead=(),
         gap=math.inf,
         singular_values=np.zeros(0),
         source="no parameter is estimated",
     )
     return Fit(
-        tree=tree,
+        described=machine,
         base=base,
         values=np.zeros(0),
         covariance=np.zeros((0, 0)),

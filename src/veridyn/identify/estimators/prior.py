@@ -31,7 +31,8 @@ from veridyn.identify.fitting import at, base_of, coloured, fit_of
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.identify.threads import one_blas_thread
 from veridyn.identify.upper import triangle_of
-from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.model.coordinates import Rows
+from veridyn.model.machine import Machine
 from veridyn.model.parameters import ParameterSet
 from veridyn.settings import above
 
@@ -80,27 +81,27 @@ class Prior(Estimator):
         """Prior standard deviation over size of a group of parameters."""
         return (self.groups or {}).get(group, self.relative)
 
-    def check(self, tree: Tree, rows: Rows, covariance: Hac | None) -> None:
-        super().check(tree, rows, covariance)
-        prior_moments(tree, self)
+    def check(self, machine: Machine, rows: Rows, covariance: Hac | None) -> None:
+        super().check(machine, rows, covariance)
+        prior_moments(machine, self)
 
     def fit(self, problem: FitProblem) -> Fit:
         """The posterior of the least-squares solution; samples are read again only for the sandwich of ``covariance="hac"``."""
         samples = problem.stream()
         s = problem.least_squares(samples)
         made = None if problem.covariance is None else sandwich(samples, s, None, problem.covariance)
-        return self.fit_solution(problem.tree, s, problem.acceptance, made)
+        return self.fit_solution(problem.machine, s, problem.acceptance, made)
 
     def fit_solution(
-        self, tree: Tree, s: Solution, acceptance: Acceptance = SIGMA_BELOW_TEN, made: Sandwich | None = None
+        self, machine: Machine, s: Solution, acceptance: Acceptance = SIGMA_BELOW_TEN, made: Sandwich | None = None
     ) -> Fit:
         """The same from a weighted least-squares solution; `made`: its covariance where residuals are autocorrelated."""
-        mean, deviation = prior_moments(tree, self)
-        K = base_of(s).matrix[:, list(tree.parameters.select("estimated"))]
+        mean, deviation = prior_moments(machine, self)
+        K = base_of(s).matrix[:, list(machine.parameters.select("estimated"))]
         root = np.diag(1.0 / deviation)
         weighed, noise = reweighted(s, made, K, root)
         found = posterior(weighed, K, mean, root, noise)
-        fit = fit_with_prior(tree, s, found, found.values, self.title, acceptance, weak=without_value(tree, self))
+        fit = fit_with_prior(machine, s, found, found.values, self.title, acceptance, weak=without_value(machine, self))
         return fit if made is None else noted(fit, made, s)
 
 
@@ -118,9 +119,9 @@ class Posterior:
     weight: float
 
 
-def prior_moments(tree: Tree, prior: Prior) -> tuple[Array, Array]:
+def prior_moments(machine: Machine, prior: Prior) -> tuple[Array, Array]:
     """Mean and standard deviation of each estimated parameter, in order; refused where bodies or springs and the like have no value."""
-    p, estimated = tree.parameters, list(tree.parameters.select("estimated"))
+    p, estimated = machine.parameters, list(machine.parameters.select("estimated"))
     faults = Faults()
     names = [p.names[k] for k in estimated]
     for setting, given in (("values", prior.values or {}), ("sigma", prior.sigma or {})):
@@ -128,12 +129,12 @@ def prior_moments(tree: Tree, prior: Prior) -> tuple[Array, Array]:
             if name not in names:
                 hint = did_you_mean(name, names)
                 faults.add(f"'{name}' is not an estimated parameter.", where=f"Prior.{setting}", hint=hint)
-    own = stated_values(tree, prior)
+    own = stated_values(machine, prior)
     for group in prior.groups or {}:
         if group not in GROUPS:
             hint = did_you_mean(group, list(GROUPS))
             faults.add(f"there is no group '{group}'.", where="Prior.groups", expected=", ".join(GROUPS), hint=hint)
-    free = unstated(tree, own)
+    free = unstated(machine, own)
     own[free] = 0.0
     missing = [n for n, k in zip(names, estimated) if not np.isfinite(own[k])]
     if missing and not faults:
@@ -144,37 +145,37 @@ def prior_moments(tree: Tree, prior: Prior) -> tuple[Array, Array]:
             hint="Give them in the model file or in Prior(values={…}), or use the method 'wls', which needs none.",
         )
     faults.raise_if_any(IdentificationError)
-    deviation = np.array([prior.relative_of(g) for g in group_of(tree)]) * sizes(tree, own)
+    deviation = np.array([prior.relative_of(g) for g in group_of(machine)]) * sizes(machine, own)
     deviation[free] = np.maximum(deviation, UNSTATED_SIZES * p.typical)[free]
     for name, value in (prior.sigma or {}).items():
         deviation[p.index(name)] = value
     return own[estimated], deviation[estimated]
 
 
-def stated_values(tree: Tree, prior: Prior) -> Array:
+def stated_values(machine: Machine, prior: Prior) -> Array:
     """The values of all parameters of a tree, those that the prior gives in their place; NaN where neither has one."""
-    own = tree.parameters.values.copy()
+    own = machine.parameters.values.copy()
     for name, value in (prior.values or {}).items():
-        if name in tree.parameters.names:
-            own[tree.parameters.index(name)] = value
+        if name in machine.parameters.names:
+            own[machine.parameters.index(name)] = value
     return own
 
 
-def without_value(tree: Tree, prior: Prior) -> tuple[str, ...]:
+def without_value(machine: Machine, prior: Prior) -> tuple[str, ...]:
     """Estimated friction and offsets that neither the tree nor the prior gives a value or a deviation."""
-    p, stated = tree.parameters, {**(prior.values or {}), **(prior.sigma or {})}
-    free = unstated(tree, p.values)
+    p, stated = machine.parameters, {**(prior.values or {}), **(prior.sigma or {})}
+    free = unstated(machine, p.values)
     return tuple(
         p.names[k] for k in p.select("estimated") if free[k] and np.isnan(p.values[k]) and p.names[k] not in stated
     )
 
 
-def sizes(tree: Tree, values: Array) -> Array:
+def sizes(machine: Machine, values: Array) -> Array:
     """The size of each parameter as :class:`Prior` has it, from values of all of them."""
-    p = tree.parameters
+    p = machine.parameters
     size = np.abs(values)
-    for k, (body, first) in enumerate(tree.columns):
-        if body >= 0 and first == 0:
+    for k, (body, first) in enumerate(machine.columns):
+        if body and first == 0:
             J, M = size[k : k + 6].max(), size[k + 9]
             size[k : k + 9] = [J] * 6 + [np.sqrt(J * M)] * 3
     return np.where(size > 0.0, size, p.typical)
@@ -227,7 +228,7 @@ def posterior(s: Solution, K: Array, mean: Array, root: Array, noise: Array | No
 
 
 def fit_with_prior(
-    tree: Tree,
+    machine: Machine,
     s: Solution,
     found: Posterior,
     phi: Array,
@@ -237,12 +238,12 @@ def fit_with_prior(
     weak: Sequence[str] = (),
 ) -> Fit:
     """The fit of a posterior at the values `phi` of the estimated parameters; `weak`: those that the prior says nothing about."""
-    p, estimated = tree.parameters, list(tree.parameters.select("estimated"))
+    p, estimated = machine.parameters, list(machine.parameters.select("estimated"))
     K = base_of(s).matrix[:, estimated]
     spread, fixed = split(p)
     share = np.full(len(p), np.nan)
     share[estimated] = found.share
-    fit = fit_of(tree, at(s, K @ phi), title, acceptance)
+    fit = fit_of(machine, at(s, K @ phi), title, acceptance)
     alone = [p.names[k] for k in estimated if share[k] > PRIOR_ALONE]
     notes = [f"the prior decides {found.weight:.1f} of {len(estimated)} parameters' worth"]
     if alone:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element
+from veridyn.model.machine import Machine
 
 Array = NDArray[np.float64]
 GROUPS = ("inertia", "mass", "friction", "offset", "other")
@@ -20,14 +20,14 @@ UNSTATED_SIZES = 10.0  # typical sizes: the prior deviation of what nobody state
 FRICTION_KINDS = ("stribeck", "tanh_friction", "lugre")
 
 
-def group_of(tree: Tree) -> tuple[str, ...]:
+def group_of(machine: Machine) -> tuple[str, ...]:
     """The group of each parameter of a tree."""
     out = []
-    for body, number in tree.columns:
-        if body >= 0:
+    for body, number in machine.columns:
+        if body:
             out.append("mass" if number == 9 else "inertia")
             continue
-        out.append(_group_of_element(tree.elements[number]))
+        out.append(_group_of_element(machine.elements[number]))
     return tuple(out)
 
 
@@ -39,7 +39,7 @@ def _group_of_element(e: Element) -> str:
     return "offset" if e.kind == "offset" else "other"
 
 
-def unstated(tree: Tree, values: Array) -> NDArray[np.bool_]:
+def unstated(machine: Machine, values: Array) -> NDArray[np.bool_]:
     """Which parameters have no value, or the zero of a drawing that does not know them, where that says no more than the other."""
     none = ~np.isfinite(values) | (values == 0.0)
-    return np.array([g in UNSTATED and n for g, n in zip(group_of(tree), none, strict=True)], dtype=bool)
+    return np.array([g in UNSTATED and n for g, n in zip(group_of(machine), none, strict=True)], dtype=bool)

@@ -103,7 +103,7 @@ class Robust(Estimator):
             + ("" if found.converged else ", NOT CONVERGED"),
             f"equations that count less than half: up to {100 * found.low_weight[worst]:.2g} % (row '{worst}')",
         ]
-        fit = fit_of(problem.tree, solution, self.title, problem.acceptance)
+        fit = fit_of(problem.machine, solution, self.title, problem.acceptance)
         fit = replace(fit, covariance=plain.covariance, notes=(*fit.notes, *notes))
         if problem.covariance is None:
             return fit

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, Faults, did_you_mean
 from veridyn.identify.estimators.log_runs import Runs
 from veridyn.identify.estimators.shooting import Hold, Law, Shooting
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
@@ -72,7 +72,7 @@ class RunModel(Protocol):
 
 
 def run_model(
-    tree: Tree,
+    machine: Machine,
     motions: Sequence[Motion],
     values: Array,
     *,
@@ -90,10 +90,10 @@ def run_model(
     `values` are all parameters, of which those numbered `varying` change from call to call. `outputs`: names of what is compared.
     """
     bodies = sorted({body for motion in motions for body in motion.wrenches})
-    check_outputs(tree, outputs)
-    if tree.base == "fixed" and not tree.loops and not tree.prescribed and not bodies:
+    check_outputs(machine, outputs)
+    if machine.base == "fixed" and not machine.closed and not machine.prescribed and not bodies:
         return Shooting(
-            tree=tree,
+            machine=machine,
             law=law,
             hold=hold,
             friction_speed=friction_speed,
@@ -105,7 +105,7 @@ def run_model(
     from veridyn.identify.estimators.step_shooting import step_shooting  # here: it brings a compiler along
 
     return step_shooting(
-        tree,
+        machine,
         outputs=outputs,
         varying=varying,
         values=values,
@@ -117,17 +117,20 @@ def run_model(
     )
 
 
-def check_outputs(tree: Tree, outputs: Sequence[str]) -> None:
+def check_outputs(machine: Machine, outputs: Sequence[str]) -> None:
     """Refuse names that are no coordinate, are prescribed, or are named twice."""
     from veridyn.mechanics.tree.model import BASE_NAMES  # here: it brings a compiler along
 
-    known = [*(BASE_NAMES if tree.base == "free" else ()), *(c for c in tree.coordinates if c not in tree.prescribed)]
+    known = [
+        *(BASE_NAMES if machine.base == "free" else ()),
+        *(c for c in machine.coordinates if c not in machine.prescribed),
+    ]
     faults = Faults()
     for name in dict.fromkeys(outputs):
-        if name in tree.prescribed:
+        if name in machine.prescribed:
             faults.add(f"'{name}' is prescribed, so it says nothing.", where="outputs", expected=", ".join(known))
         elif name not in known:
             faults.add(f"there is no coordinate '{name}'.", where="outputs", hint=did_you_mean(name, known))
         if list(outputs).count(name) > 1:
             faults.add(f"'{name}' is named twice.", where="outputs")
-    faults.raise_if_any(DataError, tree.name)
+    faults.raise_if_any(DataError, machine.name)

@@ -28,7 +28,7 @@ from veridyn.mechanics.engine import compiled, filled
 from veridyn.mechanics.forward import mass_matrix
 from veridyn.mechanics.runs import Simulated, simulate_runs
 from veridyn.mechanics.symbols import Request
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.settings import Rule
 
@@ -72,7 +72,7 @@ class _Drive:
 class Shooting:
     """How runs of a tree are simulated."""
 
-    tree: Tree
+    machine: Machine
     law: Law | None = None
     hold: Hold = "linear"
     friction_speed: float = 0.0
@@ -85,8 +85,8 @@ class Shooting:
         """The same with other values of :attr:`constants`; refused where a law has no meaning there."""
         if not self.constants:
             return self
-        tree = self.tree.with_constants(dict(zip(self.constants, constants.tolist(), strict=True)))
-        return replace(self, tree=tree)
+        machine = self.machine.with_constants(dict(zip(self.constants, constants.tolist(), strict=True)))
+        return replace(self, machine=machine)
 
     def refined(self) -> Shooting:
         """The same with half the step."""
@@ -95,28 +95,28 @@ class Shooting:
     @property
     def size(self) -> int:
         """The length of a state (q, q̇, z)."""
-        return 2 * self.tree.n + len(self.tree.states)
+        return 2 * self.machine.n + len(self.machine.states)
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """The coordinates whose values or forces are compared."""
-        return self.chosen or self.tree.coordinates
+        return self.chosen or self.machine.coordinates
 
     @property
     def kinked(self) -> bool:
         """Whether dry friction holds."""
-        return self.friction_speed == 0.0 and any(e.kind in KINDS and e.on for e in self.tree.elements)
+        return self.friction_speed == 0.0 and any(e.kind in KINDS and e.on for e in self.machine.elements)
 
     @property
     def units(self) -> tuple[str, ...]:
         """Of the outputs."""
-        kinds = [self.tree.coordinate_kinds[k] == "turning" for k in self._places]
+        kinds = [self.machine.coordinate_kinds[k] == "turning" for k in self._places]
         turning, sliding = ("rad", "m") if self.compare == "coordinates" else ("N*m", "N")
         return tuple(turning if turns else sliding for turns in kinds)
 
     @cached_property
     def _places(self) -> list[int]:
-        return [self.tree.coordinates.index(name) for name in self.outputs]
+        return [self.machine.coordinates.index(name) for name in self.outputs]
 
     def initial(self, runs: Runs) -> Array:
         """(R, size): the measured start of each run."""
@@ -145,9 +145,9 @@ class Shooting:
 
     def simulate(self, runs: Runs, initial: Array, values: Array, every: bool = False) -> Simulated:
         """The runs from initial states (R, size) with all parameters `values`, at the samples or at `every` substep."""
-        n, m = self.tree.n, self.substeps if every else 1
+        n, m = self.machine.n, self.substeps if every else 1
         return simulate_runs(
-            self.tree,
+            self.machine,
             runs.step / m,
             (runs.samples - 1) * m + 1,
             initial[:, :n],
@@ -167,7 +167,7 @@ class Shooting:
 
         By p parameters, whose effect on all is `spread`, by the c constants, and by the initial state.
         """
-        tree, n, m = self.tree, self.tree.n, self.substeps
+        machine, n, m = self.machine, self.machine.n, self.substeps
         size, p = self.size, spread.shape[1] + len(self.constants)
         simulated = self.simulate(runs, initial, values, every=True)
         parts = simulated.parts
@@ -186,7 +186,7 @@ class Shooting:
         A, B = self._linearised(motion, values, spread, by_law)
         A, B = A.reshape(R, K, size, size), B.reshape(R, K, size, p)
         ends = A[:, 1:], B[:, 1:]
-        dry = None if parts is None else dry_friction(tree, values)
+        dry = None if parts is None else dry_friction(machine, values)
         if parts is not None and (at := np.flatnonzero(parts.stopped.any(axis=2))).size:
             ends = (
                 A[:, 1:].copy(),
@@ -204,7 +204,7 @@ class Shooting:
         left = eye - half * ends[0]
         M = None
         if dry is not None and parts is not None:
-            M = mass_matrix(tree, motion.q, values, engine="compiled").reshape(R, K, n, n)
+            M = mass_matrix(machine, motion.q, values, engine="compiled").reshape(R, K, n, n)
             right[:, :, n : 2 * n, size : size + spread.shape[1]] += half * dry_columns(dry, parts, M, spread)
         steps = np.asarray(np.linalg.solve(left, right), dtype=np.float64)
         if dry is not None and parts is not None and M is not None:
@@ -218,11 +218,11 @@ class Shooting:
 
     def _linearised(self, motion: Motion, values: Array, spread: Array, by_law: Array | None) -> tuple[Array, Array]:
         """∂ẏ/∂y (N, size, size) and ∂ẏ/∂x (N, size, p + c) of states y = (q, q̇, z); `by_law` (N, n, 2n): F_q and F_v of a control law."""
-        tree, n, size, N = self.tree, self.tree.n, self.size, len(motion)
+        machine, n, size, N = self.machine, self.machine.n, self.size, len(motion)
         by_state, by_x = self._slopes(motion, values, spread)
         if by_law is not None:
             by_state[:, :n, : 2 * n] -= by_law
-        M = mass_matrix(tree, motion.q, values, engine="compiled")
+        M = mass_matrix(machine, motion.q, values, engine="compiled")
         solved = np.linalg.solve(M, -np.concatenate([by_state[:, :n], by_x[:, :n]], axis=2))
         A, B = np.zeros((N, size, size)), np.zeros((N, size, by_x.shape[2]))
         A[:, :n, n : 2 * n] = np.eye(n)
@@ -232,28 +232,28 @@ class Shooting:
 
     def _slopes(self, motion: Motion, values: Array, spread: Array) -> tuple[Array, Array]:
         """Of Γ and the rates of elements' own states: by the state (N, n + states, size), and by parameters and constants."""
-        tree, n, size = self.tree, self.tree.n, self.size
-        held = dry_friction(tree, values) if self.friction_speed == 0.0 else None
+        machine, n, size = self.machine, self.machine.n, self.size
+        held = dry_friction(machine, values) if self.friction_speed == 0.0 else None
         skipped = [] if held is None else held.columns
         moved = [int(c) for c in np.flatnonzero(spread.any(axis=1))]
         rows, columns = tuple(range(n)), tuple(c for c in moved if c not in skipped)
-        numbers = tuple(next(k for k, c in enumerate(tree.constants) if c.name == name) for name in self.constants)
+        numbers = tuple(next(k for k, c in enumerate(machine.constants) if c.name == name) for name in self.constants)
         request = Request("run_derivatives", rows, numbers, friction_speed=self.friction_speed)
-        shape = (n + len(tree.states), size + len(numbers))
-        both = filled(compiled(tree, request, few=True), tree, motion, shape, values=values)
+        shape = (n + len(machine.states), size + len(numbers))
+        both = filled(compiled(machine, request, few=True), machine, motion, shape, values=values)
         by_x = np.zeros((len(motion), shape[0], spread.shape[1] + len(numbers)))
         if columns:
             place = {(r, c): (r, k) for r in rows for k, c in enumerate(columns)}
-            regressor = compiled(tree, Request("regressor", rows, columns, friction_speed=self.friction_speed))
+            regressor = compiled(machine, Request("regressor", rows, columns, friction_speed=self.friction_speed))
             by_x[:, :n, : spread.shape[1]] = (
-                filled(regressor, tree, motion, (n, len(columns)), place) @ spread[list(columns)]
+                filled(regressor, machine, motion, (n, len(columns)), place) @ spread[list(columns)]
             )
         by_x[:, :, spread.shape[1] :] = both[:, :, size:]
         return both[:, :, :size].copy(), by_x
 
     def law_derivatives(self, runs: Runs, found: Simulated, since: Array) -> tuple[Array, Array]:
         """∂F/∂q and ∂F/∂q̇ (R·K, n, n) of the law, by differences: a law is smooth, and most are linear; `since` (K,) the start of a run."""
-        law, n = self.law, self.tree.n
+        law, n = self.law, self.machine.n
         assert law is not None
         times = runs.start[:, None] + since
         slopes = np.empty((2, times.size, n, n))

@@ -22,8 +22,8 @@ from veridyn.errors import DataError, SimulationError
 from veridyn.identify.estimators.log_runs import Runs
 from veridyn.identify.estimators.shooting import Hold
 from veridyn.mechanics.tree.model import BASE_NAMES, TreeInstant, TreeModel, tree_model
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import WRENCH_ROWS
+from veridyn.model.machine import Machine
 from veridyn.spatial.rotations import matrix_of, right_jacobian, rotation_vector
 
 Array = NDArray[np.float64]
@@ -188,7 +188,7 @@ def led_between(held: Array, T: float, m: int) -> Array:
 
 
 def step_shooting(
-    tree: Tree,
+    machine: Machine,
     *,
     outputs: Sequence[str] = (),
     varying: Sequence[int] = (),
@@ -204,11 +204,11 @@ def step_shooting(
     `outputs`: coordinates that are compared, by default the independent ones; those that follow from them through loops may have been
     computed from them, and would count twice.
     """
-    names = [tree.parameters.names[c] for c in varying]
+    names = [machine.parameters.names[c] for c in varying]
     model = tree_model(
-        tree, varying=[*names, *constants], wrenches=wrenches, friction_speed=friction_speed, parameters=values
+        machine, varying=[*names, *constants], wrenches=wrenches, friction_speed=friction_speed, parameters=values
     )
-    known = {c.name: c.value for c in tree.constants}
+    known = {c.name: c.value for c in machine.constants}
     return StepShooting(
         model=model,
         outputs=tuple(outputs) or model.names,

@@ -37,8 +37,9 @@ from veridyn.identify.row_factors import RowFactors
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import validation_of
 from veridyn.mechanics.engine import Engine
-from veridyn.mechanics.tree.accept import accepts_machine
-from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.model.coordinates import Rows
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 
@@ -94,9 +95,9 @@ class Trust(Generic[WithPrior]):
         return "\n".join(lines)
 
 
-@accepts_machine
+@takes_machine
 def trust_prior(
-    tree: Tree,
+    machine: Machine,
     motion: Motion | Sequence[Motion],
     settings: WithPrior,
     tried: Motion | Sequence[Motion] | None = None,
@@ -121,14 +122,14 @@ def trust_prior(
     prior = settings if isinstance(settings, Prior) else settings.prior
     if prior is None:
         faults.add("there is no prior to scale.", where="trust_prior", expected="Prior(…) or Consistent(Prior(…))")
-    faults.raise_if_any(IdentificationError, tree.name)
+    faults.raise_if_any(IdentificationError, machine.name)
     assert prior is not None
-    settings.check(tree, rows, covariance)
+    settings.check(machine, rows, covariance)
     splits = unseen_motion(motion) if tried is None else {"tried": (motion, tried)}
-    trials = _Trials(tree, settings, prior)
+    trials = _Trials(machine, settings, prior)
     for name, (some, others) in splits.items():
         fitted, held = (
-            stream(tree, part, rows, sampling, engine=engine, executor=executor, progress=progress)
+            stream(machine, part, rows, sampling, engine=engine, executor=executor, progress=progress)
             for part in (some, others)
         )
         start = solve(fitted.observe())
@@ -140,7 +141,7 @@ def trust_prior(
         progress("scales of the prior", float(k), float(len(order)))
         common.append(trials.squares(scale, {}))
     best = order[int(np.argmin([_pooled(squares) for squares in common]))]
-    every, names = _own_groups(tree, settings, prior)
+    every, names = _own_groups(machine, settings, prior)
     groups, curves = dict.fromkeys(every, best), {}
     for turn in range(ROUNDS):
         before = dict(groups)
@@ -179,7 +180,7 @@ class _Part:
 class _Trials:
     """Squared relative errors on all parts, by the scales they were fitted with; none is made twice."""
 
-    tree: Tree
+    machine: Machine
     settings: Any  # Prior or Consistent
     prior: Prior
     parts: dict[str, _Part] = field(default_factory=dict)
@@ -189,27 +190,27 @@ class _Trials:
         at = (relative, *(groups.get(name, relative) for name in GROUPS))
         if at not in self.made:
             how = _scaled(self.settings, self.prior, relative, groups)
-            fits = (how.fit_solution(self.tree, p.start, made=p.made) for p in self.parts.values())
+            fits = (how.fit_solution(self.machine, p.start, made=p.made) for p in self.parts.values())
             self.made[at] = np.array([p.square(f.standard) for p, f in zip(self.parts.values(), fits, strict=True)])
         return self.made[at]
 
     @property
     def plain(self) -> Array:
         """The same of least squares."""
-        return np.array([p.square(fit_of(self.tree, p.start, WLS.title).standard) for p in self.parts.values()])
+        return np.array([p.square(fit_of(self.machine, p.start, WLS.title).standard) for p in self.parts.values()])
 
 
 def _pooled(squares: Array) -> float:
     return float(np.sqrt(squares.mean()))
 
 
-def _own_groups(tree: Tree, settings: Prior | Consistent, prior: Prior) -> tuple[list[str], list[str]]:
+def _own_groups(machine: Machine, settings: Prior | Consistent, prior: Prior) -> tuple[list[str], list[str]]:
     """Groups of the estimated parameters, and those of them that a scale matters to.
 
     It matters to none whose values nobody states or whose deviations are given by name. Bodies have one scale, that of inertias, where the
     metric has no other.
     """
-    p, group, free = tree.parameters, group_of(tree), unstated(tree, stated_values(tree, prior))
+    p, group, free = machine.parameters, group_of(machine), unstated(machine, stated_values(machine, prior))
     entropic = not isinstance(settings, Prior) and settings.metric == "entropic"
     own = [k for k in p.select("estimated") if not (entropic and group[k] == "mass")]
     scaled = [k for k in own if not free[k] and p.names[k] not in (prior.sigma or {})]

@@ -20,7 +20,7 @@ class _LeastSquares(Estimator):
     def fit(self, problem: FitProblem) -> Fit:
         samples = problem.stream()
         solution = problem.least_squares(samples, self.weighting)
-        fit = fit_of(problem.tree, solution, self.title, problem.acceptance)
+        fit = fit_of(problem.machine, solution, self.title, problem.acceptance)
         if problem.covariance is None:
             return fit
         return coloured(fit, sandwich(samples, solution, None, problem.covariance), fit.sigma)

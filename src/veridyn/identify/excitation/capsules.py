@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.kinematics import posed
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.model.machine import Machine
 from veridyn.model.names import GROUND
 
 Array = NDArray[np.float64]
@@ -88,11 +89,11 @@ def closest(a: Array, b: Array, c: Array, d: Array) -> tuple[Array, Array]:
 class Posture:
     """Frames of the bodies of a tree at coordinates q (N, n), and slopes of points that are fixed to them."""
 
-    def __init__(self, tree: Tree, q: Array) -> None:
-        self.tree, self.N = tree, len(q)
-        self._outward = posed(tree, q)
+    def __init__(self, machine: Machine, q: Array) -> None:
+        self.tree, self.N = tree_of(machine), len(q)
+        self._outward = posed(machine, q)
         self._frames: dict[int, tuple[Array, Array]] = {}
-        up = -np.asarray(tree.gravity, dtype=np.float64)
+        up = -np.asarray(machine.gravity, dtype=np.float64)
         size = float(np.linalg.norm(up))
         self.up = up / size if size > 0.0 else np.array([0.0, 0.0, 1.0])
 
@@ -194,9 +195,10 @@ def _combinations(collision: Collision) -> tuple[list[int], list[int], list[tupl
 
 
 def separable(
-    tree: Tree, capsules: Sequence[Capsule], ignore: Iterable[frozenset[str]] = ()
+    machine: Machine, capsules: Sequence[Capsule], ignore: Iterable[frozenset[str]] = ()
 ) -> tuple[tuple[str, str], ...]:
     """Pairs of bodies with capsules that can touch: neither rigidly connected nor joined by one joint, nor ignored."""
+    tree = tree_of(machine)
     names = sorted({c.body for c in capsules}, key=lambda n: -1 if n == GROUND else tree.index(n))
     group = {GROUND: -1}
     for j, body in enumerate(tree.bodies):
@@ -218,19 +220,15 @@ def separable(
     )
 
 
-def moving(tree: Tree, capsules: Sequence[Capsule]) -> tuple[str, ...]:
-    """Bodies with capsules that some joint moves against the ground, in the order of the tree."""
+def moving(machine: Machine, capsules: Sequence[Capsule]) -> tuple[str, ...]:
+    """Bodies with capsules that some joint moves against the ground, in their order."""
     own = {c.body for c in capsules} - {GROUND}
-    return tuple(b.name for j, b in enumerate(tree.bodies) if b.name in own and _moves(tree, j))
+    return tuple(name for name in machine.described.links if name in own and machine.described.moving(name))
 
 
-def _moves(tree: Tree, j: int) -> bool:
-    return any(tree.bodies[i].joint != "fixed" for i in tree.path(j))
-
-
-def always_touching(tree: Tree, collision: Collision, q: Array) -> tuple[str, ...]:
+def always_touching(machine: Machine, collision: Collision, q: Array) -> tuple[str, ...]:
     """Names of the limits that no posture of q (N, n) keeps: connected bodies, or capsules that are too wide to say anything."""
-    g = clearances(collision, Posture(tree, q), slopes=False)[0]
+    g = clearances(collision, Posture(machine, q), slopes=False)[0]
     return tuple(name for name, most in zip(collision.names, g.max(axis=0).tolist(), strict=True) if most <= 0.0)
 
 

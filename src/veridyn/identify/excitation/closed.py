@@ -17,9 +17,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, ModelError
+from veridyn.errors import CapabilityError, DataError, Fault, ModelError
 from veridyn.identify.base import BaseParameters, base_parameters
-from veridyn.identify.excitation.plant import Plant, TreePlant, point_of, row_slopes, spread
+from veridyn.identify.excitation.plant import HELD_BASE, Plant, TreePlant, point_of, row_slopes, spread
 from veridyn.mechanics.adjoint import open_adjoint
 from veridyn.mechanics.engine import compiled, filled
 from veridyn.mechanics.loops.assembly import CLOSED_TOLERANCE_M, Split, loop_values, splitting
@@ -27,7 +27,8 @@ from veridyn.mechanics.loops.closure import close
 from veridyn.mechanics.loops.equations import COUNTS
 from veridyn.mechanics.loops.solver import check_regular, inverse, newton, refuse_unreachable, slopes
 from veridyn.mechanics.symbols import Request
-from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.model.coordinates import Rows
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
@@ -35,20 +36,20 @@ Array = NDArray[np.float64]
 WARM_START_DISTANCE = 0.05  # rad, and of the machine's reach: how far a motion may be from the last one to begin at it
 
 
-def plant_of(tree: Tree, rows: Rows = "all", at: Sequence[str] | None = None) -> Plant:
+def plant_of(machine: Machine, rows: Rows = "all", at: Sequence[str] | None = None) -> Plant:
     """The plant of a tree joint by joint, or of a machine with loops in its coordinates `at` (those that are independent if not given)."""
-    if tree.loops:
-        return ClosedPlant(tree, tuple(at or (tree.coordinates[k] for k in tree.independent)), rows)
-    if at is not None and tuple(at) != tree.coordinates:
+    if machine.closed:
+        return ClosedPlant(machine, tuple(at or (machine.coordinates[k] for k in machine.independent)), rows)
+    if at is not None and tuple(at) != machine.coordinates:
         raise ModelError(
             Fault(
                 "the machine has no loops, so all of its coordinates are designed.",
-                where=tree.name,
-                expected=", ".join(tree.coordinates),
+                where=machine.name,
+                expected=", ".join(machine.coordinates),
                 found=", ".join(at),
             )
         )
-    return TreePlant(tree, rows)
+    return TreePlant(machine, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,20 +67,22 @@ class _State:
 class ClosedPlant:
     """A tree with loops; limits speak of its independent coordinates (its actuators), `at` is what is designed."""
 
-    tree: Tree
+    machine: Machine
     at: tuple[str, ...]
     chosen: Rows = "all"
     _last: dict[bytes, _State] = field(default_factory=dict, repr=False)
     _near: dict[str, Array] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        if self.tree.base == "free":
-            raise ModelError(Fault("an excitation can be designed for a machine whose base is held.", self.tree.name))
-        splitting(self.tree, self.at)  # refuses what does not determine the machine
+        if self.machine.base == "free":
+            raise CapabilityError(
+                "tree", "periodic motion of a machine on a free base", *HELD_BASE, where=self.machine.name
+            )
+        splitting(self.machine, self.at)  # refuses what does not determine the machine
 
     @property
     def name(self) -> str:
-        return self.tree.name
+        return self.machine.name
 
     @property
     def coordinates(self) -> tuple[str, ...]:
@@ -87,11 +90,11 @@ class ClosedPlant:
 
     @property
     def bounded(self) -> tuple[str, ...]:
-        return tuple(self.tree.coordinates[k] for k in self.tree.independent)
+        return tuple(self.machine.coordinates[k] for k in self.machine.independent)
 
     @property
     def split(self) -> Split:
-        return splitting(self.tree, self.at)
+        return splitting(self.machine, self.at)
 
     @property
     def home(self) -> Array:
@@ -100,8 +103,8 @@ class ClosedPlant:
     @cached_property
     def _rows(self) -> list[int]:
         """The chosen rows' places among the independent coordinates."""
-        numbers = [r - len(self.tree.rows) + self.tree.n for r in self.tree.select_rows(self.chosen)]
-        return [self.tree.independent.index(k) for k in numbers]
+        numbers = [r - len(self.machine.rows) + self.machine.n for r in self.machine.select_rows(self.chosen)]
+        return [self.machine.independent.index(k) for k in numbers]
 
     @property
     def rows(self) -> tuple[str, ...]:
@@ -113,7 +116,7 @@ class ClosedPlant:
 
     @cached_property
     def _base(self) -> BaseParameters:
-        return base_parameters(self.tree, rows=self.chosen)
+        return base_parameters(self.machine, rows=self.chosen)
 
     @cached_property
     def _spread(self) -> tuple[tuple[int, ...], Array]:
@@ -132,22 +135,22 @@ class ClosedPlant:
         return kept
 
     def _solved(self, X: Array) -> _State:
-        tree, split = self.tree, self.split
+        machine, split = self.machine, self.split
         q = self._begin(X[0])
         q[:, split.given] = X[0]
         residual = newton(split, q, CLOSED_TOLERANCE_M, "compiled")[1]
         if not (residual <= CLOSED_TOLERANCE_M).all():
             k = int(np.argmin(residual <= CLOSED_TOLERANCE_M))
             refuse_unreachable(split, q[k], k)
-        still = loop_values(tree, q, engine="compiled")
+        still = loop_values(machine, q, engine="compiled")
         B, condition, sign = inverse(split, still)
         check_regular(split, q, condition, sign, split.sign)
-        S = np.zeros((len(q), tree.n, len(self.at)))
+        S = np.zeros((len(q), machine.n, len(self.at)))
         S[:, split.given] = np.eye(len(self.at))
         S[:, split.solved] = slopes(split, still, B)
         qd = np.einsum("nij,nj->ni", S, X[1])
         qdd = np.einsum("nij,nj->ni", S, X[2])
-        bias = loop_values(tree, q, qd, "compiled")[:, split.rows, tree.n + 1]
+        bias = loop_values(machine, q, qd, "compiled")[:, split.rows, machine.n + 1]
         qdd[:, split.solved] -= np.einsum("nij,nj->ni", B, bias)
         self._near["q"] = q
         return _State(Motion(np.arange(len(q), dtype=np.float64), q, qd, qdd), S, B)
@@ -159,7 +162,7 @@ class ClosedPlant:
             tiled = np.tile(near, (len(x) // len(near), 1))
             if (np.abs(tiled[:, list(split.given)] - x) < WARM_START_DISTANCE * split.unit[list(split.given)]).all():
                 return tiled
-        return np.broadcast_to(split.home, (len(x), self.tree.n)).copy()
+        return np.broadcast_to(split.home, (len(x), self.machine.n)).copy()
 
     def _sloped(self, s: _State) -> _State:
         _, rate, change = np.moveaxis(self._loops("loop_rates", s.motion), 1, 0)
@@ -170,23 +173,25 @@ class ClosedPlant:
 
     def _loops(self, quantity: str, motion: Motion) -> Array:
         """(N, orders, rows that count, n)."""
-        tree = self.tree
-        count = sum(COUNTS[loop.joint] for loop in tree.loops)
+        machine = self.machine
+        count = sum(COUNTS[joint.kind] for joint in machine.cut_joints)
         orders = 3 if quantity == "loop_rates" else 2
-        whole = filled(compiled(tree, Request(quantity), few=True), tree, motion, (orders, count, tree.n))
+        whole = filled(compiled(machine, Request(quantity), few=True), machine, motion, (orders, count, machine.n))
         return np.ascontiguousarray(whole[:, :, list(self.split.rows)])
 
     def _open(self, motion: Motion, friction_speed: float) -> Array:
         """D T (N, n, p) of the open tree."""
         used, T = self._spread
-        rows = tuple(range(self.tree.n))
+        rows = tuple(range(self.machine.n))
         request = Request("regressor", rows, used, friction_speed=friction_speed)
         place = {(r, c): (r, b) for r in rows for b, c in enumerate(used)}
-        return filled(compiled(self.tree, request, few=True), self.tree, motion, (len(rows), len(used)), place) @ T
+        return (
+            filled(compiled(self.machine, request, few=True), self.machine, motion, (len(rows), len(used)), place) @ T
+        )
 
     def _projection(self, S: Array) -> tuple[Array, Array]:
         """P (N, n, actuators), and S_a⁻¹."""
-        Sa = S[:, list(self.tree.independent)]
+        Sa = S[:, list(self.machine.independent)]
         inverted = np.asarray(np.linalg.inv(Sa), dtype=np.float64)
         return S @ inverted, inverted
 
@@ -196,22 +201,22 @@ class ClosedPlant:
         return np.swapaxes(P, 1, 2) @ self._open(state.motion, friction_speed)
 
     def adjoint(self, X: Array, G: Array, friction_speed: float = 0.0) -> Array:
-        tree, split = self.tree, self.split
+        machine, split = self.machine, self.split
         s = self._closed(X, slope=True)
         assert s.first is not None and s.second is not None
         P, inverted = self._projection(s.S)
         whole = np.zeros((len(G), P.shape[2], G.shape[2]))
         whole[:, self._rows] = G
         used, T = self._spread
-        rows = tuple(range(tree.n))
+        rows = tuple(range(machine.n))
         weights = (P @ whole) @ T.T
-        by_q = open_adjoint(tree, s.motion, weights, rows, used, friction_speed, "compiled")
+        by_q = open_adjoint(machine, s.motion, weights, rows, used, friction_speed, "compiled")
         back = np.swapaxes(s.S, 1, 2), np.swapaxes(s.first, 1, 2), np.swapaxes(s.second, 1, 2)
         a, b, c = by_q[:, 0, :, None], by_q[:, 1, :, None], by_q[:, 2, :, None]
         out = np.stack([back[0] @ a + back[1] @ b + back[2] @ c, back[0] @ b + 2.0 * back[1] @ c, back[0] @ c])[..., 0]
         by_P = self._open(s.motion, friction_speed) @ np.swapaxes(whole, 1, 2)
         by_S = by_P @ np.swapaxes(inverted, 1, 2)
-        by_S[:, list(tree.independent)] -= np.swapaxes(P, 1, 2) @ by_P @ np.swapaxes(inverted, 1, 2)
+        by_S[:, list(machine.independent)] -= np.swapaxes(P, 1, 2) @ by_P @ np.swapaxes(inverted, 1, 2)
         Y = np.swapaxes(s.B, 1, 2) @ by_S[:, split.solved] @ np.swapaxes(s.S, 1, 2)
         out[0] -= self._turned(s, Y)
         return out
@@ -231,7 +236,7 @@ class ClosedPlant:
     def actuators(self, X: Array) -> tuple[Array, Array | None]:
         s = self._closed(X, slope=True)
         assert s.first is not None and s.second is not None
-        own = list(self.tree.independent)
+        own = list(self.machine.independent)
         Q = np.stack([s.motion.q[:, own], s.motion.qd[:, own], s.motion.qdd[:, own]], axis=1)
         slope = np.zeros((*Q.shape, 3, len(self.at)))
         slope[:, 0, :, 0] = slope[:, 1, :, 1] = slope[:, 2, :, 2] = s.S[:, own]
@@ -241,11 +246,11 @@ class ClosedPlant:
         return Q, slope
 
     def located(self, positions: Array) -> Array:
-        return close(self.tree, positions, engine="compiled").q[:, list(self.split.given)]
+        return close(self.machine, positions, engine="compiled").q[:, list(self.split.given)]
 
     def place(self, X: Array, body: str, point: Array) -> tuple[Array, Array]:
         s = self._closed(X)
-        at, by_q = point_of(self.tree, s.motion.q, body, point)
+        at, by_q = point_of(self.machine, s.motion.q, body, point)
         return at, by_q @ s.S
 
     def posture(self, X: Array) -> tuple[Array, Array | None]:

@@ -27,9 +27,8 @@ from veridyn.identify.excitation.shape import SHAPES, Shape
 from veridyn.identify.excitation.start import drawn, excess, inside, shares
 from veridyn.identify.interior import Barrier, InteriorSolution, minimise
 from veridyn.identify.threads import one_blas_thread
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.method import method_of, verb_with_method
+from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 from veridyn.signals.trajectory import JointLimits
@@ -48,7 +47,7 @@ LIMIT_MARGINS = (0.01, 0.03)  # shares of the limits kept free where drawing tog
 @checked
 @verb_with_method(DataError, dict.fromkeys(("kind", "harmonics", "points", "frequency"), METHOD_IS_THIRD))
 def design_excitation(
-    tree: Machine | Tree | Plant,
+    machine: Machine | Plant,
     limits: Limits | JointLimits,
     method: Shape | str = "fourier",
     *,
@@ -70,7 +69,7 @@ def design_excitation(
 
     Parameters
     ----------
-    tree : Machine, Tree or Plant
+    machine : Machine or Plant
         The machine.
     limits : Limits or JointLimits
         All limits of the experiment, or those of the joints alone.
@@ -114,20 +113,19 @@ def design_excitation(
     Examples
     --------
     >>> import veridyn as vd
-    >>> arm = vd.model.Tree.build([vd.model.Body("upper"), vd.model.Body("lower", "upper", placement=vd.spatial.MDH(d=0.5))])
+    >>> arm = vd.Machine.of_bodies([vd.model.Body("upper"), vd.model.Body("lower", "upper", placement=vd.spatial.MDH(d=0.5))])
     >>> limits = vd.signals.JointLimits([-1.5] * 2, [1.5] * 2, [2.0] * 2, [8.0] * 2)  # low, high, speed, acceleration
     >>> plan = vd.design_excitation(arm, limits, vd.Fourier(harmonics=2, frequency=0.2), starts=1)
     >>> plan.frequency, plan.trajectory.period, bool(max(plan.used.values()) <= 1.0)
     (0.2, 5.0, True)
     """
-    tree = tree_of(tree) if isinstance(tree, Machine) else tree
-    shape = method_of(method, Shape, SHAPES, "design_excitation", ("all", "actuated", *tree.rows))
+    shape = method_of(method, Shape, SHAPES, "design_excitation", ("all", "actuated", *machine.rows))
     if periods < 1 or starts < 1:
         raise DataError(Fault("at least one period and one start are needed.", where="design_excitation"))
     random = rng or np.random.default_rng(0)
     with one_blas_thread():
         problem, place, noisy = problem_of(
-            tree,
+            machine,
             limits,
             shape,
             rng=random,

@@ -169,7 +169,7 @@ class Bounds:
 
     def _collisions(self, collision: Collision, X: Array, slopes: bool) -> tuple[Array, Array | None]:
         q, S = self.plant.posture(X)
-        g, by_q = clearances(collision, Posture(self.plant.tree, q), slopes)
+        g, by_q = clearances(collision, Posture(self.plant.machine, q), slopes)
         if by_q is None:
             return g, None
         out = np.zeros((*g.shape, 3, X.shape[2]))
@@ -295,4 +295,4 @@ def _check_capsules(collision: Collision, bodies: tuple[str, ...], faults: Fault
 
 
 def _bodies(plant: Plant) -> tuple[str, ...]:
-    return tuple(b.name for b in plant.tree.bodies)
+    return plant.machine.body_names

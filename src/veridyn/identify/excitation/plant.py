@@ -14,17 +14,22 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, ModelError
+from veridyn.errors import CapabilityError, Limit
 from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.mechanics.adjoint import regressor_adjoint
 from veridyn.mechanics.engine import Buffer, compiled, filled
 from veridyn.mechanics.forward import mass_matrix
 from veridyn.mechanics.kinematics import body_pose, jacobian
 from veridyn.mechanics.symbols import Request
-from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.model.coordinates import Rows
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
+HELD_BASE = Limit(
+    "how a free base moves, the forces on it decide, so that no motion can be asked of it: the base must be held",
+    "Put the base on six joints with on_six_joints(machine), and let limits say how far each may go.",
+)
 
 
 def row_slopes(plant: Plant, X: Array, values: Array, rows: Sequence[int], friction_speed: float) -> Array:
@@ -46,7 +51,7 @@ class Plant(Protocol):
     """
 
     @property
-    def tree(self) -> Tree: ...
+    def machine(self) -> Machine: ...
     @property
     def name(self) -> str: ...
     @property
@@ -100,39 +105,34 @@ def spread(base: BaseParameters) -> tuple[tuple[int, ...], Array]:
 class TreePlant:
     """A tree on a fixed base, designed joint by joint."""
 
-    tree: Tree
+    machine: Machine
     chosen: Rows = "all"
 
     def __post_init__(self) -> None:
-        if self.tree.base == "free":
-            raise ModelError(
-                Fault(
-                    "an excitation can be designed for a machine whose base is held.",
-                    where=self.tree.name,
-                    found="a free base",
-                    hint="Put the base on six joints with on_six_joints(tree), and let limits say how far each may go.",
-                )
+        if self.machine.base == "free":
+            raise CapabilityError(
+                "tree", "periodic motion of a machine on a free base", *HELD_BASE, where=self.machine.name
             )
 
     @property
     def name(self) -> str:
-        return self.tree.name
+        return self.machine.name
 
     @property
     def coordinates(self) -> tuple[str, ...]:
-        return self.tree.coordinates
+        return self.machine.coordinates
 
     @property
     def bounded(self) -> tuple[str, ...]:
-        return self.tree.coordinates
+        return self.machine.coordinates
 
     @property
     def home(self) -> Array:
-        return np.zeros(self.tree.n)
+        return np.zeros(self.machine.n)
 
     @property
     def rows(self) -> tuple[str, ...]:
-        return tuple(self.tree.rows[r] for r in self.tree.select_rows(self.chosen))
+        return tuple(self.machine.rows[r] for r in self.machine.select_rows(self.chosen))
 
     @property
     def base(self) -> BaseParameters:
@@ -140,7 +140,7 @@ class TreePlant:
 
     @cached_property
     def _base(self) -> BaseParameters:
-        return base_parameters(self.tree, rows=self.chosen)
+        return base_parameters(self.machine, rows=self.chosen)
 
     @cached_property
     def _spread(self) -> tuple[tuple[int, ...], Array]:
@@ -151,18 +151,18 @@ class TreePlant:
 
     def regressor(self, X: Array, friction_speed: float = 0.0, out: Buffer | None = None) -> Array:
         used, T = self._spread
-        chosen = self.tree.select_rows(self.chosen)
+        chosen = self.machine.select_rows(self.chosen)
         request = Request("regressor", tuple(sorted(chosen)), used, friction_speed=friction_speed)
         place = {(r, c): (a, b) for a, r in enumerate(chosen) for b, c in enumerate(used)}
         shape = (len(chosen), len(used))
-        D = filled(compiled(self.tree, request, few=True), self.tree, self._motion(X), shape, place, out=out)
+        D = filled(compiled(self.machine, request, few=True), self.machine, self._motion(X), shape, place, out=out)
         return D if len(used) == T.shape[1] and np.array_equal(T, np.eye(len(used))) else D @ T
 
     def adjoint(self, X: Array, G: Array, friction_speed: float = 0.0) -> Array:
         used, T = self._spread
         weights = G if len(used) == T.shape[1] and np.array_equal(T, np.eye(len(used))) else G @ T.T
         found = regressor_adjoint(
-            self.tree,
+            self.machine,
             self._motion(X),
             weights,
             self.chosen,
@@ -173,17 +173,17 @@ class TreePlant:
         return np.moveaxis(found, 0, 1)
 
     def force_slopes(self, X: Array, values: Array, rows: Sequence[int], friction_speed: float = 0.0) -> Array:
-        tree, n = self.tree, self.tree.n
+        machine, n = self.machine, self.machine.n
         used, T = self._spread
-        every = np.zeros(len(tree.parameters))
+        every = np.zeros(len(machine.parameters))
         every[list(used)] = T @ values
-        chosen = [tree.select_rows(self.chosen)[r] for r in rows]
+        chosen = [machine.select_rows(self.chosen)[r] for r in rows]
         out = np.empty((X.shape[1], len(chosen), 3, n))
-        request = Request("inverse_derivatives", tuple(range(len(tree.rows))), friction_speed=friction_speed)
-        shape = (2, len(tree.rows), n)
-        both = filled(compiled(tree, request, few=True), tree, self._motion(X), shape, values=every)
+        request = Request("inverse_derivatives", tuple(range(len(machine.rows))), friction_speed=friction_speed)
+        shape = (2, len(machine.rows), n)
+        both = filled(compiled(machine, request, few=True), machine, self._motion(X), shape, values=every)
         out[:, :, :2] = np.moveaxis(both[:, :, chosen], 1, 2)
-        out[:, :, 2] = mass_matrix(tree, X[0], every, engine="compiled")[:, chosen]
+        out[:, :, 2] = mass_matrix(machine, X[0], every, engine="compiled")[:, chosen]
         return out
 
     def actuators(self, X: Array) -> tuple[Array, Array | None]:
@@ -193,16 +193,16 @@ class TreePlant:
         return positions
 
     def place(self, X: Array, body: str, point: Array) -> tuple[Array, Array]:
-        return point_of(self.tree, X[0], body, point)
+        return point_of(self.machine, X[0], body, point)
 
     def posture(self, X: Array) -> tuple[Array, Array | None]:
         return X[0], None
 
 
-def point_of(tree: Tree, q: Array, body: str, point: Array) -> tuple[Array, Array]:
+def point_of(machine: Machine, q: Array, body: str, point: Array) -> tuple[Array, Array]:
     """Where a point of a body is in the ground's frame (N, 3), and its slopes by q (N, 3, n)."""
-    R, p = body_pose(tree, q, body)
-    J = jacobian(tree, q, body)
+    R, p = body_pose(machine, q, body)
+    J = jacobian(machine, q, body)
     arm = R @ point
     turned = np.stack([np.cross(J[:, 3:, k], arm) for k in range(J.shape[2])], axis=-1)
     return p + arm, J[:, :3] + turned

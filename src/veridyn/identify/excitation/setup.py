@@ -16,7 +16,8 @@ from veridyn.identify.excitation.plant import Plant
 from veridyn.identify.excitation.problem import ExcitationProblem
 from veridyn.identify.excitation.shape import Shape
 from veridyn.identify.excitation.start import reach_of, standing
-from veridyn.mechanics.tree.tree import Rows, Tree
+from veridyn.model.coordinates import Rows
+from veridyn.model.machine import Machine
 from veridyn.signals.trajectory import JointLimits
 
 Array = NDArray[np.float64]
@@ -26,7 +27,7 @@ FRICTION_SPEED_SHARE = 0.02  # of the speed limit, below which the search rounds
 
 
 def problem_of(
-    tree: Tree | Plant,
+    machine: Machine | Plant,
     limits: Limits | JointLimits,
     shape: Shape,
     *,
@@ -40,7 +41,7 @@ def problem_of(
 ) -> tuple[ExcitationProblem, Array, Noise]:
     """The problem, a place (n,) about which to start, and the noise; arguments as for `design_excitation`."""
     check_criterion(criterion)
-    plant = plant_of(tree, rows, at) if isinstance(tree, Tree) else tree
+    plant = plant_of(machine, rows, at) if isinstance(machine, Machine) else machine
     whole = Limits(actuators=limits) if isinstance(limits, JointLimits) else limits
     check_limits(plant, whole)
     ends = _frequencies(rate, shape)

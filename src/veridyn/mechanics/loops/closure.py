@@ -56,14 +56,15 @@ class Closed:
 
 
 @accepts_machine
-def closed_home(tree: Tree) -> Array:
+def closed_home(machine: Machine | Tree) -> Array:
     """All coordinates (n,) of the closed machine where 'assembly' puts it."""
+    tree = tree_of(machine)
     return assembled(tree).home.copy()
 
 
 @accepts_machine
 def close(
-    tree: Tree,
+    machine: Machine | Tree,
     given: Given,
     *,
     at: str | Sequence[str] = "actuated",
@@ -81,6 +82,7 @@ def close(
     the start is looked for in small steps, unless not `patient`. A position that cannot be reached, a singular one, and a path that
     leads through one are refused.
     """
+    tree = tree_of(machine)
     return _closing(splitting(tree, at), given, start, path, patient, tolerance, engine).closed
 
 
@@ -137,7 +139,7 @@ def _closing(
 
 @accepts_machine
 def closed_motion(
-    tree: Tree,
+    machine: Machine | Tree,
     t: ArrayLike,
     q: Given,
     qd: Given,
@@ -155,6 +157,7 @@ def closed_motion(
 
     `forces`: those of the actuated coordinates, in their order or by name; passive ones have NaN.
     """
+    tree = tree_of(machine)
     times_ = np.asarray(t, dtype=np.float64)
     split = replace(splitting(tree, at), clock=times_)
     rates, accelerations = as_given(split, qd), as_given(split, qdd)

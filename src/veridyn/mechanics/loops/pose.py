@@ -12,8 +12,10 @@ from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.loops.assembly import CLOSED_TOLERANCE_M, nearest_pose
 from veridyn.mechanics.loops.equations import names_of
 from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Attachment
+from veridyn.model.machine import Machine
 from veridyn.model.names import GROUND
 
 Array = NDArray[np.float64]
@@ -37,8 +39,9 @@ class AssembledPose:
 
 
 @accepts_machine
-def assembled_pose(tree: Tree) -> AssembledPose:
+def assembled_pose(machine: Machine | Tree) -> AssembledPose:
     """The pose nearest to 'assembly' in which the loops of a machine are as closed as they get; refused where it has none."""
+    tree = tree_of(machine)
     q, opening = nearest_pose(tree)
     openings = dict.fromkeys((loop.name for loop in tree.loops), 0.0)
     for name, x in zip(names_of(tree.loops), opening, strict=True):

@@ -27,8 +27,11 @@ LOOP_TOLERANCE_M = 1e-6  # m, and relative for rates: what a motion may open a l
 
 
 @accepts_machine
-def loop_jacobian(tree: Tree, q: ArrayLike, at: str | Sequence[str] = "actuated", *, engine: Engine = "auto") -> Array:
+def loop_jacobian(
+    machine: Machine | Tree, q: ArrayLike, at: str | Sequence[str] = "actuated", *, engine: Engine = "auto"
+) -> Array:
     """∂q/∂q_g (N, n, n_given) at closed positions (N, n), for coordinates `at` as in :func:`~veridyn.mechanics.loops.closure.close`."""
+    tree = tree_of(machine)
     split = splitting(tree, at)
     where = np.asarray(q, dtype=np.float64)
     if where.ndim != 2 or where.shape[1] != tree.n:

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr
 
-from veridyn.mechanics.natural.minimal import Instant, Minimal
+from veridyn.mechanics.formulation import Instant
+from veridyn.mechanics.natural.minimal import Minimal
 
 Array = NDArray[np.float64]
 # Growth of R, in typical sizes, from which another set is looked for, and by how many times that one must do better. Added angles and

@@ -185,6 +185,15 @@ def forces_of(geometry: Geometry) -> ForceTable:
                 turn = _torque(geometry, load, axis)
             constant.append(line)
             turning.append(turn)
+    for signal in dict.fromkeys(e.signal for e in m.gains):
+        loads[f"signal.{signal}"] = slice(len(values), len(values) + 1)
+        values.append(0.0)
+        line = np.zeros(m.n)
+        for e in m.gains:
+            for name, weight in e.on.items() if e.signal == signal else ():
+                line[m.index(name)] += weight * e.value
+        constant.append(line)
+        turning.append(np.zeros((m.n, m.n + 1)))
     twist = np.array(turning).reshape(-1, m.n, m.n + 1)
     return ForceTable(
         m.name,

@@ -10,28 +10,35 @@ the one it does with the other. At a state, with M q̈ + Φ_qᵀ λ = Q and Φ_q
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import lu_factor, lu_solve
 
-from veridyn.errors import DataError, Fault, ModelError, SimulationError, did_you_mean
+from veridyn.errors import DataError, Fault, ModelError, did_you_mean
+from veridyn.mechanics.formulation import Instant, ModelStep
 from veridyn.mechanics.loops.assembly import splitting
 from veridyn.mechanics.loops.closure import close
+from veridyn.mechanics.measurement import Readout, readout
+from veridyn.mechanics.natural.balance import constraint_errors, natural_energies
 from veridyn.mechanics.natural.compact import compact
 from veridyn.mechanics.natural.dynamics import NaturalState, Stabilisation
+from veridyn.mechanics.natural.free_instant import BorderedFactors, FreeInputs, FreeInstant
 from veridyn.mechanics.natural.freedoms import Freedoms, freedoms_of, pose_of_tree
 from veridyn.mechanics.natural.index3 import index3_step
-from veridyn.mechanics.natural.minimal import Instant
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.mechanics.natural.wheels import WheelForces
-from veridyn.mechanics.tree.model import BASE_RATES, reported_attitude
+from veridyn.mechanics.one_set import OneSet
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.start import BASE_RATES, reported_attitude
+from veridyn.model.constants import Constant
 from veridyn.model.machine import Machine
+from veridyn.model.sensor import Sensor
+from veridyn.model.uncertainty import Uncertainty
 from veridyn.spatial.rotations import angles_of, rotation_vector, rpy
 
 Array = NDArray[np.float64]
@@ -40,29 +47,8 @@ MAX_CLOSING_STEPS = 20
 EXACT_MULTIPLIERS = Stabilisation(penalty=1e16)  # the penalty of steps: large, for some constraints hold little mass
 
 
-@dataclass(frozen=True, eq=False)
-class FreeInstant(Instant):
-    """An instant over freedoms; `u`: unknown forces and slips there, `slopes` (f + 2w, 2f + k): derivatives of z̈ and of slip rates."""
-
-    u: Array
-    slopes: Array
-
-
-@dataclass(frozen=True, eq=False)
-class FreeInputs:
-    """What acts: `values` of the loads, and place, rate and acceleration (3, p) of prescribed coordinates."""
-
-    values: Array
-    motion: Array
-
-    def later(self, dt: float) -> FreeInputs:
-        """Prescribed coordinates go on with their accelerations."""
-        q, qd, qdd = self.motion
-        return FreeInputs(self.values, np.array([q + dt * qd + 0.5 * dt**2 * qdd, qd + dt * qdd, qdd]))
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FreeModel:
+class FreeModel(OneSet):
     """A machine over `freedoms`; made by :func:`free_model`. `unknown` names forces on freedoms that belong to the state, before slips."""
 
     machine: Machine
@@ -70,6 +56,14 @@ class FreeModel:
     freedoms: Freedoms
     unknown: tuple[str, ...]
     varying: tuple[str, ...] = ()
+    uncertainty: Uncertainty | None = None
+    constants: tuple[Constant, ...] = ()  # that could vary
+    form: Any = None  # the formulation that prepared it
+
+    @property
+    def kernel(self) -> str:
+        """The layout of its compiled tables."""
+        return "freedoms"
 
     @property
     def name(self) -> str:
@@ -90,8 +84,52 @@ class FreeModel:
         return self.system.n
 
     @property
+    def nq(self) -> int:
+        """The length of a configuration."""
+        return self.system.n
+
+    @property
+    def nv(self) -> int:
+        """The length of a velocity."""
+        return self.system.n
+
+    @property
     def free(self) -> bool:
         return self.freedoms.free
+
+    @property
+    def placed(self) -> bool:
+        """That a pose is that of an instant: closed, with prescribed coordinates where the inputs have them."""
+        return True
+
+    @property
+    def prescribed(self) -> tuple[str, ...]:
+        return self.system.mechanism.prescribed
+
+    @cached_property
+    def sizes(self) -> Array:
+        """Typical sizes (n,) of the coordinates."""
+        return np.ones(self.n)
+
+    def unit_of(self, coordinate: str) -> str:
+        """The unit of a coordinate by name."""
+        if coordinate.startswith("base."):
+            return "m" if coordinate in self.names[:3] else "rad"
+        return self.system.mechanism.unit_of(coordinate)
+
+    def force_unit(self, name: str) -> str:
+        """The unit of an unknown force or an input by name."""
+        if self.free and name in self.names[:6]:
+            return "N" if name in self.names[:3] else "N*m"
+        return self.system.mechanism.force_unit(name)
+
+    def varying_unit(self, name: str) -> str:
+        """The unit of a slip: nothing else varies."""
+        return "1"
+
+    def names_in(self, number: int) -> tuple[str, ...]:
+        """The independent coordinates of the one set."""
+        return self.names
 
     @property
     def inner(self) -> tuple[str, ...]:
@@ -141,7 +179,7 @@ class FreeModel:
             phi, J = system.constraints.evaluate(q)
             if not np.isfinite(phi).all():
                 break
-            solved = _Bordered(system, J)
+            solved = BorderedFactors(system, J)
             if np.abs(phi).max(initial=0.0) <= CLOSED_RATIO * size * size:
                 off = J @ qd - system.constraints.rates
                 return q, qd + solved(np.concatenate([np.zeros(n), -off])[:, None])[:n, 0]
@@ -156,12 +194,14 @@ class FreeModel:
             )
         )
 
-    def instant(self, q: Array, qd: Array, u: Array, acting: FreeInputs, derivative: bool = True) -> FreeInstant:
+    def instant(
+        self, q: Array, qd: Array, u: Array, acting: FreeInputs, derivative: bool = True, *, number: int = 0
+    ) -> FreeInstant:
         """Accelerations, multipliers and all derivatives at the closed state nearest to this one."""
         system, n, f, k = self.held(acting), self.n, self.f, len(u)
         q, qd = self.closed(system, q, qd)
         J = system.constraints.jacobian(q)
-        solved, E = _Bordered(system, J), self.freedoms.rows(q)
+        solved, E = BorderedFactors(system, J), self.freedoms.rows(q)
         tyres = system.wheels.evaluate(q, qd, u[len(self.unknown) :])
         Q = system.forces.forces(q, qd, acting.values) + tyres.Q + self._columns(E).T @ u[: len(self.unknown)]
         both = solved(np.concatenate([Q, system.constraints.second_rates(q, qd)])[:, None])[:, 0]
@@ -186,6 +226,18 @@ class FreeModel:
         slopes[f:] = tyres.rates_q @ dq + tyres.rates_qd @ dqd
         slopes[f:, 2 * f + len(self.unknown) :] += tyres.rates_s
         return FreeInstant(q, qd, qdd, lam, R, qd_z, qdd_x, both_x[n:], np.zeros((0, 0)), u, slopes)
+
+    def posed(
+        self, q: Array, qd: Array, u: Array, acting: FreeInputs, *, number: int = 0, accelerates: bool = True
+    ) -> tuple[Array, Array, Array]:
+        """q, q̇ and q̈ that sensors read: prescribed coordinates are where the inputs have them, and what they move follows."""
+        if q.ndim > 1:
+            rows = [x.reshape(-1, x.shape[-1]) for x in (q, qd, u)]
+            found = [self.posed(rows[0][k], rows[1][k], rows[2][k], acting) for k in range(len(rows[0]))]
+            parts = [np.array(part).reshape(*q.shape[:-1], -1) for part in zip(*found, strict=True)]
+            return parts[0], parts[1], parts[2]
+        at = self.instant(q, qd, u, acting, derivative=False)
+        return at.q, at.qd, at.qdd
 
     def _columns(self, E: Array) -> Array:
         """Rows of E of the unknown forces."""
@@ -238,6 +290,18 @@ class FreeModel:
         after = self.instant(found.q, found.qd, np.concatenate([forces, found.slips]), end, derivative)
         return self._with_transition(before, after, h) if derivative else after
 
+    def advanced(
+        self, q: Array, qd: Array, u: Array, h: float, acting: FreeInputs, derivative: bool, since: float, number: int
+    ) -> ModelStep:
+        """:meth:`step` as all formulations give it."""
+        found = self.step(q, qd, u, h, acting, derivative, since)
+        return ModelStep(found, found.u)
+
+    def accelerated(self, found: Instant, number: int = 0) -> Array:
+        """∂z̈/∂(z, ż, u) of an instant."""
+        assert isinstance(found, FreeInstant)
+        return found.slopes[: self.f]
+
     def _pushed(self, system: NaturalSystem, q: Array, forces: Array) -> NaturalSystem:
         """The system with the unknown forces, as they act in the pose q, among its weights."""
         push = self._columns(self.freedoms.rows(q)).T @ forces
@@ -273,7 +337,28 @@ class FreeModel:
         found, f = self.instant(q, qd, u, still), self.f
         return self.closed(self.held(still), q + found.R @ d[:f], qd + found.qd_z @ d[:f] + found.R @ d[f:])
 
-    def local(self, q: Array, qd: Array) -> Array:
+    def changed(self, q: Array, qd: Array, u: Array, d: Array, number: int = 0) -> tuple[Array, Array]:
+        """q and q̇ of :meth:`moved`, by one change (2f + k,) or many."""
+        if d.ndim == 1:
+            return self.moved(q, qd, d[: 2 * self.f], u)
+        every = (np.broadcast_to(x, (*d.shape[:-1], x.shape[-1])) for x in (q, qd, u))
+        found = [self.changed(*one) for one in zip(*every, d, strict=True)]
+        return np.array([a for a, _ in found]), np.array([b for _, b in found])
+
+    def readout(self, sensors: Sequence[Sensor]) -> Readout:
+        """What sensors read."""
+        return readout(self.system, sensors)
+
+    def energies(self, q: Array, qd: Array) -> Array:
+        """Kinetic, gravity's and elastic energy (J) along a motion, (N, 3)."""
+        return natural_energies(self.system, q, qd)
+
+    def constraint_errors(self, q: Array, qd: Array, qdd: Array) -> tuple[float, float, float]:
+        """The largest error of the constraints but those of prescribed coordinates, of their rates and second rates."""
+        c = self.system.constraints
+        return constraint_errors(c, q, qd, qdd, np.setdiff1d(np.arange(c.m), c.held))
+
+    def local(self, q: Array, qd: Array, number: int = 0) -> Array:
         """(z, ż) (…, 2f) as they are reported: the attitude of the base as roll, pitch and yaw."""
         joints = [self.system.mechanism.index(name) for name in self.names[6 if self.free else 0 :]]
         parts = [self.freedoms.position(q), angles_of(self.freedoms.attitude(q))] if self.free else []
@@ -283,7 +368,7 @@ class FreeModel:
             rates[..., 3:6] = np.einsum("...k,akl,...l->...a", y, self.freedoms.turning, qd)
         return np.concatenate([*parts, q[..., joints], rates], axis=-1)
 
-    def difference(self, qa: Array, qda: Array, qb: Array, qdb: Array) -> Array:
+    def difference(self, qa: Array, qda: Array, qb: Array, qdb: Array, number: int = 0) -> Array:
         """The change (…, 2f) that leads from the state b to the state a."""
         out = self.local(qa, qda) - self.local(qb, qdb)
         if self.free:
@@ -321,30 +406,6 @@ class FreeModel:
         x = pose_of_tree(self.system, tree, q, *pose)
         led = {name: x[self.system.mechanism.index(name)] for name in self.system.mechanism.prescribed}
         return x, self.freedoms.rates(self.system.holding(led), x, np.array([speeds.get(n, 0.0) for n in self.names]))
-
-
-class _Bordered:
-    """The factorised [M Φ_qᵀ; Φ_q 0] of a system, with rows of one length."""
-
-    def __init__(self, system: NaturalSystem, J: Array) -> None:
-        n, m = system.n, len(J)
-        B = np.zeros((n + m, n + m))
-        B[:n, :n], B[:n, n:], B[n:, :n] = system.mass, J.T, J
-        self._factors = lu_factor(B, check_finite=False)
-        self._name = system.mechanism.name
-
-    def __call__(self, right: Array) -> Array:
-        x = lu_solve(self._factors, right, check_finite=False)
-        if not np.isfinite(x).all():
-            raise SimulationError(
-                Fault(
-                    "its accelerations are not determined here.",
-                    where=self._name,
-                    expected="independent constraints, and mass behind every freedom",
-                    found="a singular matrix, or a state that is not finite",
-                )
-            )
-        return np.asarray(x, dtype=np.float64)
 
 
 def free_model(

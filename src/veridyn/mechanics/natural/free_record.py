@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, ModelError
+from veridyn.errors import CapabilityError
 from veridyn.mechanics.natural.elimination import Elimination, poses_around
 from veridyn.mechanics.natural.free_model import EXACT_MULTIPLIERS, FreeModel
 from veridyn.mechanics.natural.symmetric import SymmetricPlan, SymmetricRoom, symmetric_plan, symmetric_room
@@ -73,13 +73,13 @@ def free_tables(model: FreeModel) -> FreeTables:
     s, free = model.system, model.freedoms
     if len(s.forces.active):
         turned = [name for name, at in s.forces.loads.items() if set(s.forces.active) & set(range(at.start, at.stop))]
-        raise ModelError(
-            Fault(
-                "compiled steps over the freedoms of a base carry no torques on bodies.",
-                where=model.name,
-                found=", ".join(turned),
-                hint="Make them drives on coordinates, or use formulation: tree.",
-            )
+        raise CapabilityError(
+            "natural",
+            "torques on bodies beside tyres or prescribed coordinates",
+            "its compiled steps hold loads that do not turn with the pose",
+            "Make them drives on coordinates, or use formulation: tree.",
+            where=model.name,
+            found=", ".join(turned),
         )
     at = np.flatnonzero((free.turning[:, :-1] != 0.0).any(axis=(0, 2)) | (free.turning != 0.0).any(axis=(0, 1)))
     rows = [*at, s.n]

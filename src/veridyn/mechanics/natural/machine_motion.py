@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
-from veridyn.errors import DataError, Fault, ModelError, SimulationError, did_you_mean
+from veridyn.errors import CapabilityError, DataError, Fault, ModelError, SimulationError, did_you_mean
 from veridyn.mechanics.forward import with_held_forces
 from veridyn.mechanics.integrate import CLOSING_RATE, adaptive_path
 from veridyn.mechanics.integration_check import check_given_loads, check_prescribed, initial_state
@@ -25,12 +25,12 @@ from veridyn.mechanics.natural.bordered import Bordered
 from veridyn.mechanics.natural.compact import compact
 from veridyn.mechanics.natural.dynamics import Stabilisation, solve_accelerations
 from veridyn.mechanics.natural.explicit import onto_constraints
-from veridyn.mechanics.natural.forces import moment_map
 from veridyn.mechanics.natural.freedoms import Freedoms, freedoms_of, pose_of_tree
 from veridyn.mechanics.natural.of_machine import mechanism_of, mechanism_with
 from veridyn.mechanics.natural.position import independent
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.mechanics.natural.wheels import Plane, plane_of
+from veridyn.mechanics.natural.wrenches import wrench_maps
 from veridyn.mechanics.samples import complete_values
 from veridyn.mechanics.simulation import BaseState, Forces, Inputs, Method, Trajectory
 from veridyn.mechanics.state_rates import ActingInputs
@@ -100,15 +100,13 @@ def natural_machine(machine: Machine) -> NaturalMachine:
     try:
         tree = tree_of(machine)
     except ModelError as error:
-        raise ModelError(
-            [
-                Fault(
-                    "its coordinates have no names that a motion could be given by: it has no tree.",
-                    where=machine.name,
-                    found="; ".join(f.what for f in error.faults),
-                    hint="Simulate it by a study file (veridyn simulate), which starts it by the coordinates of its points.",
-                )
-            ]
+        raise CapabilityError(
+            "natural",
+            "motion in joint coordinates",
+            "its coordinates have no names that a motion could be given by, for it has no tree",
+            "Simulate it by a study file (veridyn simulate), which starts it by the coordinates of its points.",
+            where=machine.name,
+            found="; ".join(f.what for f in error.faults),
         ) from error
     if machine.description is not None:
         mechanism = mechanism_of(machine)
@@ -129,14 +127,13 @@ def _refuse_undetermined(machine: Machine, tree: Tree, system: NaturalSystem, na
     if tree.loops and set(own) <= set(names):
         return
     missing = [c for c in tree.coordinates if c not in names]
-    raise ModelError(
-        Fault(
-            f"its points do not have the coordinate '{missing[0]}', so a motion cannot be told by it.",
-            where=machine.name,
-            expected=f"an angle or distance for each of {len(own)} freedoms",
-            found=", ".join(names) or "none",
-            hint="Add them to the coordinates of the model, or simulate with_formulation('tree').",
-        )
+    raise CapabilityError(
+        "natural",
+        "motion in joint coordinates",
+        f"its points do not have the coordinate '{missing[0]}', and {len(own)} freedoms need an angle or distance each",
+        "Add them to the coordinates of the model, or simulate with_formulation('tree').",
+        where=machine.name,
+        found=", ".join(names) or "none",
     )
 
 
@@ -151,6 +148,8 @@ class _Rates:
         self.plane: Plane | None = None if road is None else plane_of(road)
         self.slips = 2 * len(model.system.mechanism.tyres)
         act = acting.inputs
+        self.wrenches: dict[str, Array] = {}
+        self.signals = tuple(dict.fromkeys(e.signal for e in model.system.mechanism.gains))
         self.by_state = act.forces is not None or act.wrenches is not None or act.contacts is not None
 
     def split(self, y: Array) -> tuple[Array, Array, Array]:
@@ -182,6 +181,10 @@ class _Rates:
             else:
                 values[self.system.forces.loads[load.name]] = 0.0
         extra, wrenches = np.zeros(self.system.n), dict[str, Array]()
+        if self.signals:
+            given = {} if act.signals is None else act.signals(t, *self.on_tree(x, xd))
+            for name in self.signals:
+                values[self.system.forces.loads[f"signal.{name}"]] = self._heard(given, name)
         if not self.by_state:
             return values, extra, self.acting.driving(t), wrenches
         q, qd = self.on_tree(x, xd)
@@ -199,6 +202,14 @@ class _Rates:
         for body, w in wrenches.items():
             extra += self.wrench(body, w, x)
         return values, extra, forces, wrenches
+
+    def _heard(self, given: Mapping[str, float], signal: str) -> float:
+        if signal not in given:
+            fault = Fault(
+                f"no input gives the signal '{signal}'.", self.model.machine.name, hint="Give Inputs.signals."
+            )
+            raise DataError(fault)
+        return float(given[signal])
 
     def _refuse_elsewhere(self, forces: Array) -> None:
         model = self.model
@@ -221,9 +232,8 @@ class _Rates:
 
     def wrench(self, body: str, w: Array, x: Array) -> Array:
         """The generalised force (n,) of a wrench in a body's frame, at its origin."""
-        g, d, y = self.system.geometry, self.system.mechanism.dimension, np.append(x, 1.0)
-        if body not in [b.name for b in self.system.mechanism.bodies]:
-            known = [b.name for b in self.system.mechanism.bodies]
+        known = [b.name for b in self.system.mechanism.bodies]
+        if body not in known:
             raise DataError(
                 Fault(
                     f"a wrench acts on '{body}', which is no body.",
@@ -231,20 +241,9 @@ class _Rates:
                     hint=did_you_mean(body, known),
                 )
             )
-        if not g.bases[body].complete:
-            raise ModelError(
-                Fault(
-                    "its points and vectors do not fix its orientation, so a wrench in its frame has no direction.",
-                    where=f"{self.model.machine.name}, body '{body}'",
-                    hint="Give the body more points or vectors, or simulate with_formulation('tree').",
-                )
-            )
-        R = np.array([g.along(body, axis) @ y for axis in np.eye(d)]).T
-        Q = g.on_body(body, np.zeros(d))[:, :-1].T @ (R @ w[:d])
-        moments = R @ w[3:] if d == 3 else w[5:]
-        for a, moment in enumerate(moments.tolist()):
-            Q = Q + moment * (moment_map(g, body, a) @ y)
-        return Q
+        if body not in self.wrenches:
+            self.wrenches[body] = wrench_maps(self.system.geometry, body)
+        return np.einsum("a,aij,j->i", w, self.wrenches[body], np.append(x, 1.0))
 
     def accelerations(self, t: float, y: Array, closing: float) -> tuple[Array, Array, Array, Array, dict[str, Array]]:
         """q̈ and rates of slips, then values of loads, forces and wrenches that acted."""

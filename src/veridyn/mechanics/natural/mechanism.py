@@ -46,7 +46,8 @@ class Mechanism:
     """Points, vectors, bodies, joints, added coordinates, what acts on them and what measures them, in the plane (2) or in space (3).
 
     Made by :meth:`build`. `derived`: moving points and vectors that are no coordinates, each with the body they follow. `laws`: elements
-    on added coordinates whose forces are neither those of springs nor of dampers. Coordinates are in the order: moving points (P.x, P.y,
+    on added coordinates whose forces are neither those of springs nor of dampers; `gains` those that multiply a measured signal S, whose
+    force is that of a load named signal.S. Coordinates are in the order: moving points (P.x, P.y,
     …), moving vectors, added angles and distances.
     """
 
@@ -66,6 +67,7 @@ class Mechanism:
     rotors: tuple[Rotor, ...] = ()
     tyres: tuple[Element, ...] = ()
     laws: tuple[Element, ...] = ()
+    gains: tuple[Element, ...] = ()
     prescribed: tuple[str, ...] = ()
     derived: tuple[tuple[str, str], ...] = ()
 
@@ -88,6 +90,7 @@ class Mechanism:
         rotors: Iterable[Rotor] = (),
         tyres: Iterable[Element] = (),
         laws: Iterable[Element] = (),
+        gains: Iterable[Element] = (),
         prescribed: Iterable[str] = (),
         physical: bool = True,
     ) -> Mechanism:
@@ -114,6 +117,7 @@ class Mechanism:
             rotors=tuple(rotors),
             tyres=tuple(tyres),
             laws=tuple(laws),
+            gains=tuple(gains),
             prescribed=tuple(prescribed),
         )
         faults = check_mechanism(made, made.coordinates, physical)
@@ -158,6 +162,8 @@ class Mechanism:
 
     def force_unit(self, name: str) -> str:
         """The unit of a load or of a component of one by name, or of the force on a coordinate."""
+        if name.startswith("signal."):
+            return ""  # that which its gain is for
         load = next((load for load in self.loads if load.name == name or name in channels(load)), None)
         if isinstance(load, Force | Torque):
             return "N" if isinstance(load, Force) else "N*m"

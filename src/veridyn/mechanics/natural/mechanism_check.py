@@ -14,7 +14,7 @@ from veridyn.model.load import Drive, Force
 from veridyn.model.names import GROUND
 from veridyn.model.place import Marker, PointRef, check_marker, check_place
 from veridyn.model.point_parts import Angle, Combination, DirectionRef, Elevation, MechanismParts, RigidBody
-from veridyn.model.sensor import HEADINGS, ON_COORDINATE, OWN_AXES, sensor_faults
+from veridyn.model.sensor import HEADINGS, ON_COORDINATE, OWN_AXES, reading_fault, sensor_faults
 from veridyn.spatial.inertia import broken_law, from_centre
 
 UNIT_LENGTH_ERROR = 1e-9  # by how much a unit vector may miss its length
@@ -336,6 +336,9 @@ class _Look:
         for i in self.m.sensors:
             where = part_at("sensor", i.name)
             self.faults.extend(sensor_faults(i, self.m.dimension))
+            if i.kind == "reading":
+                self.faults.found.append(reading_fault(i))
+                continue
             if i.kind in HEADINGS:
                 if not (self.m.tyres or self.m.prescribed):
                     self.faults.add(

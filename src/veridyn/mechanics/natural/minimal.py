@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, Faults, ModelError, SimulationError, did_you_mean
+from veridyn.mechanics.formulation import Instant
 from veridyn.mechanics.natural.law_code import law_rows
 from veridyn.mechanics.natural.minimal_kernel import ITERATIONS, trapezoid
 from veridyn.mechanics.natural.position import independent, position, r_matrix
@@ -28,25 +29,6 @@ from veridyn.mechanics.record import Bound
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 MASSLESS_RATIO = 1e-14  # of the largest reduced inertia: one below it is none
-
-
-@dataclass(frozen=True, eq=False)
-class Instant:
-    """A pose with its rates, accelerations and multipliers, and the derivatives of all of them with respect to x = (z, ż, u).
-
-    `R` (n, f) = ∂q/∂z = ∂q̇/∂ż, `qd_z` (n, f) = ∂q̇/∂z, `qdd_x` (n, 2f + k), `multipliers_x` (m, 2f + k). `F` (2f, 2f + k): after a step, the
-    derivative of (z, ż) with respect to x before it.
-    """
-
-    q: Array
-    qd: Array
-    qdd: Array
-    multipliers: Array
-    R: Array
-    qd_z: Array
-    qdd_x: Array
-    multipliers_x: Array
-    F: Array
 
 
 class _Desks(threading.local):
@@ -238,7 +220,7 @@ def minimal(
     for name in {name for name in forces if forces.count(name) > 1}:
         faults.add(f"the force '{name}' is unknown once only.", where=system.mechanism.name, found="it is named twice")
     for name in forces:
-        if name in names:
+        if name in system.coordinates:
             columns.append(np.eye(system.n)[system.mechanism.index(name)])
         elif name in table.loads and table.loads[name].stop - table.loads[name].start == 1:
             at = table.loads[name].start
@@ -247,7 +229,7 @@ def minimal(
             columns.append(table.constant[:, at])
         else:
             faults.add(
-                f"'{name}' is neither an independent coordinate nor a load of one number.",
+                f"'{name}' is neither a coordinate nor a load of one number.",
                 where=system.mechanism.name,
                 hint=did_you_mean(name, [*names, *table.loads]),
             )

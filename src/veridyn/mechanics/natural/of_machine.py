@@ -15,11 +15,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Faults, ModelError, did_you_mean, part_at
+from veridyn.errors import CapabilityError, Faults, ModelError, did_you_mean, part_at
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.points.coordinates import added_coordinates
 from veridyn.mechanics.natural.points.joints import layout_of
 from veridyn.mechanics.natural.points.layout import PointsLayout
+from veridyn.mechanics.single_track.of_machine import refuse_car
 from veridyn.model.elements import Element
 from veridyn.model.graph import MachineGraph, unique
 from veridyn.model.load import Drive, Force, Load, Torque
@@ -37,26 +38,33 @@ Coordinates = Literal["needed", "all"] | Iterable[str]
 ON_COORDINATE = ("coordinate", "rate")
 TREE_ONLY = "Use formulation: tree."
 FORM = "natural"  # its name among the forms of a machine
+JUMPS = "a jump has no derivative, which its implicit steps need"
+SIGNALS = "laws over its coordinates read these and their rates only"
+OTHER = "its forces are springs, dampers and smooth laws of single coordinates"
 LAWS = ("law", "table", "cubic", "tanh_friction", "bump_stop", "dead_zone", "damper_forward", "damper_backward")
 
 
 def mechanism_of(machine: Machine) -> Mechanism:
     """The machine in natural coordinates, made when it is first asked for and kept with the machine."""
+    refuse_car(machine, "natural coordinates")
     kept = machine.forms.get(FORM)
     if not isinstance(kept, Mechanism):
         kept = machine.forms[FORM] = mechanism_with(machine)
     return kept
 
 
-def mechanism_with(graph: MachineGraph, coordinates: Coordinates = "needed") -> Mechanism:
+def mechanism_with(graph: MachineGraph, coordinates: Coordinates = "needed", oriented: Iterable[str] = ()) -> Mechanism:
     """The machine in natural coordinates, with chosen joint coordinates.
 
     `coordinates`: which joint coordinates become added angles and distances: "needed" for those with a name of their own, a motor,
     an element, a load, a sensor or a prescribed motion; "all"; or names. A machine whose points a user wrote has those written there.
+    `oriented`: bodies that get vectors enough for directions in their frames.
     """
     faults = Faults()
     _refuse_unknown(graph, faults)
     acting = _Acting(graph, faults)
+    if acting.lacking and len(acting.lacking) == len(faults.found):  # nothing else is wrong
+        raise CapabilityError("natural", *acting.lacking[0], TREE_ONLY, faults.found, graph.name)
     faults.raise_if_any(ModelError, graph.name)
     if graph.description is not None:
         return _described(graph, acting)
@@ -67,6 +75,8 @@ def mechanism_with(graph: MachineGraph, coordinates: Coordinates = "needed") -> 
     for tyre in acting.tyres:
         assert tyre.wheel is not None  # the machine has been checked
         layout.complete(tyre.wheel.body)
+    for body in oriented:
+        layout.complete(body)
     springs = [replace(s, on=_acts_on(layout, s.on)) for s in acting.springs]
     dampers = [replace(d, on=_acts_on(layout, d.on)) for d in acting.dampers]
     lengths = [Distance(d.name, _on(layout, d.a), _on(layout, d.b)) for d in acting.lengths]
@@ -87,6 +97,7 @@ def mechanism_with(graph: MachineGraph, coordinates: Coordinates = "needed") -> 
         rotors=acting.rotors,
         tyres=acting.tyres,
         laws=acting.laws,
+        gains=acting.gains,
         prescribed=graph.prescribed,
         physical=graph.stated is None,
     )
@@ -119,6 +130,7 @@ def _described(graph: MachineGraph, acting: _Acting) -> Mechanism:
         rotors=acting.rotors,
         tyres=acting.tyres,
         laws=acting.laws,
+        gains=acting.gains,
         prescribed=graph.prescribed,
         physical=graph.stated is None,
     )
@@ -161,7 +173,9 @@ class _Acting:
         self.drives: list[Drive] = []
         self.tyres: list[Element] = []
         self.laws: list[Element] = []
+        self.gains: list[Element] = []
         self.lengths: list[Distance] = []
+        self.lacking: list[tuple[str, str]] = []  # what has no place, and why
         for e in graph.elements:
             self._element(graph, e, faults)
 
@@ -175,17 +189,23 @@ class _Acting:
                 self.dampers.append(Damper(name, (a, b), e.value))
         elif e.wheel is not None and np.isfinite(e.value) and graph.dimension == 3:
             self.tyres.append(e)
+        elif e.kind == "drive_gain" and np.isfinite(e.value):
+            self.gains.append(e)
         elif e.kind in LAWS:
             self._law(graph, e, faults)
-        elif e.kind not in ("spring", "damper", "offset", "inertia") or e.on_body is not None or e.between is not None:
-            faults.add(f"natural coordinates have no element of kind {e.kind}.", where=where, hint=TREE_ONLY)
-        elif len(e.on) != 1 and e.kind not in ("spring", "damper"):
-            faults.add(
-                f"natural coordinates have no {e.kind} on a combination of coordinates.",
-                where=where,
-                found=", ".join(e.on),
-                hint=TREE_ONLY,
+        elif (
+            e.kind not in ("spring", "damper", "offset", "inertia", "drive_gain")
+            or e.on_body is not None
+            or e.between is not None
+        ):
+            what, why = (
+                f"natural coordinates have no element of kind {e.kind}.",
+                JUMPS if e.jumps else SIGNALS if e.signals else OTHER,
             )
+            self._lack(faults, f"element of kind {e.kind}", why, what, where)
+        elif len(e.on) != 1 and e.kind not in ("spring", "damper", "drive_gain"):
+            what = f"natural coordinates have no {e.kind} on a combination of coordinates."
+            self._lack(faults, f"{e.kind} on a combination of coordinates", OTHER, what, where, ", ".join(e.on))
         elif not np.isfinite(e.value):
             faults.add("its value is unknown, and natural coordinates need it.", where=where, hint="Give its value.")
         elif len(e.on) != 1:
@@ -205,14 +225,22 @@ class _Acting:
             else:  # Γ = … + offset: what acts on the coordinate is the opposite
                 self.drives.append(Drive(name, on, -e.value * a))
 
+    def _lack(
+        self, faults: Faults, asked: str, why: str, what: str, where: str, found: str = "", hint: str = TREE_ONLY
+    ) -> None:
+        """Note what has no place in natural coordinates, and why."""
+        self.lacking.append((asked, why))
+        faults.add(what, where=where, found=found, hint=f"{why[0].upper()}{why[1:]}. {hint}")
+
     def _law(self, graph: MachineGraph, e: Element, faults: Faults) -> None:
         where = part_at("element", e.parameter_name)
         if e.jumps:
             hint = f"Write tanh(v/V) with a small speed V in place of a jump, or: {TREE_ONLY}"
-            faults.add("its force jumps, which steps in natural coordinates do not carry.", where=where, hint=hint)
+            what = "its force jumps, which steps in natural coordinates do not carry."
+            self._lack(faults, "forces that jump", JUMPS, what, where, hint=hint)
         elif e.signals:
             what = f"it reads the measured signal '{e.signals[0]}', and natural coordinates have none."
-            faults.add(what, where=where, hint=TREE_ONLY)
+            self._lack(faults, "laws of measured signals", SIGNALS, what, where)
         elif not np.isfinite(e.value):
             faults.add("its value is unknown, and natural coordinates need it.", where=where, hint="Give its value.")
         elif e.between is None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, Faults, ModelError, part_at
+from veridyn.errors import CapabilityError, Fault, Faults, ModelError, part_at
 from veridyn.mechanics.natural.forces import forces_of
 from veridyn.mechanics.natural.geometry import Geometry
 from veridyn.mechanics.natural.mass import IN_SPAN
@@ -128,6 +128,14 @@ def _laws(system: NaturalSystem, changed: NaturalSystem | None, name: str = "") 
 
 def _of_element(system: NaturalSystem, element: Element, name: str) -> tuple[Array, Array, Array, Array, Array]:
     n, m = system.n, system.mechanism
+    if element.kind == "drive_gain":
+        raise CapabilityError(
+            "natural",
+            f"considered parameter '{name}'",
+            "its slope is the signal that it multiplies, which changes with every sample, and slopes are constants here",
+            "Observe it in formulation tree (with_formulation('tree')), or consider=False.",
+            where=m.name,
+        )
     mass, force = np.zeros((n, n)), np.zeros(n)
     scale = next(iter(element.on.values())) if len(element.on) == 1 else 1.0
     for rotor in m.rotors:

@@ -59,7 +59,7 @@ class MachineChecks(ArgumentChecks):
 
     def annotations(self) -> dict[str, Any]:
         found = super().annotations()
-        found[self.names[0]] = Machine | found[self.names[0]]
+        found[self.names[0]] = Machine | Tree | found[self.names[0]]
         return {name: hint if "Experiment" in classes_in(hint) else _with_logs(hint) for name, hint in found.items()}
 
     @functools.cached_property
@@ -76,11 +76,13 @@ class MachineChecks(ArgumentChecks):
         tree = tree_of(machine)
         return machine, tree, *self._with_motions(machine, rest, named)
 
-    def with_machine(self, args: Given, kwargs: dict[str, Any]) -> tuple[Machine, Given, dict[str, Any]]:
-        """The machine, and the other arguments with motions made of logs."""
+    def with_machine(
+        self, args: Given, kwargs: dict[str, Any], keep: bool = False
+    ) -> tuple[Any, Given, dict[str, Any]]:
+        """The machine, and the other arguments with motions made of logs. `keep`: a tree stays one."""
         machine, rest, named = self.split(args, kwargs)
         self.check((machine, *rest), named)
-        machine = machine_of_tree(machine) if isinstance(machine, Tree) else machine
+        machine = machine_of_tree(machine) if isinstance(machine, Tree) and not keep else machine
         return machine, *self._with_motions(machine, rest, named)
 
     def _with_motions(
@@ -120,14 +122,14 @@ def with_motions(machine: Tree | Machine, given: Any) -> Any:
     return given
 
 
-def accepts_machine(verb: Callable[Concatenate[Tree, P], R]) -> Callable[Concatenate[Tree | Machine, P], R]:
-    """`verb`, whose first argument is a tree, with a machine accepted in its place, and every argument checked by its annotation."""
+def accepts_machine(verb: Callable[Concatenate[Machine | Tree, P], R]) -> Callable[Concatenate[Machine | Tree, P], R]:
+    """`verb`, whose first argument is a machine or a tree, with logs accepted for motions, and every argument checked."""
     door = MachineChecks(verb)
 
     @functools.wraps(verb)
     def taken(*args: Any, **kwargs: Any) -> R:
-        _, tree, rest, named = door.taken(args, kwargs)
-        return verb(tree, *rest, **named)
+        machine, rest, named = door.with_machine(args, kwargs, keep=True)
+        return verb(machine, *rest, **named)
 
     taken.door = door  # pyright: ignore[reportAttributeAccessIssue]
     return taken

@@ -9,31 +9,35 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault, Faults, ModelError, SimulationError, did_you_mean
+from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
 from veridyn.mechanics.engine import check_angles
+from veridyn.mechanics.formulation import FRICTION_SPEED, Instant, ModelStep
 from veridyn.mechanics.loops.assembly import splitting, units
-from veridyn.mechanics.loops.closure import close
-from veridyn.mechanics.natural.minimal import Instant
+from veridyn.mechanics.one_set import OneSet
 from veridyn.mechanics.samples import complete_values
+from veridyn.mechanics.tree.balance import loop_errors, state_error, tree_energies
 from veridyn.mechanics.tree.kernels import TreeKernels, kernels_of
-from veridyn.mechanics.tree.layout import DONE, UNSETTLED
+from veridyn.mechanics.tree.layout import DONE
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.start import BASE_NAMES, BASE_RATES, named_start, reported_attitude
 from veridyn.mechanics.tree.statement import column_of
-from veridyn.mechanics.tree.step_kernel import MAX_ITERATIONS
 from veridyn.mechanics.tree.trapezoid import tree_trapezoid
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree_readout import TreeReadout, tree_readout
+from veridyn.model.constants import Constant
 from veridyn.model.load import Drive, Torque, channels, values_of
 from veridyn.model.machine import Machine
+from veridyn.model.sensor import Sensor
+from veridyn.model.uncertainty import Uncertainty
 from veridyn.spatial.rotations import angles_of, matrix_of, rotation_vector
 
 Array = NDArray[np.float64]
-BASE_NAMES = ("base.x", "base.y", "base.z", "base.roll", "base.pitch", "base.yaw")
-BASE_RATES = ("base.vx", "base.vy", "base.vz", "base.wx", "base.wy", "base.wz")
-FRICTION_SPEED = 1e-2  # rad/s and m/s below which dry friction is rounded off: a jump has no tangent
+TreeLoads = tuple[Array, Array]  # generalised forces (nv,) and outside values
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +51,7 @@ class TreeInstant(Instant):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TreeModel:
+class TreeModel(OneSet):
     """A tree over the independent coordinates `names`; made by :func:`tree_model`.
 
     Behind the state (z, ż) stand the unknown quantities u: `unknown` names forces on coordinates; `varying` components of loads, parameters
@@ -65,6 +69,13 @@ class TreeModel:
     rows: tuple[int, ...]
     B: Array
     kernels: TreeKernels = field(repr=False)
+    uncertainty: Uncertainty | None = None
+    form: Any = None  # the formulation that prepared it
+
+    @property
+    def kernel(self) -> str:
+        """The layout of its compiled tables."""
+        return "tree"
 
     @property
     def name(self) -> str:
@@ -101,7 +112,9 @@ class TreeModel:
         return (*base, *(self.unit_of(self.tree.coordinates[k]) for k in self.z))
 
     def unit_of(self, coordinate: str) -> str:
-        """The unit of a coordinate by name."""
+        """The unit of a coordinate by name, of those of a free base too."""
+        if coordinate in BASE_NAMES and self.free:
+            return "m" if BASE_NAMES.index(coordinate) < 3 else "rad"
         kinds = dict(zip(self.tree.coordinates, self.tree.coordinate_kinds, strict=True))
         if coordinate not in kinds:
             raise DataError(
@@ -115,6 +128,24 @@ class TreeModel:
             return "N" if BASE_NAMES.index(name) < 3 else "N*m"
         return "N" if self.unit_of(name) == "m" else "N*m"
 
+    def names_in(self, number: int) -> tuple[str, ...]:
+        """The independent coordinates of the one set."""
+        return self.names
+
+    @property
+    def constants(self) -> tuple[Constant, ...]:
+        """Those inside the laws of its elements."""
+        return self.tree.constants
+
+    @property
+    def prescribed(self) -> tuple[str, ...]:
+        return self.tree.prescribed
+
+    @property
+    def placed(self) -> bool:
+        """Whether inputs place coordinates."""
+        return bool(self.tree.held)
+
     @cached_property
     def inner(self) -> tuple[str, ...]:
         """The states that elements have of their own."""
@@ -127,13 +158,9 @@ class TreeModel:
                 return known.unit
         for load in self.tree.loads:
             if name in channels(load):
-                return (
-                    self.force_unit(load.coordinate)
-                    if isinstance(load, Drive)
-                    else "N*m"
-                    if isinstance(load, Torque)
-                    else "N"
-                )
+                if isinstance(load, Drive):
+                    return self.force_unit(load.coordinate)
+                return "N*m" if isinstance(load, Torque) else "N"
         return self.tree.parameters.units[self.tree.parameters.index(name)]
 
     @cached_property
@@ -155,7 +182,7 @@ class TreeModel:
         own = {f"signal.{name}" for name in self.inner}
         return (*forces, *(name for name in self.kernels.outside if name not in own), *self._prescribed)
 
-    def loads(self, given: Mapping[str, ArrayLike] | None = None) -> tuple[Array, Array]:
+    def loads(self, given: Mapping[str, ArrayLike] | None = None) -> TreeLoads:
         """Generalised forces (nv,) and outside values of the inputs that act; not given, a load is as in the model, others are zero."""
         extra, outside = np.zeros(self.nv), self._still.copy()
         first = self.nv - self.tree.n
@@ -183,19 +210,14 @@ class TreeModel:
         own = [value for load in self.tree.loads for value in values_of(load)]
         return np.concatenate([np.zeros(len(self.kernels.outside) - len(own)), own, np.zeros(len(self._prescribed))])
 
-    def instant(self, x: Array, v: Array, u: Array, loads: tuple[Array, Array], derivative: bool = True) -> TreeInstant:
+    def instant(
+        self, x: Array, v: Array, u: Array, loads: TreeLoads, derivative: bool = True, *, number: int = 0
+    ) -> TreeInstant:
         """Accelerations, multipliers and all derivatives at a state; arrays of many states (N, …) make an instant of arrays (N, …)."""
         return self._run(x, v, np.zeros((*x.shape[:-1], 2 * self.f)), u, 0.0, loads, derivative)
 
     def step(
-        self,
-        x: Array,
-        v: Array,
-        u: Array,
-        h: float,
-        loads: tuple[Array, Array],
-        derivative: bool = True,
-        since: float = 0.0,
+        self, x: Array, v: Array, u: Array, h: float, loads: TreeLoads, derivative: bool = True, since: float = 0.0
     ) -> TreeInstant:
         """The instant a time h later; `F` is the derivative of its (z, ż) and of elements' states with respect to (z, ż, u) here.
 
@@ -203,7 +225,44 @@ class TreeModel:
         """
         return self._run(x, v, np.zeros((*x.shape[:-1], 2 * self.f)), u, float(h), loads, derivative, since)
 
-    def moved(self, x: Array, v: Array, d: Array, u: Array, loads: tuple[Array, Array]) -> TreeInstant:
+    def posed(
+        self, x: Array, v: Array, u: Array, loads: TreeLoads, *, number: int = 0, accelerates: bool = True
+    ) -> tuple[Array, Array, Array]:
+        """q, q̇ and q̈ that sensors read: prescribed coordinates are where the loads have them, and what loops tie follows."""
+        if not accelerates and not self.placed:
+            return x, v, np.zeros_like(v)
+        found = self.instant(x, v, u, loads, derivative=False)
+        return (found.q, found.qd, found.qdd) if self.placed else (x, v, found.qdd)
+
+    def advanced(
+        self, x: Array, v: Array, u: Array, h: float, loads: TreeLoads, derivative: bool, since: float, number: int
+    ) -> ModelStep:
+        """:meth:`step` as all formulations give it; prescribed coordinates are placed anew by the next inputs."""
+        found = self.step(x, v, u, h, loads, derivative, since)
+        return ModelStep(found, found.u, settled=derivative and not self.placed)
+
+    def changed(self, x: Array, v: Array, u: Array, d: Array, number: int = 0) -> tuple[Array, Array]:
+        """q and q̇ of :meth:`moved` under the loads that the tree has."""
+        at = self.moved(x, v, d[..., : 2 * self.f], u + d[..., 2 * self.f :], self.loads())
+        return at.q, at.qd
+
+    def accelerated(self, found: Instant, number: int = 0) -> Array:
+        """∂z̈/∂(z, ż, u) of an instant."""
+        return found.qdd_x[self.own]
+
+    def readout(self, sensors: Sequence[Sensor]) -> TreeReadout:
+        """What sensors on the tree read."""
+        return tree_readout(self.tree, sensors)
+
+    def energies(self, x: Array, v: Array) -> Array:
+        """Kinetic, gravity's and elastic energy (J) along a motion, (N, 3)."""
+        return tree_energies(self.tree, self.values, x, v)
+
+    def constraint_errors(self, x: Array, v: Array, a: Array) -> tuple[float, float, float]:
+        """The largest error of the equations of loops, of their rates and second rates."""
+        return loop_errors(self.tree, x, v, a)
+
+    def moved(self, x: Array, v: Array, d: Array, u: Array, loads: TreeLoads) -> TreeInstant:
         """The instant at x ⊞ d: independent coordinates and rates changed by d (…, 2f), the others following.
 
         Prescribed coordinates stay where x has them, whatever the loads say.
@@ -216,13 +275,13 @@ class TreeModel:
             loads = (loads[0], np.concatenate([loads[1][: len(self.kernels.outside)], stay]))
         return self._run(x, v, d, u, 0.0, loads, False)
 
-    def local(self, x: Array, v: Array) -> Array:
+    def local(self, x: Array, v: Array, number: int = 0) -> Array:
         """(z, ż) (…, 2f) as they are reported: the attitude of a free base as roll, pitch and yaw."""
         base = 7 if self.free else 0
         parts = [x[..., :3], angles_of(matrix_of(x[..., 3:7]))] if self.free else []
         return np.concatenate([*parts, x[..., [base + k for k in self.z]], v[..., self.own]], axis=-1)
 
-    def difference(self, xa: Array, va: Array, xb: Array, vb: Array) -> Array:
+    def difference(self, xa: Array, va: Array, xb: Array, vb: Array, number: int = 0) -> Array:
         """The change (…, 2f) that leads from the state b to the state a."""
         base = 7 if self.free else 0
         parts = []
@@ -238,15 +297,6 @@ class TreeModel:
             return None
         return reported_attitude(self.f, matrix_of(x[3:7]))
 
-    def opening(self, x: Array) -> float:
-        """By how much the loops of a configuration are open (m, and products of unit axes)."""
-        from veridyn.mechanics.loops.assembly import loop_values
-
-        if not self.tree.loops:
-            return 0.0
-        base = 7 if self.free else 0
-        return float(np.abs(loop_values(self.tree, x[None, base:])[0, :, self.tree.n]).max(initial=0.0))
-
     def _run(
         self,
         x: Array,
@@ -254,7 +304,7 @@ class TreeModel:
         d: Array,
         u: Array,
         h: float,
-        loads: tuple[Array, Array],
+        loads: TreeLoads,
         derivative: bool,
         since: float = 0.0,
     ) -> TreeInstant:
@@ -269,67 +319,15 @@ class TreeModel:
         state, *found = tree_trapezoid(record.I, record.W, x0, delta, rate, loads[0], unknown, since, h, derivative)
         if state == DONE:
             return TreeInstant(*(a[0] if len(a) else a for a in found)) if one else TreeInstant(*found)
-        raise self._refused(state, x, v, h)
-
-    def _refused(self, state: int, x: Array, v: Array, h: float) -> SimulationError | DataError:
-        finite = bool(np.isfinite(x).all() and np.isfinite(v).all())
-        if state == UNSETTLED:
-            return SimulationError(
-                Fault(
-                    f"a step of {h:.6g} s does not converge in {MAX_ITERATIONS} iterations.",
-                    where=self.name,
-                    hint="Try a smaller step, or look for a pose where the machine locks.",
-                )
-            )
-        names = ", ".join(self.tree.coordinates[k] for k in self.z)
-        return (SimulationError if h else DataError)(
-            Fault(
-                "the machine cannot reach this state." if self.tree.loops else "the mass matrix is singular here.",
-                where=self.name,
-                expected=f"all loops closed, and a pose where {names} determine the others"
-                if self.tree.loops
-                else "a positive mass matrix and finite numbers",
-                found="a singular pose, or loops that cannot be closed" if finite else "a state that is not finite",
-                hint="Look at the correction that leads here: a wild reading without a gate, or a start far from the truth.",
-            )
-        )
+        raise state_error(self.tree, self.z, state, h, finite=bool(np.isfinite(x).all() and np.isfinite(v).all()))
 
     def start_of(
         self, given: Mapping[str, float] | None = None, rates: Mapping[str, float] | None = None
     ) -> tuple[Array, Array]:
         """A configuration and velocity from coordinates and rates by name; what is not given is at home (or zero), and at rest."""
-        tree, faults = self.tree, Faults()
-        places, speeds = dict(given or {}), dict(rates or {})
-        known = {*tree.coordinates, *(BASE_NAMES if self.free else ())}
-        free_names = [tree.coordinates[k] for k in self.z]
-        for what, names in (("start", places), ("rates", speeds)):
-            for name, value in names.items():
-                if name not in known:
-                    faults.add(f"there is no coordinate '{name}'.", where=what, hint=did_you_mean(name, sorted(known)))
-                elif not np.isfinite(value):
-                    faults.add(f"that of '{name}' is not a number.", where=what, found=f"{value}")
-        for name in speeds:
-            if name in tree.coordinates and name not in free_names:
-                faults.add(
-                    f"the rate of '{name}' follows from the others.",
-                    where="rates",
-                    expected=f"rates of {', '.join(free_names)}",
-                )
-        faults.raise_if_any(DataError, tree.name)
-        q = np.array([places.get(c, 0.0) for c in tree.coordinates])
-        if tree.loops:
-            leading = [*free_names, *tree.prescribed]
-            home = splitting(tree, leading).home
-            wanted = np.array([[places.get(c, float(home[tree.coordinates.index(c)])) for c in leading]])
-            q = close(tree, wanted, at=leading, path=False).q[0]
-        x, rate = q, np.array([speeds.get(c, 0.0) for c in free_names])
-        if self.free:
-            p = [places.get(name, 0.0) for name in BASE_NAMES]
-            x = np.concatenate([p[:3], _quaternion(*p[3:]), q])
-            rate = np.concatenate([[speeds.get(name, 0.0) for name in BASE_NAMES], rate])
+        x, rate, held = named_start(self.tree, self.z, given, rates)
         v = np.zeros(self.nv)
         v[self.own] = rate
-        held = {f"q.{c}": float(q[tree.coordinates.index(c)]) for c in tree.prescribed}
         at = self.instant(x, v, self.start_unknown, self.loads(held), False)
         return at.q, at.qd
 
@@ -421,15 +419,6 @@ def tree_model(
     )
 
 
-def reported_attitude(f: int, attitude: Array) -> Array:
-    """d(reported z)/d(change of z) (f, f): roll, pitch and yaw, coordinates 3 to 5, against a turn in the base's axes."""
-    roll, pitch, _ = angles_of(attitude).tolist()
-    s, c, t, q = np.sin(roll), np.cos(roll), np.tan(pitch), np.cos(pitch)
-    T = np.eye(f)
-    T[3:6, 3:6] = [[1.0, s * t, c * t], [0.0, c, -s], [0.0, s / q, c / q]]
-    return T
-
-
 def _refuse_partial(tree: Tree, chosen: tuple[str, ...]) -> None:
     if chosen and set(chosen) != set(tree.coordinates):
         raise ModelError(
@@ -440,16 +429,3 @@ def _refuse_partial(tree: Tree, chosen: tuple[str, ...]) -> None:
                 found=", ".join(chosen),
             )
         )
-
-
-def _quaternion(roll: float, pitch: float, yaw: float) -> Array:
-    """Of Rz(yaw) Ry(pitch) Rx(roll)."""
-    (cr, cp, cy), (sr, sp, sy) = np.cos(np.array([roll, pitch, yaw]) / 2), np.sin(np.array([roll, pitch, yaw]) / 2)
-    return np.array(
-        [
-            cr * cp * cy + sr * sp * sy,
-            sr * cp * cy - cr * sp * sy,
-            cr * sp * cy + sr * cp * sy,
-            cr * cp * sy - sr * sp * cy,
-        ]
-    )

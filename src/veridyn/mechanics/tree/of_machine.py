@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from veridyn.errors import Fault, Faults, ModelError, part_at
+from veridyn.mechanics.single_track.of_machine import refuse_car
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Attachment
 from veridyn.model.body import Body, Loop
@@ -42,6 +43,7 @@ def tree_of(machine: Machine | Tree) -> Tree:
         return machine
     kept = machine.forms.get(FORM)
     if not isinstance(kept, Tree):
+        refuse_car(machine, "a tree")
         kept = machine.forms[FORM] = _made(machine)
     return kept
 

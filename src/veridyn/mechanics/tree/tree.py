@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import Fault, ModelError, did_you_mean, part_at
+from veridyn.errors import CapabilityError, Fault, ModelError, did_you_mean, part_at
 from veridyn.mechanics.tree.check import check_tree
 from veridyn.mechanics.tree.loop import check_loops
 from veridyn.mechanics.tree.structure import Rows, TreeStructure
@@ -31,6 +32,20 @@ from veridyn.spatial.inertia import INERTIAL
 
 __all__ = ["GRAVITY", "Rows", "Tree"]
 Array = NDArray[np.float64]
+KNOW_LOOPS = "Inverse and forward dynamics, simulation, regressors and identification know closed loops."
+BY_ITERATION = "it is made of the recursion over an open tree, and loops are closed by iterations"
+OPEN_ONLY: Mapping[str, str] = MappingProxyType(
+    {  # what only open trees have, and the reason
+        "an evaluator of one state": BY_ITERATION,
+        "C code": BY_ITERATION,
+        "a batch on a GPU": BY_ITERATION,
+        "a mass matrix": "its coordinates are not independent; those that are have one that changes with the pose of the loops",
+        "a derivative of the dynamics": "its coordinates are not independent, and a change of one moves the others",
+        "another base": "a loop would have to be cut at another joint",
+        "welding joints": "a joint within a loop cannot be held without holding others",
+        "locking joints": "a joint within a loop cannot be held without holding others",
+    }
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -141,15 +156,11 @@ class Tree(TreeStructure):
         return replace(self, elements=replaced(self.elements, self.constants, values, self.name))
 
     def check_open(self, what: str) -> None:
-        """Refuse closed loops where only open trees are known."""
+        """Refuse closed loops where only open trees are known; `what`: one of :data:`OPEN_ONLY`."""
         if self.loops:
-            raise ModelError(
-                Fault(
-                    f"{what} is there for open trees, and this machine has {len(self.loops)} closed loops.",
-                    where=self.name,
-                    hint="Inverse and forward dynamics, simulation, regressors and identification know closed loops.",
-                )
-            )
+            asked = f"{what.removeprefix('a ').removeprefix('an ')} of a machine with closed loops"
+            found = f"{len(self.loops)} closed loop{'s' if len(self.loops) > 1 else ''}"
+            raise CapabilityError("tree", asked, OPEN_ONLY[what], KNOW_LOOPS, where=self.name, found=found)
 
     def check_unprescribed(self, what: str) -> None:
         """Refuse prescribed coordinates where they are not known."""

@@ -2,9 +2,9 @@
 
     x ← f(x),  P ← F P Fᵀ + Q        y = h(x),  H = ∂h/∂x        dx, P by :mod:`~veridyn.observe.kernels.correction`        x ← x ⊞ dx
 
-The equations are those of :class:`~veridyn.observe.free.FreeSystem`, which stays the reference; a state is x = (q, q̇, u, slips, b, 0). F
-of the exact error model is the trapezoidal rule on the derivatives at the start and the end of a step. Where something does not settle,
-or numbers are not finite, the kernel says so by a code, and the reference does that step.
+The equations are those of :class:`~veridyn.mechanics.natural.free_model.FreeModel`, which stays the reference; a state is
+x = (q, q̇, u, slips, b, 0). F of the exact error model is the trapezoidal rule on the derivatives at the start and the end of a step. Where
+something does not settle, or numbers are not finite, the kernel says so by a code, and the reference does that step.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     x ← f(x),  P ← F P Fᵀ + Q        y = h(x),  H = ∂h/∂x        dx, P by :mod:`~veridyn.observe.kernels.correction`        x ← x ⊞ dx
 
-The equations are those of :class:`~veridyn.observe.mechanism.MechanismSystem`, which stays the reference; a state is
+The equations are those of :class:`~veridyn.mechanics.natural.model.NaturalModel`, which stays the reference; a state is
 x = (q, q̇, u, b, number of its set of independent coordinates). Where anything is not plain (a set that may have to change, a step that does
 not settle, numbers that are not finite) the kernel says so by a code, and the reference does that step.
 """

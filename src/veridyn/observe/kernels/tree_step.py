@@ -2,7 +2,7 @@
 
     x ← f(x),  P ← F P Fᵀ + Q        y = h(x),  H = ∂h/∂x        dx, P by :mod:`~veridyn.observe.kernels.correction`        x ← x ⊞ dx
 
-The equations are those of :class:`~veridyn.observe.tree.TreeSystem`, which stays the reference; a state is x = (q, q̇, u, b, 0). Motion
+The equations are those of :class:`~veridyn.mechanics.tree.model.TreeModel`, the reference; a state is x = (q, q̇, u, b, 0). Motion
 and readings are kernels of the tree's own expressions, called by their addresses. Where a step does not settle, or numbers are not finite,
 the kernel says so by a code, and the reference does that step.
 """

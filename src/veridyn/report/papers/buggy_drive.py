@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.report.blocks import Animation, Figure
 from veridyn.report.drawing import Plot
 from veridyn.report.plots import Series, curves
@@ -69,15 +68,15 @@ def _fixes(run: BuggyRun, most: int) -> tuple[Array, Array]:
 
 
 def replay(study: BuggyStudy, run: BuggyRun) -> Animation:
-    tree = tree_of(study.model)
+    machine = study.model
     at = np.linspace(0, len(run.truth.t) - 1, FRAMES).astype(int)
     stamps = np.searchsorted(run.example.t, run.truth.t[at]).clip(0, len(run.example.t) - 1)
     estimated = run.example.x[stamps][:, : run.truth.q.shape[1]]
     place = run.example.place[stamps]
     layers = [
-        buggy_layer(tree, estimated, "best observer", dashed=True, meaning="estimate"),
-        buggy_layer(tree, run.truth.q[at], "truth", meaning="truth"),
-        buggy_layer(tree, run.plain.q[at], "model alone", meaning="plain"),
+        buggy_layer(machine, estimated, "best observer", dashed=True, meaning="estimate"),
+        buggy_layer(machine, run.truth.q[at], "truth", meaning="truth"),
+        buggy_layer(machine, run.plain.q[at], "model alone", meaning="plain"),
         fixes_layer(run.truth.t[at], *_fixes(run, FIXES), "GPS"),
         band_layer(estimated[:, :3], place, 3.0 * MAGNIFIED, f"3 σ of the observer, {MAGNIFIED:g} times"),
     ]

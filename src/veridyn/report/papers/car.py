@@ -239,7 +239,7 @@ def _table_ii(s: CarStudy) -> Section:
 def _why(s: CarStudy, name: str) -> str:
     parts = s.budget.of(name)
     most = max(parts, key=lambda source: parts[source])
-    typical = float(s.fit.tree.parameters.typical[s.fit.tree.parameters.index(name)])
+    typical = float(s.fit.described.parameters.typical[s.fit.described.parameters.index(name)])
     small = abs(s.value(name)) < 0.1 * typical
     return f"{WHY[most]}" + ("; and the value itself is small" if small else "")
 

@@ -27,7 +27,9 @@ def reduction_section(s: CarStudy) -> Section:
     reasons = Listing([f"{r.step}: {r.reason}." for r in s.reductions])
     standard = s.standard
     ratio = standard.relative_sigma
-    weak = [n for n, r in zip(standard.names, ratio, strict=True) if r >= 10.0 and n in s.fit.tree.parameters.names]
+    weak = [
+        n for n, r in zip(standard.names, ratio, strict=True) if r >= 10.0 and n in s.fit.described.parameters.names
+    ]
     text = (
         f"With all standard parameters {len(standard.values) - 1} are identifiable in these drives, {len(standard.well_identified())} "
         f"of them with σ % < 10 by noise alone. Not so well: {listed(weak)}."

@@ -130,8 +130,8 @@ def verdict_of(study: HexapodStudy) -> Verdict:
 
 
 def _kinds() -> dict[str, str]:
-    tree = hexapod()
-    return dict(zip(tree.coordinates, tree.coordinate_kinds, strict=True))
+    legs = hexapod()
+    return dict(zip(legs.coordinates, legs.coordinate_kinds, strict=True))
 
 
 def _period(study: HexapodStudy) -> Array:
@@ -146,8 +146,8 @@ def moving(study: HexapodStudy) -> Scene:
 
 def hexapod_scene(q: Array, t: Array, title: str) -> Scene:
     """The hexapod as lines, from its coordinates (N, n)."""
-    tree, by_hand = hexapod(), machine()
-    R, p = body_pose(tree, q, "platform")
+    by_hand = machine()
+    R, p = body_pose(hexapod(), q, "platform")
     hips = np.broadcast_to(by_hand.hips, (len(q), 6, 3))
     feet = p[:, None, :] + np.einsum("nij,kj->nki", R, by_hand.feet)
     u = (feet - hips) / np.linalg.norm(feet - hips, axis=2, keepdims=True)
@@ -160,9 +160,8 @@ def hexapod_scene(q: Array, t: Array, title: str) -> Scene:
 
 
 def _machine(study: HexapodStudy) -> Section:
-    tree = hexapod()
     groups = []
-    for line in base_parameters(tree).relations():
+    for line in base_parameters(hexapod()).relations():
         name, _, rest = line.partition(" = ")
         groups.append(f"{TABLE_NAMES[name]} = {rest}")
     text = (

@@ -11,7 +11,7 @@ from veridyn.identify.result import Fit
 from veridyn.machines.humanoid import BASE, CAD_MASS, FOOT, MASS, SIDES, SOLE
 from veridyn.machines.humanoid_walk import SOLE_AXES, Performed
 from veridyn.mechanics.kinematics import body_pose
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.budgets import budget_blocks
 from veridyn.report.drawing import Plot
@@ -159,7 +159,7 @@ def _seen(study: HumanoidStudy) -> Section:
     return Section("The motions", blocks, "As the engine performed them. Drag to turn.")
 
 
-def moving(model: Tree, run: Performed, title: str) -> Scene:
+def moving(model: Machine, run: Performed, title: str) -> Scene:
     """The robot as lines: torso and head, legs, soles."""
     thin = slice(None, None, 8)
     R, p, q = run.pose.rotation[thin], run.pose.position[thin], run.q[thin]
@@ -280,20 +280,20 @@ def _parameters(study: HumanoidStudy) -> Section:
     fit = study.chosen
     truth = truth_of(fit, study.truth)
     plots = []
-    for j, body in enumerate(study.model.bodies):
-        at = [k for k, c in enumerate(fit.base.columns) if study.model.columns[c][0] == j]
+    for j, body in enumerate(study.model.described.links):
+        at = [k for k, c in enumerate(fit.base.columns) if study.model.columns[c][0] == body]
         at.sort(key=lambda k: ORDER.index(_symbol(fit, k)))
         scaled = sizes(fit)[at]
         plots.append(
             bars(
-                f"B{j} {body.name.replace('_', ' ')}",
+                f"B{j} {body.replace('_', ' ')}",
                 [PAPER[_symbol(fit, k)] for k in at],
                 {"true": truth[at] / scaled, "drawing": fit.priors[at] / scaled, "identified": fit.values[at] / scaled},
                 "",
             )
         )
     share = fit.prior_share
-    p = fit.tree.parameters
+    p = fit.described.parameters
     rows = []
     for k, name in enumerate(fit.names):
         value, sigma = (
@@ -338,7 +338,7 @@ def _parameters(study: HumanoidStudy) -> Section:
 
 
 def _symbol(fit: Fit, k: int) -> str:
-    return ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")[fit.tree.columns[fit.base.columns[k]][1]]
+    return ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")[fit.described.columns[fit.base.columns[k]][1]]
 
 
 def _identified(study: HumanoidStudy) -> Section:

@@ -1,7 +1,7 @@
 """Drive a car along a road, and what is known of it afterwards.
 
     run = drive(Vehicle(), sinusoidal_steering(), Flat(), duration=20.0)
-    motion = to_motion(run, tree)                # what an identification of that tree takes, without any error
+    motion = to_motion(run, machine)             # what an identification of that machine takes, without any error
 
 Accelerations and wrenches come from the equations of motion at the very instants of the samples; nothing is differenced.
 """
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, ModelError
 from veridyn.mechanics.ground.road import Flat, Road
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.simulate.vehicle import state as eq
 from veridyn.simulate.vehicle.description import Vehicle
@@ -279,12 +279,12 @@ def _march(
     return VehicleRun(vehicle, manoeuvre.name, t, states, outputs, inputs[:: 2 * every], road)
 
 
-def to_motion(run: VehicleRun, tree: Tree) -> Motion:
+def to_motion(run: VehicleRun, machine: Machine) -> Motion:
     """The run as a motion of the car of 20 or 38 degrees of freedom: coordinates by name, wheel wrenches on the unsprung bodies.
 
-    Coordinates are z, beta, theta, zt and, where a tree has them, dl, dL, camber and kingpin, each with the number of its wheel, 1 to 4.
-    The body that carries wheel i is the antecedent of the one that turns by theta i. What a tree has no coordinate for
-    is left out, as it is in an identification with that tree.
+    Coordinates are z, beta, theta, zt and, where a machine has them, dl, dL, camber and kingpin, each with the number of its wheel, 1 to 4.
+    The body that carries wheel i is the one on which it turns by theta i. What a machine has no coordinate for is left out, as it is in
+    an identification of that machine.
     """
     wheels = {"z": run.clearance, "theta": run.wheel_angle}
     wheels |= {name: _nth(run.wheel_place, k) for k, name in enumerate(("dl", "dL", "beta", "camber", "kingpin"))}
@@ -294,19 +294,19 @@ def to_motion(run: VehicleRun, tree: Tree) -> Motion:
     known = {f"{name}{i + 1}": _nth(values, i) for name, values in wheels.items() for i in range(4)}
     mean = [0.5 * (a + b) for a, b in zip(known["beta1"], known["beta2"], strict=True)]
     known["beta"] = (mean[0], mean[1], mean[2])
-    unknown = [c for c in tree.coordinates if c not in known]
+    unknown = [c for c in machine.coordinates if c not in known]
     if unknown:
         raise ModelError(
             Fault(
                 f"the simulator does not know the coordinate '{unknown[0]}'.",
-                where=tree.name,
+                where=machine.name,
                 expected="z1, beta1, theta1, zt1, dl1, dL1, camber1, kingpin1 and so on to 4",
             )
         )
-    q, qd, qdd = (np.stack([known[c][k] for c in tree.coordinates], axis=1) for k in range(3))
-    carriers = {b.coordinate_name: b.antecedent for b in tree.bodies if b.coordinate_name.startswith("theta")}
+    q, qd, qdd = (np.stack([known[c][k] for c in machine.coordinates], axis=1) for k in range(3))
+    carriers = {c: machine.attachment(j.a).body for j in machine.joints for c in j.coordinate_names}
     wrench = run.wheel_wrench
-    wrenches = {str(carriers[f"theta{i + 1}"]): wrench[:, i] for i in range(4)}
+    wrenches = {carriers[f"theta{i + 1}"]: wrench[:, i] for i in range(4)}
     return Motion(run.t, q, qd, qdd, run.base, wrenches=wrenches)
 
 

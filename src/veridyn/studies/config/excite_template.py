@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from veridyn.errors import Fault, ModelError
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.studies.config.guessed_limits import (
     JointGuess,
     force_sizes,
@@ -20,27 +20,29 @@ from veridyn.studies.config.text import flow
 UNITS = {"turning": "rad", "sliding": "m"}
 
 
-def excite_template(model: Path, tree: Tree, study: Path, strict: bool = False) -> str:
-    """The text of a study file that designs a motion for a tree whose base is held."""
-    if tree.base == "free":
+def excite_template(model: Path, machine: Machine, study: Path, strict: bool = False) -> str:
+    """The text of a study file that designs a motion for a machine whose base is held."""
+    if machine.base == "free":
         hint = "Take the motion of the machine as it walks or flies, or hold its base: --base fixed."
-        raise ModelError(Fault("an excitation can be designed for a machine whose base is held.", tree.name, hint=hint))
-    if not tree.n:
-        raise ModelError(Fault("it has no joint to move.", tree.name))
-    limits = guessed_limits(tree, model)
-    usable, rest = guessed_efforts(tree, model)
-    noise = guessed_noise(tree, force_sizes(tree, limits))
+        raise ModelError(
+            Fault("an excitation can be designed for a machine whose base is held.", machine.name, hint=hint)
+        )
+    if not machine.n:
+        raise ModelError(Fault("it has no joint to move.", machine.name))
+    limits = guessed_limits(machine, model)
+    usable, rest = guessed_efforts(machine, model)
+    noise = guessed_noise(machine, force_sizes(machine, limits))
     force = {c: x for c, x in usable.items() if c in noise}
     lines = [
-        f"# A motion that identifies '{tree.name}'. Written by veridyn new; look at every line marked 'guessed'.",
+        f"# A motion that identifies '{machine.name}'. Written by veridyn new; look at every line marked 'guessed'.",
         f"# Run it with: veridyn excite {study.name}. Every setting with its default: veridyn excite {study.name} --show",
         "veridyn: 1",
         "kind: excite",
-        f"name: {study_name(tree)}-motion",
+        f"name: {study_name(machine)}-motion",
         "",
         "model:",
         f"  file: {flow(beside(model, study))}",
-        *(line for line in urdf_lines(model, tree, strict) if "impossible: unknown" not in line),
+        *(line for line in urdf_lines(model, machine, strict) if "impossible: unknown" not in line),
         "",
         "limits:",
         "  urdf: [] # all limits are written down here",
@@ -62,9 +64,9 @@ def excite_template(model: Path, tree: Tree, study: Path, strict: bool = False) 
     return "\n".join(lines) + "\n"
 
 
-def study_name(tree: Tree) -> str:
-    """The tree's name as that of a run folder."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", tree.name).strip("-.") or "study"
+def study_name(machine: Machine) -> str:
+    """The machine's name as that of a run folder."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", machine.name).strip("-.") or "study"
 
 
 def _ranges(x: JointGuess) -> str:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from veridyn.files.machine.urdf import UrdfLimits, urdf_limits
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.assembly import assembled
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
@@ -46,14 +46,17 @@ class JointGuess:
     guessed: tuple[str, ...]
 
 
-def guessed_limits(tree: Tree, model: Path) -> tuple[JointGuess, ...]:
+def guessed_limits(machine: Machine, model: Path) -> tuple[JointGuess, ...]:
     """For each coordinate that is led, limits of the URDF where they can be meant, and guesses elsewhere."""
     said = urdf_limits(model) if model.suffix.lower() == ".urdf" else {}
-    home = assembled(tree).home if tree.loops else np.zeros(tree.n)
-    led = tree.independent if tree.loops else range(tree.n)
+    home = assembled(machine).home if machine.closed else np.zeros(machine.n)
+    led = machine.independent if machine.closed else range(machine.n)
     return tuple(
         _guess(
-            tree.coordinates[k], tree.coordinate_kinds[k], said.get(tree.coordinates[k], UrdfLimits()), float(home[k])
+            machine.coordinates[k],
+            machine.coordinate_kinds[k],
+            said.get(machine.coordinates[k], UrdfLimits()),
+            float(home[k]),
         )
         for k in led
     )
@@ -77,21 +80,21 @@ def _guess(name: str, kind: str, said: UrdfLimits, home: float) -> JointGuess:
     return JointGuess(name, kind, low, high, speed, speed / RAMP, tuple(guessed))
 
 
-def guessed_efforts(tree: Tree, model: Path) -> tuple[dict[str, float], dict[str, float]]:
+def guessed_efforts(machine: Machine, model: Path) -> tuple[dict[str, float], dict[str, float]]:
     """Efforts of a URDF that its own dry friction leaves room in, by row, and those that it does not."""
     said = urdf_limits(model) if model.suffix.lower() == ".urdf" else {}
     dry: dict[str, float] = {}
-    for e in tree.elements:
+    for e in machine.elements:
         if e.jumps and list(e.on.values()) == [1.0] and math.isfinite(e.value):
             dry[next(iter(e.on))] = dry.get(next(iter(e.on)), 0.0) + abs(e.value)
-    given = {c: x.effort for c, x in said.items() if c in tree.coordinates and 0.0 < x.effort < math.inf}
+    given = {c: x.effort for c, x in said.items() if c in machine.coordinates and 0.0 < x.effort < math.inf}
     usable = {c: effort for c, effort in given.items() if dry.get(c, 0.0) < FRICTION_SHARE * effort}
     return usable, {c: effort for c, effort in given.items() if c not in usable}
 
 
-def force_sizes(tree: Tree, limits: tuple[JointGuess, ...]) -> dict[str, float]:
+def force_sizes(machine: Machine, limits: tuple[JointGuess, ...]) -> dict[str, float]:
     """Coordinate → rms force (N*m or N) in random states within these limits; nothing where the model cannot predict any."""
-    if tree.loops or tree.base == "free" or tree.parameters.missing() or tree.parameters.values.size == 0:
+    if machine.closed or machine.base == "free" or machine.parameters.missing() or machine.parameters.values.size == 0:
         return {}
     rng = np.random.default_rng(0)
     low, high, speed, acceleration = (
@@ -100,13 +103,13 @@ def force_sizes(tree: Tree, limits: tuple[JointGuess, ...]) -> dict[str, float]:
     size = (POSTURES, len(limits))
     qd, qdd = (limit * rng.uniform(-0.5, 0.5, size) for limit in (speed, acceleration))
     m = Motion(np.arange(float(POSTURES)), rng.uniform(low, high, size), qd, qdd)
-    force = inverse_dynamics(tree, m, "joints")
-    return dict(zip(tree.coordinates, (float(x) for x in np.sqrt((force**2).mean(axis=0))), strict=True))
+    force = inverse_dynamics(machine, m, "joints")
+    return dict(zip(machine.coordinates, (float(x) for x in np.sqrt((force**2).mean(axis=0))), strict=True))
 
 
-def guessed_noise(tree: Tree, sizes: Mapping[str, float]) -> dict[str, float]:
+def guessed_noise(machine: Machine, sizes: Mapping[str, float]) -> dict[str, float]:
     """Coordinate → standard deviation of its force sensor: 2 % of the rms force, and 0.1 % of the strongest of its kind at least."""
-    kinds = dict(zip(tree.coordinates, tree.coordinate_kinds, strict=True))
+    kinds = dict(zip(machine.coordinates, machine.coordinate_kinds, strict=True))
     most = {kind: max((x for c, x in sizes.items() if kinds[c] == kind), default=0.0) for kind in set(kinds.values())}
     noise = {c: max(NOISE_SHARE * x, LEAST_NOISE_SHARE * most[kinds[c]]) for c, x in sizes.items()}
     return {c: float(f"{x:.2g}") if x > 0.0 else 1e-3 for c, x in noise.items()}

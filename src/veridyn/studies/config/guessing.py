@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.files.log.survey import Survey
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.signals.naming import AXES, BASE_UNITS, motor_channels
 from veridyn.studies.config.clock_guess import time_column
 
@@ -102,39 +102,39 @@ def named_by_file(seen: Survey) -> Survey:
     return replace(seen, columns={called[name]: x for name, x in seen.columns.items()})
 
 
-def guesses(tree: Tree, table: LogTable) -> list[Guess]:
+def guesses(machine: Machine, table: LogTable) -> list[Guess]:
     """The columns that channels of a machine are made of, as far as they can be guessed."""
     found: list[Guess] = []
     columns = table.columns
     for kind in ("q", "qd", "qdd", "force"):
         free = [n for n in columns if n not in {g.column for g in found}]
-        motors = _of_motors(tree, kind, free, table)
+        motors = _of_motors(machine, kind, free, table)
         found += motors
-        numbers = _numbers(tree, kind, [n for n in free if not _is_motor(n)], table.texts)
-        driven = tree.transmission.joints if tree.transmission is not None else ()
-        for number, k in zip(numbers, tree.independent, strict=True):
-            c, turns = tree.coordinates[k], tree.coordinate_kinds[k]
+        numbers = _numbers(machine, kind, [n for n in free if not _is_motor(n)], table.texts)
+        driven = machine.transmission.joints if machine.transmission is not None else ()
+        for number, k in zip(numbers, machine.independent, strict=True):
+            c, turns = machine.coordinates[k], machine.coordinate_kinds[k]
             if motors and c in driven:
                 continue
             names = [n for n in free if n not in {g.column for g in found}]
-            picked = pick(kind, number, c, len(tree.independent) == 1, names)
+            picked = pick(kind, number, c, len(machine.independent) == 1, names)
             if picked is None:
                 continue
             column, why = picked
             if c in driven and kind in ("q", "force") and why:
-                why += f"; of the joint and not of {' and '.join(motor_channels(tree, c, kind))}"
+                why += f"; of the joint and not of {' and '.join(motor_channels(machine, c, kind))}"
             elif kind in ("q", "force") and _is_motor(column):
                 why += "; of a motor, it seems: name its gear under model: transmission"
             unit, because = _unit(kind, turns == "turning", columns[column], table.units.get(column, ""))
             found.append(Guess(f"{kind}.{c}", column, unit, "; ".join(w for w in (why, because) if w)))
-    return [*found, *_passive(tree, table), *_base(tree, table)]
+    return [*found, *_passive(machine, table), *_base(machine, table)]
 
 
-def position_guesses(tree: Tree, seen: Survey, kind: str = "q") -> list[Guess]:
-    """Which columns of a log hold positions of the tree's coordinates, or their forces with `kind` "force"."""
+def position_guesses(machine: Machine, seen: Survey, kind: str = "q") -> list[Guess]:
+    """Which columns of a log hold positions of the machine's coordinates, or their forces with `kind` "force"."""
     time = "" if seen.clocks else time_column(seen.columns)
     columns = {n: x for n, x in seen.columns.items() if n != time}
-    return [g for g in guesses(tree, LogTable(columns, seen.units, seen.texts)) if g.channel.startswith(f"{kind}.")]
+    return [g for g in guesses(machine, LogTable(columns, seen.units, seen.texts)) if g.channel.startswith(f"{kind}.")]
 
 
 def wrench_columns(names: Sequence[str]) -> list[dict[str, str]]:
@@ -147,18 +147,18 @@ def wrench_columns(names: Sequence[str]) -> list[dict[str, str]]:
     return [g for g in groups.values() if len(g) == 6]
 
 
-def _passive(tree: Tree, table: LogTable) -> list[Guess]:
+def _passive(machine: Machine, table: LogTable) -> list[Guess]:
     """Joints that follow through closed loops are taken by their full name alone."""
     out = []
-    for k in (k for k in range(tree.n) if k not in tree.independent):
-        for name in (n for n in table.columns if n.lower() == f"q.{tree.coordinates[k].lower()}"):
-            unit = _unit("q", tree.coordinate_kinds[k] == "turning", table.columns[name], table.units.get(name, ""))
-            out.append(Guess(f"q.{tree.coordinates[k]}", name, *unit))
+    for k in (k for k in range(machine.n) if k not in machine.independent):
+        for name in (n for n in table.columns if n.lower() == f"q.{machine.coordinates[k].lower()}"):
+            unit = _unit("q", machine.coordinate_kinds[k] == "turning", table.columns[name], table.units.get(name, ""))
+            out.append(Guess(f"q.{machine.coordinates[k]}", name, *unit))
     return out
 
 
-def _base(tree: Tree, table: LogTable) -> list[Guess]:
-    if tree.base != "free":
+def _base(machine: Machine, table: LogTable) -> list[Guess]:
+    if machine.base != "free":
         return []
     channels = {f"base.{name}.{axis}": unit for name, unit in BASE_UNITS.items() for axis in AXES}
     return [
@@ -172,9 +172,9 @@ def _is_motor(name: str) -> bool:
     return any(w in MOTORS for w in words_of(name))
 
 
-def _of_motors(tree: Tree, kind: str, names: Sequence[str], table: LogTable) -> list[Guess]:
+def _of_motors(machine: Machine, kind: str, names: Sequence[str], table: LogTable) -> list[Guess]:
     """Columns of the motors of a transmission, where every one of them has one: by its name, or by its number among them."""
-    t = tree.transmission
+    t = machine.transmission
     if t is None or kind not in ("q", "force"):
         return []
     marked = [n for n in names if _is_motor(n)]
@@ -187,7 +187,7 @@ def _of_motors(tree: Tree, kind: str, names: Sequence[str], table: LogTable) -> 
     for number, motor in zip(numbers, t.motors, strict=True):
         # A motor's own name says enough; a number needs a word that speaks of motors.
         named = [n for n in names if re.search(rf"(?<![a-z\d]){re.escape(motor.lower())}(?!\d)", n.lower())]
-        named = [n for n in named if not motor.isdigit() and motor not in tree.coordinates and kind_of(n) == kind]
+        named = [n for n in named if not motor.isdigit() and motor not in machine.coordinates and kind_of(n) == kind]
         taken = {g.column for g in out}
         picked = pick(kind, number or 0, motor, False, [n for n in dict.fromkeys([*named, *marked]) if n not in taken])
         if picked is None:
@@ -200,16 +200,16 @@ def _of_motors(tree: Tree, kind: str, names: Sequence[str], table: LogTable) -> 
     return out
 
 
-def _numbers(tree: Tree, kind: str, names: Sequence[str], texts: Mapping[str, str]) -> list[int]:
+def _numbers(machine: Machine, kind: str, names: Sequence[str], texts: Mapping[str, str]) -> list[int]:
     """The number by which each coordinate with an equation of its own is called: that of a column with its name as text, as in the
     messages of ROS; that of the model; or, of a machine with loops whose log counts its drives alone, that among the drives."""
-    own = [tree.coordinates[k] for k in tree.independent]
+    own = [machine.coordinates[k] for k in machine.independent]
     named = {text: int(m[2]) for n, text in texts.items() if (m := NUMBERED.fullmatch(n))}
     if set(own) <= set(named):
         return [named[c] for c in own]
     seen = {int(m[2]) for n in names if (m := NUMBERED.fullmatch(n)) and kind_of(m[1]) == kind}
     first = min(seen, default=1)
-    by_model = [k + first for k in tree.independent]
+    by_model = [k + first for k in machine.independent]
     return by_model if seen.issuperset(by_model) else [i + first for i in range(len(by_model))]
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from veridyn.errors import Fault, FileError
 from veridyn.files.log.survey import survey
 from veridyn.mechanics.natural.mechanism import Mechanism
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import Drive
+from veridyn.model.machine import Machine
 from veridyn.studies.config.clock_guess import time_column
 from veridyn.studies.config.excite_template import study_name
 from veridyn.studies.config.guessed_limits import JointGuess, force_sizes, guessed_limits, guessed_noise
@@ -24,21 +24,21 @@ HARMONICS = 3
 SHARE = 0.6  # of range and speed that the guessed motion uses
 
 
-def simulate_template(model: Path, tree: Tree, table: Path | None, study: Path, strict: bool = False) -> str:
-    """The text of a study file that leads a tree along a motion and records it as its sensors would."""
-    limits = guessed_limits(tree, model)
-    noise = guessed_noise(tree, force_sizes(tree, limits))
+def simulate_template(model: Path, machine: Machine, table: Path | None, study: Path, strict: bool = False) -> str:
+    """The text of a study file that leads a machine along a motion and records it as its sensors would."""
+    limits = guessed_limits(machine, model)
+    noise = guessed_noise(machine, force_sizes(machine, limits))
     sliding = [x.name for x in limits if x.kind == "sliding"]
     lines = [
-        *_head(tree.name, study),
-        f"name: {study_name(tree)}-simulated",
+        *_head(machine.name, study),
+        f"name: {study_name(machine)}-simulated",
         "seed: 1",
         "",
         "model:",
         f"  file: {flow(beside(model, study))}",
-        *(line for line in urdf_lines(model, tree, strict) if "impossible: unknown" not in line),
+        *(line for line in urdf_lines(model, machine, strict) if "impossible: unknown" not in line),
         "",
-        *(_led(table, tree, limits, study)),
+        *(_led(table, machine, limits, study)),
         "# controller: {bandwidth: 4} # Hz; without this section the motion is made exactly",
         "rate: 100 # of the log, Hz; guessed",
         "sensors: # guessed: encoders of 18 bits, forces with 2 % of noise",
@@ -82,7 +82,7 @@ def _head(name: str, study: Path) -> list[str]:
     ]
 
 
-def _led(table: Path | None, tree: Tree, limits: tuple[JointGuess, ...], study: Path) -> list[str]:
+def _led(table: Path | None, machine: Machine, limits: tuple[JointGuess, ...], study: Path) -> list[str]:
     if table is None:
         return [*_fourier(limits), f"duration: {DURATION:g} # s; guessed"]
     seen = survey(table)

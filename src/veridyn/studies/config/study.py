@@ -35,15 +35,16 @@ KINDS: dict[str, tuple[str, str]] = {  # kind → module and class of its settin
     "observe": ("veridyn.studies.config.observe", "ObserveFile"),
     "simulate": ("veridyn.studies.config.simulate", "SimulateFile"),
 }
-# With a section of this name a kind has other settings: section → kind → module and class.
+# With a section of this name, or of a car, a kind has other settings: section → kind → module and class.
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
-    "vehicle": {
-        "identify": ("veridyn.studies.config.vehicle", "VehicleIdentifyFile"),
-        "observe": ("veridyn.studies.config.vehicle", "VehicleObserveFile"),
-    },
     "payload": {"identify": ("veridyn.studies.config.payload", "PayloadFile")},
     "fleet": {"identify": ("veridyn.studies.config.fleet", "FleetFile")},
+    "car": {
+        "identify": ("veridyn.studies.config.car", "CarIdentifyFile"),
+        "observe": ("veridyn.studies.config.car", "CarObserveFile"),
+    },
 }
+OF_A_CAR = "single_track"  # the formulation of a model that makes a study one of a car
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
@@ -153,8 +154,26 @@ def load_study(
     file = Path(path)
     text = text_of(file)
     yaml = modern(plain_yaml(text, file.name))
-    study = parse_study(yaml, kind)
-    return Loaded(study, file, yaml, text, {**os.environ, **(variables or {})})
+    known = {**os.environ, **(variables or {})}
+    _refuse_unnamed_car(yaml, file, known)
+    return Loaded(parse_study(yaml, kind), file, yaml, text, known)
+
+
+def _refuse_unnamed_car(yaml: PlainYaml, file: Path, variables: Mapping[str, str]) -> None:
+    """A study of a car says that it is one: its other keys are those of a drive."""
+    model = yaml.values.get("model") if yaml.values.get("kind") in [*SECTIONS["car"]] else None
+    named = model.get("file") if isinstance(model, Mapping) and "formulation" not in model else None
+    if not isinstance(named, str) or Path(named).suffix.lower() not in (".yaml", ".yml") or is_shipped(named):
+        return
+    place = file.parent / _VARIABLE.sub(lambda m: variables.get(m[1], m[0]), named)
+    try:
+        of_a_car = any(line.startswith("car:") for line in place.read_text(encoding="utf-8").splitlines())
+    except (OSError, ValueError):
+        return  # what is wrong with the file is told by who reads it
+    if of_a_car:
+        what, wanted = "this model is a car of a few numbers.", f"model: {{file: {named}, formulation: {OF_A_CAR}}}"
+        fault = Fault(what, "model", expected=wanted, found="no formulation", line=yaml.line(("model",)))
+        raise FileError(fault, yaml.source)
 
 
 def parse_study(yaml: PlainYaml, kind: str | None = None) -> StudyFile:
@@ -170,7 +189,11 @@ def parse_study(yaml: PlainYaml, kind: str | None = None) -> StudyFile:
             Fault(what, "kind", " or ".join(f"kind: {k}" for k in known), hint=hint, line=yaml.line(("kind",))),
             yaml.source,
         )
-    section = next((name for name, kinds in SECTIONS.items() if name in yaml.values and found in kinds), "")
+    _refuse_vehicle(yaml)
+    model = yaml.values.get("model")
+    of_a_car = isinstance(model, Mapping) and model.get("formulation") == OF_A_CAR
+    named = {*yaml.values, "car"} if of_a_car else {*yaml.values} - {"car"}
+    section = next((name for name, kinds in SECTIONS.items() if name in named and found in kinds), "")
     settings = settings_class(str(found), section)
     try:
         return settings.model_validate(yaml.values)
@@ -178,8 +201,16 @@ def parse_study(yaml: PlainYaml, kind: str | None = None) -> StudyFile:
         raise FileError(_faults(error, settings, yaml), yaml.source) from None
 
 
+def _refuse_vehicle(yaml: PlainYaml) -> None:
+    """A study of the older format, whose car stood in it."""
+    if "vehicle" in yaml.values and "model" not in yaml.values:
+        hint = f"Convert it: veridyn model convert {yaml.source} NEW.yaml, and write model: {{file: NEW.yaml, formulation: {OF_A_CAR}}}."
+        what = "the car of a study stands in a model file now."
+        raise FileError(Fault(what, "vehicle", hint=hint, line=yaml.line(("vehicle",))), yaml.source)
+
+
 def settings_class(kind: str, section: str = "") -> type[StudyFile]:
-    """The class of settings of a kind of study, or of one with a section that changes it: vehicle, payload or fleet."""
+    """The class of settings of a kind of study, or of one that something changes: payload, fleet or car."""
     module, name = (SECTIONS[section] if section else KINDS)[kind]
     return getattr(importlib.import_module(module), name)
 
@@ -202,7 +233,7 @@ def _variants(kind: str) -> list[type[StudyFile]]:
 
 
 def _kind_schema(kind: str, either: list[dict[str, Any]]) -> dict[str, Any]:
-    """The schema of a kind of study: of a machine, or of any where sections such as vehicle change it."""
+    """The schema of a kind of study: of a machine, or of any where sections such as payload, or a car, change it."""
     named = {"properties": {"kind": {"const": kind, "type": "string"}}, "required": ["kind"]}
     return {**named, **(either[0] if len(either) == 1 else {"oneOf": either})}
 

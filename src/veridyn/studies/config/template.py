@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, FileError, VeridynError
 from veridyn.files.log.survey import Survey, survey
 from veridyn.files.shipped import shipped_name
-from veridyn.mechanics.tree.tree import Tree
-from veridyn.mechanics.tree.weld import locked_tree
+from veridyn.mechanics.tree.weld import welded
+from veridyn.model.machine import Machine
 from veridyn.signals.naming import AXES, motor_channels
 from veridyn.signals.outliers import runs
 from veridyn.signals.quality import QualityLimits
@@ -33,7 +33,7 @@ SECOND_MOMENTS = ("XX", "XY", "XZ", "YY", "YZ", "ZZ")
 
 
 def template(
-    model: Path, tree: Tree, files: Sequence[Path], study: Path, strict: bool = False, rate: float | None = None
+    model: Path, machine: Machine, files: Sequence[Path], study: Path, strict: bool = False, rate: float | None = None
 ) -> str:
     """The text of a study file beside which model and logs are found; comments say what was guessed and what may be changed.
 
@@ -49,41 +49,41 @@ def template(
     if rate is not None or seen[0].clocks:
         clocks = set()
     time = next(iter(clocks), "") if spread is None else ""
-    found = guesses(tree, LogTable({n: x for n, x in columns.items() if n not in clocks}, units, texts))
-    held = _without_column(tree, {g.channel for g in found})
+    found = guesses(machine, LogTable({n: x for n, x in columns.items() if n not in clocks}, units, texts))
+    held = _without_column(machine, {g.channel for g in found})
     found = [g for g in found if g.channel.partition(".")[2] not in held]
     used = {g.column: columns[g.column] for g in found}
     missing_cells = check_missing(used, ", ".join(s.file.name for s in seen))
     taken = {g.column for g in found}
     left = [n for n in columns if n not in taken and n not in clocks]
     lines = [
-        f"# A study of '{tree.name}'. Written by veridyn new; look at every line marked 'guessed'.",
+        f"# A study of '{machine.name}'. Written by veridyn new; look at every line marked 'guessed'.",
         f"# Run it with: veridyn identify {study.name}. Every setting with its default: veridyn identify {study.name} --show",
         "veridyn: 1",
         "kind: identify",
-        f"name: {re.sub(r'[^A-Za-z0-9_.-]+', '-', tree.name).strip('-.') or 'study'}",
+        f"name: {re.sub(r'[^A-Za-z0-9_.-]+', '-', machine.name).strip('-.') or 'study'}",
         "",
         "model:",
         f"  file: {flow(beside(model, study))}",
-        *urdf_lines(model, tree, strict),
-        *_lock_line(tree, held),
-        *_elements(locked_tree(tree, dict.fromkeys(held, 0.0)) if held else tree),
+        *urdf_lines(model, machine, strict),
+        *_lock_line(machine, held),
+        *_elements(welded(machine, dict.fromkeys(held, 0.0), unknown="keep") if held else machine),
         "",
         "log:",
         *_log_lines(time, columns, units, spread, seen[0], rate),
         "  columns: # channel: column [unit]" if found else "  columns: {} # channel: column [unit]",
         *(f"    {flow(g.channel)}: {column_text(g)}" + (f" # {g.why}" if g.why else "") for g in found),
     ]
-    own = [c for c in (tree.coordinates[k] for k in tree.independent) if c not in held]
-    missing = _missing(tree, own, {g.channel for g in found})
+    own = [c for c in (machine.coordinates[k] for k in machine.independent) if c not in held]
+    missing = _missing(machine, own, {g.channel for g in found})
     if missing:
         lines += wrapped("    # not found, and needed: ", missing)
     for six in wrench_columns(left):
         lines += wrapped(
             "    # a force plate or sensor; write the body it acts on: wrench.BODY.fx … mz: ", list(six.values())
         )
-    if tree.loops:
-        rest = [c for c in tree.coordinates if c not in own]
+    if machine.closed:
+        rest = [c for c in machine.coordinates if c not in own]
         lines += wrapped(
             "    # follow through closed loops, and need no column (any that is measured is compared): ", rest
         )
@@ -97,10 +97,10 @@ def template(
     lines += [
         "signals:",
         "  lowpass: auto # Hz; auto tries some on the training logs and proposes one",
-        *(["rows: actuated # a passive joint of a loop has no equation of its own"] if tree.loops else []),
+        *(["rows: actuated # a passive joint of a loop has no equation of its own"] if machine.closed else []),
         *(
             ["rows: all # of base and joints; where feet touch the ground the log needs its forces: wrench.BODY.fx …"]
-            if tree.base == "free"
+            if machine.base == "free"
             else []
         ),
         "sampling:",
@@ -113,27 +113,29 @@ def template(
     return "\n".join(lines) + "\n"
 
 
-def _without_column(tree: Tree, found: set[str]) -> tuple[str, ...]:
+def _without_column(machine: Machine, found: set[str]) -> tuple[str, ...]:
     """Coordinates of which no column tells anything, where it does of others: they stand still, as far as the log says."""
-    held = tuple(c for c in tree.coordinates if not any(_is_measured(tree, c, kind, found) for kind in ("q", "force")))
-    if tree.loops or not held or len(held) == tree.n:
+    held = tuple(
+        c for c in machine.coordinates if not any(_is_measured(machine, c, kind, found) for kind in ("q", "force"))
+    )
+    if machine.closed or not held or len(held) == machine.n:
         return ()
     try:
-        locked_tree(tree, dict.fromkeys(held, 0.0))
+        welded(machine, dict.fromkeys(held, 0.0), unknown="keep")
     except VeridynError:
         return ()
     return held
 
 
-def _is_measured(tree: Tree, c: str, kind: str, found: set[str]) -> bool:
-    motors = motor_channels(tree, c, kind)
+def _is_measured(machine: Machine, c: str, kind: str, found: set[str]) -> bool:
+    motors = motor_channels(machine, c, kind)
     return f"{kind}.{c}" in found or bool(motors and set(motors) <= found)
 
 
-def _lock_line(tree: Tree, held: Sequence[str]) -> list[str]:
+def _lock_line(machine: Machine, held: Sequence[str]) -> list[str]:
     if not held:
         return []
-    free = [c for c in tree.coordinates if c not in held]
+    free = [c for c in machine.coordinates if c not in held]
     count = "1 joint has" if len(held) == 1 else f"{len(held)} joints have"
     return [
         f"  lock: {flow(shortened(held, free))} # guessed: {count} no column; {{name: value}} locks them elsewhere than at 0"
@@ -182,20 +184,20 @@ def check_missing(columns: Mapping[str, Array], source: str, together: bool = Tr
     raise FileError(Fault(what, "log", f"at least {least} in a row", f"{found}; {share}{named}", hint), source)
 
 
-def _missing(tree: Tree, own: Sequence[str], found: set[str]) -> list[str]:
+def _missing(machine: Machine, own: Sequence[str], found: set[str]) -> list[str]:
     """Channels that are needed and were not found: those of the motors, where there is a transmission."""
-    driven = tree.actuated_coordinates if tree.loops else own
+    driven = machine.actuated_coordinates if machine.closed else own
     missing: list[str] = []
     for kind, names in (("q", own), ("force", driven)):
         for c in names:
-            if not _is_measured(tree, c, kind, found):
-                motors = motor_channels(tree, c, kind)
+            if not _is_measured(machine, c, kind, found):
+                motors = motor_channels(machine, c, kind)
                 missing += [
                     *(m for m in motors if m not in found),
                     *([f"(or {kind}.{c})"] if motors else [f"{kind}.{c}"]),
                 ]
     missing = list(dict.fromkeys(missing))
-    if tree.base == "free":
+    if machine.base == "free":
         base = [f"base.{name}.{axis}" for name in ("omega", "acceleration") for axis in AXES]
         missing += [channel for channel in base if channel not in found]
     return missing
@@ -285,7 +287,7 @@ def _log_lines(
     return time_lines(time, columns, units, first.has_header, first.decimal, rate)
 
 
-def urdf_lines(model: Path, tree: Tree, strict: bool) -> list[str]:
+def urdf_lines(model: Path, machine: Machine, strict: bool) -> list[str]:
     """What a study says of a URDF, which does not say it itself: its base, and inertias that no body can have."""
     if model.suffix.lower() != ".urdf":
         return []
@@ -293,21 +295,23 @@ def urdf_lines(model: Path, tree: Tree, strict: bool) -> list[str]:
         "fixed": "the root stands on the ground; free: it moves (legged, flying), and the log has base.omega.x, base.acceleration.x …",
         "free": "the root moves, and the log has base.omega.x, base.acceleration.x …; fixed: it stands on the ground",
     }
-    lines = [f"  base: {tree.base} # {other[tree.base]}"]
+    lines = [f"  base: {machine.base} # {other[machine.base]}"]
     if strict:
         lines.append("  impossible: refuse # a file with inertias that no physical body has")
-    elif any(name.startswith(SECOND_MOMENTS) for name in tree.parameters.missing()):
+    elif any(name.startswith(SECOND_MOMENTS) for name in machine.parameters.missing()):
         lines.append(
             "  impossible: unknown # inertias that no physical body has; keep: the file's values, refuse: stop"
         )
     return lines
 
 
-def _elements(tree: Tree) -> list[str]:
-    if tree.elements:
-        listed = ", ".join(e.parameter_name for e in tree.elements[:8]) + (", …" if len(tree.elements) > 8 else "")
+def _elements(machine: Machine) -> list[str]:
+    if machine.elements:
+        listed = ", ".join(e.parameter_name for e in machine.elements[:8]) + (
+            ", …" if len(machine.elements) > 8 else ""
+        )
         return [f"  elements: [] # besides those of the model: {listed}"]
-    on = "actuated" if tree.loops else "each"
+    on = "actuated" if machine.closed else "each"
     return [
         "  elements: # the model has none; most joints rub, and torque sensors have an offset",
         f"    - {{kind: damper, on: {on}}}",

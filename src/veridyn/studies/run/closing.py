@@ -13,7 +13,7 @@ from veridyn.identify.logged import Logged
 from veridyn.mechanics.loops.assembly import loop_values, splitting
 from veridyn.mechanics.loops.closure import closed_home
 from veridyn.mechanics.loops.solver import inverse
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 
 DISAGREE = 0.01  # of the span of a coordinate: more between measured and followed positions is told (chosen)
 SPOTS = 2000  # samples of each piece at which the condition is looked at
@@ -61,21 +61,21 @@ class Closing:
         ]
 
 
-def closing(tree: Tree, pieces: Sequence[Logged]) -> Closing | None:
+def closing(machine: Machine, pieces: Sequence[Logged]) -> Closing | None:
     """What is to be said of the loops; None where there are none."""
-    if not tree.loops:
+    if not machine.closed:
         return None
     given = pieces[0].given
-    split = splitting(tree, given)
-    at_home = inverse(split, loop_values(tree, closed_home(tree)[None]))[1]
+    split = splitting(machine, given)
+    at_home = inverse(split, loop_values(machine, closed_home(machine)[None]))[1]
     worst, at = 0.0, 0.0
     for piece in pieces:
         m = piece.motion[:: max(1, len(piece.motion) // SPOTS)]
-        condition = inverse(split, loop_values(tree, m.q))[1]
+        condition = inverse(split, loop_values(machine, m.q))[1]
         if condition.max() > worst:
             worst, at = float(condition.max()), float(m.t[int(np.argmax(condition))])
     q = np.concatenate([piece.motion.q for piece in pieces])
-    spans = {c: (float(x.min()), float(x.max())) for c, x in zip(tree.coordinates, q.T, strict=True)}
+    spans = {c: (float(x.min()), float(x.max())) for c, x in zip(machine.coordinates, q.T, strict=True)}
     spare = {}
     for c in pieces[0].spare:
         d = np.concatenate([piece.spare[c] for piece in pieces])

@@ -9,7 +9,7 @@ from veridyn.files.yaml_plain import Place
 from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.methods import ESTIMATORS
 from veridyn.identify.observation import Device
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.settings import names
 from veridyn.studies.config.identify import EstimatorSettings
 from veridyn.studies.config.study import Loaded, dotted
@@ -41,11 +41,11 @@ def device_of(loaded: Loaded) -> Device:
     return device
 
 
-def check_estimation(loaded: Loaded, at: Place, tree: Tree, estimation: Estimation) -> None:
+def check_estimation(loaded: Loaded, at: Place, machine: Machine, estimation: Estimation) -> None:
     """Refuse what the method cannot do with this machine and these rows, before any log is read."""
     hac = Hac() if estimation.covariance == "hac" else None
     try:
-        estimation.method.check(tree, loaded.study.rows, hac)
+        estimation.method.check(machine, loaded.study.rows, hac)
     except (IdentificationError, DataError) as error:
         line = loaded.yaml.line(at)
         faults = [Fault(f.what, f"{dotted(at)}, {f.where}", f.expected, f.found, f.hint, line) for f in error.faults]

@@ -18,7 +18,7 @@ from veridyn.identify.excitation.plan import ExcitationPlan, Noise
 from veridyn.identify.excitation.plant import Plant
 from veridyn.identify.excitation.shape import SHAPES
 from veridyn.identify.interior import Barrier
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 from veridyn.studies.config.excite import ExciteFile
@@ -26,17 +26,17 @@ from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, Result, fingerprint
 from veridyn.studies.run.excite_limits import check_name, limits_of
 from veridyn.studies.run.executors import executor_of
-from veridyn.studies.run.machine import model_path, study_tree
+from veridyn.studies.run.machine import model_path, study_machine
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class ExcitationStudy:
-    """A plan for a tree. `motion` holds all coordinates over the running up and one period; `missed` are sentences about deviations
+    """A plan for a machine. `motion` holds all coordinates over the running up and one period; `missed` are sentences about deviations
     larger than the study file accepts."""
 
-    tree: Tree
+    machine: Machine
     plant: Plant
     plan: ExcitationPlan
     motion: Motion
@@ -85,10 +85,10 @@ class ExcitationStudy:
         blocks = [(names, x, xd, xdd)]
         if self.plant.bounded != self.plant.coordinates:
             whole = closed_samples(self.plant, t, np.stack([x, xd, xdd]))
-            own = [self.tree.coordinates.index(name) for name in self.plant.bounded]
+            own = [self.machine.coordinates.index(name) for name in self.plant.bounded]
             blocks.append((list(self.plant.bounded), whole.q[:, own], whole.qd[:, own], whole.qdd[:, own]))
         head, columns = ["time [s]"], [t]
-        kinds = dict(zip(self.tree.coordinates, self.tree.coordinate_kinds, strict=True))
+        kinds = dict(zip(self.machine.coordinates, self.machine.coordinate_kinds, strict=True))
         for labels, *orders in blocks:
             for order, (prefix, per) in zip(orders, (("q", ""), ("qd", "/s"), ("qdd", "/s^2")), strict=True):
                 head += [f"{prefix}.{n} [{'m' if kinds[n] == 'sliding' else 'rad'}{per}]" for n in labels]
@@ -104,7 +104,7 @@ class ExcitationStudy:
         t, *x = self.plan.samples()
         X = np.stack(x)
         whole = closed_samples(self.plant, t, X)
-        own = [self.tree.coordinates.index(name) for name in self.plant.bounded]
+        own = [self.machine.coordinates.index(name) for name in self.plant.bounded]
         effort = None
         values = self.plan.priors
         if np.isfinite(values).all() and self.plant.rows == self.plant.bounded:
@@ -115,8 +115,8 @@ class ExcitationStudy:
 def excitation(loaded: Loaded[ExciteFile], progress: Progress = silent) -> ExcitationStudy:
     """Design what a study file of kind excite asks for."""
     s = loaded.study
-    tree = study_tree(loaded, ("model",), s.model)
-    plant = plant_of(tree, s.rows if isinstance(s.rows, str) else list(s.rows), s.motion.at or None)
+    machine = study_machine(loaded, ("model",), s.model)
+    plant = plant_of(machine, s.rows if isinstance(s.rows, str) else list(s.rows), s.motion.at or None)
     limits = limits_of(loaded, plant)
     size = "harmonics" if s.motion.kind == "fourier" else "points"
     settings = {size: getattr(s.motion, size), "frequency": s.motion.frequency}
@@ -145,7 +145,7 @@ def excitation(loaded: Loaded[ExciteFile], progress: Progress = silent) -> Excit
         if sigma > most:
             missed.append(f"{name} is promised a deviation of {sigma:.4g}, and at most {most:.4g} was to be.")
     inputs = {"study": fingerprint(loaded.text), "model": fingerprint(model_path(loaded, ("model",), s.model))}
-    return ExcitationStudy(tree, plant, plan, closed_samples(plant, t, np.stack(x)), tuple(missed), inputs)
+    return ExcitationStudy(machine, plant, plan, closed_samples(plant, t, np.stack(x)), tuple(missed), inputs)
 
 
 def _noise(loaded: Loaded[ExciteFile], plant: Plant) -> Noise:

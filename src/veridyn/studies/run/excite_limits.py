@@ -143,7 +143,7 @@ def _collision(
 ) -> tuple[Collision, list[str]]:
     """Capsules, pairs of bodies and the floor; and what is not checked among them, with reasons."""
     at: Place = ("limits", "collision")
-    bodies = tuple(b.name for b in plant.tree.bodies)
+    bodies = plant.machine.body_names
     capsules = []
     for k, s in enumerate(c.capsules):
         check_name(loaded, (*at, "capsules", k, "body"), s.body, (*bodies, GROUND), "body")
@@ -165,14 +165,14 @@ def _collision(
         unread = [note.removeprefix("collisions of ") for note in notes]
         found = "; ".join(unread[:LISTED_NOTES]) + ("; …" if len(unread) > LISTED_NOTES else "")
         raise loaded.error(loaded.fault(at, "there is no shape to check.", "shapes that can be read", found, hint))
-    above = moving(plant.tree, capsules) if c.floor is not None else ()
+    above = moving(plant.machine, capsules) if c.floor is not None else ()
     above = tuple(a for a in above if frozenset((a, "floor")) not in ignored)
-    made = Collision(tuple(capsules), separable(plant.tree, capsules, ignored), c.floor, above, c.margin)
+    made = Collision(tuple(capsules), separable(plant.machine, capsules, ignored), c.floor, above, c.margin)
     if not made.names:
         what = "no pair of these capsules can touch: their bodies are fixed together or joined by one joint."
         raise loaded.error(loaded.fault(at, what, hint="Give capsules of more bodies, or a floor."))
-    if not plant.tree.loops:
-        touching = always_touching(plant.tree, made, _postures(plant, actuators))
+    if not plant.machine.closed:
+        touching = always_touching(plant.machine, made, _postures(plant, actuators))
         notes += [f"{name} (touching in every posture)" for name in touching]
         made = without(made, touching)
     return made, [note.replace(f"to {FLOOR}", "to the floor") for note in notes]
@@ -181,7 +181,7 @@ def _collision(
 def _of_model(loaded: Loaded[ExciteFile], plant: Plant, have: set[str], notes: list[str]) -> list[Capsule]:
     """Capsules of a model file, or around the shapes of a URDF, for bodies that have none yet; bodies without are added to the notes."""
     file = model_path(loaded, ("model",), loaded.study.model)
-    bodies = {b.name: b for b in plant.tree.bodies}
+    bodies = plant.machine.by_name
     if file.suffix.lower() != ".urdf":
         return _of_links(loaded, {name for name, b in bodies.items() if b.real}, have, notes)
     found = urdf_capsules(file)

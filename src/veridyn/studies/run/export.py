@@ -18,7 +18,7 @@ from veridyn.files.machine.urdf_write import save_urdf
 from veridyn.files.machine.write import model_text
 from veridyn.identify.positive import POSITIVE
 from veridyn.identify.result import Fit
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import INERTIAL, broken_law
 from veridyn.studies.run.folder import Run
 
@@ -33,16 +33,16 @@ class Exported:
 
 def impossible(fit: Fit) -> list[Fault]:
     """What about the standard parameters of a fit is not physically consistent, by body and element."""
-    tree = fit.tree.with_parameters(fit.standard)
+    machine = fit.described.with_parameters(fit.standard)
     faults = []
-    for b in tree.bodies:
+    for b in machine.links:
         if b.real:
-            law = broken_law(np.array([tree.parameters[b.parameter(symbol)] for symbol in INERTIAL]))
+            law = broken_law(np.array([machine.parameters[b.parameter(symbol)] for symbol in INERTIAL]))
             if law:
                 faults.append(Fault(f"{law}.", f"body '{b.name}'"))
-    for e in tree.elements:
-        if e.kind in POSITIVE and tree.parameters[e.parameter_name] < 0.0:
-            value = tree.parameters[e.parameter_name]
+    for e in machine.elements:
+        if e.kind in POSITIVE and machine.parameters[e.parameter_name] < 0.0:
+            value = machine.parameters[e.parameter_name]
             faults.append(Fault("it is below zero.", f"element '{e.parameter_name}'", found=f"{value:.4g}"))
     return faults
 
@@ -64,9 +64,9 @@ def export(run: Run, fit: Fit, like: Path, infeasible: bool, locked: Collection[
                 ),
             )
         )
-    tree = fit.tree.with_parameters(fit.standard)
-    files = [run.write_text("identified.yaml", model_text(tree))]
-    _check_read_back(tree, files[0])
+    machine = fit.described.with_parameters(fit.standard)
+    files = [run.write_text("identified.yaml", model_text(machine))]
+    _check_read_back(machine, files[0])
     refused: tuple[Fault, ...] = ()
     if like.suffix.lower() == ".urdf" and locked:
         what = "identified.urdf is not written: the bodies of locked joints are part of others, and that file has them apart."
@@ -80,15 +80,15 @@ def export(run: Run, fit: Fit, like: Path, infeasible: bool, locked: Collection[
         )
     elif like.suffix.lower() == ".urdf":
         try:
-            save_urdf(tree, run.folder / "identified.urdf", like, allow_impossible=infeasible)
+            save_urdf(machine, run.folder / "identified.urdf", like, allow_impossible=infeasible)
             files.append(run.folder / "identified.urdf")
         except VeridynError as error:
             refused = tuple(error.faults)
     return Exported(tuple(files), refused)
 
 
-def _check_read_back(tree: Tree, file: Path) -> None:
+def _check_read_back(machine: Machine, file: Path) -> None:
     again = parse_machine(file.read_text(encoding="utf-8"), source=file.name)
-    same = again.parameters.names == tree.parameters.names
-    if not same or not np.array_equal(again.parameters.values, tree.parameters.values, equal_nan=True):
+    same = again.parameters.names == machine.parameters.names
+    if not same or not np.array_equal(again.parameters.values, machine.parameters.values, equal_nan=True):
         raise DataError(Fault("what was written does not read back as what was identified.", file.name))

@@ -21,7 +21,7 @@ from veridyn.studies.run.estimation import check_estimation, estimation_of
 from veridyn.studies.run.executors import executor_of, on_cluster
 from veridyn.studies.run.fleet_logs import logs_of
 from veridyn.studies.run.fleet_machine import MachineRun, jobs_of, run_machine, shipped_study
-from veridyn.studies.run.machine import model_path, study_tree
+from veridyn.studies.run.machine import model_path, study_machine
 
 TASK = "identifying machines"
 SHOWN_NAMES = 5  # machines that a warning names which many share
@@ -110,18 +110,18 @@ class FleetRun:
 def run_fleet(loaded: Loaded[FleetFile], progress: Progress = silent) -> FleetRun:
     """Identify every machine of the study file and compare them; a machine or log that cannot be used does not stop the others."""
     study = loaded.study
-    tree = study_tree(loaded, ("model",), study.model, "unknown")
+    machine = study_machine(loaded, ("model",), study.model, "unknown")
     here = (
         loaded if not on_cluster(study.executor) else replace(loaded, study=study.model_copy(update={"device": "cpu"}))
     )
-    check_estimation(loaded, ("estimator",), tree, estimation_of(here, ("estimator",), study.estimator))
+    check_estimation(loaded, ("estimator",), machine, estimation_of(here, ("estimator",), study.estimator))
     if study.device != "cpu" and study.executor != "none" and not on_cluster(study.executor):
         hint = "Drop executor, or name a cluster whose workers have a GPU each."
         raise loaded.error(loaded.fault(("executor",), "the threads of this machine would share its GPU.", hint=hint))
     jobs = jobs_of(loaded, logs_of(loaded))
     found: dict[str, MachineRun] = {}
     with executor_of(loaded) as executor:
-        work = partial(run_machine, tree, shipped_study(loaded))
+        work = partial(run_machine, machine, shipped_study(loaded))
         progress(TASK, 0.0, float(len(jobs)))
         runs = map(work, jobs) if executor is None else handed(executor, work, jobs)
         for job, one in zip(jobs, runs, strict=True):

@@ -10,7 +10,7 @@ from typing import Any
 from veridyn.errors import VeridynError, noted
 from veridyn.files.yaml_plain import Place, PlainYaml
 from veridyn.identify.result import Fit
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.progress import silent
 from veridyn.studies.config.fleet import FleetFile
 from veridyn.studies.config.identify import RecordingSettings
@@ -73,21 +73,21 @@ def shipped_study(loaded: Loaded[FleetFile]) -> Loaded[FleetFile]:
     )
 
 
-def run_machine(tree: Tree, loaded: Loaded[FleetFile], job: MachineJob) -> MachineRun:
+def run_machine(machine: Machine, loaded: Loaded[FleetFile], job: MachineJob) -> MachineRun:
     """Identify one machine from its logs. A log that cannot be read is left out by name, and the machine goes on with the others."""
     logs = job.logs
     with noted() as said:
         try:
-            done, left_out = _identified(tree, loaded, job, logs), {}
+            done, left_out = _identified(machine, loaded, job, logs), {}
         except VeridynError as error:
             why = str(error)
-            left_out = _unusable(tree, loaded, job) if len(logs) > 1 else {}
+            left_out = _unusable(machine, loaded, job) if len(logs) > 1 else {}
             rest = tuple(r for r in logs if _words(r) not in left_out)
             if not left_out or not rest:
                 return MachineRun(why=why)
             said.clear()
             try:
-                done = _identified(tree, loaded, job, rest)
+                done = _identified(machine, loaded, job, rest)
             except VeridynError as again:
                 return MachineRun(why=str(again), left_out=left_out)
     study = done.study
@@ -97,9 +97,9 @@ def run_machine(tree: Tree, loaded: Loaded[FleetFile], job: MachineJob) -> Machi
 
 
 def _identified(
-    tree: Tree, loaded: Loaded[FleetFile], job: MachineJob, logs: tuple[RecordingSettings, ...]
+    machine: Machine, loaded: Loaded[FleetFile], job: MachineJob, logs: tuple[RecordingSettings, ...]
 ) -> IdentifyRun:
-    return run_identify(_part(loaded, job, logs), silent, tree)
+    return run_identify(_part(loaded, job, logs), silent, machine)
 
 
 def _part(loaded: Loaded[FleetFile], job: MachineJob, logs: tuple[RecordingSettings, ...]) -> Loaded[Any]:
@@ -108,13 +108,13 @@ def _part(loaded: Loaded[FleetFile], job: MachineJob, logs: tuple[RecordingSetti
     return replace(loaded, study=loaded.study.of_one(logs), yaml=yaml, places={"training": job.place})
 
 
-def _unusable(tree: Tree, loaded: Loaded[FleetFile], job: MachineJob) -> dict[str, str]:
+def _unusable(machine: Machine, loaded: Loaded[FleetFile], job: MachineJob) -> dict[str, str]:
     """Log → why it cannot be read or mended, each tried alone."""
     found = {}
     for log in job.logs:
         part = _part(loaded, job, (log,))
         try:
-            Preparing(part, tree, Recordings(part), silent)
+            Preparing(part, machine, Recordings(part), silent)
         except VeridynError as error:
             found[_words(log)] = str(error)
     return found

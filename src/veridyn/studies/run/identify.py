@@ -31,7 +31,7 @@ from veridyn.identify.fitting import with_tree_note
 from veridyn.identify.friction_evidence import FrictionLadder
 from veridyn.identify.friction_ladder import friction_ladder
 from veridyn.identify.sampling import Sampling
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 from veridyn.studies.config.identify import IdentifyFile
 from veridyn.studies.config.study import Loaded
@@ -41,7 +41,7 @@ from veridyn.studies.run.closing import Closing, closing
 from veridyn.studies.run.estimation import check_estimation, estimation_of
 from veridyn.studies.run.executors import executor_of
 from veridyn.studies.run.limits import missed
-from veridyn.studies.run.machine import described_by_points, study_tree
+from veridyn.studies.run.machine import described_by_points, study_machine
 from veridyn.studies.run.masks import RecordedMotion, plain, warn_of_rest, wrong_speed
 from veridyn.studies.run.preparing import Preparing
 from veridyn.studies.run.recordings import Recordings
@@ -52,11 +52,11 @@ class IdentifyRun:
     """What a study found. `missed`: sentences about limits of the study file that are not kept; `cutoff`: what was tried, if anything.
 
     `closing`: how loops were closed, where there are any; `omitted`: what was not looked for, and why. `ladder`: the friction that was
-    tried, where the study asks for it; `tree` has what entered.
+    tried, where the study asks for it; `machine` has what entered.
     """
 
     study: IdentificationStudy
-    tree: Tree
+    machine: Machine
     model_file: Path
     lowpass: float | None
     cutoff: Cutoff | None
@@ -92,19 +92,21 @@ class IdentifyRun:
 def run_identify(
     loaded: Loaded[IdentifyFile],
     progress: Progress = silent,
-    tree: Tree | None = None,
+    machine: Machine | None = None,
     estimation: Estimation | None = None,
 ) -> IdentifyRun:
-    """Read, mend, filter, estimate, judge and suspect, as the study file says; `tree` and `estimation` in place of its own."""
-    tree = tree or study_tree(loaded, ("model",), loaded.study.model, "unknown")
+    """Read, mend, filter, estimate, judge and suspect, as the study file says; `machine` and `estimation` in place of its own."""
+    machine = machine or study_machine(loaded, ("model",), loaded.study.model, "unknown")
     estimation = estimation or estimation_of(loaded, ("estimator",), loaded.study.estimator)
     with executor_of(loaded) as executor:
-        return _identified(loaded, tree, replace(estimation, executor=executor), progress)
+        return _identified(loaded, machine, replace(estimation, executor=executor), progress)
 
 
-def _identified(loaded: Loaded[IdentifyFile], tree: Tree, estimation: Estimation, progress: Progress) -> IdentifyRun:
+def _identified(
+    loaded: Loaded[IdentifyFile], machine: Machine, estimation: Estimation, progress: Progress
+) -> IdentifyRun:
     study = loaded.study
-    check_estimation(loaded, ("estimator",), tree, estimation)
+    check_estimation(loaded, ("estimator",), machine, estimation)
     if estimation.executor is not None and estimation.device != "cpu":
         raise loaded.error(
             loaded.fault(("executor",), "a GPU takes all samples itself.", hint="Drop executor, or device.")
@@ -113,7 +115,7 @@ def _identified(loaded: Loaded[IdentifyFile], tree: Tree, estimation: Estimation
     recorded = Recordings(loaded)
     if study.validation != "none":
         _warn_of_repeats(recorded)
-    work = Preparing(loaded, tree, recorded, progress)
+    work = Preparing(loaded, machine, recorded, progress)
     found: list[Mistake] = list(odd_clocks(recorded.logs)) if study.checks else []
     for suspicion in found:  # said at once: what follows may be refused because of it
         warn(IdentificationWarning, suspicion.fault)
@@ -131,31 +133,31 @@ def _identified(loaded: Loaded[IdentifyFile], tree: Tree, estimation: Estimation
         estimation = replace(estimation, covariance="hac")
     ladder = None
     if study.friction is not None:
-        ladder = _ladder(loaded, tree, training, how, bool(recorded.files), progress)
-        tree = ladder.tree
+        ladder = _ladder(loaded, machine, training, how, bool(recorded.files), progress)
+        machine = ladder.machine
         training, validation = (
             [replace(part, motion=ladder.with_loads(part.motion)) for part in some] for some in (training, validation)
         )
-        check_estimation(loaded, ("estimator",), tree, estimation)
+        check_estimation(loaded, ("estimator",), machine, estimation)
     if study.values.standstill == "keep" and not how.dead_zone:
-        warn_of_rest(tree, training)
-    rows = [tree.rows[r] for r in tree.select_rows(study.rows)]
-    late = Delays({}) if study.clock.delays == "ignore" else delays(tree, plain(training), rows, how)
+        warn_of_rest(machine, training)
+    rows = [machine.rows[r] for r in machine.select_rows(study.rows)]
+    late = Delays({}) if study.clock.delays == "ignore" else delays(machine, plain(training), rows, how)
     if study.clock.delays == "correct" and late.seconds:
         training, validation = (work.moved(part, late) for part in (training, validation))
         how, later = work.samplings(training, validation, lowpass)
     elif study.checks:
         found += late.suspicions()
-    seen = evidence(tree, plain(training), rows, how, work.given)
+    seen = evidence(machine, plain(training), rows, how, work.given)
     trust = None
     if study.estimator.trust:
-        trust = _trust(loaded, tree, training, estimation, how, progress)
+        trust = _trust(loaded, machine, training, estimation, how, progress)
         estimation = replace(estimation, method=trust.settings)
     learn, judge, first = plain(training), plain(validation), how
     if recorded.files:
         learn, judge, how, later = work.streamed(lowpass, how, later)
     result = judged(
-        tree,
+        machine,
         learn,
         judge,
         how,
@@ -169,7 +171,7 @@ def _identified(loaded: Loaded[IdentifyFile], tree: Tree, estimation: Estimation
     if described_by_points(loaded, ("model",), study.model):
         result = replace(result, fit=with_tree_note(result.fit))
     failed, untestable = list[str](), list[str]()
-    loops = next(iter(attempt("How loops were closed", lambda: [closing(tree, work.closed)], failed)), None)
+    loops = next(iter(attempt("How loops were closed", lambda: [closing(machine, work.closed)], failed)), None)
     if study.checks:
         found += [] if loops is None else loops.suspicions()
         # Rows of few independent equations fit their own noise, and leave less than all together whatever they say.
@@ -201,7 +203,19 @@ def _identified(loaded: Loaded[IdentifyFile], tree: Tree, estimation: Estimation
     misses = missed(result, study.accept, len(found))
     suspected, missing = tuple(found), tuple(misses)
     return IdentifyRun(
-        result, tree, work.model_file, lowpass, cutoff, late, suspected, missing, inputs, trust, loops, left_out, ladder
+        result,
+        machine,
+        work.model_file,
+        lowpass,
+        cutoff,
+        late,
+        suspected,
+        missing,
+        inputs,
+        trust,
+        loops,
+        left_out,
+        ladder,
     )
 
 
@@ -211,7 +225,7 @@ def _sentences(texts: Sequence[str]) -> list[str]:
 
 def _ladder(
     loaded: Loaded[IdentifyFile],
-    tree: Tree,
+    machine: Machine,
     training: Sequence[RecordedMotion],
     how: Sampling,
     streamed: bool,
@@ -225,7 +239,7 @@ def _ladder(
         raise loaded.error(loaded.fault(("friction",), "a friction ladder needs logs that fit the memory.", hint=hint))
     try:
         return friction_ladder(
-            tree,
+            machine,
             plain(training),
             terms=s.terms,
             on=s.on or None,
@@ -243,7 +257,7 @@ def _ladder(
 
 def _trust(
     loaded: Loaded[IdentifyFile],
-    tree: Tree,
+    machine: Machine,
     training: Sequence[RecordedMotion],
     estimation: Estimation,
     how: Sampling,
@@ -258,7 +272,9 @@ def _trust(
     unmasked = replace(how, drop={}, trim=0)
     method: Any = estimation.method
     hac = Hac() if estimation.covariance == "hac" else None
-    return trust_prior(tree, kept, method, rows=loaded.study.rows, covariance=hac, sampling=unmasked, progress=progress)
+    return trust_prior(
+        machine, kept, method, rows=loaded.study.rows, covariance=hac, sampling=unmasked, progress=progress
+    )
 
 
 def _suspected(

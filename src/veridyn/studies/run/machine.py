@@ -16,11 +16,12 @@ from veridyn.files.machine.urdf import load_urdf
 from veridyn.files.yaml_plain import Place
 from veridyn.identify.estimators.prior_groups import GROUPS, group_of
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import GRAVITY, Tree
-from veridyn.mechanics.tree.weld import locked_tree
+from veridyn.mechanics.tree.weld import welded
 from veridyn.model.element_kinds import NAN
 from veridyn.model.elements import Element
+from veridyn.model.graph import GRAVITY
 from veridyn.model.link import Link
+from veridyn.model.machine import Machine
 from veridyn.model.table_law import LawTable
 from veridyn.model.transmission import Transmission
 from veridyn.studies.config.identify import ElementSettings, ModelSettings, TransmissionSettings
@@ -45,20 +46,21 @@ def model_path(loaded: Loaded, at: Place, model: ModelSettings) -> Path:
     return file
 
 
-def study_tree(
+def study_machine(
     loaded: Loaded, at: Place, model: ModelSettings, impossible: Literal["unknown", "keep"] = "keep"
-) -> Tree:
-    """The tree that a section ``model`` of a study file describes; what is wrong with it is told with the study's lines.
+) -> Machine:
+    """The machine that a section ``model`` of a study file describes, in joint coordinates; what is wrong with it is told with the
+    study's lines.
 
     `impossible`: what becomes of a URDF's inertias that no body can have where the study leaves it open.
     """
     file = model_path(loaded, at, model)
     if model.fit:
-        tree = tree_of(fitted_machine(loaded, (*at, "fit"), model.fit, model.unexcited))
+        machine = fitted_machine(loaded, (*at, "fit"), model.fit, model.unexcited)
         if model.gravity is not None:
-            tree = replace(tree, gravity=np.array(model.gravity))
+            machine = replace(machine, gravity=np.array(model.gravity))
     elif file.suffix.lower() == ".urdf":
-        tree = load_urdf(
+        machine = load_urdf(
             file,
             model.base,
             gravity=GRAVITY if model.gravity is None else model.gravity,
@@ -67,25 +69,29 @@ def study_tree(
     else:
         mjcf = file.suffix.lower() in MJCF_ENDINGS
         strict = mjcf and model.impossible == "refuse"
-        tree = tree_of(load_model(file, base=model.base if mjcf else "auto", strict=strict))
+        machine = load_model(file, base=model.base if mjcf else "auto", strict=strict)
         if model.gravity is not None:
-            tree = replace(tree, gravity=np.array(model.gravity))
+            machine = replace(machine, gravity=np.array(model.gravity))
+    tree_of(machine)  # refuses by name what has none
+    machine = machine.formulated("tree")
     if model.priors == "forget":
-        estimated = [k for k, state in enumerate(tree.parameters.states) if state == "estimated"]
-        values = tree.parameters.values.copy()
+        estimated = [k for k, state in enumerate(machine.parameters.states) if state == "estimated"]
+        values = machine.parameters.values.copy()
         values[estimated] = np.nan
-        tree = tree.with_parameters(values)
+        machine = machine.with_parameters(values)
     try:
-        tree = _locked(loaded, at, model, tree)
-        tree = tree.with_elements([e for s in model.elements for e in _elements(tree, s)])
+        machine = _locked(loaded, at, model, machine)
+        machine = machine.with_elements([e for s in model.elements for e in _elements(machine, s)])
         if model.transmission is not None:
-            tree = replace(tree, transmission=_transmission(model.transmission))
-            unknown = [j for j in tree.transmission.joints if j not in tree.coordinates] if tree.transmission else []
+            machine = replace(machine, transmission=_transmission(model.transmission))
+            unknown = (
+                [j for j in machine.transmission.joints if j not in machine.coordinates] if machine.transmission else []
+            )
             if unknown:
-                hint = did_you_mean(unknown[0], tree.coordinates)
+                hint = did_you_mean(unknown[0], machine.coordinates)
                 fault = loaded.fault((*at, "transmission"), f"'{unknown[0]}' is no coordinate.", hint=hint)
                 raise loaded.error(fault)
-        return _states(loaded, at, model, tree)
+        return _states(loaded, at, model, machine)
     except (ModelError, DataError) as error:
         raise FileError(
             [replace(f, line=loaded.yaml.line(at)) for f in error.faults], f"{loaded.file.name}, model"
@@ -93,11 +99,11 @@ def study_tree(
 
 
 def described_by_points(loaded: Loaded, at: Place, model: ModelSettings) -> bool:
-    """Whether the file of a section ``model`` describes a machine in natural coordinates, whose tree a study of a tree takes."""
+    """Whether the file of a section ``model`` describes a machine in natural coordinates, which a study in joint coordinates takes by
+    its tree."""
     file = model_path(loaded, at, model)
     if model.fit:
-        described = loaded_fit(loaded, (*at, "fit"), model.fit).described
-        return described is not None and described.formulation == "natural"
+        return loaded_fit(loaded, (*at, "fit"), model.fit).formulation == "natural"
     return file.suffix.lower() not in (".urdf", *MJCF_ENDINGS) and load_model(file).formulation == "natural"
 
 
@@ -109,7 +115,7 @@ def links_of(loaded: Loaded, at: Place, model: ModelSettings) -> tuple[Link, ...
     return () if file.suffix.lower() in (".urdf", *MJCF_ENDINGS) else load_model(file).links
 
 
-def _elements(tree: Tree, s: ElementSettings) -> list[Element]:
+def _elements(machine: Machine, s: ElementSettings) -> list[Element]:
     value, constants = NAN if s.value is None else s.value, s.constants()
     table = None if s.table is None else LawTable(**s.table.model_dump())
     if s.on in ("each", "actuated"):
@@ -125,7 +131,7 @@ def _elements(tree: Tree, s: ElementSettings) -> list[Element]:
                 formula=s.formula,
                 table=table,
             )
-            for c in (tree.coordinates if s.on == "each" else tree.actuated_coordinates)
+            for c in (machine.coordinates if s.on == "each" else machine.actuated_coordinates)
         ]
     on = {s.on: 1.0} if isinstance(s.on, str) else s.on
     own = {"formula": s.formula, "table": table, "constants": constants}
@@ -139,20 +145,20 @@ def _transmission(s: TransmissionSettings) -> Transmission:
     return Transmission(s.motors, s.joints, np.array(s.matrix, dtype=np.float64))
 
 
-def _locked(loaded: Loaded, at: Place, model: ModelSettings, tree: Tree) -> Tree:
-    """The tree with the joints of ``lock`` held where it says."""
+def _locked(loaded: Loaded, at: Place, model: ModelSettings, machine: Machine) -> Machine:
+    """The machine with the joints of ``lock`` held where it says."""
     if not model.lock:
-        return tree
+        return machine
     faults = Faults()
     chosen: dict[str, float] = {}
     for name, value in model.lock.items():
-        found = matching(name, tree.coordinates)
+        found = matching(name, machine.coordinates)
         if not found:
             what = f"no coordinate is called '{name}'."
-            faults.extend([loaded.fault((*at, "lock", name), what, hint=did_you_mean(name, tree.coordinates))])
+            faults.extend([loaded.fault((*at, "lock", name), what, hint=did_you_mean(name, machine.coordinates))])
         chosen |= dict.fromkeys(found, float(value))
     faults.raise_if_any(FileError, loaded.file.name)
-    return locked_tree(tree, chosen)
+    return welded(machine, chosen, unknown="keep")
 
 
 def matching(name: str, names: Sequence[str]) -> list[str]:
@@ -160,9 +166,9 @@ def matching(name: str, names: Sequence[str]) -> list[str]:
     return [name] if name in names else [n for n in names if fnmatchcase(n, name)]
 
 
-def _states(loaded: Loaded, at: Place, model: ModelSettings, tree: Tree) -> Tree:
-    p, faults = tree.parameters, Faults()
-    groups = group_of(tree)
+def _states(loaded: Loaded, at: Place, model: ModelSettings, machine: Machine) -> Machine:
+    p, faults = machine.parameters, Faults()
+    groups = group_of(machine)
     chosen: dict[str, dict[str, float | None]] = {"known": {}, "estimated": {}}
     for section, given in (("known", model.known), ("estimated", dict.fromkeys(model.estimated))):
         for name, value in given.items():
@@ -176,7 +182,7 @@ def _states(loaded: Loaded, at: Place, model: ModelSettings, tree: Tree) -> Tree
             chosen[section] |= {n: value for n in found if value is not None or n not in chosen[section]}
     faults.raise_if_any(FileError, loaded.file.name)
     if not model.known and not model.estimated:
-        return tree
+        return machine
     p = p.estimated(chosen["estimated"])
     p = p.replacing({name: value for name, value in chosen["known"].items() if value is not None})
-    return tree.with_parameters(p.known(list(chosen["known"])))
+    return machine.with_parameters(p.known(list(chosen["known"])))

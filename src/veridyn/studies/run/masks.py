@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, DataWarning, Fault, warn
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.outliers import runs
 from veridyn.studies.config.identify import RecordingSettings
@@ -65,10 +65,10 @@ def wrong_speed(part: RecordedMotion) -> Mask:
     return ~((speed <= fast) & ((speed > slow) | (low == 0.0)))
 
 
-def resting(tree: Tree, m: Motion) -> dict[str, Mask]:
+def resting(machine: Machine, m: Motion) -> dict[str, Mask]:
     """Coordinate with an equation of its own → mask of the samples in which it has been at rest for a second or more, or will be."""
     rate, out = _rate_of(m), {}
-    for k, c in ((k, tree.coordinates[k]) for k in tree.independent):
+    for k, c in ((k, machine.coordinates[k]) for k in machine.independent):
         still = np.abs(m.qd[:, k]) < RESTING * float(np.abs(m.qd[:, k]).max(initial=0.0))
         mask = np.zeros(len(m), dtype=bool)
         for a, b in runs(still, max(2, round(STILL * rate))):
@@ -78,12 +78,12 @@ def resting(tree: Tree, m: Motion) -> dict[str, Mask]:
     return out
 
 
-def warn_of_rest(tree: Tree, parts: Sequence[RecordedMotion]) -> None:
+def warn_of_rest(machine: Machine, parts: Sequence[RecordedMotion]) -> None:
     """Joints that rest for much of the training logs, by name."""
     share: dict[str, float] = {}
     total = sum(len(part.motion) for part in parts)
     for part in parts:
-        for c, mask in resting(tree, part.motion).items():
+        for c, mask in resting(machine, part.motion).items():
             share[c] = share.get(c, 0.0) + float(mask.sum()) / total
     much = {c: x for c, x in share.items() if x > MUCH}
     if much:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from veridyn.model.experiment import Experiment
 from veridyn.observe.consistency import Consistency
 from veridyn.observe.findings import observation_findings
+from veridyn.observe.history import StateHistory
 from veridyn.observe.measurements import Status
 from veridyn.observe.observation import Observation
 from veridyn.observe.observe import observe_with
@@ -32,6 +33,26 @@ from veridyn.studies.run.observer import observer_of
 Array = NDArray[np.float64]
 WARM = 4  # samples that are run first, so that the time of a step is not that of compiling
 UNUSED = (Status.NOT_FINITE, Status.FROZEN, Status.OUTLIER, Status.LATE)
+
+
+def rejected_readings(o: StateHistory) -> dict[str, int]:
+    """Output → readings that were there and were not used."""
+    return {name: sum(counts[s.name.lower()] for s in UNUSED) for name, counts in o.estimates.counts().items()}
+
+
+def consistency_figures(o: StateHistory, skip: int = 0) -> dict[str, float]:
+    """How innovations of a run from sample `skip` on compare with what its filter states, and what became of readings."""
+    (low, high), white = o.nis(skip).band, [w.is_white for w in o.whiteness(skip).values()]
+    rejected = rejected_readings(o)
+    return {
+        "nis_low": low,
+        "nis_high": high,
+        "consistent": float(o.nis(skip).consistent),
+        "share_white": float(np.mean(white)) if white else float("nan"),
+        "white": float(bool(white) and all(white)),
+        "rejected": float(sum(rejected.values())),
+        **{f"rejected_{name}": float(count) for name, count in rejected.items()},
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,26 +85,18 @@ class ObserveRun:
     @cached_property
     def rejected(self) -> dict[str, int]:
         """Output → readings that were there and were not used."""
-        found = self.observation.estimates.counts()
-        return {name: sum(counts[s.name.lower()] for s in UNUSED) for name, counts in found.items()}
+        return rejected_readings(self.observation)
 
     @cached_property
     def figures(self) -> dict[str, float]:
         """Numbers to judge the observer by, named as in `result.json`."""
-        o, (low, high) = self.observation, self.nis.band
-        white = [w.is_white for w in self.whiteness.values()]
+        o = self.observation
         return {
             "samples": float(len(o)),
             "duration": float(o.t[-1] - o.t[0]),
             "states": float(len(o.states)),
             "nis": self.nis.mean,
-            "nis_low": low,
-            "nis_high": high,
-            "consistent": float(self.nis.consistent),
-            "share_white": float(np.mean(white)) if white else float("nan"),
-            "white": float(bool(white) and all(white)),
-            "rejected": float(sum(self.rejected.values())),
-            **{f"rejected_{name}": float(count) for name, count in self.rejected.items()},
+            **consistency_figures(o, self.skip),
             "step_microseconds": self.step_microseconds,
         }
 

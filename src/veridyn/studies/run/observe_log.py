@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,6 @@ from veridyn.model.load import channels
 from veridyn.observe.availability import AVAILABLE
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import OWN_DEVIATION, clock_faults
-from veridyn.observe.tree import TreeSystem
 from veridyn.signals.sensor_clocks import offset_findings, sensor_clock_offsets
 from veridyn.studies.config.observe import ObserveFile
 from veridyn.studies.config.study import Loaded
@@ -75,23 +75,24 @@ def observed_log(loaded: Loaded[ObserveFile], system: MachineSystem, file: Path)
     if faults:
         raise loaded.error(faults)
     log = Experiment(channels, read.name)
-    free = isinstance(system, TreeSystem) and system.model.free
+    free = system.model.free
     offsets = offset_findings(sensor_clock_offsets(system.table.sensors, log)) if free else ()
     return log, tuple(f.message for f in (*findings, *offsets))
 
 
 def input_unit(system: MachineSystem, name: str) -> str:
     """The unit of a channel of what acts; empty for a signal, which has the unit that its gain is for."""
-    if not isinstance(system, TreeSystem):
-        return system.force_unit(name)
-    if any(name in channels(load) for load in system.model.tree.loads):
-        return system.parameter_unit(name)
+    model: Any = system.model
+    if system.formulation != "tree":
+        return model.force_unit(name)
+    if any(name in channels(load) for load in model.tree.loads):
+        return model.varying_unit(name)
     head, _, rest = name.partition(".")
     if head == "wrench":
         return "N" if rest.rpartition(".")[2].startswith("f") else "N*m"
     if head in ("q", "qd", "qdd"):
-        return system.unit_of(rest) + {"q": "", "qd": "/s", "qdd": "/s^2"}[head]
-    return "" if head == "signal" else system.force_unit(rest)
+        return model.unit_of(rest) + {"q": "", "qd": "/s", "qdd": "/s^2"}[head]
+    return "" if head == "signal" else model.force_unit(rest)
 
 
 def gaps(t: Array) -> list[str]:

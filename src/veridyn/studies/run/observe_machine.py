@@ -9,19 +9,18 @@ from pathlib import Path
 from veridyn.errors import ModelError, did_you_mean
 from veridyn.files.machine.load import load_model
 from veridyn.mechanics.measurement import readout
+from veridyn.mechanics.natural.inputs import motor_names, with_motor_inputs
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.slopes import with_parameter_slopes
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.mechanics.tree.model import BASE_NAMES
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree_readout import tree_readout
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.load import channels
 from veridyn.model.machine import Machine
+from veridyn.model.placed import placed_load, placed_sensor
 from veridyn.model.sensor import Sensor
-from veridyn.observe.inputs import motor_names, with_motor_inputs
 from veridyn.studies.config.observe import ObserveFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.run.fitted import fit_file, fitted_machine
@@ -59,22 +58,22 @@ def model_file(loaded: Loaded[ObserveFile]) -> Path:
     return existing_file(loaded, s.model.file, ("model", "file"))
 
 
-def observed_machine(loaded: Loaded[ObserveFile]) -> tuple[NaturalSystem | Tree, Described]:
+def observed_machine(loaded: Loaded[ObserveFile]) -> tuple[NaturalSystem | Machine, Described]:
     """The machine made ready for computing, and its names; what is wrong with it is reported under the name of its file."""
     machine = _machine(loaded)
     if machine.formulation == "natural":
         own = motor_names(machine)
         machine = with_motor_inputs(machine, [name for name in loaded.study.log.columns if name in own])
-    whole = _measured(loaded, tree_of(machine) if machine.formulation == "tree" else mechanism_of(machine))
+    whole = _measured(loaded, machine if machine.formulation == "tree" else mechanism_of(machine))
     loads, base = tuple(load.name for load in whole.loads), tuple[str, ...]()
-    if isinstance(whole, Tree):
+    if isinstance(whole, Machine):
         base = BASE_NAMES if whole.base == "free" else ()
         try:
             tree_readout(whole)
         except ModelError as error:
             raise ModelError(error.faults, model_file(loaded).name) from error
-        inputs, outputs = _acting(whole), _outputs(whole.sensors, 3)
-        made: NaturalSystem | Tree = whole
+        inputs, outputs = _acting(whole), _outputs([placed_sensor(whole, i) for i in whole.sensors], 3)
+        made: NaturalSystem | Machine = whole
     else:
         made = _natural(loaded, whole, machine)
         numbers = tuple(made.forces.places)
@@ -94,13 +93,13 @@ def _machine(loaded: Loaded[ObserveFile]) -> Machine:
     return machine.with_formulation(s.model.formulation or machine.formulation)
 
 
-def _acting(tree: Tree) -> tuple[str, ...]:
-    """The channels of a log that act on a tree."""
-    found = [c for load in tree.loads for c in channels(load)]
-    found += [f"force.{c}" for c in tree.actuated_coordinates if c not in tree.prescribed]
-    found += [f"signal.{name}" for name in tree.signals]
-    found += [f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in tree.prescribed]
-    found += [f"wrench.{b.name}.{row}" for b in tree.bodies for row in WRENCH_ROWS]
+def _acting(machine: Machine) -> tuple[str, ...]:
+    """The channels of a log that act on a machine in joint coordinates."""
+    found = [c for load in machine.loads for c in channels(placed_load(machine, load))]
+    found += [f"force.{c}" for c in machine.actuated_coordinates if c not in machine.prescribed]
+    found += [f"signal.{name}" for name in machine.signals]
+    found += [f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in machine.prescribed]
+    found += [f"wrench.{b.name}.{row}" for b in machine.links for row in WRENCH_ROWS]
     return tuple(found)
 
 
@@ -124,7 +123,7 @@ def _natural(loaded: Loaded[ObserveFile], mechanism: Mechanism, described: Machi
     return machine
 
 
-def _measured(loaded: Loaded[ObserveFile], whole: Tree | Mechanism) -> Tree | Mechanism:
+def _measured(loaded: Loaded[ObserveFile], whole: Machine | Mechanism) -> Machine | Mechanism:
     """The machine with the sensors that the log has, and the noise the study gives them."""
     s = loaded.study
     names = [i.name for i in whole.sensors]

@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from veridyn.errors import DataError, Fault, ModelError, VeridynError, did_you_mean
+from veridyn.mechanics.formulated import GivenMachine
 from veridyn.mechanics.natural.minimal import start_of
 from veridyn.mechanics.natural.system import NaturalSystem
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, Status, frozen
 from veridyn.observe.methods import FILTERS
 from veridyn.observe.observe import tuned
-from veridyn.observe.observer_setup import Observable, ObserverSetup, ready
+from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.tuning import Tuning
 from veridyn.observe.virtual import Virtual, quantity_of
@@ -31,7 +32,7 @@ from veridyn.studies.run.observe_machine import Described, model_file, observed_
 class PreparedObserver:
     """A machine without redundant constraints, the settings of its filter, the system these make, and the virtual sensors wanted."""
 
-    machine: Observable
+    machine: GivenMachine
     settings: ObserverSetup
     system: MachineSystem
     virtual: tuple[Virtual, ...]
@@ -58,7 +59,7 @@ def observer_of(loaded: Loaded[ObserveFile]) -> PreparedObserver:
     wanted = tuple(Virtual(name, v.kind, _on(v.on)) for name, v in loaded.study.virtual.items())
     settings = _settings(loaded, described)
     system = _checked(loaded, settings, machine, wanted)
-    return PreparedObserver(ready(system), settings, system, wanted)
+    return PreparedObserver(system.model.form, settings, system, wanted)
 
 
 def _settings(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetup:
@@ -124,11 +125,11 @@ def _settings(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetu
 
 
 def _checked(
-    loaded: Loaded[ObserveFile], settings: ObserverSetup, machine: NaturalSystem | Tree, wanted: Sequence[Virtual]
+    loaded: Loaded[ObserveFile], settings: ObserverSetup, machine: NaturalSystem | Machine, wanted: Sequence[Virtual]
 ) -> MachineSystem:
     """The system, once everything that the study says of it is known to be possible: before the log is read."""
     try:
-        if not isinstance(machine, Tree):
+        if not isinstance(machine, Machine):
             start_of(machine, loaded.study.start.coordinates or None, settings.rates)
     except DataError as error:
         at = ("start", "rates" if error.faults[0].at[:1] == ("rates",) else "coordinates")

@@ -17,7 +17,7 @@ from veridyn.identify.gains import estimated_gains, gain_names
 from veridyn.identify.load_estimate import LoadEstimate, load_estimate
 from veridyn.identify.payload import with_payload
 from veridyn.identify.result import Fit
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.parameters import Tie
 from veridyn.model.uncertainty import Uncertainty
 from veridyn.progress import Progress, silent
@@ -32,7 +32,7 @@ from veridyn.studies.result import Result
 from veridyn.studies.run.estimation import check_estimation, estimation_of
 from veridyn.studies.run.fitted import loaded_fit
 from veridyn.studies.run.identify import IdentifyRun, run_identify
-from veridyn.studies.run.machine import study_tree
+from veridyn.studies.run.machine import study_machine
 
 NAME = "payload"
 SCALE = "scale_"  # of the name of a torque's scale, which stands for a drive gain where torques are measured
@@ -78,16 +78,16 @@ def run_payload(loaded: Loaded[PayloadFile], progress: Progress = silent) -> Pay
     own = loaded.study.payload
     if own.empty:
         loaded = _with_scales(loaded)
-        tree = study_tree(loaded, ("model",), loaded.study.model, "unknown")
-        _check_body(loaded, tree)
-        tree, gains = _with_gain_sigma(loaded, tree)
-        empty = _empty_run(loaded, tree, progress)
+        machine = study_machine(loaded, ("model",), loaded.study.model, "unknown")
+        _check_body(loaded, machine)
+        machine, gains = _with_gain_sigma(loaded, machine)
+        empty = _empty_run(loaded, machine, progress)
         fit = _with_load_sigma(loaded, empty.study.fit)
     else:
         empty, fit = None, loaded_fit(loaded, ("model", "fit"), loaded.study.model.fit)
-        _check_body(loaded, fit.tree)
+        _check_body(loaded, fit.described)
         gains = "as the fit has them, with what it knows of their uncertainty"
-    carrying = _loaded_tree(loaded, fit)
+    carrying = _loaded_machine(loaded, fit)
     device = estimation_of(loaded, ("estimator",), loaded.study.estimator).device
     estimation = Estimation(WLS(), loaded.study.estimator.covariance, device)
     inner: Loaded[Any] = loaded
@@ -106,8 +106,8 @@ def run_payload(loaded: Loaded[PayloadFile], progress: Progress = silent) -> Pay
     return PayloadRun(load, weighed, empty, gains, unexcited_directions(fit), tuple(missed))
 
 
-def _check_body(loaded: Loaded[PayloadFile], tree: Tree) -> None:
-    names = [b.name for b in tree.bodies]
+def _check_body(loaded: Loaded[PayloadFile], machine: Machine) -> None:
+    names = machine.body_names
     places: list[tuple[Place, str]] = [(("payload", "body"), loaded.study.payload.body)]
     for k, r in enumerate(loaded.study.payload.empty):
         places += [(("payload", "empty", k, "load", "body"), r.load.body)] if r.load is not None else []
@@ -145,10 +145,10 @@ def _with_scales(loaded: Loaded[PayloadFile]) -> Loaded[PayloadFile]:
     return replace(loaded, study=study.model_copy(update={"model": model, "log": log}))
 
 
-def _with_gain_sigma(loaded: Loaded[PayloadFile], tree: Tree) -> tuple[Tree, str]:
-    """The tree with the uncertainty of its known gains, and how gains are known in words."""
-    share, free = loaded.study.payload.gain_sigma, estimated_gains(tree)
-    known = [name for name in gain_names(tree) if name not in free]
+def _with_gain_sigma(loaded: Loaded[PayloadFile], machine: Machine) -> tuple[Machine, str]:
+    """The machine with the uncertainty of its known gains, and how gains are known in words."""
+    share, free = loaded.study.payload.gain_sigma, estimated_gains(machine)
+    known = [name for name in gain_names(machine) if name not in free]
     runs = [r.load for r in loaded.study.payload.empty if r.load is not None]
     if free and not runs:
         fault = loaded.fault(
@@ -158,16 +158,16 @@ def _with_gain_sigma(loaded: Loaded[PayloadFile], tree: Tree) -> tuple[Tree, str
         )
         raise loaded.error(fault)
     if free:
-        return tree, f"calibrated from known loads of {', '.join(f'{x.mass:g} kg' for x in runs)}"
+        return machine, f"calibrated from known loads of {', '.join(f'{x.mass:g} kg' for x in runs)}"
     if share is None:
-        return tree, "taken as exact" if known else "measured torques are taken as exact in scale"
-    values = np.array([tree.parameters[name] for name in known])
+        return machine, "taken as exact" if known else "measured torques are taken as exact in scale"
+    values = np.array([machine.parameters[name] for name in known])
     sigma = Uncertainty(tuple(known), np.diag((share * values) ** 2))
     words = "the scale of each measured torque" if known[0].startswith(SCALE) else "given values"
-    return replace(tree, uncertainty=sigma), f"{words}, each ± {100 * share:g} %"
+    return machine.with_uncertainty(sigma), f"{words}, each ± {100 * share:g} %"
 
 
-def _empty_run(loaded: Loaded[PayloadFile], tree: Tree, progress: Progress) -> IdentifyRun:
+def _empty_run(loaded: Loaded[PayloadFile], machine: Machine, progress: Progress) -> IdentifyRun:
     """The runs that identify the machine, as a study of their own; gains that are estimated call for instrumental variables."""
     study = loaded.study
     keys = {name: getattr(study, name) for name in IdentifyFile.model_fields if name not in ("training", "validation")}
@@ -175,10 +175,10 @@ def _empty_run(loaded: Loaded[PayloadFile], tree: Tree, progress: Progress) -> I
     part = part.model_copy(update={"accept": IdentifyFile.model_fields["accept"].get_default()})
     inner: Loaded[Any] = replace(loaded, study=part, places={"training": ("payload", "empty")})
     estimation = estimation_of(loaded, ("estimator",), study.estimator)
-    if estimated_gains(tree) and isinstance(estimation.method, WLS):
+    if estimated_gains(machine) and isinstance(estimation.method, WLS):
         estimation = replace(estimation, method=Instrumental(reference="measured"))
-    check_estimation(inner, ("estimator",), tree, estimation)
-    return run_identify(inner, progress, tree, estimation)
+    check_estimation(inner, ("estimator",), machine, estimation)
+    return run_identify(inner, progress, machine, estimation)
 
 
 def _with_load_sigma(loaded: Loaded[PayloadFile], fit: Fit) -> Fit:
@@ -187,9 +187,11 @@ def _with_load_sigma(loaded: Loaded[PayloadFile], fit: Fit) -> Fit:
     if not uncertain:
         return fit
     at: Place = ("payload", "empty", uncertain[0][0], "load", "sigma")
-    p = fit.tree.parameters
-    driven = {c for e in fit.tree.elements if e.kind == "drive_gain" for c in e.on}
-    proportional = set(gain_names(fit.tree)) == set(estimated_gains(fit.tree)) and {r.row for r in fit.rows} <= driven
+    p = fit.described.parameters
+    driven = {c for e in fit.described.elements if e.kind == "drive_gain" for c in e.on}
+    proportional = (
+        set(gain_names(fit.described)) == set(estimated_gains(fit.described)) and {r.row for r in fit.rows} <= driven
+    )
     if not proportional or any(p.values[k] != 0.0 for k in p.select("known")):
         what = "the deviation of a known load counts where every force comes through an estimated drive gain."
         raise loaded.error(loaded.fault(at, what, hint="Leave sigma out, or estimate all drive gains."))
@@ -201,16 +203,15 @@ def _with_load_sigma(loaded: Loaded[PayloadFile], fit: Fit) -> Fit:
     return replace(fit, covariance=fit.covariance + share**2 * np.outer(fit.values, fit.values))
 
 
-def _loaded_tree(loaded: Loaded[PayloadFile], fit: Fit) -> Tree:
+def _loaded_machine(loaded: Loaded[PayloadFile], fit: Fit) -> Machine:
     """The known machine with a body of unknown parameters at the flange; of a mass alone, with all of them tied to the mass."""
     own = loaded.study.payload
     placement = Placement(rpy(*own.flange.rpy), own.flange.position)
     try:
-        made = with_payload(replace(fit, described=None), own.body, placement, NAME)
+        made = with_payload(fit, own.body, placement, NAME)
     except (ModelError, DataError) as error:
         faults = [loaded.fault(("payload",), f.what, f.expected, f.found, f.hint) for f in error.faults]
         raise loaded.error(faults) from error
-    assert isinstance(made, Tree)
     if own.centre is None:
         return made
     S = cross_matrix(own.centre)

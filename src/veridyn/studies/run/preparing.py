@@ -18,8 +18,8 @@ from veridyn.identify.diagnosis.plausible import measured_rates
 from veridyn.identify.logged import Logged, logged_at, motion
 from veridyn.identify.payload import carrying
 from veridyn.identify.sampling import Sampling
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress
 from veridyn.signals.butterworth import Butterworth
@@ -47,7 +47,7 @@ class Preparing:
     """
 
     loaded: Loaded[IdentifyFile]
-    tree: Tree
+    machine: Machine
     recorded: Recordings
     progress: Progress
     mended: list[Mended] = field(default_factory=list)
@@ -110,7 +110,7 @@ class Preparing:
             return self.samplings(self.motions(cutoff)[0], [], cutoff)[0]
 
         cutoff = propose_cutoff(
-            self.tree, lambda f: plain(self.motions(f)[0]), sampling, tried, study.rows, self.progress
+            self.machine, lambda f: plain(self.motions(f)[0]), sampling, tried, study.rows, self.progress
         )
         usual = candidates(self.rate, study.signals.candidates)
         if cutoff.proposed in (usual[0], usual[-1]):
@@ -155,11 +155,11 @@ class Preparing:
     def _pieces(self) -> list[Callable[[float | None], Logged]]:
         """The motion of each piece of the logs as a function of the cut-off."""
         how = self.signals(None)
-        return [logged_at(self.tree, p, how) for log in self.mended for p in log.pieces]
+        return [logged_at(self.machine, p, how) for log in self.mended for p in log.pieces]
 
     @property
     def given(self) -> tuple[str, ...]:
-        """The coordinates that the motions were made from: all of an open tree."""
+        """The coordinates that the motions were made from: all of an open machine."""
         return self.closed[0].given
 
     def _taken(self, whole: Sequence[Sequence[Motion]], item: Taken, at: tuple[str, int]) -> list[Motion]:
@@ -175,7 +175,7 @@ class Preparing:
         """Motions with the wrench that a known load puts on its body."""
         ten = from_centre(load.mass, load.centre, load.inertia)
         try:
-            return [carrying(self.tree, m, load.body, ten) for m in motions]
+            return [carrying(self.machine, m, load.body, ten) for m in motions]
         except ModelError as error:
             faults = [self.loaded.fault((*at, "load"), f.what, f.expected, f.found, f.hint) for f in error.faults]
             raise self.loaded.error(faults) from error
@@ -195,7 +195,7 @@ class Preparing:
         cutoff = lowpass if s.filter == "same" else None if s.filter == "none" else s.filter
         low = None if cutoff is None else Butterworth(cutoff, s.order or study.signals.order)
         total = sum(len(part.motion) for part in training)
-        rows = [self.tree.rows[r] for r in self.tree.select_rows(study.rows)]
+        rows = [self.machine.rows[r] for r in self.machine.select_rows(study.rows)]
         if s.decimate != "auto":
             step = s.decimate
         elif low is None:
@@ -203,10 +203,10 @@ class Preparing:
         else:
             step = min(self._independent(low), total // (ENOUGH * self.combinations))
         sampling = Sampling(filter=low, decimate=max(1, step), dead_zone=s.dead_zone, trim=s.trim)
-        sampling = with_dead_zones(sampling, self.tree, plain(training), rows)
+        sampling = with_dead_zones(sampling, self.machine, plain(training), rows)
         still = self.loaded.study.values.standstill == "drop"
         still_masks = [
-            [resting(self.tree, part.motion) if still else {} for part in parts] for parts in (training, validation)
+            [resting(self.machine, part.motion) if still else {} for part in parts] for parts in (training, validation)
         ]
         return (
             replace(sampling, drop=dropped(training, rows, still_masks[0])),
@@ -216,7 +216,7 @@ class Preparing:
     @cached_property
     def combinations(self) -> int:
         """How many combinations of parameters the rows can identify."""
-        return base_parameters(self.tree, rows=self.loaded.study.rows).count
+        return base_parameters(self.machine, rows=self.loaded.study.rows).count
 
     def _independent(self, low: Butterworth) -> int:
         """One equation in so many is independent of the others: what a low-pass leaves of white noise is white again at that rate."""
@@ -250,7 +250,7 @@ class Preparing:
         both = []
         for items in (self.recorded.training, self.recorded.validation):
             parts = [
-                Streamed(self.tree, self.recorded.files[i.log], signals, margin, size, *i.rows, self.recorded.scaled)
+                Streamed(self.machine, self.recorded.files[i.log], signals, margin, size, *i.rows, self.recorded.scaled)
                 for i in items
                 if i.rows is not None
             ]
@@ -258,18 +258,18 @@ class Preparing:
         return both[0], both[1], with_margin(how, margin), with_margin(later, margin)
 
     def moved(self, parts: Sequence[RecordedMotion], late: Delays) -> list[RecordedMotion]:
-        shifted = without_delays(self.tree, plain(parts), late.seconds)
+        shifted = without_delays(self.machine, plain(parts), late.seconds)
         return [replace(part, motion=m) for part, m in zip(parts, shifted, strict=True)]
 
     def odd_rates(self, lowpass: float | None) -> list[Mistake]:
         """Measured speeds that are not those of the positions, where there are any."""
-        names = self.tree.coordinates
+        names = self.machine.coordinates
         found: dict[str, Mistake] = {}
         for log in self.mended:
             piece = log.pieces[0]
             have = [c for c in names if f"qd.{c}" in piece]
             if have:
-                own, other = (motion(self.tree, piece, self.signals(lowpass, rates)) for rates in (False, True))
+                own, other = (motion(self.machine, piece, self.signals(lowpass, rates)) for rates in (False, True))
                 keep = [names.index(c) for c in have]
                 own, other = (Motion(m.t, m.q[:, keep], m.qd[:, keep], m.qdd[:, keep]) for m in (own, other))
                 found |= {s.fault.where: s for s in measured_rates(own, other, have)}

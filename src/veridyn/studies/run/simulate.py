@@ -16,15 +16,16 @@ from veridyn.files.yaml_plain import Place
 from veridyn.mechanics.energy import energy
 from veridyn.mechanics.integrate import Trajectory
 from veridyn.mechanics.loops.assembly import loop_values
+from veridyn.mechanics.natural.driven import MechanismRun
 from veridyn.mechanics.natural.integrate import constraint_errors, energy_history
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.samples import complete_values
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 from veridyn.signals.plausible_speed import warn_of_speeds
 from veridyn.simulate.manoeuvre import Prescribed
-from veridyn.simulate.mechanism import MechanismRun, mechanism_truth, own_sensors
+from veridyn.simulate.mechanism import mechanism_truth, own_sensors
 from veridyn.simulate.readings import wrapped
 from veridyn.simulate.simulator import exact
 from veridyn.studies.config.simulate import SimulateAccept, SimulateFile
@@ -49,7 +50,7 @@ class SimulateRun:
     or constraints, m, where it has any; `errors` (N, k) of the coordinates a controller leads; `coarser` is what
     a coarser integration differs by, NaN where there is none. `seconds` is processor time."""
 
-    machine: Tree | Mechanism
+    machine: Machine | Mechanism
     motion: Trajectory | MechanismRun
     truth: Experiment
     log: Experiment
@@ -136,8 +137,8 @@ class SimulateRun:
 
     @property
     def parameters(self) -> tuple[ParameterRow, ...]:
-        """What is true of the machine, for those who identify it: the parameters of a tree."""
-        if not isinstance(self.machine, Tree):
+        """What is true of the machine, for those who identify it: the parameters of one in joint coordinates."""
+        if not isinstance(self.machine, Machine):
             return ()
         p = self.machine.parameters
         return tuple(
@@ -191,31 +192,33 @@ def simulate_study(
 def _tree(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable[[], float]) -> SimulateRun:
     s = loaded.study
     setup = tree_setup(loaded)
-    tree = setup.tree
-    sensors = named_sensors(loaded) or perfect_sensors(tree)
-    replace(setup.manoeuvre, duration=min(setup.manoeuvre.duration, FEW / s.rate)).run(tree)
+    machine = setup.machine
+    sensors = named_sensors(loaded) or perfect_sensors(machine)
+    replace(setup.manoeuvre, duration=min(setup.manoeuvre.duration, FEW / s.rate)).run(machine)
     begin = clock()
-    trajectory = setup.manoeuvre.run(tree, progress)
+    trajectory = setup.manoeuvre.run(machine, progress)
     seconds = clock() - begin
-    trajectory = as_signals(tree, trajectory)
-    truth = _with_base(exact(tree, trajectory), trajectory)
+    trajectory = as_signals(machine, trajectory)
+    truth = _with_base(exact(machine, trajectory), trajectory)
     m = trajectory.motion
-    warn_of_speeds(tree.coordinates, ["rad" if kind == "turning" else "m" for kind in tree.coordinate_kinds], m.qd)
-    e = energy(tree, m, base_rotation=trajectory.base_rotation, base_position=trajectory.base_position)
+    warn_of_speeds(
+        machine.coordinates, ["rad" if kind == "turning" else "m" for kind in machine.coordinate_kinds], m.qd
+    )
+    e = energy(machine, m, base_rotation=trajectory.base_rotation, base_position=trajectory.base_position)
     openings, errors = None, None
-    if tree.loops:
-        openings = np.abs(loop_values(tree, m.q)[:, :, tree.n]).max(axis=1)
+    if machine.closed:
+        openings = np.abs(loop_values(machine, m.q)[:, :, machine.n]).max(axis=1)
     if s.controller is not None and setup.led is not None:
-        errors = m.q[:, list(tree.independent)] - setup.led.at(m.t)[0]
+        errors = m.q[:, list(machine.independent)] - setup.led.at(m.t)[0]
     coarser = float("nan")
     if s.integrator.check and not isinstance(setup.manoeuvre, Prescribed):
         how = setup.manoeuvre.method
         wider = replace(how, step=_twice(how.step, s.rate), rtol=COARSER * how.rtol, atol=COARSER * how.atol)
         again = replace(setup.manoeuvre, method=wider, rate=0.5 * s.rate)
-        coarser = _difference(m.q, lambda: again.run(tree, _checking(progress)).motion.q)
+        coarser = _difference(m.q, lambda: again.run(machine, _checking(progress)).motion.q)
     log = same_start(read_log(loaded, sensors, truth, np.random.default_rng(s.seed)))
     return SimulateRun(
-        tree,
+        machine,
         trajectory,
         truth,
         log,
@@ -242,7 +245,7 @@ def _mechanism(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable
     warn_of_speeds(m.coordinates, [m.unit_of(c) for c in m.coordinates], run.motion.qd)
     truth = mechanism_truth(run)
     named = named_sensors(loaded)
-    sensors = {**named, **{name: own for name, own in own_sensors(m, rng).items() if name not in named}}
+    sensors = {**named, **{name: own for name, own in own_sensors(run.system, rng).items() if name not in named}}
     if not sensors:
         hint = "Give the model file sensors, or name channels under sensors: q.*, load.*."
         raise loaded.error(loaded.fault(("sensors",), f"'{m.name}' has no sensors, so there is no log.", hint=hint))

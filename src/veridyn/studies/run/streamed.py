@@ -17,8 +17,8 @@ from veridyn.errors import DataError, Fault
 from veridyn.files.log.blocks import LogFile, Window
 from veridyn.identify.logged import motion
 from veridyn.identify.sampling import Sampling
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import overlap
 from veridyn.signals.motion import Signals
@@ -45,7 +45,7 @@ class _Passing(Sequence[Motion]):
 class Streamed(_Passing):
     """The motions of rows `first` to `last` of a file, one for each window of `size` rows."""
 
-    tree: Tree
+    machine: Machine
     file: LogFile
     signals: Signals
     margin: int
@@ -72,7 +72,7 @@ class Streamed(_Passing):
     def _motion(self, window: Window) -> Motion | None:
         """The samples of a window with as much before and after as is left out again; None where it is all margin."""
         log = Experiment(self.mend(dict(window.log.channels)), window.log.name)
-        whole = motion(self.tree, log, self.signals)
+        whole = motion(self.machine, log, self.signals)
         lo, hi = (int(np.searchsorted(whole.t, at - 1e-9)) for at in (window.start, window.end))
         lo, hi = max(lo, self.margin), min(hi, len(whole) - self.margin)
         return whole[lo - self.margin : hi + self.margin] if hi > lo else None

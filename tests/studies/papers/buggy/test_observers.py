@@ -8,7 +8,6 @@ import pytest
 from veridyn.machines.buggy import CORNERS, buggy
 from veridyn.machines.buggy_drive import BuggyDrive
 from veridyn.machines.buggy_log import RATE, BuggyTruth, driven
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.experiment import Experiment
 from veridyn.observe.methods import ErrorEKF
 from veridyn.observe.observation import Observation
@@ -142,9 +141,7 @@ def test_edges_are_read_within_their_deviations(truth: BuggyTruth, log: Experime
     read = with_edges(log)
     for corner in CORNERS:
         angle, sigma = read[f"angle_{corner}"], read[f"angle_{corner}.sigma"]
-        true = truth.q[
-            np.rint(angle.t * RATE).astype(int), 7 + tree_of(truth.machine).coordinates.index(f"spin_{corner}")
-        ]
+        true = truth.q[np.rint(angle.t * RATE).astype(int), 7 + truth.machine.coordinates.index(f"spin_{corner}")]
         assert 10 < len(angle) < len(truth.t) / 3
         assert 0.5 < float(np.sqrt(np.mean(((angle.values - true) / sigma.values) ** 2))) < 1.3
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from veridyn.machines.buggy import buggy
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.studies.papers.buggy.outage import (
     CRUISE,
@@ -18,9 +17,9 @@ from veridyn.studies.papers.buggy.outage import (
 
 
 def test_vehicles_differ_within_their_bounds():
-    nominal = {c.name: c.value for c in tree_of(buggy()).constants}
+    nominal = {c.name: c.value for c in buggy().constants}
     for seed in range(5):
-        drawn = {c.name: c.value for c in tree_of(drawn_vehicle(np.random.default_rng(seed))).constants}
+        drawn = {c.name: c.value for c in drawn_vehicle(np.random.default_rng(seed)).constants}
         for key, half in HALF_WIDTHS.items():
             ratio = drawn[f"tyre_fl.{key}"] / nominal[f"tyre_fl.{key}"]
             assert 0.0 < abs(ratio - 1.0) <= half

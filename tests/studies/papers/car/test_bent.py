@@ -32,28 +32,28 @@ def test_secants_of_cubic_springs_and_bars_are_found() -> None:
     run = drive(
         car, speed_variation(), rough_road("C", np.random.default_rng(3), length=600.0, track=1.5), 10.0, every=2
     )
-    tree = estimated_33(car_38())
-    m = informed(to_motion(run, tree), tree, CarKinematics.of(car), car.aerodynamics)
-    how = corrected(tree)
-    found = fitted(SuspensionModel(tree, True, mean_clearances(tree, [m])), [m], how)
+    machine = estimated_33(car_38())
+    m = informed(to_motion(run, machine), machine, CarKinematics.of(car), car.aerodynamics)
+    how = corrected(machine)
+    found = fitted(SuspensionModel(machine, True, mean_clearances(machine, [m])), [m], how)
     true, secant = truth(run), dict(zip(found.names, found.values, strict=True))
     for name in ("k_1", "k_2", "k_3", "k_4", "k_arf", "k_arr", "off_1", "off_3"):
         assert secant[name] == pytest.approx(true[name], rel=2e-3), name
     bends = dict(zip(found.fit.names, found.fit.values, strict=True))
     assert bends["k2_1"] == pytest.approx(25e3, rel=0.5) and bends["k3_arf"] == pytest.approx(4e5, rel=0.2)
     assert validate(found.fit, found.motions[0], sampling=how).worst.relative_error < 0.01
-    assert set(found.names) == {tree.parameters.names[k] for k in tree.parameters.select("estimated")}
+    assert set(found.names) == {machine.parameters.names[k] for k in machine.parameters.select("estimated")}
 
 
 def test_a_straight_model_reports_its_own_parameters() -> None:
-    tree = estimated_33(car_38())
-    names, J = secants(SuspensionModel(tree, False, np.zeros(4)), ("k_1", "h_1", "off_1"), [])
+    machine = estimated_33(car_38())
+    names, J = secants(SuspensionModel(machine, False, np.zeros(4)), ("k_1", "h_1", "off_1"), [])
     assert names == ("k_1", "h_1", "off_1") and np.array_equal(J, np.eye(3))
 
 
 def test_bends_are_estimated_beside_the_rest() -> None:
-    tree = estimated_33(car_38())
-    wide = widened(tree)
+    machine = estimated_33(car_38())
+    wide = widened(machine)
     assert len(wide.parameters.select("estimated")) == 33 + 18
     units = dict(zip(wide.parameters.names, wide.parameters.units, strict=True))
     assert (units["k2_1"], units["h2_4"], units["k3_arr"]) == ("N/m^2", "N*s^2/m^2", "N/m^3")

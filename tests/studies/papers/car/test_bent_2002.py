@@ -15,16 +15,16 @@ from veridyn.simulate.vehicle.description import Vehicle
 from veridyn.studies.papers.car.bent_2002 import SIXTEEN, Model2002, kind_of, nearest, stretches
 from veridyn.studies.papers.car.study_2002 import sixteen, true_sixteen
 
-TREE = sixteen(CarKnown.of(Vehicle(), sensors_2002()))
+MACHINE = sixteen(CarKnown.of(Vehicle(), sensors_2002()))
 
 
 def rolling(samples: int = 400) -> Motion:
     """Left wheels rise as right ones fall, by 3 cm, evenly over a sine."""
     t = np.linspace(0.0, 10.0, samples, endpoint=False)
-    q, qd = np.zeros((samples, TREE.n)), np.zeros((samples, TREE.n))
+    q, qd = np.zeros((samples, MACHINE.n)), np.zeros((samples, MACHINE.n))
     w = 2.0 * np.pi * 0.4
     for j, side in ((13, 1.0), (17, -1.0), (7, 1.0), (10, -1.0)):
-        c = TREE.coordinates.index(f"q{j}")
+        c = MACHINE.coordinates.index(f"q{j}")
         q[:, c], qd[:, c] = side * 0.03 * np.sin(w * t), side * 0.03 * w * np.cos(w * t)
     return Motion(t, q, qd, np.zeros_like(q))
 
@@ -38,8 +38,8 @@ def test_nearest_line_of_a_cube_over_a_sine() -> None:
 
 def test_in_roll_ks_is_the_spring_and_twice_the_bar() -> None:
     """And a bend of springs adds ¾ a², a square the mean ½ a² to the offset, |q̇| nothing to h."""
-    wide = Model2002(TREE, True)
-    names = [n for n in wide.machine.parameters.names if n not in TREE.parameters.names or n in SIXTEEN]
+    wide = Model2002(MACHINE, True)
+    names = [n for n in wide.machine.parameters.names if n not in MACHINE.parameters.names or n in SIXTEEN]
     reported, J = wide.secants(names, [rolling()])
     assert reported == SIXTEEN
     at = {(r, n): J[SIXTEEN.index(r), names.index(n)] for r in SIXTEEN for n in names}

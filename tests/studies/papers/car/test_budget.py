@@ -11,30 +11,32 @@ import pytest
 from studies.car_day import day
 from veridyn.machines.car import car_38
 from veridyn.machines.car_drive import CarDrive, campaign, shifted
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.simulate.vehicle.manoeuvre import speed_variation
 from veridyn.studies.papers.car.bent import SuspensionModel, fitted, mean_clearances
 from veridyn.studies.papers.car.budget import Answers
 from veridyn.studies.papers.car.models import corrected, thirty_three, with_carriers
 
-TREE = thirty_three(car_38())
-HOW = corrected(TREE)
+MACHINE = thirty_three(car_38())
+HOW = corrected(MACHINE)
 DRIVE = "varied speed"
 
 
 @cache
 def asked() -> Answers:
     made = campaign(np.random.default_rng(0), {DRIVE: (speed_variation(), "C", 6.0)})
-    tree = with_carriers(TREE, made.known.carriers)
-    m = made.motion(tree, DRIVE)
-    return Answers.of(fitted(SuspensionModel(tree, True, mean_clearances(tree, [m])), [m], HOW), made, [DRIVE], HOW)
+    machine = with_carriers(MACHINE, made.known.carriers)
+    m = made.motion(machine, DRIVE)
+    return Answers.of(
+        fitted(SuspensionModel(machine, True, mean_clearances(machine, [m])), [m], HOW), made, [DRIVE], HOW
+    )
 
 
-def refitted(motion: Motion, tree: Tree | None = None) -> np.ndarray:
+def refitted(motion: Motion, machine: Machine | None = None) -> np.ndarray:
     """How the reported values change, secants over the same travel."""
     found = asked().found
-    other = fitted(found.model if tree is None else replace(found.model, tree=tree), [motion], HOW)
+    other = fitted(found.model if machine is None else replace(found.model, straight=machine), [motion], HOW)
     return found.secants @ other.fit.values - found.values
 
 
@@ -54,7 +56,7 @@ def at(*names: str) -> list[int]:
 def test_wrong_knowledge_does_what_the_budget_says(group: str, item: str, names: tuple[str, ...]) -> None:
     """One piece of knowledge moved by its deviation and the whole fit made again; first order, so 10 % of the largest of these answers."""
     a = asked()
-    actual = refitted(a.made.motion(a.found.model.tree, DRIVE, a.made.known.moved({item: 1.0})))
+    actual = refitted(a.made.motion(a.found.model.straight, DRIVE, a.made.known.moved({item: 1.0})))
     stated, sigma = a.to_item(group, item)[:, 0], a.found.sigma
     for k in at(*names):
         assert abs(actual[k]) > 0.05 * sigma[k], a.found.names[k]
@@ -67,7 +69,7 @@ def test_zeros_do_what_the_budget_says() -> None:
     first = a.made.drives[DRIVE]
     zeros = {n: 0.01 if n == "inertial.acceleration.z" else 0.0 for n in first.log.names}
     other = replace(a.made, drives={DRIVE: CarDrive(first.run, shifted(first.log, zeros))})
-    actual = refitted(other.motion(a.found.model.tree, DRIVE))
+    actual = refitted(other.motion(a.found.model.straight, DRIVE))
     every = a.to_zeros(dict.fromkeys(a.made.sensors.biases, 0.0) | {"accelerometer": 0.01})
     column = every[:, int(np.abs(every[at("M_c")[0]]).argmax())]  # of the three axes that which the mass answers to
     large = at("M_c", "MX_c")
@@ -78,7 +80,7 @@ def test_a_carrier_does_what_the_budget_says() -> None:
     a = asked()
     number = a.made.known.groups["carriers"].index("front MZ")
     other = a.made.known.moved({"front MZ": 1.0})
-    actual = refitted(a.motions[0], with_carriers(TREE, other.carriers))
+    actual = refitted(a.motions[0], with_carriers(MACHINE, other.carriers))
     large = at("XX_c", "MZ_c", "XZ_c", "M1")
     assert a.to_carriers()[large, number] == pytest.approx(actual[large], rel=0.05)
 

@@ -28,24 +28,24 @@ def asked() -> Answers2002:
         {name: drive for name, drive in drives_2002(quick=True).items() if name in RAMPS},
         sensors=sensors_2002(),
     )
-    tree = with_knowledge(sixteen(made.known))
+    machine = with_knowledge(sixteen(made.known))
 
     def seen(log: Experiment, known: CarKnown) -> CarRecord:
-        return record(tree, log, known.sensors, COMMON)
+        return record(machine, log, known.sensors, COMMON)
 
     def read(what: CarRecord, known: CarKnown) -> Motion:
-        return motion(tree, informed_channels(tree, what, known), CUT)
+        return motion(machine, informed_channels(machine, what, known), CUT)
 
     logs = [made.drives[name].log for name in RAMPS]
-    found = fitted(Model2002(tree, True), [read(seen(log, made.known), made.known) for log in logs], HOW)
+    found = fitted(Model2002(machine, True), [read(seen(log, made.known), made.known) for log in logs], HOW)
     return Answers2002.of(found, logs, made.known, seen, read, HOW)
 
 
 def refitted(logs: list[Experiment], known: CarKnown) -> np.ndarray:
     """The change of the sixteen with logs that are read from the beginning."""
     a = asked()
-    tree = a.found.model.tree
-    motions = [informed_motion(tree, log, known, COMMON, CUT) for log in logs]
+    machine = a.found.model.straight
+    motions = [informed_motion(machine, log, known, COMMON, CUT) for log in logs]
     return fitted(a.found.model, motions, HOW).values - a.found.values
 
 

@@ -94,14 +94,14 @@ def test_braking_holds_with_bars_and_not_without() -> None:
 
 
 def test_known_and_estimated() -> None:
-    tree = sixteen(CarKnown.of(Vehicle(), sensors_2002()))
-    p = tree.parameters
+    machine = sixteen(CarKnown.of(Vehicle(), sensors_2002()))
+    p = machine.parameters
     assert {p.names[c] for c in p.select("estimated")} == set(SIXTEEN)
     assert p["M9"] == 24.0 and p["XX9"] == 0.0
     # Roll is about z6, forward, through the rear axle: the chassis' XX, moved down by 0.295 m to the axle's height.
     XX, *_, MZ, M = Vehicle().chassis
     assert p["ZZ6"] == pytest.approx(XX + 2 * 0.295 * MZ + M * 0.295**2)
-    wide = with_knowledge(tree).parameters
+    wide = with_knowledge(machine).parameters
     assert {wide.names[c] for c in wide.select("estimated")} == {*SIXTEEN, "XX6", "XY6", "XZ6", "YY6", "YZ6", "ZZ6"}
     assert wide["M9"] == 0.0 and wide["path_q7"] == 1.0
 

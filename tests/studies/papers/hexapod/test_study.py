@@ -40,12 +40,12 @@ def test_correlation() -> None:
 
 def test_scene() -> None:
     """Legs end on the platform: every line of a leg is as long as the leg."""
-    tree, t = hexapod(), np.linspace(0.0, 1.0, 5)
-    m = along(tree, circle(1.0), t)
+    machine, t = hexapod(), np.linspace(0.0, 1.0, 5)
+    m = along(machine, circle(1.0), t)
     shown = hexapod_scene(m.q, t, "circle")
     points = shown.layers[0].points
     legs = np.linalg.norm(points[:, 6:12] - points[:, :6], axis=2)
-    assert legs == pytest.approx(m.q[:, [tree.coordinates.index(f"l{k}") for k in range(1, 7)]])
+    assert legs == pytest.approx(m.q[:, [machine.coordinates.index(f"l{k}") for k in range(1, 7)]])
 
 
 def test_what_is_biased_under_control_is_named() -> None:

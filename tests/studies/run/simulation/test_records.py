@@ -7,10 +7,10 @@ import pytest
 
 from studies.arm_simulation import FREE, PUSHED, written
 from veridyn.files.log.load import load_log
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import coulomb
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine import Machine
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.folder import new_run
 from veridyn.studies.run.recordings import Recordings
@@ -102,14 +102,14 @@ def test_one_seed_gives_one_log(tmp_path: Path) -> None:
 def test_dead_zones_of_slow_cylinders_come_from_their_speeds() -> None:
     """A cylinder at 0.1 m/s used to get a dead zone of 0.4 m/s, which left no sample."""
     t = np.arange(1000) / 100.0
-    tree = Tree.build(
+    machine = Machine.of_bodies(
         [Body("1", joint="sliding", coordinate="s"), Body("2", "1", joint="turning", coordinate="q")],
         elements=[coulomb("s"), coulomb("q")],
     )
     truth = Experiment.from_arrays(
         t, {"qd.s": 0.1 * np.sin(t), "qd.q": 5.0 * np.sin(t)}, {"qd.s": "m/s", "qd.q": "rad/s"}, "truth"
     )
-    zones, slow = dead_zones(tree, truth, 0.02)
+    zones, slow = dead_zones(machine, truth, 0.02)
     assert slow == ["s"] and zones["q"] == pytest.approx(0.4)
     assert zones["s"] == pytest.approx(np.quantile(np.abs(0.1 * np.sin(t)), 0.3), rel=0.05)
-    assert dead_zones(tree, truth, 1e-4) == ({"s": pytest.approx(0.002), "q": pytest.approx(0.002)}, [])
+    assert dead_zones(machine, truth, 1e-4) == ({"s": pytest.approx(0.002), "q": pytest.approx(0.002)}, [])

@@ -9,7 +9,6 @@ from studies.arm_simulation import ARM, FREE, LED, written
 from veridyn.errors import FileError
 from veridyn.files.machine.load import load_model
 from veridyn.machines.parallel import linkage
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.experiment import Experiment
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.simulate import simulate_study
@@ -17,7 +16,7 @@ from veridyn.studies.run.simulation.sensing import named_sensors, perfect_sensor
 
 
 def test_without_sensors_a_log_holds_what_such_a_machine_measures(tmp_path: Path) -> None:
-    assert "q.*" in perfect_sensors(tree_of(load_model(ARM)))
+    assert "q.*" in perfect_sensors(load_model(ARM))
     closed = perfect_sensors(linkage())
     assert "q.q1" in closed and "q.*" not in closed and "q.q2" not in closed
     loaded = load_study(written(tmp_path, FREE))
@@ -25,7 +24,7 @@ def test_without_sensors_a_log_holds_what_such_a_machine_measures(tmp_path: Path
     truth = Experiment.from_arrays(
         t, {"q.q1": t, "qd.q1": t, "force.q1": t}, {"q.q1": "rad", "qd.q1": "rad/s", "force.q1": "N*m"}
     )
-    log = read_log(loaded, perfect_sensors(tree_of(load_model(ARM))), truth, np.random.default_rng(0))
+    log = read_log(loaded, perfect_sensors(load_model(ARM)), truth, np.random.default_rng(0))
     assert log.names == ("q.q1", "force.q1") and np.array_equal(log["q.q1"].values, t)
 
 

@@ -53,7 +53,7 @@ def test_the_gains_are_those_of_a_damped_oscillator(tmp_path: Path) -> None:
     assert kd**2 / kp == pytest.approx(4.0 * kp / (2.0 * np.pi * 3.0) ** 2)
     assert made.manoeuvre.feedforward is None
     # joint 3 alone moves the inertia of body 3 about its axis: ZZ3
-    assert kp[2] == pytest.approx((2.0 * np.pi * 3.0) ** 2 * made.tree.parameters["ZZ3"])
+    assert kp[2] == pytest.approx((2.0 * np.pi * 3.0) ** 2 * made.machine.parameters["ZZ3"])
 
 
 def test_a_wrong_belief_leaves_an_error(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_wrong_belief_leaves_an_error(tmp_path: Path) -> None:
     errors = []
     for more in ("", ", model: heavier.yaml"):
         made = setup(tmp_path, LED.replace("duration: 0.5", "duration: 0.2") + f"controller: {{bandwidth: 4{more}}}\n")
-        m = made.manoeuvre.run(made.tree).motion
+        m = made.manoeuvre.run(made.machine).motion
         errors.append(np.abs(m.q - made.led.at(m.t)[0]).max())
     assert errors[0] < 1e-4 < 1e-3 < errors[1]
 
@@ -72,10 +72,10 @@ def test_drives_that_are_measured_by_current_get_a_current(tmp_path: Path) -> No
     written(tmp_path, ARM.read_text(encoding="utf-8") + gains, "currents.yaml")
     for more in ("", "controller: {bandwidth: 4}\n"):
         made = setup(tmp_path, LED.replace(str(ARM), "currents.yaml").replace("duration: 0.5", "duration: 0.1") + more)
-        found = as_signals(made.tree, made.manoeuvre.run(made.tree)).motion
+        found = as_signals(made.machine, made.manoeuvre.run(made.machine)).motion
         assert not found.forces.any() and np.abs(found.signals["i2"]).min() > 1.0
         at_speed = np.abs(found.qd).min(axis=1) > 0.3  # where rounding friction off does not matter
-        off = inverse_dynamics(made.tree, replace(found, forces=None))[at_speed]
+        off = inverse_dynamics(made.machine, replace(found, forces=None))[at_speed]
         assert at_speed.any() and off == pytest.approx(0.0, abs=1e-2)
 
 
@@ -123,7 +123,7 @@ def test_a_machine_with_loops_starts_closed(tmp_path: Path) -> None:
     assert home.q[0] == pytest.approx(1.0) and not np.any(home.qd)
     begun = setup(tmp_path, linkage + "start: {coordinates: {q3: 1.8}, rates: {q2: 2}}\n")
     q, qd = np.asarray(begun.manoeuvre.q), np.asarray(begun.manoeuvre.qd)
-    loops = loop_values(begun.tree, q[None], qd[None])[0]
+    loops = loop_values(begun.machine, q[None], qd[None])[0]
     assert (q[2], qd[1]) == pytest.approx((1.8, 2.0)) and np.abs(loops[:, 3]).max() < 1e-10
     assert np.abs(loops[:, :3] @ qd).max() < 1e-10
     with pytest.raises(FileError, match=r"start \(line 7\): 2 coordinates \(q1, q2\) cannot determine"):
@@ -137,19 +137,19 @@ def test_a_platform_is_led_by_its_pose(tmp_path: Path) -> None:
     head = "time [s],q.x [m],q.y [m],q.z [m]"
     np.savetxt(tmp_path / "pose.csv", np.column_stack([t, place]), delimiter=",", header=head, comments="")
     made = setup(tmp_path, CLOSED.replace("MACHINE", "delta").replace("duration: 0.1", "motion: {file: pose.csv}"))
-    m = made.manoeuvre.run(made.tree).motion
-    at = [made.tree.coordinates.index(c) for c in "xyz"]
+    m = made.manoeuvre.run(made.machine).motion
+    at = [made.machine.coordinates.index(c) for c in "xyz"]
     assert m.q[::2, at] == pytest.approx(place, abs=1e-9)
-    assert np.isfinite(m.forces[:, list(made.tree.independent)]).all()
+    assert np.isfinite(m.forces[:, list(made.machine.independent)]).all()
 
 
 def test_the_gains_of_a_closed_machine_are_those_of_what_its_drives_move(tmp_path: Path) -> None:
     """ω² times ∂(∂T/∂q̇)/∂q̇ of the one degree of freedom: twice the kinetic energy at unit rate."""
     motion = "motion: {fourier: {frequency: 1, centre: {q1: 1}}}\ncontroller: {bandwidth: 2}\n"
     made = setup(tmp_path, CLOSED.replace("MACHINE", "linkage") + motion)
-    q = closed_home(made.tree)[None]
-    unit = loop_jacobian(made.tree, q)[:, :, 0]
-    twice = 2.0 * energy(made.tree, Motion(np.zeros(1), q, unit, 0 * q)).kinetic[0]
+    q = closed_home(made.machine)[None]
+    unit = loop_jacobian(made.machine, q)[:, :, 0]
+    twice = 2.0 * energy(made.machine, Motion(np.zeros(1), q, unit, 0 * q)).kinetic[0]
     assert np.asarray(made.manoeuvre.kp)[0] == pytest.approx((4.0 * np.pi) ** 2 * twice)
 
 
@@ -172,7 +172,7 @@ def test_a_urdf_is_a_machine_too(tmp_path: Path) -> None:
     (tmp_path / "two.urdf").write_text(URDF, encoding="utf-8")
     text = FREE.replace(str(ARM), "two.urdf") + "start: {coordinates: {j1: 1}, rates: {j2: 3}}\n"
     made = setup(tmp_path, text)
-    m = made.manoeuvre.run(made.tree).motion
+    m = made.manoeuvre.run(made.machine).motion
     stranger = pin.buildModelFromUrdf(str(tmp_path / "two.urdf"))
     data = stranger.createData()
     for q, qd, qdd in zip(m.q, m.qd, m.qdd):

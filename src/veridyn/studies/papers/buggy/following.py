@@ -17,9 +17,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observation import Observation
 from veridyn.observe.result import Estimates
-from veridyn.observe.tree import TreeSystem
 
 Array = NDArray[np.float64]
 EVERY = 5  # steps from one ∂z̈/∂u to the next
@@ -31,11 +31,11 @@ def follow_by_forces(found: Observation, seconds: float) -> Observation:
     Causal: the forces of a step come from the estimate before it.
     """
     system, track = found.system, found.track
-    assert isinstance(system, TreeSystem) and isinstance(track, Estimates)  # a filter that ran forward on a tree
+    assert isinstance(track, Estimates)  # a filter that ran forward on a tree
     return replace(found, track=replace(track, x=followed(system, track.t, track.x, found.inputs, seconds)))
 
 
-def followed(system: TreeSystem, t: Array, x: Array, inputs: Array, seconds: float) -> Array:
+def followed(system: MachineSystem, t: Array, x: Array, inputs: Array, seconds: float) -> Array:
     """States (N, n) of the model that is driven after the estimates x (N, n) at times t (N,) under `inputs` (N, p)."""
     model, k = system.model, len(system.model.unknown)
     f, pushed = model.f, [model.names.index(name) for name in model.unknown]
@@ -45,12 +45,12 @@ def followed(system: TreeSystem, t: Array, x: Array, inputs: Array, seconds: flo
     for i in range(len(t) - 1):
         loads = system.acting(inputs[i])
         if i % EVERY == 0:
-            push = model.instant(at, rate, own, loads).qdd_x[model.own][pushed, 2 * f : 2 * f + k]
+            push = model.accelerated(model.instant(at, rate, own, loads))[pushed, 2 * f : 2 * f + k]
             to_force = np.linalg.inv(push)
         e = model.difference(q[i], qd[i], at, rate)
         wanted = 2.0 * e[f:][pushed] / seconds + e[:f][pushed] / seconds**2
         own[:k] = u[i, :k] + to_force @ wanted
-        moved = model.step(at, rate, own, float(t[i + 1] - t[i]), loads, derivative=False)
-        at, rate, own = moved.q, moved.qd, moved.u
+        moved = model.advanced(at, rate, own, float(t[i + 1] - t[i]), loads, False, 0.0, 0)
+        at, rate, own = moved.found.q, moved.found.qd, moved.u
         rows.append(system.join(at, rate, own, b[i + 1]))
     return np.array(rows)

@@ -19,10 +19,9 @@ from veridyn.machines.buggy_log import BuggyTruth, driven
 from veridyn.machines.buggy_road import RoadBelow, surveyed_road
 from veridyn.mechanics.ground.road import Road
 from veridyn.mechanics.tree.model import BASE_NAMES
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
-from veridyn.observe.tree import TreeSystem
+from veridyn.observe.machine import MachineSystem
 from veridyn.progress import Progress, silent, tracked
 from veridyn.studies.papers.buggy.following import followed
 from veridyn.studies.papers.buggy.observers import (
@@ -129,12 +128,11 @@ def rough(observer: BuggyObserver) -> BuggyObserver:
 
 def along_road(
     observer: BuggyObserver, model: Machine, log: Experiment, road: Road
-) -> tuple[TreeSystem, Array, Array, Array, Array]:
+) -> tuple[MachineSystem, Array, Array, Array, Array]:
     """An observer sample by sample, with the road below the wheels of its own belief: system, times, states, covariances, inputs."""
-    below = RoadBelow(tree_of(model), road)
+    below = RoadBelow(model, road)
     running, rows, deviations = observer.beside(model, log, standing_start(model), (*INPUTS, *below.names))
     system = running.system
-    assert isinstance(system, TreeSystem)  # the buggy is observed as a tree
     given, nq = np.column_stack([log[name].values for name in INPUTS]), system.nq
     t, outputs = log[INPUTS[0]].t, system.outputs
     x, P, inputs = [], [], []

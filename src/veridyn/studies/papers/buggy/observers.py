@@ -31,7 +31,6 @@ from veridyn.errors import noted
 from veridyn.machines.buggy import CORNERS, INDEPENDENT
 from veridyn.machines.buggy_drive import Standing, settle
 from veridyn.mechanics.tree.model import BASE_NAMES
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
@@ -198,7 +197,7 @@ def standing_start(machine: Machine, at: Standing | None = None) -> dict[str, fl
     at = at or settle(machine)
     w, x, y, z = np.asarray(at.base.quaternion, dtype=np.float64).tolist()
     yaw, pitch, roll = Rotation.from_quat([x, y, z, w]).as_euler("ZYX").tolist()
-    joints = dict(zip(tree_of(machine).coordinates, at.q.tolist(), strict=True))
+    joints = dict(zip(machine.coordinates, at.q.tolist(), strict=True))
     base = dict(
         zip(BASE_NAMES, [*np.asarray(at.base.position, dtype=np.float64).tolist(), roll, pitch, yaw], strict=True)
     )

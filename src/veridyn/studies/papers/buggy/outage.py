@@ -17,7 +17,6 @@ from veridyn.machines.buggy import CORNERS, buggy
 from veridyn.machines.buggy_drive import BuggyDrive
 from veridyn.machines.buggy_log import driven
 from veridyn.mechanics.tree.model import BASE_NAMES
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.observe.ekf import EKF
@@ -77,14 +76,14 @@ def drawn_vehicle(rng: np.random.Generator) -> Machine:
 
 def outage_observer(machine: Machine) -> BuggyObserver:
     """Exact derivatives; what differs from vehicle to vehicle is estimated with the deviations of the draws."""
-    constants = {c.name: c.value for c in tree_of(machine).constants}
+    constants = {c.name: c.value for c in machine.constants}
     spread = {"QSY1": (RESISTANCE[1] - RESISTANCE[0]) / np.sqrt(12.0)}
     parameters: dict[str, tuple[float, ...]] = {}
     for c in CORNERS:
         parameters[f"tyre_{c}.QSY1"] = (float(spread["QSY1"]), 0.0, 0.0, 0.1)
         for key, half in HALF_WIDTHS.items():
             parameters[f"tyre_{c}.{key}"] = (abs(constants[f"tyre_{c}.{key}"]) * half / np.sqrt(3.0),)
-    mass = float(tree_of(machine).parameters.values[tree_of(machine).parameters.index("M_chassis")])
+    mass = float(machine.parameters.values[machine.parameters.index("M_chassis")])
     parameters["M_chassis"] = (mass * CHASSIS_HALF_WIDTH / np.sqrt(3.0),)
     start = {**dict.fromkeys(BASE_NAMES, 1e-4), **STANDING_SIGMA}
     noise = ProcessNoise(

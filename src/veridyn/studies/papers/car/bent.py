@@ -26,8 +26,8 @@ from veridyn.identify.observation import stream
 from veridyn.identify.result import Fit
 from veridyn.identify.sampling import Sampling
 from veridyn.machines.car import TEN_ROWS
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
@@ -47,10 +47,13 @@ MEMORY = (
 
 
 class CarModel(Protocol):
-    """What is fitted: a tree with straight suspensions or with curves, the rows it is fitted to, and what is reported of it."""
+    """What is fitted: a machine with straight suspensions or with curves, the rows it is fitted to, and what is reported of it.
+
+    `straight` is the same machine without the curves.
+    """
 
     @property
-    def tree(self) -> Tree: ...
+    def straight(self) -> Machine: ...
 
     @property
     def curved(self) -> bool: ...
@@ -59,7 +62,7 @@ class CarModel(Protocol):
     def rows(self) -> tuple[str, ...]: ...
 
     @property
-    def machine(self) -> Tree: ...
+    def machine(self) -> Machine: ...
 
     def prepared(self, motions: Sequence[Motion]) -> tuple[Motion, ...]: ...
 
@@ -68,20 +71,20 @@ class CarModel(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class SuspensionModel:
-    """A tree with straight suspensions, or the same with curves about the mean clearances `centre` (4,)."""
+    """A machine with straight suspensions, or the same with curves about the mean clearances `centre` (4,)."""
 
-    tree: Tree
+    straight: Machine
     curved: bool
     centre: Array
     rows: tuple[str, ...] = TEN_ROWS
 
     @property
-    def machine(self) -> Tree:
-        return widened(self.tree) if self.curved else self.tree
+    def machine(self) -> Machine:
+        return widened(self.straight) if self.curved else self.straight
 
     def prepared(self, motions: Sequence[Motion]) -> tuple[Motion, ...]:
         """The motions with the columns of the curves as signals."""
-        return tuple(with_bends(m, self.tree, self.centre) if self.curved else m for m in motions)
+        return tuple(with_bends(m, self.straight, self.centre) if self.curved else m for m in motions)
 
     def secants(self, names: Sequence[str], motions: Sequence[Motion]) -> tuple[tuple[str, ...], Array]:
         """Names of the parameters that are reported, and J: slope and height of the line nearest to each curve over the motions."""
@@ -112,9 +115,9 @@ class SuspensionFit:
         return np.sqrt(np.diag(self.covariance))
 
 
-def mean_clearances(tree: Tree, motions: Sequence[Motion]) -> Array:
+def mean_clearances(machine: Machine, motions: Sequence[Motion]) -> Array:
     """Over all samples of the motions (4,)."""
-    return np.concatenate([_clearances(m, tree)[0] for m in motions]).mean(axis=0)
+    return np.concatenate([_clearances(m, machine)[0] for m in motions]).mean(axis=0)
 
 
 def fitted(
@@ -133,13 +136,13 @@ def fitted(
     return SuspensionFit(model, fit, names, J, learned)
 
 
-def widened(tree: Tree) -> Tree:
-    """The tree with bends of springs, dampers and bars estimated as well."""
+def widened(machine: Machine) -> Machine:
+    """The machine with bends of springs, dampers and bars estimated as well."""
     on = {f"{kind}_{i}": {f"z{i}": 1.0} for i in WHEELS for kind in KINDS}
     on |= {f"k3_{bar}": {f"z{left}": 1.0, f"z{right}": -1.0} for bar, (left, right) in BARS.items()}
     sizes = {f"{kind}_{i}": KINDS[kind] for i in WHEELS for kind in KINDS}
     sizes |= {f"k3_{bar}": ("N/m^3", 4e5) for bar in BARS}
-    return tree.with_elements(
+    return machine.with_elements(
         Element(
             kind="drive_gain",
             on=on[name],
@@ -153,9 +156,9 @@ def widened(tree: Tree) -> Tree:
     )
 
 
-def with_bends(m: Motion, tree: Tree, centre: Array) -> Motion:
+def with_bends(m: Motion, machine: Machine, centre: Array) -> Motion:
     """The motion with the bends' columns as signals; a gain's column is the signal's negative. `centre` (4,): the mean clearances."""
-    columns = _bends(*_clearances(m, tree), centre)
+    columns = _bends(*_clearances(m, machine), centre)
     return replace(m, signals={**m.signals, **{f"bend.{name}": -x for name, x in columns.items()}})
 
 
@@ -168,8 +171,8 @@ def _bends(z: Array, zd: Array, centre: Array) -> dict[str, Array]:
     return columns | {f"k3_{bar}": (z[:, left - 1] - z[:, right - 1]) ** 3 for bar, (left, right) in BARS.items()}
 
 
-def _clearances(m: Motion, tree: Tree) -> tuple[Array, Array]:
-    at = [tree.coordinates.index(f"z{i}") for i in WHEELS]
+def _clearances(m: Motion, machine: Machine) -> tuple[Array, Array]:
+    at = [machine.coordinates.index(f"z{i}") for i in WHEELS]
     return m.q[:, at], m.qd[:, at]
 
 
@@ -180,7 +183,7 @@ def secants(model: SuspensionModel, names: Sequence[str], motions: Sequence[Moti
     J[np.arange(len(reported)), [names.index(n) for n in reported]] = 1.0
     if not model.curved:
         return reported, J
-    z, zd = (np.concatenate(x) for x in zip(*(_clearances(m, model.tree) for m in motions), strict=True))
+    z, zd = (np.concatenate(x) for x in zip(*(_clearances(m, model.straight) for m in motions), strict=True))
     forces = _bends(z, zd, model.centre)
 
     def add(name: str, bend: str, value: float) -> None:

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.takes import TakeVariation, take_variation
 from veridyn.identify.validate import validate
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import Element, coulomb, drive_gain, spring
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.simulate.vehicle.run import VehicleRun
 from veridyn.studies.papers.car.bent import KINDS, SuspensionFit, fitted
@@ -44,19 +44,19 @@ STRETCH = 2.0  # s, of which one in two is left out: twice the memory of residua
 
 @dataclass(frozen=True, eq=False)
 class Model2002:
-    """A tree with straight suspensions, or the same with curves and bars."""
+    """A machine with straight suspensions, or the same with curves and bars."""
 
-    tree: Tree
+    straight: Machine
     curved: bool
     rows: tuple[str, ...] = TEN_ROWS_2002
 
     @property
-    def machine(self) -> Tree:
-        return self.tree.with_elements(_elements()) if self.curved else self.tree
+    def machine(self) -> Machine:
+        return self.straight.with_elements(_elements()) if self.curved else self.straight
 
     def prepared(self, motions: Sequence[Motion]) -> tuple[Motion, ...]:
         """The motions with the columns of the curves as signals."""
-        return tuple(_with_bends(m, self.tree) if self.curved else m for m in motions)
+        return tuple(_with_bends(m, self.straight) if self.curved else m for m in motions)
 
     def secants(self, names: Sequence[str], motions: Sequence[Motion]) -> tuple[tuple[str, ...], Array]:
         """The sixteen, and J: the line nearest to the forces of all columns along each clearance over the motions."""
@@ -64,7 +64,7 @@ class Model2002:
         for k, name in enumerate(SIXTEEN):
             J[k, names.index(name)] = 1.0
         if self.curved:
-            q, qd = (np.concatenate(x) for x in zip(*(_clearances(m, self.tree) for m in motions), strict=True))
+            q, qd = (np.concatenate(x) for x in zip(*(_clearances(m, self.straight) for m in motions), strict=True))
             for i, j in enumerate(SPRINGS):
                 for name, force in _forces_on(i, q, qd).items():
                     line = nearest(q[:, i], qd[:, i], force)
@@ -110,8 +110,8 @@ def _elements() -> list[Element]:
     return made
 
 
-def _clearances(m: Motion, tree: Tree) -> tuple[Array, Array]:
-    at = [tree.coordinates.index(f"q{j}") for j in SPRINGS]
+def _clearances(m: Motion, machine: Machine) -> tuple[Array, Array]:
+    at = [machine.coordinates.index(f"q{j}") for j in SPRINGS]
     return m.q[:, at], m.qd[:, at]
 
 
@@ -135,8 +135,8 @@ def _forces_on(i: int, q: Array, qd: Array) -> dict[str, Array]:
     return own | {f"k_{axle}": d, f"k3_{axle}": d**3}
 
 
-def _with_bends(m: Motion, tree: Tree) -> Motion:
-    columns = _bends(*_clearances(m, tree))
+def _with_bends(m: Motion, machine: Machine) -> Motion:
+    columns = _bends(*_clearances(m, machine))
     return replace(m, signals={**m.signals, **{f"bend.{name}": -x for name, x in columns.items()}})
 
 
@@ -151,14 +151,14 @@ def stretches(motions: Sequence[Motion], rows: Sequence[str], part: int) -> dict
     return dict.fromkeys(rows, mask)
 
 
-def selected_2002(tree: Tree, motions: Sequence[Motion], how: Sampling) -> Selected:
+def selected_2002(machine: Machine, motions: Sequence[Motion], how: Sampling) -> Selected:
     """Fit both models to both ramps, and to every other stretch of them; report the one that predicts the stretches between better."""
     halves = [replace(how, drop=stretches(motions, TEN_ROWS_2002, part)) for part in range(2)]
     errors: dict[str, float] = {}
     wholes: dict[str, SuspensionFit] = {}
     singles: dict[str, list[SuspensionFit]] = {}
     for name, curved in ((STRAIGHT, False), (CURVED, True)):
-        model = Model2002(tree, curved)
+        model = Model2002(machine, curved)
         wholes[name] = fitted(model, motions, how)
         singles[name] = [fitted(model, motions, half) for half in halves]
         found = []

@@ -27,7 +27,7 @@ from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import predicted
 from veridyn.machines.car_drive import ENDS, Campaign
 from veridyn.machines.car_knowledge import CarKnown
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import zero_phase
@@ -101,7 +101,7 @@ class Answers:
     @classmethod
     def of(cls, found: SuspensionFit, made: Campaign, names: Sequence[str], how: Sampling) -> Answers:
         model, short = found.model, made.part(PART_S)
-        motions = model.prepared([short.motion(model.tree, name) for name in names])
+        motions = model.prepared([short.motion(model.straight, name) for name in names])
         equations = weighted(found, model.machine, motions, how)
         start = filtered_residuals(found, motions, how, equations)
         return cls(found, short, tuple(names), how, motions, equations, start)
@@ -111,9 +111,11 @@ class Answers:
         known, model = self.made.known, self.found.model
         other = known.moved({item: 1.0})
         if group in FROM_LOGS:
-            fresh = [self.made.motion(model.tree, name, other, signals=UNINSPECTED, noise=False) for name in self.names]
+            fresh = [
+                self.made.motion(model.straight, name, other, signals=UNINSPECTED, noise=False) for name in self.names
+            ]
         else:
-            fresh = [other.instead_of(known, m, model.tree) for m in self.motions]
+            fresh = [other.instead_of(known, m, model.straight) for m in self.motions]
         moved = filtered_residuals(self.found, model.prepared(fresh), self.how, self.equations)
         return self.found.secants @ self.equations.moved((moved - self.residuals)[:, None])
 
@@ -160,7 +162,7 @@ def _kept(plan: EquationPlan, job: Job) -> list[tuple[NDArray[np.intp], list[Arr
     return [(b.numbers, [A.copy() for A in b.equations]) for b in plan.blocks(job)]
 
 
-def weighted(found: SuspensionFit, machine: Tree, motions: Sequence[Motion], sampling: Sampling) -> Weighted:
+def weighted(found: SuspensionFit, machine: Machine, motions: Sequence[Motion], sampling: Sampling) -> Weighted:
     """All equations at once, divided by the deviations of their rows; carriers' inertia, which is known, among the other columns."""
     fit = found.fit
     rows = [r.row for r in fit.rows]
@@ -168,7 +170,7 @@ def weighted(found: SuspensionFit, machine: Tree, motions: Sequence[Motion], sam
     wide = asking(machine, (f"{s}{i}" for s in CARRIER_SYMBOLS for i in range(1, 5)))
     samples = stream(wide, motions[0], rows, sampling)
     p = wide.parameters
-    mine = [p.index(fit.tree.parameters.names[c]) for c in fit.base.columns]
+    mine = [p.index(fit.described.parameters.names[c]) for c in fit.base.columns]
     others = [c for c in p.select("estimated") if c not in mine]
     W, more, places, first = [], [], {}, 0
     for k, motion in enumerate(motions):
@@ -224,7 +226,7 @@ def _zero_changes(
     for k, motion in enumerate(motions):
         step = SOME * how.decimate
         thin = motion[::step]
-        variants = [thin, *(found.model.prepared([m])[0] for m in _zeros(fit.tree, thin, zeros))]
+        variants = [thin, *(found.model.prepared([m])[0] for m in _zeros(fit.described, thin, zeros))]
         _, measured, model = predicted(fit, _behind_each_other(variants), sampling=how)
         residual = (measured - model).reshape(len(variants), len(thin), -1)
         changes = changes or [np.full(len(equations.W), np.nan) for _ in variants[1:]]
@@ -257,7 +259,7 @@ def _behind_each_other(motions: Sequence[Motion]) -> Motion:
     )
 
 
-def _zeros(tree: Tree, m: Motion, size: Mapping[str, float]) -> list[Motion]:
+def _zeros(machine: Machine, m: Motion, size: Mapping[str, float]) -> list[Motion]:
     """The motion as it would be with the zero of one instrument after the other off by its deviation."""
     base = m.base
     assert base is not None  # of a free chassis
@@ -274,7 +276,7 @@ def _zeros(tree: Tree, m: Motion, size: Mapping[str, float]) -> list[Motion]:
         if k < 2 and base.velocity is not None:
             out.append(with_base(velocity=base.velocity + size["speed"] * step))
     kinds = {"z": "clearance", "beta": "steering", "camber": "steering"}
-    for c, name in enumerate(tree.coordinates):
+    for c, name in enumerate(machine.coordinates):
         kind = kinds.get(name[:-1])
         if kind is not None:
             q = m.q.copy()

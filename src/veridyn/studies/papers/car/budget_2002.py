@@ -70,7 +70,7 @@ class Answers2002:
     def channels(self) -> tuple[str, ...]:
         """Those that the motion is made of and whose zeros may be off."""
         sensors = self.known.sensors
-        return tuple(c for c in needed(self.found.model.tree) if sensors.biases[kind_of(c)] > 0.0)
+        return tuple(c for c in needed(self.found.model.straight) if sensors.biases[kind_of(c)] > 0.0)
 
     def to_zero(self, channel: str) -> Array:
         """To the zero of an instrument's channel."""

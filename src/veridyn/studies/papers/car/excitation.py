@@ -73,7 +73,7 @@ def ranked(
 ) -> tuple[Excitation, ...]:
     """The candidates, best first: those that tell most parameters well, then by condition."""
     car = (vehicle or Vehicle()).simplified()
-    tree = estimated_33(car_20())
+    machine = estimated_33(car_20())
     road = rough_road("C", rng, length=45.0 * duration + 200.0, track=1.5)
     found = []
     every = candidates()
@@ -81,7 +81,7 @@ def ranked(
         progress("ranking manoeuvres", float(k), float(len(every)))
         under: Road = road if rough else Flat()
         run = drive(car, manoeuvre, under, duration, 1e-3, 10)
-        s = solve(observation(tree, to_motion(run, tree), TEN_ROWS, Sampling()), sigma=ROW_NOISE)
+        s = solve(observation(machine, to_motion(run, machine), TEN_ROWS, Sampling()), sigma=ROW_NOISE)
         found.append(_judged(name, s))
     progress("ranking manoeuvres", float(len(every)), float(len(every)))
     return tuple(sorted(found, key=lambda e: (-e.well, e.condition)))

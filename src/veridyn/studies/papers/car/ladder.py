@@ -98,14 +98,18 @@ def ladder(
 
 
 def _rung(name: str, seen: VehicleRun, unseen: VehicleRun, air: bool, how: str) -> Rung:
-    tree = estimated_33(car_38())
+    machine = estimated_33(car_38())
     car, kinematics = seen.vehicle, CarKinematics.of(seen.vehicle)
 
     def known(run: VehicleRun) -> Motion:
-        return informed(to_motion(run, tree), tree, kinematics, car.aerodynamics if air else None)
+        return informed(to_motion(run, machine), machine, kinematics, car.aerodynamics if air else None)
 
-    ways = {"fast": Sampling(filter=FAST, decimate=KEPT, trim=TRIM), "rows": plain_rows(tree), "paths": corrected(tree)}
-    fit = identify(tree, known(seen), rows=TEN_ROWS, sampling=ways[how], diagnose="off")
+    ways = {
+        "fast": Sampling(filter=FAST, decimate=KEPT, trim=TRIM),
+        "rows": plain_rows(machine),
+        "paths": corrected(machine),
+    }
+    fit = identify(machine, known(seen), rows=TEN_ROWS, sampling=ways[how], diagnose="off")
     check = validate(fit, known(unseen), sampling=ways[how])
     values, true = dict(zip(fit.names, fit.values, strict=True)), truth(seen)
     errors = {

@@ -17,7 +17,7 @@ from veridyn.machines.car_drive import RAMPS, Campaign, campaign, drives_2002
 from veridyn.machines.car_known_2002 import informed_motion
 from veridyn.machines.car_log_2002 import CLEARANCE
 from veridyn.machines.car_sensors import CarSensors, sensors_2002
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 from veridyn.simulate.vehicle.description import Vehicle
 from veridyn.simulate.vehicle.tables import WheelTables
@@ -82,22 +82,22 @@ def _errors(made: Campaign, values: Mapping[str, float]) -> dict[str, float]:
 
 
 def _printed(made: Campaign) -> dict[str, float]:
-    tree = sixteen(made.known)
-    motions = [motion_2002(made, tree, name) for name in RAMPS]
-    fit = identify(tree, motions, rows=TEN_ROWS_2002, sampling=HOW, diagnose="off")
+    machine = sixteen(made.known)
+    motions = [motion_2002(made, machine, name) for name in RAMPS]
+    fit = identify(machine, motions, rows=TEN_ROWS_2002, sampling=HOW, diagnose="off")
     return _named(fit.names, fit.values.tolist())
 
 
 def _known(made: Campaign, places: bool = True, work: bool = True, curved: bool = False) -> dict[str, float]:
     """With what is handed in. `places`: the axles' tables; `work`: along the wheels' paths; `curved`: bends and bars."""
-    tree: Tree = with_knowledge(sixteen(made.known))
+    machine: Machine = with_knowledge(sixteen(made.known))
     if not work:
-        tree = tree.with_parameters(tree.parameters.known({f"path_{q}": 0.0 for q in CLEARANCE}))
+        machine = machine.with_parameters(machine.parameters.known({f"path_{q}": 0.0 for q in CLEARANCE}))
     known = made.known
     if not places:
         known = replace(known, kinematics=replace(known.kinematics, tables=WheelTables.none()))
-    motions = [informed_motion(tree, made.drives[name].log, known, COMMON, CUT) for name in RAMPS]
-    found = fitted(Model2002(tree, curved), motions, HOW)
+    motions = [informed_motion(machine, made.drives[name].log, known, COMMON, CUT) for name in RAMPS]
+    found = fitted(Model2002(machine, curved), motions, HOW)
     return _named(found.names, found.values.tolist())
 
 

@@ -20,8 +20,8 @@ from veridyn.identify.sampling import Sampling
 from veridyn.machines.car import TEN_ROWS, estimated_33
 from veridyn.machines.car_drive import ENDS, Campaign
 from veridyn.machines.car_paths import paths
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import drag, offset
+from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.derivative import derivative
@@ -42,65 +42,65 @@ CARRIER_SYMBOLS = tuple(s for s in INERTIAL if s != "M")
 OTHER_AIR = {"Cy": "fy", "Cz": "fz", "Cl": "mx", "Cm": "my", "Cn": "mz"}
 
 
-def thirty_three(tree: Tree) -> Tree:
+def thirty_three(machine: Machine) -> Machine:
     """The 33 of Table II, and the zero of the force along x: without it a zero of the instruments would be taken for drag."""
-    return estimated_33(tree).with_elements([offset("chassis.fx", 0.0, ZERO)])
+    return estimated_33(machine).with_elements([offset("chassis.fx", 0.0, ZERO)])
 
 
-def asking(tree: Tree, names: Iterable[str]) -> Tree:
-    """The same tree with these parameters estimated as well."""
-    p = tree.parameters
+def asking(machine: Machine, names: Iterable[str]) -> Machine:
+    """The same machine with these parameters estimated as well."""
+    p = machine.parameters
     wanted = set(names)
     states = tuple("estimated" if n in wanted else s for n, s in zip(p.names, p.states, strict=True))
-    return tree.with_parameters(replace(p, states=states))
+    return machine.with_parameters(replace(p, states=states))
 
 
-def with_unsprung(tree: Tree) -> Tree:
+def with_unsprung(machine: Machine) -> Machine:
     """The 33 and the nine other inertial parameters of each unsprung body."""
-    return asking(thirty_three(tree), (f"{s}{i}" for s in INERTIAL for i in range(1, 5)))
+    return asking(thirty_three(machine), (f"{s}{i}" for s in INERTIAL for i in range(1, 5)))
 
 
-def with_carriers(tree: Tree, carriers: tuple[WheelCarrier, WheelCarrier]) -> Tree:
-    """The tree with the nine inertial parameters beside the mass of each unsprung body known from a drawing."""
+def with_carriers(machine: Machine, carriers: tuple[WheelCarrier, WheelCarrier]) -> Machine:
+    """The machine with the nine inertial parameters beside the mass of each unsprung body known from a drawing."""
     values = {
         f"{symbol}{i + 1}": x
         for i in range(4)
         for symbol, x in zip(INERTIAL, carriers[i // 2].ten(right=bool(i % 2)), strict=True)
         if symbol in CARRIER_SYMBOLS
     }
-    return tree.with_parameters(tree.parameters.replacing(values))
+    return machine.with_parameters(machine.parameters.replacing(values))
 
 
-def every_standard(tree: Tree) -> Tree:
+def every_standard(machine: Machine) -> Machine:
     """All of VI: 50 inertial parameters, suspensions, bars, and six components of the air; and the zero along x."""
     six = [drag(f"chassis.{row}", 0.0, name) for name, row in OTHER_AIR.items()]
-    return with_unsprung(tree).with_elements(replace(e, typical=0.1) for e in six)
+    return with_unsprung(machine).with_elements(replace(e, typical=0.1) for e in six)
 
 
-def corrected(tree: Tree) -> Sampling:
-    return Sampling(filter=FAST, filters=dict.fromkeys(CHASSIS, SLOW), along=paths(tree), decimate=KEPT, trim=TRIM)
+def corrected(machine: Machine) -> Sampling:
+    return Sampling(filter=FAST, filters=dict.fromkeys(CHASSIS, SLOW), along=paths(machine), decimate=KEPT, trim=TRIM)
 
 
-def plain_rows(tree: Tree) -> Sampling:
+def plain_rows(machine: Machine) -> Sampling:
     """The corrected filters with the rows of the clearances alone, as the paper has them."""
-    return replace(corrected(tree), along={})
+    return replace(corrected(machine), along={})
 
 
-def one_filter(tree: Tree) -> Sampling:
+def one_filter(machine: Machine) -> Sampling:
     return Sampling(filter=SLOW, decimate=KEPT, trim=TRIM)
 
 
-def as_printed(tree: Tree) -> Sampling:
+def as_printed(machine: Machine) -> Sampling:
     """No filter of the equations: the signals of :func:`printed_motion` have passed theirs."""
     return Sampling(decimate=KEPT, trim=TRIM)
 
 
-def printed_motion(made: Campaign, tree: Tree, name: str) -> Motion:
+def printed_motion(made: Campaign, machine: Machine, name: str) -> Motion:
     """A drive through the filters of VI.B: all but clearances at 3.125 Hz, and central differences, whose bias is part of the "
     "comparison."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        m = made.motion(tree, name, common=None, signals=Signals(lowpass=None, derivative="central", trim=ENDS))
+        m = made.motion(machine, name, common=None, signals=Signals(lowpass=None, derivative="central", trim=ENDS))
     rate = 1.0 / float(np.median(np.diff(m.t)))
 
     def low(x: Array) -> Array:
@@ -110,7 +110,7 @@ def printed_motion(made: Campaign, tree: Tree, name: str) -> Motion:
     omega = low(m.base.omega)
     turning = derivative(omega, rate, 1, "central")
     base = BaseMotion(omega, turning, low(m.base.acceleration), low(m.base.velocity))
-    others = [k for k, c in enumerate(tree.coordinates) if not c.startswith("z") or c.startswith("zt")]
+    others = [k for k, c in enumerate(machine.coordinates) if not c.startswith("z") or c.startswith("zt")]
     q, qd, qdd = m.q.copy(), m.qd.copy(), m.qdd.copy()
     for x in (q, qd, qdd):
         x[:, others] = low(x[:, others])
@@ -118,10 +118,10 @@ def printed_motion(made: Campaign, tree: Tree, name: str) -> Motion:
     return replace(m, q=q, qd=qd, qdd=qdd, base=base, wrenches=wrenches)
 
 
-def held(m: Motion, tree: Tree, families: Iterable[str]) -> Motion:
+def held(m: Motion, machine: Machine, families: Iterable[str]) -> Motion:
     """The motion with some of a wheel's coordinates held at zero: "dl" stands for dl1 to dl4. Steering is left as it is."""
     wheels = ("3", "4") if "beta" in families else ("1", "2", "3", "4")
-    still = [tree.coordinates.index(f"{f}{i}") for f in families for i in wheels]
+    still = [machine.coordinates.index(f"{f}{i}") for f in families for i in wheels]
     q, qd, qdd = m.q.copy(), m.qd.copy(), m.qdd.copy()
     for x in (q, qd, qdd):
         x[:, still] = 0.0

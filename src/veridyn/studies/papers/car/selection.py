@@ -15,7 +15,7 @@ import numpy as np
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.takes import TakeVariation, take_variation
 from veridyn.identify.validate import validate
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.studies.papers.car.bent import SuspensionFit, SuspensionModel, fitted, mean_clearances
 
@@ -57,14 +57,14 @@ def kind_of(name: str) -> str:
     return "masses" if name in ("M1", "M2", "M3", "M4") else "chassis"
 
 
-def selected(tree: Tree, motions: Sequence[Motion], how: Sampling) -> Selected:
+def selected(machine: Machine, motions: Sequence[Motion], how: Sampling) -> Selected:
     """Fit both models on all drives, and on all but one after the other."""
-    centre = mean_clearances(tree, motions)
+    centre = mean_clearances(machine, motions)
     errors: dict[str, float] = {}
     singles: dict[str, list[SuspensionFit]] = {}
     wholes: dict[str, SuspensionFit] = {}
     for name, curved in ((STRAIGHT, False), (CURVED, True)):
-        model = SuspensionModel(tree, curved, centre)
+        model = SuspensionModel(machine, curved, centre)
         wholes[name] = fitted(model, motions, how)
         singles[name] = [fitted(model, [m], how, over=motions) for m in motions]
         errors[name] = float(np.sqrt(np.mean(list(_held_out(model, singles[name], motions, how)))))

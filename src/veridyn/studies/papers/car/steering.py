@@ -44,9 +44,9 @@ def steering_alone(rng: np.random.Generator, road: str = "C", duration: float = 
         f"steering at {v} km/h": (restless(sinusoidal_steering(speed=v * KMH), rng), road, duration) for v in (90, 110)
     }
     made = campaign(rng, drives, car, sensors, known=given)
-    tree = thirty_three(car_38())
-    how = corrected(tree)
-    found = selected(with_carriers(tree, given.carriers), [made.motion(tree, name) for name in drives], how)
+    machine = thirty_three(car_38())
+    how = corrected(machine)
+    found = selected(with_carriers(machine, given.carriers), [made.motion(machine, name) for name in drives], how)
     chosen = found.chosen
     stated = budget(chosen, found.takes.sigma, made, tuple(drives), how)
     size = np.abs(chosen.values)

@@ -28,7 +28,7 @@ from veridyn.identify.validate import Validation, validate
 from veridyn.machines.car import TABLE_II, TEN_ROWS, car_20, car_38
 from veridyn.machines.car_check import checked
 from veridyn.machines.car_drive import TRAINING, VALIDATION, Campaign
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 from veridyn.spatial.inertia import INERTIAL
@@ -307,14 +307,14 @@ def _looked_at(made: Campaign, name: str) -> None:
 
 def _variant(
     name: str,
-    tree: Tree,
+    machine: Machine,
     seen: Sequence[Motion],
     unseen: Motion,
     how: Sampling,
     judged: tuple[Motion, Sampling] | None = None,
 ) -> Variant:
     """Another fit; `judged`: on which equations it is validated, where not on its own."""
-    fit = identify(tree, list(seen), rows=TEN_ROWS, sampling=how, diagnose="off")
+    fit = identify(machine, list(seen), rows=TEN_ROWS, sampling=how, diagnose="off")
     motion, sampling = judged or (unseen, how)
     return Variant(name, _values(fit), validate(fit, motion, sampling=sampling))
 
@@ -344,7 +344,7 @@ def _reductions(
         ),
         Reduction(
             "without the wheels",
-            len(standard.tree.parameters.select("estimated")) - 1,
+            len(standard.described.parameters.select("estimated")) - 1,
             len(standard.values) - 1,
             len(standard.well_identified()),
             100.0 * first.worst_relative_error,

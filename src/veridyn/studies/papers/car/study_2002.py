@@ -27,8 +27,8 @@ from veridyn.machines.car_knowledge import CarKnown
 from veridyn.machines.car_known_2002 import informed_2002, informed_channels, informed_motion
 from veridyn.machines.car_log import from_log
 from veridyn.machines.car_record import CarRecord, record
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import Butterworth
@@ -129,25 +129,25 @@ def carrying(check: Validation) -> dict[str, float]:
     return {name: r.relative_error for name, r in rows.items() if r.measured_rms > 0.01 * largest}
 
 
-def sixteen(known: CarKnown) -> Tree:
+def sixteen(known: CarKnown) -> Machine:
     """The car of 2002 with the sixteen of Table 4 estimated, and what was left out of it known: moments of inertia, and unsprung masses.
 
     Dynamometers stand between wheel and carrier, so what turns beyond them has no weight here, and bodies 9 to 20 are the carriers. Moments
     of inertia are those of paper 000, a priori.
     """
-    tree = car_2002()
-    p = tree.parameters
+    machine = car_2002()
+    p = machine.parameters
     fixed = {name: 0.0 for name in p.names if name not in SIXTEEN}
     ten = chassis_in_6(CHASSIS, float(np.mean(known.kinematics.design[2:])))
     fixed |= {f"{s}6": x for s, x in zip(INERTIAL, ten, strict=True) if f"{s}6" not in SIXTEEN}
     masses = (known.carriers[1].mass,) * 2 + (known.carriers[0].mass,) * 2
     fixed |= {f"M{j}": m for j, m in zip(WHEELS_2002, masses, strict=True)}
-    return tree.with_parameters(p.known(fixed))
+    return machine.with_parameters(p.known(fixed))
 
 
-def with_knowledge(tree: Tree) -> Tree:
+def with_knowledge(machine: Machine) -> Machine:
     """The car of 2002 as it is reported: the work along the wheels' paths known, the chassis' moments of inertia estimated as well."""
-    return asking(informed_2002(tree), (f"{s}6" for s in INERTIAL[:6]))
+    return asking(informed_2002(machine), (f"{s}6" for s in INERTIAL[:6]))
 
 
 def chassis_in_6(ten: tuple[float, ...], height: float) -> tuple[float, ...]:
@@ -171,9 +171,9 @@ def true_sixteen(made: Campaign) -> dict[str, float]:
     )
 
 
-def motion_2002(made: Campaign, tree: Tree, name: str) -> Motion:
+def motion_2002(made: Campaign, machine: Machine, name: str) -> Motion:
     """A drive as the sixteen coordinates of the paper, sensor by joint (5.1)."""
-    return from_log(tree, made.drives[name].log, made.kinematics, made.sensors, common=COMMON, signals=CUT)
+    return from_log(machine, made.drives[name].log, made.kinematics, made.sensors, common=COMMON, signals=CUT)
 
 
 def study_2002(made: Campaign, progress: Progress = silent) -> Study2002:
@@ -187,17 +187,17 @@ def study_2002(made: Campaign, progress: Progress = silent) -> Study2002:
         covariance="hac",
         diagnose="off",
     )
-    tree = with_knowledge(plain)
+    machine = with_knowledge(plain)
 
     def seen(log: Experiment, known: CarKnown) -> CarRecord:
-        return record(tree, log, known.sensors, COMMON)
+        return record(machine, log, known.sensors, COMMON)
 
     def again(what: CarRecord, known: CarKnown) -> Motion:
-        return prepare(tree, informed_channels(tree, what, known), AGAIN).motion(noise=False)
+        return prepare(machine, informed_channels(machine, what, known), AGAIN).motion(noise=False)
 
     logs = {name: made.drives[name].log for name in (*RAMPS, BRAKING)}
-    motions = {name: informed_motion(tree, log, made.known, COMMON, CUT) for name, log in logs.items()}
-    found = selected_2002(tree, [motions[name] for name in RAMPS], HOW)
+    motions = {name: informed_motion(machine, log, made.known, COMMON, CUT) for name, log in logs.items()}
+    found = selected_2002(machine, [motions[name] for name in RAMPS], HOW)
     best = found.chosen
     asked = Answers2002.of(best, [logs[name] for name in RAMPS], made.known, seen, again, HOW)
     deviations = budget_2002(asked, found.takes.sigma, progress)

@@ -28,7 +28,7 @@ from veridyn.machines.hexapod_experiment import (
     tracking_error,
 )
 from veridyn.mechanics.loops.closure import close, closed_motion
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 from veridyn.signals.frequency import Periods, averaged
@@ -65,7 +65,7 @@ class TrackingErrors:
 
 
 def tracking(
-    models: Mapping[str, Tree | None],
+    models: Mapping[str, Machine | None],
     noise: SensorNoise,
     rng: np.random.Generator,
     frequencies: Sequence[float] = CIRCLES,
@@ -168,9 +168,9 @@ def cross_fit(log: HexapodRecording, frequency: float, harmonics: int) -> Fit:
 
 def _moving(t: Array, pose: tuple[Array, Array, Array]) -> NDArray[np.bool_]:
     """Samples (N,) that no row leaves out by ZONES."""
-    tree = hexapod()
-    qd, numbers = closed_motion(tree, t, *pose, at=POSE).qd, np.arange(len(t))
-    used = [ZONES.uses(tree, row, qd, numbers, len(t)) for row in LEGS]
+    machine = hexapod()
+    qd, numbers = closed_motion(machine, t, *pose, at=POSE).qd, np.arange(len(t))
+    used = [ZONES.uses(machine, row, qd, numbers, len(t)) for row in LEGS]
     return np.asarray(np.all(used, axis=0), dtype=bool)
 
 
@@ -216,7 +216,7 @@ def loop_bias(
     harmonics: int,
     noise: SensorNoise,
     rng: np.random.Generator,
-    model: Tree | None = None,
+    model: Machine | None = None,
     trials: int = 20,
     periods: int = 2,
     progress: Progress = silent,

@@ -12,7 +12,7 @@ from veridyn.identify.laboratory import diagnose
 from veridyn.machines.humanoid import FEET, SOLE
 from veridyn.machines.humanoid_log import LOWPASS, SIGMA, Faulty, read, recorded
 from veridyn.machines.humanoid_walk import SOLE_AXES, Performed
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import Butterworth
 from veridyn.spatial.transforms import Placement
@@ -37,7 +37,7 @@ class FaultTrial:
 
 
 def laboratory(
-    model: Tree, runs: Mapping[str, Performed], rng: np.random.Generator, progress: Progress = silent
+    model: Machine, runs: Mapping[str, Performed], rng: np.random.Generator, progress: Progress = silent
 ) -> tuple[FaultTrial, ...]:
     """Each fault built into recordings of walking and bending, and looked for in all ways."""
     out = []
@@ -48,7 +48,7 @@ def laboratory(
     return tuple(out)
 
 
-def found(model: Tree, runs: Mapping[str, Performed], rng: np.random.Generator, faulty: Faulty) -> tuple[str, ...]:
+def found(model: Machine, runs: Mapping[str, Performed], rng: np.random.Generator, faulty: Faulty) -> tuple[str, ...]:
     """What the checks say of one laboratory: of base rows on walking, of soles on bending, of markers on both."""
     warned: list[str] = []
     with collected_warnings(warned):

@@ -27,9 +27,9 @@ from veridyn.machines.humanoid_gait import bend, swing, walk
 from veridyn.machines.humanoid_log import LOWPASS, SIGMA, Read, read, recorded, signals
 from veridyn.machines.humanoid_stand import standing_motions
 from veridyn.machines.humanoid_walk import Performed, performed, prescribed
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Experiment
+from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 from veridyn.spatial.inertia import pseudo_inertia
 from veridyn.studies.papers.humanoid.faults import FaultTrial, laboratory
@@ -54,8 +54,8 @@ class HumanoidStudy:
     the drawing is by the likelihood of the walking data, which is the prior of all fits that have one.
     """
 
-    model: Tree
-    truth: Tree
+    model: Machine
+    truth: Machine
     runs: Mapping[str, Performed]
     reads: Mapping[str, Read]
     logs: Mapping[str, Experiment]
@@ -91,7 +91,7 @@ class HumanoidStudy:
         p = self.model.parameters
         by_link: dict[str, list[bool]] = {}
         for name, column in zip(self.fits[fit].names, self.fits[fit].base.columns, strict=True):
-            link = self.model.bodies[self.model.columns[p.index(p.names[column])][0]].name
+            link = self.model.columns[p.index(p.names[column])][0]
             by_link.setdefault(link, []).append(name in known)
         return tuple(link for link, found in by_link.items() if not any(found))
 
@@ -220,7 +220,7 @@ def humanoid_study(rng: np.random.Generator, quick: bool = False, progress: Prog
 
 
 def perform(
-    model: Tree, truth: Tree, rng: np.random.Generator, quick: bool = False, progress: Progress = silent
+    model: Machine, truth: Machine, rng: np.random.Generator, quick: bool = False, progress: Progress = silent
 ) -> dict[str, Performed]:
     """Walking and bending freely in the engine, and two swings with one foot strapped down."""
     runs = {
@@ -235,7 +235,7 @@ def perform(
     return runs
 
 
-def rank_counts(model: Tree) -> dict[str, int]:
+def rank_counts(model: Machine) -> dict[str, int]:
     """Of generic states: base rows, all rows, joint rows, forces and moments of the base."""
     chosen: dict[str, str | tuple[str, ...]] = {
         "base": "base",
@@ -249,7 +249,7 @@ def rank_counts(model: Tree) -> dict[str, int]:
 
 def sizes(fit: Fit) -> Array:
     """Typical sizes of a fit's base parameters: those of the parameters that lead them."""
-    return fit.tree.parameters.typical[list(fit.base.columns)]
+    return fit.described.parameters.typical[list(fit.base.columns)]
 
 
 def determined(fit: Fit, share: float = DETERMINED_SIGMA) -> tuple[str, ...]:
@@ -258,7 +258,7 @@ def determined(fit: Fit, share: float = DETERMINED_SIGMA) -> tuple[str, ...]:
 
 
 def walking_fits(
-    model: Tree, log: Experiment, names: tuple[str, ...] = (PLAIN, PRIOR, CONSISTENT)
+    model: Machine, log: Experiment, names: tuple[str, ...] = (PLAIN, PRIOR, CONSISTENT)
 ) -> tuple[dict[str, Fit], CalibratedPrior]:
     """Fits of a log of walking, and the prior of those that have one; the change with the cut-off of positions is in their deviations."""
     found = []
@@ -300,13 +300,13 @@ def with_cutoff(fit: Fit, other: Fit) -> Fit:
     return replace(fit, covariance=fit.covariance + np.outer(b, b), cutoff_change=b, notes=(*fit.notes, note))
 
 
-def truth_of(fit: Fit, truth: Tree) -> Array:
+def truth_of(fit: Fit, truth: Machine) -> Array:
     """The true values of a fit's groups."""
     base: BaseParameters = fit.base
     return base.reduce(truth.parameters.values)
 
 
-def inside(fit: Fit, truth: Tree, sigmas: float = 2.0) -> float:
+def inside(fit: Fit, truth: Machine, sigmas: float = 2.0) -> float:
     """The share of a fit's parameters whose truth lies within so many of the deviations stated."""
     stated = np.isfinite(fit.sigma)
     return float((np.abs(fit.values - truth_of(fit, truth)) <= sigmas * fit.sigma)[stated].mean())

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import VeridynError, did_you_mean
 from veridyn.files.machine.load import load_model
+from veridyn.mechanics.natural.driven import MechanismRun, driven, led
 from veridyn.mechanics.natural.integrate import Loads, NaturalMethod
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.minimal import start_of
@@ -18,7 +19,7 @@ from veridyn.mechanics.natural.position import independent
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.model.load import Drive
 from veridyn.progress import Progress, silent
-from veridyn.simulate.mechanism import MechanismRun, driven, led, load_channels
+from veridyn.simulate.mechanism import load_channels
 from veridyn.studies.config.simulate import SimulateFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.run.fitted import fitted_machine
@@ -140,7 +141,7 @@ def _loads(loaded: Loaded[SimulateFile], system: NaturalSystem, duration: float)
     m = system.mechanism
     units, places = {}, {}
     for load in m.loads:
-        for k, channel in enumerate(load_channels(m, load.name)):
+        for k, channel in enumerate(load_channels(system, load.name)):
             name = channel.removeprefix("load.")
             units[name], places[name] = m.force_unit(load.name), (load.name, k)
     given = given_inputs(loaded, units, duration)

@@ -14,8 +14,8 @@ from veridyn.files.log.save import save_log
 from veridyn.files.shipped import is_shipped
 from veridyn.files.yaml_plain import Place
 from veridyn.mechanics.natural.mechanism import Mechanism
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine import Machine
 from veridyn.studies.config.simulate import SimulateFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.config.text import flow
@@ -66,10 +66,10 @@ def on_one_clock(log: Experiment) -> Experiment:
     return replace(log, channels=channels)
 
 
-def write_logs(run: Run, machine: Tree | Mechanism, log: Experiment, truth: Experiment, suffix: str) -> list[str]:
+def write_logs(run: Run, machine: Machine | Mechanism, log: Experiment, truth: Experiment, suffix: str) -> list[str]:
     """truth, and the log: of a tree one table for each clock, log and log-2, log-3 …; of a mechanism one table with empty cells."""
     save_log(truth, run.folder / f"truth.{suffix}")
-    parts = by_clock(log) if isinstance(machine, Tree) else [on_one_clock(log)]
+    parts = by_clock(log) if isinstance(machine, Machine) else [on_one_clock(log)]
     names = [f"log.{suffix}" if k == 0 else f"log-{k + 1}.{suffix}" for k in range(len(parts))]
     for name, part in zip(names, parts):
         save_log(part, run.folder / name)
@@ -77,7 +77,7 @@ def write_logs(run: Run, machine: Tree | Mechanism, log: Experiment, truth: Expe
 
 
 def keep_simulation(
-    loaded: Loaded[SimulateFile], machine: Tree | Mechanism, log: Experiment, truth: Experiment, run: Run
+    loaded: Loaded[SimulateFile], machine: Machine | Mechanism, log: Experiment, truth: Experiment, run: Run
 ) -> None:
     """Write all that a simulation leaves behind."""
     names = write_logs(run, machine, log, truth, loaded.study.format)
@@ -86,14 +86,14 @@ def keep_simulation(
 
 def next_study(
     loaded: Loaded[SimulateFile],
-    machine: Tree | Mechanism,
+    machine: Machine | Mechanism,
     log: Experiment,
     truth: Experiment,
     names: Sequence[str],
     folder: Path,
 ) -> tuple[str, str]:
     """The name and the text of a study file beside the log that reads it: identify for a tree, observe for natural coordinates."""
-    if isinstance(machine, Tree):
+    if isinstance(machine, Machine):
         return "identify.yaml", _identify(loaded, machine, log, truth, names, folder)
     return "observe.yaml", _observe(loaded, machine, log, names[0], folder)
 
@@ -109,14 +109,14 @@ def _columns(log: Experiment, names: Mapping[str, str]) -> list[str]:
     return [f"    {flow(channel)}: {flow(f'{column} [{log[column].unit}]')}" for channel, column in names.items()]
 
 
-def dead_zones(tree: Tree, truth: Experiment, below: float) -> tuple[dict[str, float], list[str]]:
+def dead_zones(machine: Machine, truth: Experiment, below: float) -> tuple[dict[str, float], list[str]]:
     """Coordinate, or element on several, by its parameter → speed below which dry friction that is rounded off `below` a speed is not full.
 
     Where a motion is so slow that this would leave out more than `SLOW_SHARE` of it, the speed that leaves out this share; those are listed
     as well.
     """
     zones, slow = {}, []
-    for e in tree.elements:
+    for e in machine.elements:
         if not e.jumps or any(f"qd.{c}" not in truth for c in e.on):
             continue
         name = next(iter(e.on)) if list(e.on.values()) == [1.0] else e.parameter_name
@@ -138,7 +138,7 @@ def _rounded_down(x: float) -> float:
 
 def _identify(
     loaded: Loaded[SimulateFile],
-    tree: Tree,
+    machine: Machine,
     log: Experiment,
     truth: Experiment,
     names: Sequence[str],
@@ -151,7 +151,7 @@ def _identify(
     used = {n: n for n in log.channels if not n.startswith(("qd.", "qdd."))}
     rounded = s.motion is None or s.controller is not None
     lines = [
-        f"# The log of a simulated '{tree.name}', to be identified: veridyn identify identify.yaml",
+        f"# The log of a simulated '{machine.name}', to be identified: veridyn identify identify.yaml",
         "# The model is the true one, so its priors are the truth; signals, sampling and estimator are for you to choose.",
         "veridyn: 1",
         "kind: identify",
@@ -172,8 +172,8 @@ def _identify(
         lines += [f"training: [{{file: {names[0]}, share: [0, 0.7]}}]"]
         lines += [f"validation: [{{file: {names[0]}, share: [0.7, 1]}}]"]
     below = s.integrator.friction_speed
-    zones, slow = dead_zones(tree, truth, below) if rounded else ({}, [])
-    if rounded and below == 0.0 and any(e.jumps for e in tree.elements):
+    zones, slow = dead_zones(machine, truth, below) if rounded else ({}, [])
+    if rounded and below == 0.0 and any(e.jumps for e in machine.elements):
         lines += [
             "sampling: {filter: none, dead_zone: auto} # dry friction holds in this log: samples near standstill are left out"
         ]

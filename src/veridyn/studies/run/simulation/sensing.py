@@ -6,8 +6,8 @@ import numpy as np
 
 from veridyn.errors import DataError, did_you_mean
 from veridyn.files.yaml_plain import Place
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Experiment
+from veridyn.model.machine import Machine
 from veridyn.simulate.imperfection import Imperfection, Imperfections
 from veridyn.studies.config.simulate import SimulateFile
 from veridyn.studies.config.study import Loaded
@@ -21,9 +21,9 @@ def named_sensors(loaded: Loaded[SimulateFile]) -> dict[str, Imperfection]:
     return {pattern: Imperfection(**s.model_dump()) for pattern, s in loaded.study.sensors.items()}
 
 
-def perfect_sensors(tree: Tree) -> dict[str, Imperfection]:
+def perfect_sensors(machine: Machine) -> dict[str, Imperfection]:
     """Positions and forces as they are; of a machine with loops, positions of those joints alone that its log would have."""
-    positions = [f"q.{tree.coordinates[k]}" for k in tree.independent] if tree.loops else ["q.*"]
+    positions = [f"q.{machine.coordinates[k]}" for k in machine.independent] if machine.closed else ["q.*"]
     wanted = [*positions, *READ]
     return {pattern: Imperfection() for pattern in wanted}
 

@@ -1,4 +1,4 @@
-"""A tree of bodies simulated as a study file says: open or with loops, led, tracked or driven."""
+"""A machine in joint coordinates simulated as a study file says: open or with loops, led, tracked or driven."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from veridyn.mechanics.integrate import BaseState, Inputs, Method, Trajectory
 from veridyn.mechanics.loops.closure import close, closed_home, closed_motion
 from veridyn.mechanics.loops.projection import loop_jacobian
 from veridyn.mechanics.samples import complete_values
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements import WRENCH_ROWS
+from veridyn.model.machine import Machine
 from veridyn.signals.sampled import SampledTrajectory
 from veridyn.simulate.manoeuvre import Driven, Prescribed, Tracking, check_led
 from veridyn.simulate.simulator import signal_unit
 from veridyn.studies.config.simulate import ControllerSettings, SimulateFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.run.machine import study_tree
+from veridyn.studies.run.machine import study_machine
 from veridyn.studies.run.simulation.inputs import Led, OfTime, duration_of, existing, followed, given_inputs
 
 Array = NDArray[np.float64]
@@ -35,97 +35,98 @@ FIXED_STEP = 1e-3  # s, of RK4 where the study gives none
 class TreeSetup:
     """A machine with what it is to do. `led`: the reference of the independent coordinates, where there is one."""
 
-    tree: Tree
+    machine: Machine
     manoeuvre: Driven | Tracking | Prescribed
     led: Reference | None
 
     @property
     def conservative(self) -> bool:
         """Whether nothing feeds or brakes it."""
-        kinds = {e.kind for e in self.tree.elements}
+        kinds = {e.kind for e in self.machine.elements}
         return (
             isinstance(self.manoeuvre, Driven)
             and self.manoeuvre.inputs is None
             and kinds <= {"spring", "offset", "inertia"}
-            and not any(e.on_body for e in self.tree.elements)
+            and not any(e.on_body for e in self.machine.elements)
         )
 
 
 def tree_setup(loaded: Loaded[SimulateFile]) -> TreeSetup:
     """The machine and the manoeuvre that a study describes; everything it says is checked here, before anything runs."""
     s = loaded.study
-    tree = study_tree(loaded, ("model",), s.model)
-    complete_values(tree)
-    led = _led(loaded, tree) if s.motion is not None else None
+    machine = study_machine(loaded, ("model",), s.model)
+    complete_values(machine)
+    led = _led(loaded, machine) if s.motion is not None else None
     duration = duration_of(loaded, led)
-    inputs = _inputs(loaded, tree, duration)
+    inputs = _inputs(loaded, machine, duration)
     if led is None:
-        q, qd = _start(loaded, tree)
+        q, qd = _start(loaded, machine)
         base = None if s.start.base is None else BaseState(**s.start.base.model_dump())
-        if base is not None and tree.base != "free":
-            raise loaded.error(loaded.fault(("start", "base"), f"the base of '{tree.name}' is fixed."))
-        return TreeSetup(tree, Driven(duration, s.rate, q, qd, inputs, base, _method(loaded, tree)), None)
-    check_led(tree, len(led.names), "Leave motion out, and give forces of the others as inputs.")
+        if base is not None and machine.base != "free":
+            raise loaded.error(loaded.fault(("start", "base"), f"the base of '{machine.name}' is fixed."))
+        return TreeSetup(machine, Driven(duration, s.rate, q, qd, inputs, base, _method(loaded, machine)), None)
+    check_led(machine, len(led.names), "Leave motion out, and give forces of the others as inputs.")
     if s.controller is None:
-        return TreeSetup(tree, Prescribed(led.reference, duration, s.rate, inputs), led.reference)
-    kp, kd, feedforward = _controller(loaded, tree, s.controller, led.reference)
-    method = _method(loaded, tree)
+        return TreeSetup(machine, Prescribed(led.reference, duration, s.rate, inputs), led.reference)
+    kp, kd, feedforward = _controller(loaded, machine, s.controller, led.reference)
+    method = _method(loaded, machine)
     made = Tracking(led.reference, duration, s.rate, kp, kd, feedforward, method, inputs)
-    return TreeSetup(tree, made, led.reference)
+    return TreeSetup(machine, made, led.reference)
 
 
-def as_signals(tree: Tree, trajectory: Trajectory) -> Trajectory:
+def as_signals(machine: Machine, trajectory: Trajectory) -> Trajectory:
     """The same motion where drive gains stand for motors: the force on a coordinate, less what acts already, as the signal that makes it.
 
     A coordinate whose one gain acts on it alone is driven by its signal; its force is then zero.
     """
     m = trajectory.motion
-    gains = [e for e in tree.elements if e.kind == "drive_gain"]
+    gains = [e for e in machine.elements if e.kind == "drive_gain"]
     if not gains or m.forces is None:
         return trajectory
     forces, signals = m.forces.copy(), dict(m.signals)
-    values = complete_values(tree)
+    values = complete_values(machine)
     for e in gains:
         (c, a), *others = e.on.items()
         alone = not others and sum(c in g.on for g in gains) == 1 and sum(g.signal == e.signal for g in gains) == 1
-        k = tree.coordinates.index(c)
+        k = machine.coordinates.index(c)
         if alone and np.any(forces[:, k] != 0.0):
-            gain = a * values[tree.parameters.index(e.parameter_name)]
+            gain = a * values[machine.parameters.index(e.parameter_name)]
             signals[e.signal] = signals[e.signal] + forces[:, k] / gain
             forces[:, k] = 0.0
     return replace(trajectory, motion=replace(m, forces=forces, signals=signals))
 
 
-def _led(loaded: Loaded[SimulateFile], tree: Tree) -> Led:
+def _led(loaded: Loaded[SimulateFile], machine: Machine) -> Led:
     units = {
-        c: "m" if kind == "sliding" else "rad" for c, kind in zip(tree.coordinates, tree.coordinate_kinds, strict=True)
+        c: "m" if kind == "sliding" else "rad"
+        for c, kind in zip(machine.coordinates, machine.coordinate_kinds, strict=True)
     }
-    own = [tree.coordinates[k] for k in tree.independent]
+    own = [machine.coordinates[k] for k in machine.independent]
     led = followed(loaded, units, own)
     if set(led.names) == set(own):
         return led
-    if not tree.loops or not isinstance(led.reference, SampledTrajectory):
+    if not machine.closed or not isinstance(led.reference, SampledTrajectory):
         missing = ", ".join(f"q.{c}" for c in own if c not in led.names)
         raise loaded.error(loaded.fault(("motion",), f"its table has no {missing}.", "positions of every coordinate"))
     table = led.reference
     try:
-        whole = closed_motion(tree, table.t, *table.at(table.t), at=led.names)
+        whole = closed_motion(machine, table.t, *table.at(table.t), at=led.names)
     except VeridynError as error:
         faults = [loaded.fault(("motion",), f.what, f.expected, f.found, f.hint) for f in error.faults]
         raise loaded.error(faults) from error
-    at = list(tree.independent)
+    at = list(machine.independent)
     reference = SampledTrajectory(table.t, whole.q[:, at], whole.qd[:, at], whole.qdd[:, at])
     return Led(reference, tuple(own), led.length)
 
 
-def _inputs(loaded: Loaded[SimulateFile], tree: Tree, duration: float) -> Inputs | None:
+def _inputs(loaded: Loaded[SimulateFile], machine: Machine, duration: float) -> Inputs | None:
     led = loaded.study.motion is not None
-    driven = list(dict.fromkeys(e.signal for e in tree.elements if e.kind == "drive_gain"))
-    read_by_laws = [name for e in tree.elements if e.own_law is not None for name in e.signals if name not in driven]
-    units = {} if led else {f"force.{c}": _force_unit(tree, c) for c in tree.actuated_coordinates}
-    units |= {f"signal.{name}": signal_unit(tree, name) for name in ([] if led else driven) + read_by_laws}
+    driven = list(dict.fromkeys(e.signal for e in machine.elements if e.kind == "drive_gain"))
+    read_by_laws = [name for e in machine.elements if e.own_law is not None for name in e.signals if name not in driven]
+    units = {} if led else {f"force.{c}": _force_unit(machine, c) for c in machine.actuated_coordinates}
+    units |= {f"signal.{name}": signal_unit(machine, name) for name in ([] if led else driven) + read_by_laws}
     units |= {
-        f"wrench.{b.name}.{row}": "N" if row.startswith("f") else "N*m" for b in tree.bodies for row in WRENCH_ROWS
+        f"wrench.{b.name}.{row}": "N" if row.startswith("f") else "N*m" for b in machine.links for row in WRENCH_ROWS
     }
     given = given_inputs(loaded, units, duration)
     missing = [name for name in read_by_laws if f"signal.{name}" not in given]
@@ -136,7 +137,7 @@ def _inputs(loaded: Loaded[SimulateFile], tree: Tree, duration: float) -> Inputs
         )
     if not given and not driven:
         return None
-    forces = [(tree.coordinates.index(name[6:]), f) for name, f in given.items() if name.startswith("force.")]
+    forces = [(machine.coordinates.index(name[6:]), f) for name, f in given.items() if name.startswith("force.")]
     on: dict[str, list[tuple[int, OfTime]]] = {}
     for name, f in given.items():
         if name.startswith("wrench."):
@@ -145,7 +146,7 @@ def _inputs(loaded: Loaded[SimulateFile], tree: Tree, duration: float) -> Inputs
     read: dict[str, OfTime] = {name: given.get(f"signal.{name}", lambda _: 0.0) for name in [*driven, *read_by_laws]}
 
     def pushed(t: float, q: Array, qd: Array) -> Array:
-        return _filled(tree.n, forces, t)
+        return _filled(machine.n, forces, t)
 
     def acting(t: float, q: Array, qd: Array) -> Mapping[str, ArrayLike]:
         return {body: _filled(6, parts, t) for body, parts in on.items()}
@@ -163,49 +164,51 @@ def _filled(n: int, parts: list[tuple[int, OfTime]], t: float) -> Array:
     return out
 
 
-def _force_unit(tree: Tree, coordinate: str) -> str:
-    return "N" if tree.coordinate_kinds[tree.coordinates.index(coordinate)] == "sliding" else "N*m"
+def _force_unit(machine: Machine, coordinate: str) -> str:
+    return "N" if machine.coordinate_kinds[machine.coordinates.index(coordinate)] == "sliding" else "N*m"
 
 
-def _start(loaded: Loaded[SimulateFile], tree: Tree) -> tuple[Array, Array]:
+def _start(loaded: Loaded[SimulateFile], machine: Machine) -> tuple[Array, Array]:
     s = loaded.study.start
     for section, names in (("coordinates", s.coordinates), ("rates", s.rates)):
-        _known(loaded, ("start", section), names, tree)
-    if not tree.loops:
-        q, qd = (np.array([x.get(c, 0.0) for c in tree.coordinates]) for x in (s.coordinates, s.rates))
+        _known(loaded, ("start", section), names, machine)
+    if not machine.closed:
+        q, qd = (np.array([x.get(c, 0.0) for c in machine.coordinates]) for x in (s.coordinates, s.rates))
         return q, qd
     try:
-        q = closed_home(tree)
+        q = closed_home(machine)
         if s.coordinates:
             given = {c: [value] for c, value in s.coordinates.items()}
-            q = close(tree, given, at=tuple(s.coordinates), path=False).q[0]
-        qd = np.zeros(tree.n)
+            q = close(machine, given, at=tuple(s.coordinates), path=False).q[0]
+        qd = np.zeros(machine.n)
         if s.rates:
-            qd = loop_jacobian(tree, q[None], at=tuple(s.rates))[0] @ np.array(list(s.rates.values()))
+            qd = loop_jacobian(machine, q[None], at=tuple(s.rates))[0] @ np.array(list(s.rates.values()))
         return q, qd
     except VeridynError as error:
         faults = [loaded.fault(("start",), f.what, f.expected, f.found, f.hint) for f in error.faults]
         raise loaded.error(faults) from error
 
 
-def _known(loaded: Loaded[SimulateFile], at: Place, names: Mapping[str, object], tree: Tree) -> None:
+def _known(loaded: Loaded[SimulateFile], at: Place, names: Mapping[str, object], machine: Machine) -> None:
     faults = [
-        loaded.fault((*at, n), f"'{n}' is no coordinate of '{tree.name}'.", hint=did_you_mean(n, tree.coordinates))
+        loaded.fault(
+            (*at, n), f"'{n}' is no coordinate of '{machine.name}'.", hint=did_you_mean(n, machine.coordinates)
+        )
         for n in names
-        if n not in tree.coordinates
+        if n not in machine.coordinates
     ]
     if faults:
         raise loaded.error(faults)
 
 
-def _method(loaded: Loaded[SimulateFile], tree: Tree) -> Method:
+def _method(loaded: Loaded[SimulateFile], machine: Machine) -> Method:
     s = loaded.study.integrator
     if s.name in ("index3", "explicit", "penalty", "augmented", "r_matrix"):
         fault = loaded.fault(
             ("integrator", "name"), f"'{s.name}' integrates mechanisms.", "RK4 or one of SciPy's methods"
         )
         raise loaded.error(fault)
-    dry = any(e.has_sign for e in tree.elements)
+    dry = any(e.has_sign for e in machine.elements)
     holds = dry and s.friction_speed == 0.0
     if holds and s.name not in ("auto", "RK4"):
         what = f"'{s.name}' cannot step with dry friction that holds."
@@ -217,43 +220,43 @@ def _method(loaded: Loaded[SimulateFile], tree: Tree) -> Method:
 
 
 def _controller(
-    loaded: Loaded[SimulateFile], tree: Tree, s: ControllerSettings, reference: Reference
-) -> tuple[Array, Array, Tree | None]:
-    own = [tree.coordinates[k] for k in tree.independent]
+    loaded: Loaded[SimulateFile], machine: Machine, s: ControllerSettings, reference: Reference
+) -> tuple[Array, Array, Machine | None]:
+    own = [machine.coordinates[k] for k in machine.independent]
     w, moved = 2.0 * np.pi * s.bandwidth, None
     gains = []
     for key, factor in (("kp", w**2), ("kd", 2.0 * w)):
         given = getattr(s, key)
         if given is None:
-            moved = _moved(tree, reference) if moved is None else moved
+            moved = _moved(machine, reference) if moved is None else moved
             gains.append(factor * moved)
         elif isinstance(given, dict):
-            _known(loaded, ("controller", key), given, tree)
+            _known(loaded, ("controller", key), given, machine)
             missing = [c for c in own if c not in given]
             if missing:
                 raise loaded.error(loaded.fault(("controller", key), f"no gain is given for {', '.join(missing)}."))
             gains.append(np.array([given[c] for c in own]))
         else:
             gains.append(np.full(len(own), float(given)))
-    feedforward = tree if s.feedforward else None
+    feedforward = machine if s.feedforward else None
     if s.feedforward and s.model:
         file: Path = existing(loaded, s.model, ("controller", "model"))
         assert loaded.study.model is not None
-        feedforward = study_tree(loaded, ("controller",), loaded.study.model.model_copy(update={"file": s.model}))
-        if feedforward.coordinates != tree.coordinates:
+        feedforward = study_machine(loaded, ("controller",), loaded.study.model.model_copy(update={"file": s.model}))
+        if feedforward.coordinates != machine.coordinates:
             found = ", ".join(feedforward.coordinates)
             fault = loaded.fault(
-                ("controller", "model"), f"{file.name} is another machine.", ", ".join(tree.coordinates), found
+                ("controller", "model"), f"{file.name} is another machine.", ", ".join(machine.coordinates), found
             )
             raise loaded.error(fault)
     return gains[0], gains[1], feedforward
 
 
-def _moved(tree: Tree, reference: Reference) -> Array:
+def _moved(machine: Machine, reference: Reference) -> Array:
     """The inertia that each independent coordinate moves where the reference starts, the others at rest."""
     q, qd, qdd = (x[None] for x in reference.at(0.0))
-    if not tree.loops:
-        return np.diagonal(open_mass_matrix(tree, q, engine="numpy")[0]).copy()
-    whole = closed_motion(tree, [0.0], q, qd, qdd)
-    G = loop_jacobian(tree, whole.q)[0]
-    return np.diagonal(G.T @ open_mass_matrix(tree, whole.q, engine="numpy")[0] @ G).copy()
+    if not machine.closed:
+        return np.diagonal(open_mass_matrix(machine, q, engine="numpy")[0]).copy()
+    whole = closed_motion(machine, [0.0], q, qd, qdd)
+    G = loop_jacobian(machine, whole.q)[0]
+    return np.diagonal(G.T @ open_mass_matrix(machine, whole.q, engine="numpy")[0] @ G).copy()

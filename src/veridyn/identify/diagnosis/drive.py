@@ -1,0 +1,176 @@
+"""Mistakes that a log of a drive shows by itself: which angle the steering is, the format of positions, clocks that differ, swapped sides.
+
+Each check compares two ways to the same quantity and needs no parameters but lengths. It returns what is to be said, or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import DataError, Fault
+from veridyn.identify.drive_lines import robust_line
+from veridyn.model.experiment import Channel
+from veridyn.signals.clock_offset import ClockOffset, estimate_clock_offset
+
+Array = NDArray[np.float64]
+SLOWEST = 4.0  # m/s: slower samples say little about directions
+STEERING_WHEEL = 4.0  # times the road wheel angle: more is a steering wheel's
+MOST_DIFFERENT_SCALE = 1.3  # of distances by satellite and by speed
+LARGEST_OFFSET_S = 1.0
+NOTICED_OFFSET_S = 0.03
+COURSE_SPAN_S = 0.5  # over which a course is taken from positions
+GRAVITY = 9.81
+USUAL_STIFFNESS, VAGUE_STIFFNESS = 15.0, 0.35  # of a rear axle per load, 1/rad, and its relative deviation
+
+
+def steering_scale(speed: Array, steer: Array, yaw_rate: Array, wheelbase: float, rate: float) -> tuple[float, float]:
+    """Measured steering over the road wheel angle that the motion needs, and its deviation: steer = s (L r/V + K V r) + offset."""
+    moving = speed > SLOWEST
+    v, r = speed[moving], yaw_rate[moving]
+    line = robust_line(
+        {"scale": wheelbase * r / v, "understeer": v * r, "offset": np.ones(len(v))},
+        steer[moving],
+        rate,
+        2.0,
+        "steering",
+    )
+    return line.value["scale"], line.sigma["scale"]
+
+
+def steering_fault(
+    speed: Array, steer: Array, yaw_rate: Array, wheelbase: float, ratio: float, rate: float
+) -> Fault | None:
+    """A steering wheel angle that is taken for a road wheel angle."""
+    try:
+        scale, sigma = steering_scale(speed, steer, yaw_rate, wheelbase, rate)
+    except DataError:
+        return None  # a drive that does not turn says nothing about it
+    if scale - 3.0 * sigma > STEERING_WHEEL * ratio:
+        return Fault(
+            "this looks like the angle of the steering wheel, and it is taken for that of the road wheels.",
+            "channel 'steer'",
+            f"about {ratio:g} times the road wheel angle that the car's turning needs (steering_ratio)",
+            f"{scale:.3g} ± {sigma:.2g} times",
+            f"Give steering_ratio: {{value: {scale:.3g}, sigma: {max(3.0 * sigma, 0.1 * scale):.2g}}} in the model file.",
+        )
+    if scale + 3.0 * sigma < 0.0:
+        what = "it turns the other way than the car does."
+        return Fault(
+            what, "channel 'steer'", "positive to the left, as the yaw rate", hint="Give times: -1 with its column."
+        )
+    return None
+
+
+def position_format_fault(latitude: Array, longitude: Array) -> Fault | None:
+    """Positions (degrees as numbers) that are degrees and minutes in one number, ddmm.mmmm."""
+    for name, values, most in (("latitude", latitude, 90.0), ("longitude", longitude, 180.0)):
+        v = np.abs(values[np.isfinite(values)])
+        if len(v) and v.max() > most and (v % 100.0 < 60.0).all() and (v // 100.0 <= most).all():
+            return Fault(
+                "this is written in degrees and minutes, ddmm.mmmm, and is read as degrees.",
+                f"channel '{name}'",
+                f"at most {most:g} deg",
+                f"{v.max():.6g}",
+                "Convert it: degrees = dd + mm.mmmm/60.",
+            )
+    return None
+
+
+def position_scale_fault(t: Array, east: Array, north: Array, speed: Array) -> Fault | None:
+    """Distances between positions that are not those driven: another unit or format of the positions."""
+    ok = np.flatnonzero(np.isfinite(east) & np.isfinite(north))
+    if len(ok) < 10:
+        return None
+    ok = ok[
+        :: max(1, int(np.ceil(1.0 / max(float(np.median(np.diff(t[ok]))), 1e-6))))
+    ]  # a second apart: less noise in the length
+    gone = float(np.hypot(np.diff(east[ok]), np.diff(north[ok])).sum())
+    driven = float(np.trapezoid(speed[ok[0] : ok[-1] + 1], t[ok[0] : ok[-1] + 1]))
+    if not driven > 50.0:
+        return None
+    scale = gone / driven
+    if 1.0 / MOST_DIFFERENT_SCALE <= scale <= MOST_DIFFERENT_SCALE:
+        return None
+    minutes = abs(scale - 0.6) < 0.12 or abs(scale - 5.0 / 3.0) < 0.3
+    return Fault(
+        "positions by satellite and the speed do not tell of the same way.",
+        "channels 'latitude' and 'longitude'" if minutes else "positions",
+        "as many metres by both",
+        f"{scale:.3g} times as many by satellite",
+        "Are these degrees and minutes (dd.mmmm), read as degrees?" if minutes else "Look at their units.",
+    )
+
+
+def position_delay(
+    t: Array, east: Array, north: Array, speed: Array, yaw_rate: Array, ay: Array | None = None, rear: float = 1.4
+) -> ClockOffset | None:
+    """How late the positions are against the inertial unit, by :func:`~veridyn.signals.clock_offset.estimate_clock_offset`.
+
+    The course between positions is compared with the integral of a_y/V, which is the turning of the course itself. Without a_y it is that
+    of the yaw rate plus the sideslip (rear/V − V/(g C)) r of a car with the usual tyre stiffness C, whose uncertainty enters the deviation.
+    All on the clock `t` (N,), NaN where there is no position. None where the drive has too few turns to say.
+    """
+    ok = np.flatnonzero(np.isfinite(east) & np.isfinite(north))
+    if len(ok) < 20:
+        return None
+    step = max(1, round(COURSE_SPAN_S / max(float(np.median(np.diff(t[ok]))), 1e-6)))
+    a, b = ok[:-step], ok[step:]
+    middle = 0.5 * (t[a] + t[b])
+    usable = (np.interp(middle, t, speed) > SLOWEST) & (t[b] - t[a] < 2.0 * COURSE_SPAN_S)
+    if usable.sum() < 50:
+        return None
+    course = np.full(len(middle), np.nan)
+    course[usable] = np.unwrap(np.arctan2(north[b] - north[a], east[b] - east[a])[usable])
+    V, vague = np.maximum(speed, SLOWEST), 0.0
+    turning = yaw_rate if ay is None else ay / V
+    if ay is None:
+        lag = V / (GRAVITY * USUAL_STIFFNESS)
+        turning = turning + np.gradient((rear / V - lag) * yaw_rate, t)
+        vague = VAGUE_STIFFNESS * float(np.median(lag))
+    found = estimate_clock_offset(
+        Channel("inertial unit", t, turning, "rad/s"),
+        Channel("positions", middle, course, "rad"),
+        longest=LARGEST_OFFSET_S,
+        usable=usable,
+    )
+    sigma = float(np.hypot(found.sigma, vague))
+    return replace(found, sigma=sigma) if found.determined and sigma < 0.2 * LARGEST_OFFSET_S else None
+
+
+def clock_fault(offset: ClockOffset | None) -> Fault | None:
+    """Positions and inertial unit on clocks that differ."""
+    if offset is None or not offset.beyond(NOTICED_OFFSET_S, 3.0):
+        return None
+    word = "later" if offset.seconds > 0.0 else "earlier"
+    return Fault(
+        "the clocks of the positions and of the inertial unit differ.",
+        "log",
+        f"less than {NOTICED_OFFSET_S:g} s between them",
+        f"positions {abs(offset.seconds):.3f} ± {offset.sigma:.3f} s {word}",
+        f"Give delays: {{east: {offset.seconds:.3f}, north: {offset.seconds:.3f}}} in the log section, or those of latitude and longitude.",
+    )
+
+
+def swapped_sides_fault(wheels: Mapping[str, Array], speed: Array, yaw_rate: Array, rate: float) -> Fault | None:
+    """Wheel speeds of left and right exchanged: in a left turn the right wheels are the faster ones."""
+    for left, right, axle in (("fl", "fr", "front"), ("rl", "rr", "rear")):
+        if left not in wheels or right not in wheels:
+            continue
+        moving = speed > SLOWEST
+        columns = {"track": yaw_rate[moving], "scale": speed[moving]}
+        try:
+            line = robust_line(columns, (wheels[right] - wheels[left])[moving], rate, 2.0, f"{axle} axle")
+        except DataError:
+            continue
+        if line.value["track"] + 4.0 * line.sigma["track"] < 0.0:
+            return Fault(
+                f"the left and the right wheel of the {axle} axle seem to be exchanged.",
+                f"channels 'wheel_{left}' and 'wheel_{right}'",
+                "the outer wheel the faster one",
+                f"a track of {line.value['track']:.2f} ± {line.sigma['track']:.2f} m",
+            )
+    return None

@@ -1,0 +1,179 @@
+"""A car as a tracker: sideslip, tyre forces, roll and loads with bands from a study of a car, and the car on its way.
+
+What acts from one sample to the next is the mean of both, so a row is made when the next sample is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import isfinite, nan
+from typing import Any
+
+import numpy as np
+
+from veridyn.errors import VeridynError
+from veridyn.live.columns import SampleColumns, columns_of
+from veridyn.live.replay import Pace, Replay
+from veridyn.live.row import Array, Layout, Row, Shown
+from veridyn.live.sample import Sample, SampleSource, Trouble
+from veridyn.live.session import Session
+from veridyn.live.tracker import StampCheck, Tracked, refused_stamp
+from veridyn.observe.car.fit import fit_car
+from veridyn.observe.car.log import SLOWEST_M_S, lateral_measurements
+from veridyn.observe.car.observation import ObservedCar, observed_car
+from veridyn.observe.car.system import CarQuantities, Inflation, state_units
+from veridyn.observe.ekf import EKF
+from veridyn.observe.measurements import Measurements, Status
+from veridyn.observe.stream import Stream
+from veridyn.progress import Progress
+from veridyn.studies.config.car import CarObserveFile
+from veridyn.studies.config.study import Loaded
+from veridyn.studies.run.car.log import study_car, study_drive, study_method
+from veridyn.studies.run.car.observe import replace_span
+from veridyn.view.car import body_of, standing_wheel
+
+ACTING = ("speed", "steer", "ax")
+WHEEL_POINTS = 12
+STATES_FIRST = 5  # that move; parameters follow
+
+
+class CarTracker:
+    """Runs the lateral observer of a car; its place is that of speed, yaw rate and sideslip added up, for the picture alone."""
+
+    def __init__(
+        self,
+        observed: ObservedCar,
+        virtual: Sequence[str],
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        self._car, self._system, self._start = observed.machine, observed.equations, observed.start
+        car, system = self._car, self._system
+        self._quantities = CarQuantities(system, tuple(virtual))
+        self._off: set[str] = set()
+        self._body, lines = body_of(car.parameters["front"], car.parameters["rear"], car.parameters["track"])
+        wheels = [len(self._body) + WHEEL_POINTS * k for k in range(4)]
+        lines += [(w + k, w + (k + 1) % WHEEL_POINTS) for w in wheels for k in range(WHEEL_POINTS)]
+        shown = [Shown(n, u, "states") for n, u in zip(system.states, state_units(system), strict=True)]
+        shown += [Shown(n, u, "virtual sensors") for n, u in zip(self._quantities.names, self._quantities.units)]
+        units = dict(zip(observed.table.names, observed.table.units, strict=True))
+        self.layout = Layout(
+            car.name,
+            "observer",
+            tuple(shown),
+            tuple((n, units[n]) for n in system.outputs),
+            {n: (n,) for n in system.outputs},
+            tuple(lines),
+            follow=True,
+            trail=0,
+            notes=("extended Kalman filter of a single-track model; the way is speed and yaw rate added up", *notes),
+        )
+        self.restart()
+
+    def restart(self) -> None:
+        self._stream, self._inflation = Stream(EKF(late="drop"), self._system, self._start), Inflation()
+        self._check, self._before, self._last = StampCheck(), None, None
+        self._way = np.zeros(3)  # x, y, heading
+
+    def switch(self, sensor: str, on: bool) -> None:
+        self._off = self._off - {sensor} if on else self._off | {sensor}
+
+    def take(self, sample: Sample) -> Tracked:
+        """The row of the sample before this one, which is complete now."""
+        refused = refused_stamp(self._check, sample.t, self.restart, ", and so does the observer.")
+        if refused is not None:
+            return refused
+        acting = np.array([sample.inputs.get(n, 0.0 if n == "ax" else nan) for n in ACTING])
+        if not np.isfinite(acting).all():
+            if self._last is None:
+                return Tracked(alarms=(Trouble("inputs", f"at {sample.t:.6g} s speed or steering is missing."),))
+            acting = np.where(np.isfinite(acting), acting, self._last)
+        before, self._before, self._last = self._before, (sample, acting), acting
+        if before is None:
+            return Tracked()
+        return self._step(*before, acting)
+
+    def points(self, pose: Array) -> Array | None:
+        """The car at (x, y, heading, steering)."""
+        x, y, heading, steer = pose.tolist()
+        parts, given = [self._body], self._car.parameters
+        for front in (True, False):
+            for side in (1.0, -1.0):
+                at = np.array([given["front"] if front else -given["rear"], side * given["track"] / 2.0])
+                parts.append(standing_wheel(at, steer if front else 0.0, WHEEL_POINTS))
+        c, s = np.cos(heading), np.sin(heading)
+        return np.concatenate(parts) @ np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]).T + np.array([x, y, 0.0])
+
+    def _step(self, sample: Sample, acting: Array, after: Array) -> Tracked:
+        names, slow = self._system.outputs, acting[0] < SLOWEST_M_S
+        values = np.array([sample.values.get(n, nan) for n in names])
+        codes = np.zeros(len(names), dtype=np.int8)
+        for j, n in enumerate(names):
+            if n in self._off or slow or not isfinite(values[j]):
+                codes[j] = Status.MISSING
+        inputs = np.concatenate([acting, 0.5 * (acting + after)])
+        dt = 0.0 if self._stream.belief.t is None else sample.t - self._stream.belief.t
+        try:
+            done = self._stream.step(sample.t, values, inputs, codes)
+        except VeridynError as error:
+            return Tracked(alarms=(Trouble("refused", f"{sample.t:.6g} s: {str(error).splitlines()[0]}"),))
+        x, P, c = done.belief.x, done.belief.P, done.correction
+        if not np.isfinite(x).all():
+            self.restart()
+            return Tracked(alarms=(Trouble("diverged", f"the estimate is no longer finite at {sample.t:.6g} s."),))
+        nis, dof = (nan, 0) if c is None else (c.nis, c.dof)
+        factor = self._inflation(nis if dof else 0.0, dof, dt)
+        read, deviation = self._quantities.at(x, P, inputs)
+        speed, turned = float(acting[0]), self._way[2]
+        self._way += dt * np.array(
+            [
+                speed * np.cos(turned) - x[0] * np.sin(turned),
+                speed * np.sin(turned) + x[0] * np.cos(turned),
+                x[1],
+            ]
+        )
+        row = Row(
+            sample.t,
+            [*x.tolist(), *read.tolist()],
+            [*np.sqrt(np.diag(P)).tolist(), *(factor * deviation).tolist()],
+            sample.arrived,
+            [nan] * len(names) if c is None else c.innovations,
+            [nan] * len(names) if c is None else np.sqrt(np.maximum(c.variances, 0.0)),
+            done.codes.tolist(),
+            nis / dof if dof else nan,
+        )
+        return Tracked(row, np.array([*self._way, acting[1] / self._car.parameters["steering_ratio"]]))
+
+
+def drive_samples(log: Measurements) -> list[Sample]:
+    """The readings and inputs of a drive, sample by sample."""
+    found = []
+    for t, values, codes, acting in zip(log.t.tolist(), log.values, log.flags, log.inputs, strict=True):
+        read = {n: float(v) for n, v, code in zip(log.names, values, codes) if code != Status.MISSING}
+        found.append(Sample(t, read, 0.0, dict(zip(ACTING, acting[:3].tolist(), strict=True))))
+    return found
+
+
+def car_session(
+    loaded: Loaded[Any],
+    pace: float,
+    source: Callable[[SampleColumns], SampleSource] | None,
+    token: str,
+    progress: Progress,
+) -> Session:
+    """The session of a study of a car: tyres are learned from its training span first, then the drive is replayed or arrives."""
+    study: CarObserveFile = loaded.study
+    car, method = study_car(loaded), study_method(loaded)
+    whole, noise = study_drive(replace_span(loaded), car), method.noise
+    if study.training is not None:
+        fitted = fit_car(car, method, whole.between(*study.training), progress)
+        car, noise = fitted.car, fitted.noise
+    drive = whole.between(study.log.start, np.inf if study.log.end is None else study.log.end)
+    log = lateral_measurements(drive, car)
+    notes: tuple[str, ...] = ()
+    if study.training is not None:
+        notes = (f"tyres learned from {study.training[0]:g} to {study.training[1]:g} s of the log",)
+    tracker = CarTracker(observed_car(car, noise, log, study.estimate), study.virtual, notes)
+    if source is not None:
+        return Session(tracker, source(columns_of(loaded, study.log, ACTING, token)))
+    own = Pace(pace)
+    return Session(tracker, Replay(str(study.log.file or "the drive"), drive_samples(log), own), pace=own)

@@ -1,0 +1,320 @@
+"""A machine in natural coordinates, as :mod:`veridyn.mechanics.formulation` asks for it: names, what acts, models for stepping, motions.
+
+One with tyres or prescribed coordinates is run over the freedoms that it has as a tree (:class:`FreedomsForm`), every other over sets of
+its own coordinates that take over from each other (:class:`PointsForm`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import CapabilityError, DataError, Fault, Limit, ModelError, did_you_mean
+from veridyn.mechanics.formulation import Ability, Capabilities, MachineModel, RunSettings, require
+from veridyn.mechanics.natural.charts import Charts
+from veridyn.mechanics.natural.free_model import FreeModel, free_model
+from veridyn.mechanics.natural.free_virtual import FreeQuantity
+from veridyn.mechanics.natural.inputs import inputs_of_mechanism, inputs_on_points, with_motor_inputs, wrench_bodies
+from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.natural.minimal import minimal, start_of
+from veridyn.mechanics.natural.model import NaturalModel
+from veridyn.mechanics.natural.of_machine import mechanism_of, mechanism_with
+from veridyn.mechanics.natural.position import independent
+from veridyn.mechanics.natural.slopes import with_parameter_slopes
+from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.mechanics.natural.virtual import PointsQuantity
+from veridyn.mechanics.natural.wrenches import with_wrenches
+from veridyn.mechanics.simulation import BaseState, Inputs, Method, Trajectory
+from veridyn.model.load import Drive, Load
+from veridyn.model.machine import Machine
+from veridyn.model.place import PointRef
+from veridyn.model.sensor import Sensor
+from veridyn.progress import Progress, silent
+
+Array = NDArray[np.float64]
+AS_TREE = "Use its tree: with_formulation('tree')."
+SHARED: dict[Ability, Limit | None] = {
+    "simulate": None,
+    "observe": None,
+    "regressor": Limit("its equations hold forces of constraints, which are no parameters", AS_TREE),
+    "estimated parameters": Limit(
+        "its mass matrix and laws are those of one set of values, and a step cannot follow an estimate that leaves it",
+        AS_TREE,
+    ),
+    "signals": None,
+}
+ON_POINTS: Capabilities = MappingProxyType(
+    {
+        **SHARED,
+        "considered parameters": None,
+        "considered parameters in an unscented filter": Limit(
+            "its motions are those of the values it is made with, so states that differ in a parameter alone move alike",
+            "Use 'ekf', observe the machine in formulation tree, or consider=False.",
+        ),
+        "attitude rows": None,
+        "wrenches": None,
+    }
+)
+OVER_FREEDOMS: Capabilities = MappingProxyType(
+    {
+        **SHARED,
+        "considered parameters": Limit("its index-3 steps have no derivatives by parameters", AS_TREE),
+        "considered parameters in an unscented filter": Limit(
+            "its index-3 steps have no derivatives by parameters", AS_TREE
+        ),
+        "wrenches": Limit(
+            "its compiled steps hold loads that do not turn with the pose, and a wrench turns with its body",
+            "Observe with_formulation('tree'), or list the inputs that are used: inputs=….",
+        ),
+        "attitude rows": Limit(
+            "its sensors read a pose closed at every instant, so no row is the attitude's alone",
+            "Observe the machine in formulation tree, or leave accelerometer at its default.",
+        ),
+    }
+)
+
+
+class _Natural:
+    """What both have in common."""
+
+    @property
+    def word(self) -> str:
+        return "natural"
+
+    @property
+    def regressor(self) -> None:
+        """None: forces of constraints are no parameters."""
+        return None
+
+    def placed(self, sensors: Sequence[Sensor]) -> tuple[Sensor, ...]:
+        """The same: points and vectors read them where they are described."""
+        return tuple(sensors)
+
+    def _moved(
+        self,
+        machine: Machine | None,
+        t: Array,
+        q: ArrayLike,
+        qd: ArrayLike,
+        inputs: Inputs | None,
+        base: BaseState | None,
+        method: Method | None,
+        progress: Progress,
+    ) -> Trajectory:
+        from veridyn.mechanics.natural.machine_motion import integrate_natural_machine  # names need none of it
+
+        if machine is None:
+            raise CapabilityError(
+                "natural", "motion in joint coordinates", "points alone have no joints", "Simulate the machine."
+            )
+        return integrate_natural_machine(machine, t, q, qd, inputs, base=base, method=method, progress=progress)
+
+
+@dataclass(frozen=True, eq=False)
+class PointsForm(_Natural):
+    """A machine over its points, vectors and added coordinates; `given` in place of what the machine makes of itself."""
+
+    machine: Machine | None
+    given: NaturalSystem | None = None
+    wrenches: tuple[str, ...] = ()  # bodies on which measured wrenches act
+
+    @cached_property
+    def system(self) -> NaturalSystem:
+        """Constraints, mass and forces, with slopes by the parameters whose uncertainty the machine has."""
+        if self.given is not None:
+            return with_wrenches(self.given, self.wrenches)
+        assert self.machine is not None  # one of the two is given
+        laid = self.wrenches and self.machine.description is None
+        mechanism = mechanism_with(self.machine, oriented=self.wrenches) if laid else mechanism_of(self.machine)
+        made = with_wrenches(system_of(mechanism), self.wrenches)
+        return made if self.machine.uncertainty is None else with_parameter_slopes(made, self.machine)
+
+    @property
+    def name(self) -> str:
+        return self.system.mechanism.name
+
+    @property
+    def sensors(self) -> tuple[Sensor, ...]:
+        """Its sensors, at places that its points have."""
+        return self.system.mechanism.sensors
+
+    @property
+    def loads(self) -> tuple[Load, ...]:
+        """Loads as the machine is described with them."""
+        return () if self.machine is None else self.machine.loads
+
+    @property
+    def drives(self) -> dict[str, str]:
+        """The coordinate that each drive acts on."""
+        return _drives(self.system.mechanism.loads if self.machine is None else self.machine.loads)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return ON_POINTS
+
+    def inputs_in(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Those of the channels of a log that act on it."""
+        if self.machine is None:
+            return inputs_of_mechanism(self.system.mechanism, names)
+        return inputs_on_points(self.machine, names)
+
+    def taking(self, inputs: Sequence[str]) -> PointsForm:
+        """The machine with a drive for each force.C among the inputs, and wrenches on the bodies that they name."""
+        bodies = wrench_bodies(inputs)
+        _refuse_bodiless(self.name, [b.name for b in self.system.mechanism.bodies], bodies)
+        made = None if self.machine is None else with_motor_inputs(self.machine, inputs)
+        if made is self.machine and (not bodies or set(inputs) <= set(self.system.forces.places)):
+            return self
+        return PointsForm(made, self.given if made is self.machine else None, bodies)
+
+    def _independents(self, q: Array) -> tuple[str, ...]:
+        """The coordinates that determine the machine as a tree, where its points have them and they do so at the pose q; else none."""
+        if self.machine is None or self.machine.base == "free":
+            return ()
+        names = tuple(c for c in self.machine.described.independent if c not in self.machine.prescribed)
+        if not set(names) <= set(self.system.coordinates) or set(independent(self.system, q, names)) != set(names):
+            return ()
+        return names
+
+    def prepared(self, settings: RunSettings) -> tuple[MachineModel, Array, Array]:
+        """The mechanism over a set of independent coordinates that does where it starts, and its pose and rates there.
+
+        `unknown` may name loads of one number too; inputs are numbers of loads. Redundant constraints are left out, with a warning.
+        """
+        s, system = settings, self.system
+        if s.parameters:
+            require(self, "estimated parameters", where=self.name, found=", ".join(s.parameters))
+        q, qd = start_of(system, s.start, s.rates)
+        known = system.parameters if s.consider else None
+        unknown = None if s.unknown is None else tuple(self.drives.get(name, name) for name in s.unknown)
+        independents = s.independents or self._independents(q)
+        model = minimal(system, q, independents, unknown, () if known is None else known.names)
+        if model.f == 0:
+            raise ModelError(Fault("it cannot move.", where=self.name, found="no degree of freedom"))
+        for name in s.inputs:
+            if name not in system.forces.places:
+                hint = did_you_mean(name, list(system.forces.places))
+                raise DataError(Fault(f"there is no load '{name}'.", where=self.name, hint=hint))
+        made = NaturalModel(charts=Charts(model), form=PointsForm(self.machine, model.system))
+        return cast(MachineModel, made), q, qd
+
+    def quantity(self, model: NaturalModel, name: str, kind: str, on: PointRef | tuple[str, str]) -> PointsQuantity:
+        """A virtual sensor on the mechanism."""
+        return PointsQuantity(model, name, kind, on)
+
+    def integrated(
+        self,
+        t: Array,
+        q: ArrayLike,
+        qd: ArrayLike,
+        inputs: Inputs | None,
+        *,
+        base: BaseState | None = None,
+        method: Method | None = None,
+        progress: Progress = silent,
+    ) -> Trajectory:
+        """:func:`veridyn.mechanics.natural.machine_motion.integrate_natural_machine` of this machine."""
+        return self._moved(self.machine, t, q, qd, inputs, base, method, progress)
+
+
+@dataclass(frozen=True, eq=False)
+class FreedomsForm(_Natural):
+    """A machine with tyres or prescribed coordinates, over the freedoms that it has as a tree."""
+
+    machine: Machine
+
+    @property
+    def name(self) -> str:
+        return self.machine.name
+
+    @property
+    def sensors(self) -> tuple[Sensor, ...]:
+        """Its sensors, at places that its points have."""
+        return mechanism_of(self.machine).sensors
+
+    @property
+    def loads(self) -> tuple[Load, ...]:
+        """Loads as the machine is described with them."""
+        return self.machine.loads
+
+    @property
+    def drives(self) -> dict[str, str]:
+        """The coordinate that each drive acts on."""
+        return _drives(self.machine.loads)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return OVER_FREEDOMS
+
+    def inputs_in(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Those of the channels of a log that act on it."""
+        found = inputs_on_points(self.machine, names)
+        refused = [name for name in found if name.startswith("wrench.")]
+        if refused:
+            require(self, "wrenches", where=self.name, found=", ".join(refused))
+        return found
+
+    def taking(self, inputs: Sequence[str]) -> FreedomsForm:
+        """The machine with a drive for each force.C among the inputs."""
+        made = with_motor_inputs(self.machine, inputs)
+        return self if made is self.machine else FreedomsForm(made)
+
+    def prepared(self, settings: RunSettings) -> tuple[MachineModel, Array, Array]:
+        """The machine over its freedoms, and its pose and rates at the start; inputs are numbers of loads, and q.C, qd.C and qdd.C."""
+        s, known = settings, self.machine.uncertainty
+        if s.parameters:
+            require(self, "estimated parameters", where=self.name, found=", ".join(s.parameters))
+        if s.consider and known is not None:
+            require(self, "considered parameters", where=self.name, found=", ".join(known.names))
+        unknown = None if s.unknown is None else tuple(self.drives.get(name, name) for name in s.unknown)
+        model = replace(free_model(self.machine, independents=s.independents, unknown=unknown), form=self)
+        model.loads(dict.fromkeys(s.inputs, 0.0))  # a name that is no input is refused here
+        return cast(MachineModel, model), *model.start_of(
+            s.start, s.rates
+        )  # some of its properties are kept once computed
+
+    def quantity(self, model: FreeModel, name: str, kind: str, on: PointRef | tuple[str, str]) -> FreeQuantity:
+        """A virtual sensor on the machine."""
+        return FreeQuantity(model, name, kind, on)
+
+    def integrated(
+        self,
+        t: Array,
+        q: ArrayLike,
+        qd: ArrayLike,
+        inputs: Inputs | None,
+        *,
+        base: BaseState | None = None,
+        method: Method | None = None,
+        progress: Progress = silent,
+    ) -> Trajectory:
+        """:func:`veridyn.mechanics.natural.machine_motion.integrate_natural_machine` of this machine."""
+        return self._moved(self.machine, t, q, qd, inputs, base, method, progress)
+
+
+def _drives(loads: Sequence[Load]) -> dict[str, str]:
+    return {load.name: load.coordinate for load in loads if isinstance(load, Drive)}
+
+
+def natural_form(machine: Machine | Mechanism | NaturalSystem) -> PointsForm | FreedomsForm:
+    """A machine in natural coordinates, or points and vectors without one."""
+    if isinstance(machine, NaturalSystem):
+        return PointsForm(None, machine)
+    if isinstance(machine, Mechanism):
+        return PointsForm(None, system_of(machine))
+    tyres = any(getattr(e, "wheel", None) is not None for e in machine.elements)
+    return FreedomsForm(machine) if machine.prescribed or tyres else PointsForm(machine)
+
+
+def _refuse_bodiless(name: str, known: Sequence[str], bodies: Sequence[str]) -> None:
+    for body in bodies:
+        if body not in known:
+            raise DataError(
+                Fault(f"a wrench acts on '{body}', which is no body.", name, hint=did_you_mean(body, known))
+            )

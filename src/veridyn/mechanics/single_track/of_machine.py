@@ -1,0 +1,54 @@
+"""Which machines are cars of a few numbers, and what such a car cannot be."""
+
+from __future__ import annotations
+
+from veridyn.errors import CapabilityError, Faults, Limit, ModelError, part_at
+from veridyn.model.car import car_with, check_car
+from veridyn.model.machine import Machine
+from veridyn.model.sensor import sensor_faults
+from veridyn.model.single_track import car_described
+
+NO_JOINTS = Limit(
+    "its speed is an input, and its tyres answer to slip angles of axles, not to positions of bodies, so that there are no joints that "
+    "inertias, motors and loops could be computed of",
+    "Such a car can be identified and observed; for inverse dynamics describe bodies, joints and tyres.",
+)
+PARTS = ("elements", "loads", "transmission", "prescribed")  # that a car of a few numbers does not have
+NOT_READ = ("rate", "delay", "bias", "bias_sigma", "bias_walk", "turns")  # what sensors of other machines may have
+
+
+def check_car_machine(machine: Machine) -> None:
+    """Refuse by name what a car of a few numbers cannot carry."""
+    car = car_with(car_described(machine), machine.parameters)
+    faults = Faults()
+    faults.extend(check_car(car))
+    for part in PARTS:
+        if getattr(machine, part):
+            faults.add(
+                f"a car of a few numbers has no {part}.",
+                where=part_at(part),
+                hint="Springs, motors and loads need bodies and joints: formulation: tree.",
+            )
+    for s in machine.sensors:
+        faults.extend(sensor_faults(s, machine.dimension))
+        if s.kind != "reading":
+            faults.add(
+                "a car of a few numbers is read by name.",
+                where=part_at("sensor", s.name),
+                expected="kind reading, on yaw_rate, ay, roll, sideslip or lateral_speed",
+                found=f"kind {s.kind}",
+            )
+        for part in NOT_READ:
+            if getattr(s, part):
+                faults.add(
+                    f"a reading of a car has no {part}.",
+                    where=part_at("sensor", s.name),
+                    hint="gyro_bias and ay_bias are parameters of the car; a study has the delays of channels.",
+                )
+    faults.raise_if_any(ModelError, machine.name)
+
+
+def refuse_car(machine: Machine, form: str) -> None:
+    """A car of a few numbers has no `form`, and the reason."""
+    if machine.car is not None:
+        raise CapabilityError("single_track", f"form as {form}", *NO_JOINTS, where=machine.name)

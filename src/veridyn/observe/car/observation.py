@@ -1,0 +1,216 @@
+"""A car of a few numbers observed along a drive: its lateral motion with bands, and what nobody measures of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import CapabilityError, DataError, Fault, Limit, ModelError
+from veridyn.model.car import TABLE
+from veridyn.model.experiment import Experiment
+from veridyn.model.machine import Machine
+from veridyn.model.sensor import Choice, Sensor, chosen_sensors
+from veridyn.model.single_track import uncertain
+from veridyn.observe.bounds import ParameterBounds, Parameters
+from veridyn.observe.car.log import drive_of, first_yaw_rate, lateral_measurements
+from veridyn.observe.car.noise import CarNoise
+from veridyn.observe.car.system import car_start, car_system, frozen_parameters, state_units, virtual_sensors
+from veridyn.observe.ekf import EKF
+from veridyn.observe.filter import Filter
+from veridyn.observe.history import StateHistory
+from veridyn.observe.measurements import Measurements, Status, frozen
+from veridyn.observe.methods import Smoother, filter_of
+from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.result import Belief, Estimates
+from veridyn.observe.run import in_order, run
+from veridyn.observe.smoother import Smoothed, smooth
+from veridyn.observe.system import Continuous
+from veridyn.observe.tuning import Tuning
+from veridyn.observe.ukf import UKF
+from veridyn.observe.virtual import Reading
+from veridyn.progress import Progress, silent
+
+Array = NDArray[np.float64]
+T = TypeVar("T", bound=Estimates | Smoothed)
+LITTLE_EFFECT = ("slip_time", "bank_time", "yaw_inertia", "mass", "front", "rear", "track", "shape", "drag")
+METHODS: tuple[type[Filter], ...] = (EKF, UKF, Smoother)
+NO_ERROR_MODEL = Limit(
+    "it has no accelerations of joints that the error model of this filter is made of",
+    "Use 'ekf', 'ukf' or 'smoother'.",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class SensorTable:
+    """The sensors that a filter reads: each has one output."""
+
+    sensors: tuple[Sensor, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(s.name for s in self.sensors)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        return tuple(s.unit(False) for s in self.sensors)
+
+    @property
+    def owner(self) -> tuple[int, ...]:
+        return tuple(range(len(self.sensors)))
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedCar:
+    """A car under a filter: its equations, where they start, and which parameters are estimated with the state."""
+
+    machine: Machine
+    equations: Continuous
+    start: Belief
+    estimate: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.machine.name
+
+    @property
+    def table(self) -> SensorTable:
+        own = {s.name: s for s in self.machine.sensors}
+        return SensorTable(tuple(own[n] for n in self.equations.outputs))
+
+    @property
+    def considered(self) -> NDArray[np.bool_] | None:
+        """Which states are considered: their uncertainty widens the others'; None for none."""
+        found = self.equations.considered
+        return found if found is not None and found.any() else None
+
+    @property
+    def bounds(self) -> ParameterBounds | None:
+        """Of the estimated parameters."""
+        return self.equations.bounds
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CarObservation(StateHistory):
+    """The states of a car along a drive; see :class:`~veridyn.observe.history.StateHistory`."""
+
+    # Bands are widened by the innovations' own size, so that they hold further from 1 than those of other machines.
+    usable_nis: ClassVar[tuple[float, float]] = (0.5, 2.0)
+
+    filter: str
+    system: ObservedCar  # pyright: ignore[reportIncompatibleVariableOverride]
+    estimates: Estimates
+    track: Estimates | Smoothed
+    inputs: Array
+    process_noise: CarNoise
+    tuning: Tuning | None = None
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        return self.system.equations.states
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        return state_units(self.system.equations)
+
+    @property
+    def reduced(self) -> Array:
+        return self.track.x
+
+    @property
+    def sigma(self) -> Array:
+        return self.track.sigma
+
+    def virtual(self, *names: str) -> dict[str, Reading]:
+        """Quantities that nobody measured, by name, with deviations that allow for innovations larger than stated."""
+        return virtual_sensors(self.estimates, self.system.equations, self.inputs, names, self.track)
+
+    def frozen(self) -> dict[str, float]:
+        """Estimated parameters of which the drive showed nothing, name → share of the deviation that is left."""
+        return frozen_parameters(self.estimates, self.system.estimate, self.system.start)
+
+    def since(self, first: float) -> CarObservation:
+        """The same from a time (s) on: what a filter is asked about, after it has settled."""
+        kept = self.t >= first
+        found = _cut(self.estimates, kept)
+        track = found if self.track is self.estimates else _cut(self.track, kept)
+        return replace(self, estimates=found, track=track, inputs=self.inputs[kept])
+
+
+def _cut(found: T, kept: NDArray[np.bool_]) -> T:
+    """The estimates of some samples."""
+    arrays = {f.name: getattr(found, f.name) for f in fields(found)}
+    return replace(
+        found, **{n: a[kept] for n, a in arrays.items() if isinstance(a, np.ndarray) and len(a) == len(kept)}
+    )
+
+
+def observed_car(
+    car: Machine, noise: CarNoise, log: Measurements, estimate: Sequence[str] = (), consider: bool = True
+) -> ObservedCar:
+    """A car made ready for a filter: its uncertain parameters are estimated with the state or considered."""
+    estimate = tuple(estimate)
+    others = tuple(n for n in uncertain(car) if n not in estimate and n not in LITTLE_EFFECT) if consider else ()
+    system = car_system(car, noise, log.names, estimate, others)
+    return ObservedCar(car, system, car_start(car, noise, first_yaw_rate(log, car), estimate, others), estimate)
+
+
+def run_car(
+    method: Filter, car: ObservedCar, log: Measurements, noise: CarNoise, progress: Progress = silent
+) -> CarObservation:
+    """A filter along the readings of a drive."""
+    readings = in_order(method, log.select(car.equations.outputs)) if isinstance(method, Smoother) else log
+    found = run(method, car.equations, readings, car.start, progress)
+    track = smooth(found, car.equations) if isinstance(method, Smoother) else found
+    return CarObservation(method.word, car, found, track, readings.inputs, noise)
+
+
+def observe_car(
+    machine: Machine,
+    log: Experiment | Measurements,
+    method: Filter | str = "ekf",
+    *,
+    process_noise: ProcessNoise | CarNoise | None = None,
+    parameters: Parameters = (),
+    sensors: Choice | None = None,
+    consider: bool = True,
+    frozen_after: int | None = None,
+    progress: Progress = silent,
+) -> CarObservation:
+    """What ``observe`` does with a car of a few numbers; see there."""
+    chosen = filter_of(method, "observe")
+    if type(chosen) not in METHODS:
+        raise CapabilityError(
+            "single_track", f"filter '{chosen.word}'", *NO_ERROR_MODEL, where=f"observe, {machine.name}"
+        )
+    if isinstance(process_noise, ProcessNoise):
+        raise ModelError(
+            Fault(
+                "a car of a few numbers has no unknown forces on joints.",
+                where="observe, process_noise",
+                expected="CarNoise(slip_error=…, bank=…)",
+                found="ProcessNoise",
+            ),
+            machine.name,
+        )
+    if isinstance(parameters, Mapping):
+        raise ModelError(
+            Fault(
+                "deviations and bounds of a car's parameters belong to the machine.",
+                where="observe, parameters",
+                expected=f"names of {', '.join([*TABLE][:4])}, …",
+                hint="Their walk is CarNoise(walk={…}).",
+            ),
+            machine.name,
+        )
+    noise = process_noise or CarNoise()
+    car = machine.with_sensors(chosen_sensors(machine.sensors, sensors, "observe"))
+    if not car.sensors:
+        raise DataError(Fault("it has no sensor, so there is nothing to observe it by.", machine.name))
+    readings = log if isinstance(log, Measurements) else lateral_measurements(drive_of(car, log), car)
+    if frozen_after is not None:
+        readings = readings.flagged(frozen(readings.values, frozen_after), Status.FROZEN)
+    return run_car(chosen, observed_car(car, noise, readings, tuple(parameters), consider), readings, noise, progress)

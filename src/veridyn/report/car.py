@@ -1,0 +1,239 @@
+"""The reports of studies of a car: what was identified with priors and deviations, and what was observed with bands beside references."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.observe.car.observation import CarObservation
+from veridyn.report.blocks import Block, Figure, Key, Listing, Section, Table, Text, Verdict
+from veridyn.report.drawing import Plot
+from veridyn.report.observed import consistency_sections
+from veridyn.report.observer import thin
+from veridyn.report.page import page
+from veridyn.report.plots import Series, curves
+from veridyn.report.words import count, listed, measured, number, unit_text
+from veridyn.studies.result import ParameterRow, Result
+from veridyn.studies.run.car.identify import CarIdentified
+from veridyn.studies.run.car.observe import CarObserved
+
+Array = NDArray[np.float64]
+WORDS = {
+    "sideslip": "sideslip angle",
+    "front_force": "lateral force, front axle",
+    "rear_force": "lateral force, rear axle",
+    "front_slip": "slip angle, front axle",
+    "rear_slip": "slip angle, rear axle",
+    "load_fl": "load, front left wheel",
+    "load_fr": "load, front right wheel",
+    "load_rl": "load, rear left wheel",
+    "load_rr": "load, rear right wheel",
+}
+
+
+def car_identified_page(done: CarIdentified, result: Result, command: str) -> str:
+    """The page of an identification."""
+    sections = [
+        *_limits(done.missed),
+        Section(
+            "Parameters",
+            [_parameters(done.parameters)],
+            "Identified values with deviations; priors are those of the model file.",
+        ),
+        *(
+            [Section("Not shown by this drive", [Listing([f"{n}: {why}" for n, why in done.not_shown.items()])])]
+            if done.not_shown
+            else []
+        ),
+        *(
+            [Section("Validation", [_validation(done)], "One-step predictions on samples not used for the fit.")]
+            if done.validation
+            else []
+        ),
+        *_suspicions([str(f) for f in done.faults]),
+        Section(
+            "The drive",
+            [Figure(_drive(done.drive.t, done.drive.channels))],
+            "The channels of the log, as they are used.",
+        ),
+    ]
+    keys = [
+        Key(f"{len(done.parameters)}", "parameters"),
+        Key(f"{len(done.not_shown)}", "not shown by this drive"),
+        Key(f"{done.figures['samples']:.0f}", "samples"),
+    ]
+    return page(f"Identification of “{done.car.name}”", identified_verdict(done), keys, sections, result, command)
+
+
+def identified_verdict(done: CarIdentified) -> Verdict:
+    """Good where everything that was asked is shown and no check is raised."""
+    shown = [p.name for p in done.parameters if p.name not in done.not_shown]
+    findings = [f"{count(len(shown), 'parameter')} determined: {listed(shown)}."]
+    if done.not_shown:
+        findings.append(f"Not shown by this drive: {listed(list(done.not_shown))}.")
+    findings += [f.what for f in done.faults]
+    grade = "poor" if done.faults else "fair" if done.not_shown else "good"
+    return Verdict(grade, f"{done.car.name}: what the drive shows of the car.", tuple(findings))
+
+
+def car_observed_page(done: CarObserved, result: Result, command: str) -> str:
+    """The page of an observation."""
+    o = done.observation
+    sections = [
+        *_limits(done.missed),
+        *_quantities(done),
+        *_way(done),
+        *(
+            [
+                Section(
+                    "Parameters",
+                    [_parameters(done.parameters)],
+                    "Identified values with deviations, and states at the end.",
+                )
+            ]
+            if done.parameters
+            else []
+        ),
+        *(consistency_sections(o, 0) if o is not None and o.estimates.dof.any() else []),
+        *_suspicions(list(result.warnings)),
+        Section(
+            "The drive",
+            [Figure(_drive(done.drive.t, done.drive.channels))],
+            "The channels of the log, as they are used.",
+        ),
+    ]
+    f = done.figures
+    keys = [Key(f"{f['samples']:.0f}", "samples")]
+    if "rms_sideslip" in f:
+        keys += [
+            Key(f"{np.degrees(f['rms_sideslip']):.2f}°", "sideslip error, rms"),
+            Key(f"{100.0 * f['share_inside_two_sigma']:.0f} %", "inside its own 2σ"),
+        ]
+    if "nis" in f:
+        keys.append(Key(number(f["nis"], 3), "NIS per reading (ideal 1)"))
+    return page(f"Observation of “{done.car.name}”", observed_verdict(done), keys, sections, result, command)
+
+
+def observed_verdict(done: CarObserved) -> Verdict:
+    """Good where the innovations are as large as the filter says and no check is raised."""
+    f, findings = done.figures, list[str]()
+    low, high = CarObservation.usable_nis
+    near = low <= f.get("nis", 1.0) <= high
+    if "nis" in f:
+        findings.append(f"Innovations are {number(f['nis'], 3)} times as large, squared, as the filter says they are.")
+    if "rms_sideslip" in f:
+        share = 100.0 * f["share_inside_two_sigma"]
+        text = f"Sideslip is {np.degrees(f['rms_sideslip']):.2f}° rms off the reference, {share:.0f} % inside 2σ"
+        linear = {
+            "a stiffness identified from the same drive": "rms_sideslip_linear_identified",
+            "the stiffness of the model file, which is not identified": "rms_sideslip_linear",
+        }
+        compared = [f"{np.degrees(f[name]):.2f}° with {what}" for what, name in linear.items() if name in f]
+        if compared:
+            text += f"; a linear filter is off by {' and by '.join(compared)}"
+        findings.append(text + ".")
+    findings += [f"'{n}' is frozen: the drive excites it too little." for n in done.frozen]
+    findings += [x.what for x in done.faults]
+    grade = "poor" if done.faults or not near else "fair" if done.missed else "good"
+    return Verdict(grade, f"{done.car.name}: what its sensors do not measure.", tuple(findings))
+
+
+def _quantities(done: CarObserved) -> list[Section]:
+    if not done.virtual:
+        return []
+    plots = []
+    for name, v in done.virtual.items():
+        angle = v.units[0] == "rad"
+        scale, unit = (180.0 / np.pi, "deg") if angle else (1.0, v.units[0])
+        low, high = (thin(scale * end[:, 0]) for end in v.band(2.0))
+        shown = [Series("estimate", thin(v.t), thin(scale * v.values[:, 0]), band=(low, high), colour="estimate")]
+        if name in done.reference:
+            shown.append(Series("reference", thin(v.t), thin(scale * done.reference[name]), colour="truth"))
+        plots.append(curves(WORDS.get(name, name), shown, "time, s", unit_text(unit)))
+    blocks: list[Block] = [Figure(plots[:1], plots[0].title.capitalize())]
+    if len(plots) > 1:
+        blocks.append(Figure(plots[1:]))
+    if "sideslip" in done.reference and "sideslip" in done.virtual:
+        blocks.append(Figure([_errors(done)], "Error of the sideslip angle", "Shaded: ±2σ as the filter states it."))
+    return [Section("What nobody measures", blocks, "Shaded: ±2σ.")]
+
+
+def _errors(done: CarObserved) -> Plot:
+    v, scale = done.virtual["sideslip"], 180.0 / np.pi
+    error, sigma = scale * (v.values[:, 0] - done.reference["sideslip"]), 2.0 * scale * v.sigma[:, 0]
+    shown = [
+        Series("estimate minus reference", thin(v.t), thin(error), band=(thin(-sigma), thin(sigma)), colour="estimate")
+    ]
+    if done.linear is not None:
+        shown.append(
+            Series(
+                "linear filter, identified stiffness"
+                if done.fitted is not None
+                else "linear filter, stiffness of the file",
+                thin(v.t),
+                thin(scale * (done.linear - done.reference["sideslip"])),
+                style="dashed",
+                colour=2,
+            )
+        )
+    return curves("error", shown, "time, s", "deg")
+
+
+def _way(done: CarObserved) -> list[Section]:
+    p = done.path
+    if p is None:
+        return []
+    shown = [Series("estimate", thin(p.state("east")), thin(p.state("north")), colour="estimate")]
+    c = done.drive.channels
+    if "east" in c:
+        shown.append(Series("positions", thin(c["east"]), thin(c["north"]), style="dots", colour="measured"))
+    plots = [curves("the way", shown, "east, m", "north, m")]
+    for name, unit in (("speed", "m/s"), ("heading", "rad"), ("east", "m")):
+        sigma = 2.0 * p.sigma[:, p.states.index(name)]
+        x = p.state(name)
+        plots.append(
+            curves(
+                f"deviation of {name}, 2σ",
+                [Series("2σ", thin(p.t), thin(np.minimum(sigma, np.ptp(x) + 1.0)), colour=0)],
+                "time, s",
+                unit,
+            )
+        )
+    gaps = "; ".join(f"{a:g} to {b:g} s" for a, b in done.gaps)
+    lead = f"Positions are withheld from {gaps}." if gaps else "Positions, wheels and gyroscope together."
+    rows = [(n, number(v, 4)) for n, v in done.figures.items() if "gap" in n or n in ("rms_speed", "rms_heading")]
+    return [Section("The way", [Figure(plots), Table(("figure", "value"), rows)], lead)]
+
+
+def _parameters(rows: Sequence[ParameterRow]) -> Table:
+    shown = [
+        (p.name, *measured(p.value, p.sigma), number(p.prior) if np.isfinite(p.prior) else "", unit_text(p.unit))
+        for p in rows
+    ]
+    return Table(("parameter", "value", "± σ", "prior", "unit"), shown, left=(4,))
+
+
+def _validation(done: CarIdentified) -> Table:
+    rows = [
+        (n, number(v["rms"], 3), number(v["measured_rms"], 3), number(v["nis"], 3), f"{v['samples']:.0f}")
+        for n, v in done.validation.items()
+    ]
+    return Table(("output", "rms error", "measured rms", "NIS", "samples"), rows)
+
+
+def _limits(missed: Sequence[str]) -> list[Section]:
+    return [Section("Limits that are missed", [Listing(list(missed))])] if missed else []
+
+
+def _suspicions(texts: Sequence[str]) -> list[Section]:
+    return [Section("What the checks say", [Text(text) for text in texts])] if texts else []
+
+
+def _drive(t: Array, channels: Mapping[str, Array]) -> list[Plot]:
+    return [
+        curves(name, [Series(name, thin(t), thin(values), colour=0)], "time, s", name)
+        for name, values in channels.items()
+        if np.isfinite(values).any()
+    ]

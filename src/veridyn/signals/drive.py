@@ -1,0 +1,79 @@
+"""The channels of a drive on one clock: a car's speed, steering and sensors, as they were logged together or apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.model.experiment import Channel
+
+Array = NDArray[np.float64]
+HELD = ("speed", "steer", "ax", "throttle", "brake")  # channels that are carried over empty samples
+LONGEST_HOLD_S = 0.5
+FASTEST_HZ = 50.0  # of samples that are made of channels with clocks of their own, unless a rate is asked for
+D = TypeVar("D", bound="DriveLog")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DriveLog:
+    """Channels (N,) on the clock `t` (N,), NaN where one has no sample."""
+
+    t: Array
+    channels: Mapping[str, Array]
+    rate: float
+
+    def between(self: D, low: float, high: float) -> D:
+        """The samples from `low` up to `high` seconds."""
+        inside = (self.t >= low) & (self.t < high)
+        kept = {name: values[inside] for name, values in self.channels.items()}
+        return replace(self, t=self.t[inside], channels=kept)
+
+    def has(self, *names: str) -> bool:
+        return all(name in self.channels for name in names)
+
+
+def common_clock(
+    channels: Mapping[str, Channel], rate: float | None, low: float, high: float
+) -> tuple[Array, float, dict[str, Array]]:
+    """One clock for all: the channels' own where they share one and no rate is asked for, otherwise equal steps of means.
+
+    A sample at t is the mean over the step that is centred on it; what has no sample there is NaN, and inputs are carried over.
+    """
+    first = next(iter(channels.values()))
+    shared = all(np.array_equal(c.t, first.t) for c in channels.values())
+    own = 1.0 / float(np.median(np.diff(first.t)))
+    if shared and (rate is None or rate >= 0.99 * own):
+        inside = (first.t >= low) & (first.t < high)
+        return first.t[inside], own, {n: _carried(first.t[inside], c.values[inside], n) for n, c in channels.items()}
+    fastest = max(1.0 / float(np.median(np.diff(c.t))) for c in channels.values())
+    rate = min(fastest, FASTEST_HZ) if rate is None else rate
+    start = max(low, max(float(c.t[0]) for n, c in channels.items() if n in HELD or n not in ("latitude", "longitude")))
+    end = min(high, min(float(c.t[-1]) for c in channels.values()))
+    count = int(np.floor((end - start) * rate))
+    t: Array = start + (np.arange(count, dtype=np.float64) + 0.5) / float(rate)
+    return t, rate, {n: _carried(t, binned(c.t, c.values, t, rate), n) for n, c in channels.items()}
+
+
+def binned(t: Array, values: Array, clock: Array, rate: float) -> Array:
+    """Means of the samples within half a step of each time of the clock; NaN where there are none."""
+    if len(t) == len(clock) and np.allclose(t, clock, atol=1e-6):
+        return values
+    at = np.floor((t - clock[0]) * rate + 0.5).astype(np.int64)
+    use = (at >= 0) & (at < len(clock)) & np.isfinite(values)
+    sums = np.bincount(at[use], weights=values[use], minlength=len(clock))
+    counts = np.bincount(at[use], minlength=len(clock))
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def _carried(t: Array, values: Array, name: str) -> Array:
+    """Inputs without a hole: short ones are bridged, long ones stay, and are refused later."""
+    finite = np.isfinite(values)
+    if name not in HELD or finite.all() or finite.sum() < 2:
+        return values
+    last = np.maximum.accumulate(np.where(finite, np.arange(len(t)), -1))
+    close = (last >= 0) & (t - t[np.maximum(last, 0)] <= LONGEST_HOLD_S)
+    return np.where(finite, values, np.where(close, np.interp(t, t[finite], values[finite]), np.nan))

@@ -1,0 +1,194 @@
+"""What can be done with a machine in its formulation: verbs, estimators and filters, and the reason where one of them cannot.
+
+    row = vd.capabilities(machine);  print(row.summary());  row["identify", "wls"].works
+
+The table for all formulations is `docs/capabilities.md`, printed by ``veridyn capabilities``; tests run every cell on a machine
+of its kind: it works, or raises the :class:`~veridyn.errors.CapabilityError` that the cell lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from veridyn.arguments import checked
+from veridyn.errors import Limit, ModelError
+from veridyn.identify.estimate import NO_CAR
+from veridyn.identify.estimators.likelihood import Likelihood
+from veridyn.identify.excitation.plant import HELD_BASE
+from veridyn.identify.methods import ESTIMATORS
+from veridyn.mechanics.formulated import formulated
+from veridyn.mechanics.single_track.of_machine import NO_JOINTS
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import KNOW_LOOPS, OPEN_ONLY
+from veridyn.model.graph import FORMULATIONS
+from veridyn.model.machine import Machine
+from veridyn.observe.car.fit import NO_REGRESSOR, Innovations
+from veridyn.observe.car.observation import METHODS as CAR_FILTERS
+from veridyn.observe.car.observation import NO_ERROR_MODEL
+from veridyn.observe.methods import FILTERS
+
+DYNAMICS = ("inverse_dynamics", "forward_dynamics", "regressor", "base_parameters", "design_excitation", "c_source")
+METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        **dict.fromkeys(DYNAMICS, ("",)),
+        "simulate": ("",),
+        "identify": (*ESTIMATORS, Innovations.name),
+        "observe": tuple(FILTERS),
+        "observe, parameters estimated": ("ekf",),
+    }
+)
+BY_TREE = "by its tree"
+HEAD = """\
+# What each formulation can do
+
+A machine is described once. Its formulation says in which coordinates it is computed: joint coordinates of a tree (cut open where it has
+loops), natural coordinates of points and vectors, or those of a car of a few numbers. This table is printed by `veridyn capabilities`;
+`veridyn capabilities MODEL` and `vd.capabilities(machine)` give the row of one machine. Every cell is run by a test: it works, or raises
+the `CapabilityError` whose reason stands below.
+"""
+
+
+@dataclass(frozen=True)
+class Capability:
+    """One cell of the table: `how` is "" or says in which way; `limit` is None where it works."""
+
+    verb: str
+    method: str
+    how: str = ""
+    limit: Limit | None = None
+
+    @property
+    def works(self) -> bool:
+        return self.limit is None
+
+    @property
+    def text(self) -> str:
+        """The cell in words."""
+        return (self.how or "yes") if self.limit is None else f"no: {self.limit.reason}"
+
+
+@dataclass(frozen=True)
+class CapabilityRow(Mapping[tuple[str, str], Capability]):
+    """What can be done with one machine: (verb, method) → :class:`Capability`."""
+
+    name: str
+    formulation: str
+    cells: Mapping[tuple[str, str], Capability]
+
+    def __getitem__(self, key: tuple[str, str]) -> Capability:
+        return self.cells[key]
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self.cells)
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def summary(self) -> str:
+        """A line for each verb and method, with the reason and what to use where it cannot be done."""
+        lines = [f"{self.name}, formulation {self.formulation}"]
+        for (verb, method), cell in self.cells.items():
+            instead = "" if cell.limit is None else f". {cell.limit.instead}"
+            lines.append(f"  {f'{verb} {method}'.strip():<36}{cell.text}{instead}")
+        return "\n".join(lines)
+
+
+@checked
+def capabilities(machine: Machine) -> CapabilityRow:
+    """What can be done with a machine in its formulation, without doing it.
+
+    Parameters
+    ----------
+    machine : Machine
+
+    Returns
+    -------
+    CapabilityRow
+        (verb, method) → a cell that says whether it works, and why not and what to use instead.
+
+    Examples
+    --------
+    >>> import veridyn as vd
+    >>> row = vd.capabilities(vd.load_model("veridyn:linkage.yaml"))
+    >>> row["identify", "wls"].works, row["c_source", ""].text
+    (True, 'no: it is made of the recursion over an open tree, and loops are closed by iterations')
+    """
+    cells = [_cell(machine, verb, method) for verb, methods in METHODS.items() for method in methods]
+    return CapabilityRow(machine.name, machine.formulation, {(c.verb, c.method): c for c in cells})
+
+
+def _cell(machine: Machine, verb: str, method: str) -> Capability:
+    if machine.formulation == "single_track":
+        return Capability(verb, method, limit=_of_car(verb, method))
+    if method == Innovations.name:
+        return Capability(verb, method, limit=NO_CAR)
+    if verb == "simulate" or verb == "observe":
+        return Capability(verb, method)
+    if verb == "observe, parameters estimated":
+        return Capability(verb, method, limit=formulated(machine).capabilities["estimated parameters"])
+    limit = _of_tree(machine, verb, method)
+    return Capability(verb, method, BY_TREE if machine.formulation == "natural" and limit is None else "", limit)
+
+
+def _of_tree(machine: Machine, verb: str, method: str) -> Limit | None:
+    """Why the tree of a machine has not what a verb needs, where there is a tree at all."""
+    try:
+        tree_of(machine)
+    except ModelError as error:
+        return Limit(error.faults[0].what.rstrip("."), error.faults[0].hint)
+    if verb == "c_source" and machine.closed:
+        return Limit(OPEN_ONLY["C code"], KNOW_LOOPS)
+    if machine.base == "free" and (verb == "design_excitation" or method == Likelihood.name):
+        return HELD_BASE
+    return None
+
+
+def _of_car(verb: str, method: str) -> Limit | None:
+    """Why a car of a few numbers has not what a verb needs."""
+    if verb == "identify":
+        return None if method == Innovations.name else NO_REGRESSOR
+    if verb in DYNAMICS:
+        return NO_JOINTS
+    return None if verb == "simulate" or FILTERS[method] in CAR_FILTERS else NO_ERROR_MODEL
+
+
+def table() -> str:
+    """The rows of :func:`shown_machines` as one Markdown table with the reasons below it."""
+    rows = {heading: capabilities(machine) for heading, machine in shown_machines().items()}
+    reasons: dict[Limit, int] = {}
+    lines = [f"| verb | method | {' | '.join(rows)} |", "|---|---|" + "---|" * len(rows)]
+    for verb, methods in METHODS.items():
+        for method in methods:
+            shown = []
+            for row in rows.values():
+                cell = row[verb, method]
+                if cell.limit is None:
+                    shown.append(cell.how or "yes")
+                else:
+                    shown.append(f"no ({reasons.setdefault(cell.limit, len(reasons) + 1)})")
+            lines.append(f"| `{verb}` | {f'`{method}`' if method else ''} | {' | '.join(shown)} |")
+    notes = [
+        f"{number}. {limit.reason[0].upper()}{limit.reason[1:]}. {limit.instead}" for limit, number in reasons.items()
+    ]
+    return "\n".join([HEAD, *lines, "", *notes])
+
+
+def shown_machines() -> dict[str, Machine]:
+    """A machine of each kind, by the heading of its column; formulations in the order of :data:`~veridyn.model.graph.FORMULATIONS`."""
+    from veridyn.files.machine.load import load_model
+    from veridyn.model.body import Body
+    from veridyn.model.single_track import car_machine
+
+    box = [0.2, 0.0, 0.0, 0.2, 0.0, 0.1, 0.3, 0.0, 0.0, 2.0]
+    bodies = [Body("hull", None, "fixed"), Body("arm", "hull")]
+    found = {
+        "tree": load_model("veridyn:arm.yaml"),
+        "tree, loops": load_model("veridyn:linkage.yaml"),
+        "tree, free base": Machine.of_bodies(bodies, name="free", base="free", inertia={"hull": box, "arm": box}),
+        "natural": load_model("veridyn:crane.yaml").with_formulation("natural"),
+        "single_track": car_machine("car", {"mass": 1500.0, "front": 1.2, "rear": 1.4}),
+    }
+    assert {machine.formulation for machine in found.values()} == set(FORMULATIONS)
+    return found

@@ -1,0 +1,200 @@
+"""The log of a drive as its study names it: channels in SI on one clock that begins with zero, and what is wrong with them by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import DataError, Fault, did_you_mean
+from veridyn.files.machine.load import load_model
+from veridyn.identify.diagnosis.drive import (
+    clock_fault,
+    position_delay,
+    position_format_fault,
+    position_scale_fault,
+    steering_fault,
+    swapped_sides_fault,
+)
+from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine import Machine
+from veridyn.observe.car.fit import Innovations
+from veridyn.observe.car.noise import CarNoise
+from veridyn.observe.measurements import clock_faults
+from veridyn.signals.clock_offset import ClockOffset
+from veridyn.signals.drive import DriveLog, binned, common_clock
+from veridyn.studies.config.car import CHANNELS, CarNoiseSettings, CarStudyFile
+from veridyn.studies.config.identify import TableSettings
+from veridyn.studies.config.study import Loaded
+from veridyn.studies.result import fingerprint
+from veridyn.studies.run.observe_machine import existing_file
+from veridyn.studies.run.recordings import single_log, spread_log
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StudyDrive(DriveLog):
+    """The drive of a study: `hashes` of its files, what its checks have found, and the `offset` of the positions' clock."""
+
+    hashes: Mapping[str, str]
+    faults: tuple[Fault, ...] = ()
+    offset: ClockOffset | None = None
+
+
+def study_car(loaded: Loaded[Any]) -> Machine:
+    """The car of a study with the sensors' noise that it gives; its sensors are those of its model file."""
+    study: CarStudyFile = loaded.study
+    file = existing_file(loaded, study.model.file, ("model", "file"))
+    car = load_model(file)
+    if car.car is None:
+        what, hint = "this machine is no car of a few numbers.", f"Leave out formulation: {study.model.formulation}."
+        found = f"{car.name}, formulation: {car.formulation}"
+        raise loaded.error(loaded.fault(("model", "file"), what, "a model file with the section car", found, hint))
+    own = [s.name for s in car.sensors]
+    faults = [
+        loaded.fault(("noise", "sensors", n), f"the car has no sensor '{n}'.", hint=did_you_mean(n, own))
+        for n in study.noise.sensors
+        if n not in own
+    ]
+    faults += [
+        loaded.fault(("noise", "sensors", n), "this is no deviation.", "a positive number", f"{x:g}")
+        for n, x in study.noise.sensors.items()
+        if not x > 0.0
+    ]
+    if faults:
+        raise loaded.error(faults)
+    return replace(car, sensors=tuple(replace(s, sigma=study.noise.sensors.get(s.name, s.sigma)) for s in car.sensors))
+
+
+def study_method(loaded: Loaded[Any]) -> Innovations:
+    """How the parameters of the car are fitted, with the noise of the study."""
+    s: CarNoiseSettings = loaded.study.noise
+    noise = CarNoise(slip_error=s.slip_error, bank=s.bank, lateral=s.lateral, yaw=s.yaw, walk=dict(s.walk))
+    return Innovations(noise=noise, tuned=s.tuned)
+
+
+def study_drive(loaded: Loaded[Any], car: Machine) -> StudyDrive:
+    """The log of a study on one clock, with what its checks found."""
+    study: CarStudyFile = loaded.study
+    s = study.log
+    files = {"": s.file} if s.file else dict(s.files)
+    paths = {p: loaded.path(text, ("log", "files", p) if p else ("log", "file")) for p, text in files.items()}
+    _existing(loaded, paths)
+    try:
+        read = single_log(loaded, s, paths[""], own_clocks=True) if s.file else spread_log(loaded, paths, ("log",))
+    except DataError as error:
+        raise loaded.error([_of_column(loaded, f) for f in error.faults]) from error
+    _units(loaded, read)
+    zero = min(float(c.t[0]) for c in read.channels.values())
+    shifted = {n: Channel(n, c.t - zero - s.delays.get(n, 0.0), c.values, c.unit) for n, c in read.channels.items()}
+    faults = [
+        loaded.fault(("log", "columns", n), f"{f.what}", f.expected, f.found)
+        for n, c in shifted.items()
+        for f in clock_faults(c.t, "")
+    ]
+    if faults:
+        raise loaded.error(faults)
+    formats = _formats(shifted) if study.checks else []
+    if formats:
+        raise loaded.error(
+            [loaded.fault(("log", "columns", "latitude"), f.what, f.expected, f.found, f.hint) for f in formats]
+        )
+    t, rate, channels = common_clock(
+        shifted, s.rate, -np.inf if s.start <= 0.0 else s.start, np.inf if s.end is None else s.end
+    )
+    if len(t) < 10:
+        raise loaded.error(loaded.fault(("log",), "fewer than ten samples lie between start and end."))
+    channels = _local(channels)
+    hashes = {files[p]: fingerprint(path) for p, path in paths.items()}
+    drive = StudyDrive(t=t, channels=channels, rate=rate, hashes=hashes)
+    if not study.checks:
+        return drive
+    found, offset = checked(drive, car)
+    return replace(drive, faults=tuple(found), offset=offset)
+
+
+def reference_values(loaded: Loaded[Any], settings: TableSettings, file: str, drive: DriveLog) -> dict[str, Array]:
+    """What was measured otherwise, on the clock of the drive: means over as long as its samples last."""
+    path = loaded.path(file, ("reference", "file"))
+    _existing(loaded, {"": path}, ("reference", "file"))
+    read = single_log(loaded, settings, path, ("reference",), own_clocks=True)
+    zero = min(float(c.t[0]) for c in read.channels.values())
+    shifted = {n: Channel(n, c.t - zero, c.values, c.unit) for n, c in read.channels.items()}
+    return {n: binned(c.t, c.values, drive.t, drive.rate) for n, c in shifted.items()}
+
+
+def checked(drive: DriveLog, car: Machine) -> tuple[list[Fault], ClockOffset | None]:
+    """What the checks of the log have found, and the offset of the positions' clock where it can be estimated."""
+    c, found = drive.channels, list[Fault | None]()
+    offset = None
+    if drive.has("speed", "steer", "yaw_rate"):
+        rows = np.isfinite(c["speed"]) & np.isfinite(c["steer"]) & np.isfinite(c["yaw_rate"])
+        L = car.parameters["front"] + car.parameters["rear"]
+        given = (c["speed"][rows], c["steer"][rows], c["yaw_rate"][rows])
+        found.append(steering_fault(*given, L, car.parameters["steering_ratio"], drive.rate))
+    wheels = {w: c[f"wheel_{w}"] for w in ("fl", "fr", "rl", "rr") if f"wheel_{w}" in c}
+    if drive.has("speed", "yaw_rate") and wheels:
+        found.append(swapped_sides_fault(wheels, c["speed"], c["yaw_rate"], drive.rate))
+    if drive.has("speed", "east", "north"):
+        speed = np.nan_to_num(c["speed"])
+        scale = position_scale_fault(drive.t, c["east"], c["north"], speed)
+        found.append(scale)
+        if scale is None and drive.has("yaw_rate"):
+            ay = np.nan_to_num(c["ay"]) if "ay" in c else None
+            offset = position_delay(
+                drive.t, c["east"], c["north"], speed, np.nan_to_num(c["yaw_rate"]), ay, car.parameters["rear"]
+            )
+            found.append(clock_fault(offset))
+    return [f for f in found if f is not None], offset
+
+
+def _formats(channels: Mapping[str, Channel]) -> list[Fault]:
+    if "latitude" not in channels or "longitude" not in channels:
+        return []
+    fault = position_format_fault(*(np.degrees(channels[n].values) for n in ("latitude", "longitude")))
+    return [] if fault is None else [fault]
+
+
+def _local(channels: dict[str, Array]) -> dict[str, Array]:
+    """Latitude and longitude as metres east and north of the first place, through the ellipsoid."""
+    if "latitude" not in channels or "longitude" not in channels:
+        return channels
+    from veridyn.files.geodesy import GeoOrigin, enu_of
+
+    lat, lon = channels.pop("latitude"), channels.pop("longitude")
+    ok = np.flatnonzero(np.isfinite(lat) & np.isfinite(lon))
+    if len(ok):
+        origin = GeoOrigin(float(lat[ok[0]]), float(lon[ok[0]]))
+        enu = enu_of(lat, lon, np.where(np.isfinite(lat), 0.0, np.nan), origin)
+        channels |= {"east": enu[:, 0], "north": enu[:, 1]}
+    return channels
+
+
+def _units(loaded: Loaded[Any], read: Experiment) -> None:
+    faults = [
+        loaded.fault(("log", "columns", n), "its unit is not that of this channel.", CHANNELS[n], c.unit)
+        for n, c in read.channels.items()
+        if CHANNELS[n] and c.unit != CHANNELS[n]
+    ]
+    if faults:
+        raise loaded.error(faults)
+
+
+def _existing(loaded: Loaded[Any], paths: Mapping[str, Path], at: tuple[str, ...] = ("log",)) -> None:
+    for p, path in paths.items():
+        if not path.exists():
+            place = at if len(at) > 1 else ("log", "files", p) if p else ("log", "file")
+            hint = "Paths are relative to the study file; ${NAME} stands for a variable."
+            raise loaded.error(loaded.fault(place, "there is no such log.", found=str(path), hint=hint))
+
+
+def _of_column(loaded: Loaded[Any], fault: Fault) -> Fault:
+    column = fault.at[1] if fault.at[:1] in (("column",), ("channel",)) and len(fault.at) > 1 else None
+    if column not in loaded.study.log.columns:
+        return fault
+    return loaded.fault(("log", "columns", str(column)), fault.what, fault.expected, fault.found, fault.hint)

@@ -1,0 +1,368 @@
+"""``veridyn observe`` of a car: sideslip, forces, roll and loads with bands, and the way of the car through gaps of its positions."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import DataError, Fault, IdentificationError, VeridynError
+from veridyn.identify.drive_lines import wheel_scales
+from veridyn.model.machine import Machine
+from veridyn.model.single_track import uncertain, with_tyre
+from veridyn.observe.car.fit import CarFit, Innovations, exchanged_axles, fit_car, swapped_axles_fault
+from veridyn.observe.car.log import lateral_measurements
+from veridyn.observe.car.noise import CarNoise
+from veridyn.observe.car.observation import CarObservation, observed_car, run_car
+from veridyn.observe.car.path import STATE_UNITS, PathNoise, path_start, path_system
+from veridyn.observe.consistency import nis
+from veridyn.observe.ekf import EKF
+from veridyn.observe.findings import nis_finding, serious_findings
+from veridyn.observe.measurements import Measurements, Status
+from veridyn.observe.result import Estimates
+from veridyn.observe.run import run
+from veridyn.observe.virtual import Reading
+from veridyn.progress import Progress, silent
+from veridyn.signals.drive import DriveLog
+from veridyn.studies.config.car import CarObserveFile
+from veridyn.studies.config.study import Loaded
+from veridyn.studies.result import NAN, ParameterRow, Result
+from veridyn.studies.run.car.identify import fitted_rows, limits_missed
+from veridyn.studies.run.car.log import StudyDrive, reference_values, study_car, study_drive, study_method
+from veridyn.studies.run.observe import consistency_figures
+
+Array = NDArray[np.float64]
+SETTLING_S = 3.0  # left out of the figures after a start
+WARM_UP_S = 10.0  # that a filter runs before the first sample it is asked about, where the log has them
+LINEAR_NOISE = 1e-6  # of errors that a textbook's linear filter does not have
+TWO_SIGMA = 2.0
+FEWEST_FITTED = 50  # samples
+CHECKED_S = 60.0  # s of a drive that tell whether its axles are exchanged
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CarObserved:
+    """A car observed: estimates of its lateral motion and of its way, quantities with bands, and references on the same clocks."""
+
+    car: Machine
+    drive: StudyDrive
+    fitted: CarFit | None
+    observation: CarObservation | None
+    virtual: Mapping[str, Reading]
+    reference: Mapping[str, Array]
+    linear: Array | None
+    path: Estimates | None
+    path_reference: Mapping[str, Array]
+    gaps: tuple[tuple[float, float], ...]
+    figures: Mapping[str, float]
+    parameters: tuple[ParameterRow, ...]
+    frozen: Mapping[str, float]
+    faults: tuple[Fault, ...]
+    findings: tuple[str, ...]
+    missed: tuple[str, ...]
+
+    def result(self, name: str, seed: int) -> Result:
+        warnings = [*(str(f) for f in self.faults), *self.findings]
+        warnings += [
+            f"'{n}' is frozen: the drive excites it too little, and {100.0 * share:.0f} % of its deviation are left."
+            for n, share in self.frozen.items()
+        ]
+        return Result(name, seed, False, self.drive.hashes, self.figures, self.parameters, {}, tuple(warnings))
+
+    def summary(self) -> str:
+        """The last values of all quantities with their deviations."""
+        lines = [f"{self.car.name}: {len(self.drive.t)} samples at {self.drive.rate:.4g} Hz"]
+        lines += [
+            f"  {n:<20}{v.values[-1, 0]:12.5g} ± {v.sigma[-1, 0]:<9.2g} {v.units[0]}" for n, v in self.virtual.items()
+        ]
+        return "\n".join(lines)
+
+    def table(self) -> str:
+        """CSV: times, states with deviations, and quantities with deviations."""
+        columns: dict[str, Array] = {}
+        if self.observation is not None:
+            o = self.observation
+            columns["t [s]"] = o.t
+            for j, (n, u) in enumerate(zip(o.states, o.units, strict=True)):
+                columns |= {f"{n} [{u}]": o.reduced[:, j], f"{n}.sigma [{u}]": o.sigma[:, j]}
+            for n, v in self.virtual.items():
+                unit = v.units[0]
+                columns |= {f"virtual.{n} [{unit}]": v.values[:, 0], f"virtual.{n}.sigma [{unit}]": v.sigma[:, 0]}
+        if self.path is not None:
+            p = self.path
+            columns.setdefault("t [s]", p.t)
+            if len(p.t) == len(columns["t [s]"]):
+                for j, (n, u) in enumerate(zip(p.states, STATE_UNITS, strict=True)):
+                    columns |= {f"path.{n} [{u}]": p.x[:, j], f"path.{n}.sigma [{u}]": p.sigma[:, j]}
+        text = io.StringIO()
+        table = csv.writer(text, lineterminator="\n")
+        table.writerow(columns)
+        table.writerows([f"{x:.9g}" for x in row] for row in zip(*columns.values(), strict=True))
+        return text.getvalue()
+
+
+def observe_car_study(loaded: Loaded[Any], progress: Progress = silent) -> CarObserved:
+    """Run the study."""
+    study: CarObserveFile = loaded.study
+    car, method, fitted = study_car(loaded), study_method(loaded), None
+    whole = study_drive(replace_span(loaded), car)
+    faults = list(whole.faults)
+    lateral = whole.has("speed", "steer") and (whole.has("yaw_rate") or whole.has("ay"))
+    if not lateral and study.path is None:
+        wanted = "speed, steer and yaw_rate or ay, or a section path with positions"
+        raise loaded.error(
+            loaded.fault(("log", "columns"), "there is nothing to observe.", wanted, ", ".join(whole.channels))
+        )
+    try:
+        if study.training is not None and lateral:
+            train = whole.between(*study.training)
+            if len(train.t) < FEWEST_FITTED:
+                raise loaded.error(loaded.fault(("training",), "fewer than fifty samples lie in this span."))
+            fitted = fit_car(car, method, train, progress)
+            faults += fitted.faults
+            if study.checks:
+                swapped = swapped_axles_fault(fitted, car, method, train, progress)
+                faults += [swapped] if swapped is not None else []
+        drive = whole.between(study.log.start, np.inf if study.log.end is None else study.log.end)
+        if len(drive.t) < 10:
+            raise loaded.error(loaded.fault(("log",), "fewer than ten samples lie between start and end."))
+        warm = whole.between(study.log.start - WARM_UP_S, float(drive.t[-1]) + 0.5 / drive.rate)
+        seen = _lateral(study, car, fitted, method.noise, warm, float(drive.t[0]), progress) if lateral else None
+        if lateral and fitted is None and study.checks:
+            swapped = _swapped_axles(method, car, drive, progress)
+            faults += [swapped] if swapped is not None else []
+        path = _path(study, car, whole, drive, progress) if study.path is not None else None
+    except (DataError, IdentificationError) as error:
+        raise loaded.error(
+            [loaded.fault(("log",), f.what, f.expected, f.found, f.hint) for f in error.faults]
+        ) from error
+    given = {} if study.reference is None else reference_values(loaded, study.reference, study.reference.file, whole)
+    inside = np.isin(whole.t, drive.t)
+    reference = {n: v[inside] for n, v in given.items()}
+    figures: dict[str, float] = {"samples": float(len(drive.t)), "duration": float(drive.t[-1] - drive.t[0])}
+    linear, findings = None, tuple[str, ...]()
+    if seen is not None:
+        figures |= _lateral_figures(seen, reference, drive)
+        inconsistent, findings = _inconsistent(seen, drive)
+        faults += [] if faults else inconsistent  # a cause that is named explains it
+        if study.compare_linear:
+            linear = _linear_sideslip(method.noise, car, drive)
+            if "sideslip" in reference:
+                use = _settled(drive, seen.warm) & np.isfinite(reference["sideslip"])
+                figures["rms_sideslip_linear"] = _rms((linear - reference["sideslip"])[use])
+                if fitted is not None and study.training is not None:
+                    own = fit_car(with_tyre(car, "linear"), method, whole.between(*study.training), progress)
+                    linear = _linear_sideslip(method.noise, replace(own.car, sensors=car.sensors), drive)
+                    figures["rms_sideslip_linear_identified"] = _rms((linear - reference["sideslip"])[use])
+    if path is not None and study.path is not None:
+        figures |= _path_figures(path, reference, drive, study.path.gaps)
+        size = nis(path, skip=int(np.argmax(_settled(drive))))
+        figures["path_nis"], finding = size.mean, nis_finding(size)
+        findings += (f"the way of the car: {finding}",) if finding else ()
+    if whole.offset is not None:
+        figures["clock_offset"], figures["clock_offset_sigma"] = whole.offset.seconds, whole.offset.sigma
+    figures["suspicions"] = float(len(faults))
+    frozen = {} if seen is None else seen.whole.frozen()
+    if study.estimate:
+        figures["frozen"] = float(len(frozen))
+    rows = [] if seen is None else _rows(seen, fitted)
+    return CarObserved(
+        car=car if fitted is None else fitted.car,
+        drive=drive,
+        fitted=fitted,
+        observation=None if seen is None else seen.observation,
+        virtual={} if seen is None else seen.virtual,
+        reference=reference,
+        linear=linear,
+        path=path,
+        path_reference={n: reference[n] for n in ("speed", "heading", "east", "north") if n in reference},
+        gaps=() if study.path is None else study.path.gaps,
+        figures=figures,
+        parameters=tuple(rows),
+        frozen=frozen,
+        faults=tuple(faults),
+        findings=findings,
+        missed=limits_missed(study.accept, figures),
+    )
+
+
+def replace_span(loaded: Loaded[Any]) -> Loaded[Any]:
+    """The study with its whole log: what is observed is cut out later, after what is learned from."""
+    log = loaded.study.log.model_copy(update={"start": 0.0, "end": None})
+    return replace(loaded, study=loaded.study.model_copy(update={"log": log}))
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    whole: CarObservation  # from before the first sample on
+    observation: CarObservation
+    virtual: Mapping[str, Reading]
+
+    @property
+    def warm(self) -> float:
+        """s that the filter had run before the first sample."""
+        return float(self.observation.t[0] - self.whole.t[0])
+
+
+def _lateral(
+    study: CarObserveFile,
+    car: Machine,
+    fitted: CarFit | None,
+    noise: CarNoise,
+    drive: DriveLog,
+    first: float,
+    progress: Progress,
+) -> _Seen:
+    """The lateral motion from `first` on; the filter starts with the drive, before it where the log does."""
+    own, noise = (car, noise) if fitted is None else (fitted.car, fitted.noise)
+    log = lateral_measurements(drive, own)
+    whole = run_car(EKF(), observed_car(own, noise, log, study.estimate), log, noise, progress)
+    kept = whole.t >= first
+    virtual = {
+        n: replace(v, t=v.t[kept], values=v.values[kept], sigma=v.sigma[kept])
+        for n, v in whole.virtual(*study.virtual).items()
+    }
+    return _Seen(whole, whole.since(first), virtual)
+
+
+def _swapped_axles(method: Innovations, car: Machine, drive: DriveLog, progress: Progress) -> Fault | None:
+    """Exchanged axles where the study learns nothing: by fits to the beginning of what is observed, which are used for nothing else."""
+    if not uncertain(car) or exchanged_axles(car) is None or len(drive.t) < FEWEST_FITTED:
+        return None
+    part = drive.between(float(drive.t[0]), float(drive.t[0]) + CHECKED_S)
+    return swapped_axles_fault(fit_car(car, method, part, progress), car, method, part, progress)
+
+
+def _linear_sideslip(noise: CarNoise, car: Machine, drive: DriveLog) -> Array:
+    """Sideslip by the linear two-state Kalman filter of textbooks, with the stiffness of `car`."""
+    noise, linear = replace(noise, slip_error=LINEAR_NOISE, bank=LINEAR_NOISE), with_tyre(car, "linear")
+    log = lateral_measurements(drive, linear)
+    found = run_car(EKF(), observed_car(linear, noise, log, consider=False), log, noise)
+    return np.arctan(found.reduced[:, 0] / np.maximum(log.inputs[:, 0], 1.0))
+
+
+def _lateral_figures(seen: _Seen, reference: Mapping[str, Array], drive: DriveLog) -> dict[str, float]:
+    e, out = seen.observation.estimates, dict[str, float]()
+    used = int(e.dof.sum())
+    out["nis"] = float(e.nis.sum()) / used if used else NAN
+    out |= consistency_figures(seen.observation) if used else {}
+    for name, truth in reference.items():
+        if name not in seen.virtual:
+            continue
+        v, use = seen.virtual[name], _settled(drive, seen.warm) & np.isfinite(truth)
+        error, sigma = (v.values[:, 0] - truth)[use], v.sigma[use, 0]
+        tail = "" if name == "sideslip" else f"_{name}"
+        out[f"rms_{name}"] = _rms(error)
+        out[f"mean_error_{name}"] = float(error.mean())
+        out[f"rms_sigma_{name}"] = _rms(sigma)
+        out[f"share_inside_two_sigma{tail}"] = float(np.mean(np.abs(error) <= TWO_SIGMA * sigma))
+    return out
+
+
+def _inconsistent(seen: _Seen, drive: DriveLog) -> tuple[list[Fault], tuple[str, ...]]:
+    """That the lateral motion's innovations are not as large as its filter states, which makes its bands wrong; and what else the common
+    findings of an observation say."""
+    o, settled = seen.observation, int(np.argmax(_settled(drive, seen.warm)))
+    found = serious_findings(o, skip=settled)
+    if not o.estimates.dof[settled:].any():
+        return [], found
+    finding = nis_finding(o.nis(settled), o.usable_nis, o.system.considered is not None)
+    others = tuple(text for text in found if text != finding)
+    hint = (
+        "Look at the units and signs of speed, steering and yaw rate, at the clock, and at the parameters of the car."
+    )
+    return [Fault(finding, "lateral motion", hint=hint)] if finding else [], others
+
+
+def _settled(drive: DriveLog, warm: float = 0.0) -> NDArray[np.bool_]:
+    """Samples that count in the figures; `warm`: seconds that a filter had run before the first of them."""
+    short = drive.t[-1] - drive.t[0] <= 10.0 * SETTLING_S
+    return drive.t >= drive.t[0] + (0.0 if short else max(0.0, SETTLING_S - warm))
+
+
+def _rms(x: Array) -> float:
+    return float(np.sqrt(np.mean(x**2))) if len(x) else NAN
+
+
+def _path(study: CarObserveFile, car: Machine, whole: DriveLog, drive: DriveLog, progress: Progress) -> Estimates:
+    """The way of the car; scales of the wheels are those of the training span, where there is one and a speed to compare with."""
+    s, c = study.path, drive.channels
+    assert s is not None
+    scales: dict[str, float] = {}
+    if study.training is not None and whole.has("speed"):
+        train = whole.between(*study.training)
+        wheels = {n: train.channels[n] for n in train.channels if n.startswith("wheel_")}
+        scales = {
+            n: line.value["scale"] for n, line in wheel_scales(wheels, train.channels["speed"], drive.rate).items()
+        }
+    noise = PathNoise(
+        position=s.position, wheel=s.wheel, gyro=s.gyro, jerk=s.jerk, yaw=s.yaw, bias=s.bias, scales=scales
+    )
+    outputs = tuple(
+        n for n in ("east", "north", *(f"wheel_{w}" for w in ("fl", "fr", "rl", "rr")), "yaw_rate") if n in c
+    )
+    if not {"east", "north"} <= set(outputs):
+        raise DataError(
+            Fault("the way of a car needs positions.", "log, columns", "east and north, or latitude and longitude")
+        )
+    values = np.column_stack([c[n] for n in outputs])
+    flags = np.where(np.isfinite(values), Status.USED, Status.MISSING).astype(np.int8)
+    for low, high in s.gaps:
+        flags[(drive.t >= low) & (drive.t <= high), :2] = Status.MISSING
+    log = Measurements(drive.t, values, outputs, flags)
+    heading, speed, first = _first_course(drive)
+    start = path_start(float(c["east"][first]), float(c["north"][first]), heading, speed)
+    try:
+        return run(EKF(), path_system(outputs, noise, car.parameters["track"]), log, start, progress)
+    except VeridynError as error:
+        raise DataError(error.faults) from error
+
+
+def _first_course(drive: DriveLog) -> tuple[float, float, int]:
+    """Direction and speed of the first metres, and the first sample with a position."""
+    e, n = drive.channels["east"], drive.channels["north"]
+    ok = np.flatnonzero(np.isfinite(e) & np.isfinite(n))
+    gone = np.hypot(e[ok] - e[ok[0]], n[ok] - n[ok[0]])
+    far = ok[int(np.argmax(gone > 2.0))] if (gone > 2.0).any() else ok[-1]
+    before = ok[max(0, int(np.searchsorted(ok, far)) - 1 - int(drive.rate))]
+    span = max(float(drive.t[far] - drive.t[before]), 1e-3)
+    d = np.array([e[far] - e[before], n[far] - n[before]])
+    moving = before == ok[0]
+    return float(np.arctan2(d[1], d[0])), float(np.hypot(*d) / span) if moving else 0.0, int(ok[0])
+
+
+def _path_figures(
+    path: Estimates, reference: Mapping[str, Array], drive: DriveLog, gaps: tuple[tuple[float, float], ...]
+) -> dict[str, float]:
+    out: dict[str, float] = {}
+    truth = {n: reference.get(n, drive.channels.get(n)) for n in ("speed", "heading", "east", "north")}
+    inside = np.zeros(len(drive.t), dtype=np.bool_)
+    for low, high in gaps:
+        inside |= (drive.t >= low) & (drive.t <= high)
+    for name, values in truth.items():
+        if values is None:
+            continue
+        j = path.states.index(name)
+        error = path.x[:, j] - values
+        error = (error + np.pi) % (2.0 * np.pi) - np.pi if name == "heading" else error
+        good = np.isfinite(error) & _settled(drive)
+        if name in ("speed", "heading"):
+            out[f"rms_{name}"] = _rms(error[good])
+        if (good & inside).any():
+            out[f"rms_{name}_gap"] = _rms(error[good & inside])
+            out[f"share_inside_two_sigma_{name}_gap"] = float(
+                np.mean(np.abs(error[good & inside]) <= TWO_SIGMA * path.sigma[good & inside, j])
+            )
+    return out
+
+
+def _rows(seen: _Seen, fitted: CarFit | None) -> list[ParameterRow]:
+    rows, o = [] if fitted is None else fitted_rows(fitted), seen.observation
+    for n, u, x, s in zip(o.states, o.units, o.reduced[-1].tolist(), o.sigma[-1].tolist(), strict=True):
+        rows.append(ParameterRow(f"end.{n}", u, x, s, 100.0 * s / abs(x) if x else NAN))
+    return rows

@@ -1,0 +1,81 @@
+"""The protocol of a formulation: every implementation has all of it, names do not depend on it, and refusals give their reason."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import veridyn as vd
+from one_machine import FORMULATIONS, MACHINES, crane, fourbar
+from veridyn.errors import CapabilityError
+from veridyn.machines.buggy import buggy
+from veridyn.mechanics.formulated import formulated, in_joints
+from veridyn.mechanics.formulation import Formulated, MachineModel, RunSettings, require
+
+
+def members(protocol: type) -> list[str]:
+    return [name for name in vars(protocol) if not name.startswith("_")]
+
+
+@pytest.mark.parametrize("form", ["tree", "points", "freedoms"])
+def test_a_formulation_has_all_of_the_protocol(form: str) -> None:
+    machine = buggy() if form == "freedoms" else crane()
+    made = formulated(machine.with_formulation("tree" if form == "tree" else "natural"))
+    model, q, qd = made.prepared(RunSettings(unknown=()))
+    assert model.kernel == form and isinstance(model.form, Formulated) and isinstance(made, Formulated)
+    assert [name for name in members(MachineModel) if not hasattr(model, name)] == []
+    assert (len(q), len(qd)) == (model.nq, model.nv) and len(model.names) == len(model.rate_names) == model.f
+    assert set(made.capabilities) == set(formulated(crane().with_formulation("tree")).capabilities)
+    assert (made.regressor is None) == (made.capabilities["regressor"] is not None)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_change_and_a_difference_are_inverse_and_a_step_has_its_derivative(name: str) -> None:
+    for formulation in FORMULATIONS:
+        model, q, qd = formulated(MACHINES[name]().with_formulation(formulation)).prepared(RunSettings())
+        rng, n = np.random.default_rng(0), 2 * model.f + len(model.unknown)
+        d, u, loads = 1e-3 * rng.standard_normal(n), model.start_unknown, model.loads()
+        there = model.changed(q, qd, u, d)
+        np.testing.assert_allclose(model.difference(*there, q, qd), d[: 2 * model.f], rtol=0, atol=1e-12)
+        step = model.advanced(q, qd, u, 1e-3, loads, True, 0.0, 0)
+        ends = []
+        for way in (1.0, -1.0):
+            at = model.changed(q, qd, u, way * d)
+            moved = model.advanced(*at, u + way * d[2 * model.f :], 1e-3, loads, False, 0.0, 0)
+            ends.append(model.difference(moved.found.q, moved.found.qd, step.found.q, step.found.qd))
+        numeric, scale = 0.5 * (ends[0] - ends[1]), np.abs(d).max()
+        np.testing.assert_allclose(step.found.F[: 2 * model.f] @ d, numeric, rtol=0, atol=1e-6 * scale)  # of order d²
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_names_do_not_depend_on_the_formulation(name: str) -> None:
+    """Coordinates, states, outputs, and the channels of a log that act."""
+    machine = MACHINES[name]()
+    logged = ["force.q1", "force.phi", "force.x", "motor", "encoder", "q.x"]
+    found = []
+    for formulation in FORMULATIONS:
+        form = formulated(machine.with_formulation(formulation))
+        model, _, _ = form.prepared(RunSettings())
+        outputs = model.readout(form.sensors).names
+        found.append((model.names, model.rate_names, model.unknown, outputs, form.inputs_in(logged), form.drives))
+        units = tuple(map(model.unit_of, model.names)), tuple(map(model.force_unit, model.unknown))
+        found[-1] = (*found[-1], units)
+    assert found[0] == found[1]
+
+
+def test_a_drive_names_the_unknown_force_of_its_coordinate() -> None:
+    for formulation in FORMULATIONS:
+        model, _, _ = formulated(crane().with_formulation(formulation)).prepared(RunSettings(unknown=("motor",)))
+        assert model.unknown == ("x",)
+
+
+def test_what_a_formulation_has_not_is_one_error_with_its_reason() -> None:
+    form = formulated(fourbar())
+    with pytest.raises(CapabilityError, match=r"formulation natural has no estimated parameters: its mass") as caught:
+        form.prepared(RunSettings(parameters=("M_rod",)))
+    error = caught.value
+    assert (error.formulation, error.asked) == ("natural", "estimated parameters") and "'tree'" in error.instead
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.reason, again.instead) == (str(error), error.reason, error.instead)
+    assert isinstance(error, vd.ModelError)
+    require(in_joints(fourbar()), *form.capabilities)  # a tree has it all

@@ -1,0 +1,67 @@
+"""The few numbers of a car: defaults, bounds, faults that come together, and the description that other values lead to."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from veridyn.errors import ModelError
+from veridyn.model.car import PARAMETERS, TABLE, CarDescription, car_link, car_parameters, car_with, check_car
+from veridyn.model.differences import equal_parts
+
+SMALL = {"mass": 900.0, "front": 1.0, "rear": 1.4}
+
+
+def test_what_is_left_out_is_as_the_table_has_it() -> None:
+    p = car_parameters(CarDescription(SMALL))
+    assert p["yaw_inertia"] == pytest.approx(900.0 * 1.0 * 1.4)
+    assert all(p[n] == TABLE[n].default for n in PARAMETERS if n not in (*SMALL, "yaw_inertia"))
+    assert p.names == PARAMETERS and set(p.states) == {"known"}
+    assert p.units == tuple(kind.unit for kind in TABLE.values())
+    assert p.bounds["front_stiffness"] == (2.0, 80.0) and (p.typical > 0.0).all()
+
+
+def test_faults_come_together_by_name() -> None:
+    found = check_car(CarDescription({"mass": 900.0, "front_stifness": 1.0}, "tan"))
+    text = "\n".join(str(f) for f in found)
+    for words in (
+        "there is no tyre law 'tan'",
+        "Did you mean 'front_stiffness'",
+        "'front' is missing",
+        "'rear' is missing",
+    ):
+        assert words in text
+
+
+def test_a_centre_of_mass_on_an_axle_and_values_outside_bounds_are_refused() -> None:
+    (fault,) = check_car(CarDescription({**SMALL, "front": 0.2}))
+    assert "far nearer to one axle" in fault.what
+    text = "\n".join(str(f) for f in check_car(CarDescription({**SMALL, "rear": 0.0})))
+    assert "'rear' is outside its bounds" in text and "far nearer to one axle" in text
+    (fault,) = check_car(CarDescription({**SMALL, "front_friction": 0.01}))
+    assert "'front_friction' is outside its bounds" in fault.what
+    (fault,) = check_car(CarDescription({**SMALL, "front_friction": 1.5}, bounds={"front_friction": (0.5, 1.2)}))
+    assert fault.expected == "0.5 to 1.2 1"
+
+
+def test_other_values_state_what_the_table_would_not_give() -> None:
+    """The yaw inertia followed from the mass; it stays as it was when the mass changes."""
+    car = CarDescription({**SMALL, "front_stiffness": 15.0}, estimated=("front_stiffness",))
+    new = car_with(car, car_parameters(car).replacing({"mass": 1000.0, "drag": 0.4}))
+    assert dict(new.values) == {**car.values, "mass": 1000.0, "yaw_inertia": 1260.0, "drag": 0.4}
+    default = car_with(car, car_parameters(car).estimated(["height"]))
+    assert default.values["height"] == 0.5 and default.estimated == ("height", "front_stiffness")
+    assert new.estimated == ("front_stiffness",)
+    assert equal_parts(car_with(car, car_parameters(car)), car)
+    with pytest.raises(ModelError, match="cannot be tied"):
+        car_with(car, car_parameters(car).tied({"front_stiffness": "rear_stiffness"}))
+
+
+def test_its_body_is_flat_and_has_its_mass_and_yaw_inertia() -> None:
+    link = car_link(car_parameters(CarDescription({**SMALL, "yaw_inertia": 1200.0})))
+    np.testing.assert_array_equal(link.ten, [600.0, 0, 0, 600.0, 0, 1200.0, 0, 0, 0, 900.0])
+
+
+def test_a_description_travels() -> None:
+    car = CarDescription(SMALL, "magic", ("mass",), {"mass": (800.0, 1000.0)})
+    assert equal_parts(pickle.loads(pickle.dumps(car)), car)

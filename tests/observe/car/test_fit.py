@@ -1,0 +1,85 @@
+"""Parameters of a car by ``identify``: a stranger's drive, priors, tuned noise, and what cannot be asked of such a car."""
+
+import numpy as np
+import pytest
+
+import veridyn as vd
+from strangers.bicycle_drive import Bicycle
+from veridyn.errors import CapabilityError, DataError, IdentificationError, IdentificationWarning
+from veridyn.identification import CarFit, Innovations
+from veridyn.model.experiment import Channel
+from veridyn.model.single_track import PriorValue, car_machine, prior_of
+from veridyn.observe.car.noise import CarNoise
+
+TRUTH = Bicycle(duration=25.0, rate=25.0)
+NOISE = CarNoise(slip_error=0.001, bank=0.001)
+UNITS = {"speed": "m/s", "steer": "rad", "yaw_rate": "rad/s", "ay": "m/s^2"}
+SENSORS = (vd.Sensor("yaw_rate", "reading", "yaw_rate", 0.003), vd.Sensor("ay", "reading", "ay", 0.1))
+
+
+def car(**more: float | PriorValue) -> vd.Machine:
+    given = {"mass": TRUTH.mass, "front": TRUTH.front, "rear": TRUTH.rear, "yaw_inertia": TRUTH.inertia}
+    given |= {"front_stiffness": PriorValue(11.0, 4.0), "rear_stiffness": PriorValue(20.0, 6.0)}
+    return car_machine("bicycle", {**given, **more}, sensors=SENSORS)
+
+
+@pytest.fixture(scope="module")
+def log() -> vd.Experiment:
+    d = TRUTH.drive(5)
+    return vd.Experiment({n: Channel(n, d["t"], d[n], u) for n, u in UNITS.items()}, "drive")
+
+
+@pytest.fixture(scope="module")
+def fit(log: vd.Experiment) -> CarFit:
+    return vd.identify(car(), log, Innovations(noise=NOISE, tuned=("ay",)))
+
+
+def test_a_drive_shows_the_stiffness_of_the_tyres(fit: CarFit) -> None:
+    assert fit.names == ("front_stiffness", "rear_stiffness") and fit.units == ("1/rad", "1/rad")
+    assert (np.abs(fit.values - [TRUTH.cf, TRUTH.cr]) < 4.0 * fit.sigma).all() and (fit.relative_sigma < 10.0).all()
+    np.testing.assert_allclose(np.sqrt(np.diag(fit.covariance)), fit.sigma, rtol=1e-6)
+    assert "front_stiffness" in fit.summary() and fit.notes == ()
+
+
+def test_its_machine_has_values_covariance_and_tuned_noise(fit: CarFit) -> None:
+    machine = fit.machine()
+    assert machine.parameters["front_stiffness"] == fit.values[0]
+    assert prior_of(machine, "rear_stiffness").sigma == pytest.approx(fit.sigma[1])
+    np.testing.assert_allclose(machine.uncertainty.covariance, fit.covariance)
+    assert machine.sensors[1].sigma == fit.fit.values["noise.ay"] == pytest.approx(0.1, rel=0.3)
+
+
+def test_what_a_gentle_drive_does_not_show_is_named() -> None:
+    d = Bicycle(duration=12.0, rate=20.0, amplitude=0.004).drive(1)
+    log = vd.Experiment({n: Channel(n, d["t"], d[n], u) for n, u in UNITS.items()}, "drive")
+    found = vd.identify(car(front_friction=PriorValue(1.0, 0.3)), log, Innovations(noise=NOISE))
+    assert "far from their grip" in found.not_shown["front_friction"]
+    assert "not shown by this drive: front_friction" in found.summary()
+
+
+def test_without_a_method_innovations_are_meant(log: vd.Experiment) -> None:
+    np.testing.assert_array_equal(vd.identify(car(), log).values, vd.identify(car(), log, "innovations").values)
+
+
+def test_a_search_that_does_not_end_is_warned_of(log: vd.Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veridyn.observe.fitting.MOST_STEPS", 1)
+    with pytest.warns(IdentificationWarning, match="did not converge"):
+        found = vd.identify(car(), log, Innovations(noise=NOISE))
+    assert "did not converge" in found.summary() and len(found.faults) == 1
+
+
+def test_what_cannot_be_asked_is_refused_by_name(log: vd.Experiment) -> None:
+    for method in ("wls", "robust", vd.Robust()):
+        with pytest.raises(CapabilityError, match=r"has no estimator '(wls|robust)': tyres are not linear"):
+            vd.identify(car(), log, method)
+    with pytest.raises(IdentificationError, match="'rows' belongs to equations that are linear"):
+        vd.identify(car(), log, rows="all")
+    with pytest.raises(DataError, match="from the log of a drive"):
+        vd.identify(car(), [log])
+    with pytest.raises(IdentificationError, match="there is no noise 'az' to tune"):
+        vd.identify(car(), log, Innovations(tuned=("az",)))
+    known = car(front_stiffness=14.0, rear_stiffness=16.0)
+    with pytest.raises(IdentificationError, match="no parameter of this car is estimated"):
+        vd.identify(known, log)
+    with pytest.raises(IdentificationError, match="'front_stiffness' has no prior deviation"):
+        vd.identify(car().with_uncertainty(None), log)

@@ -1,0 +1,107 @@
+"""A car under ``observe``: bands that hold, estimated and considered parameters, warnings, and what is refused by name."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import veridyn as vd
+from strangers.bicycle_drive import Bicycle
+from veridyn.errors import DataError, DataWarning, ModelError
+from veridyn.model.experiment import Channel
+from veridyn.model.single_track import PriorValue, car_machine
+from veridyn.observers import CarNoise, CarObservation
+
+TRUTH = Bicycle(duration=20.0, rate=25.0)
+NOISE = CarNoise(slip_error=5e-4, bank=5e-4, lateral=0.02, yaw=0.02)
+UNITS = {"speed": "m/s", "steer": "rad", "yaw_rate": "rad/s", "ay": "m/s^2"}
+SENSORS = (vd.Sensor("yaw_rate", "reading", "yaw_rate", 0.003), vd.Sensor("ay", "reading", "ay", 0.1))
+
+
+def car(**more: float | PriorValue) -> vd.Machine:
+    given = {"mass": TRUTH.mass, "front": TRUTH.front, "rear": TRUTH.rear, "yaw_inertia": TRUTH.inertia}
+    given |= {"front_stiffness": TRUTH.cf, "rear_stiffness": TRUTH.cr, "front_friction": TRUTH.mu}
+    return car_machine("bicycle", {**given, "rear_friction": TRUTH.mu, **more}, sensors=SENSORS)
+
+
+DRIVE = TRUTH.drive(7)
+
+
+def log(**factors: float) -> vd.Experiment:
+    channels = {n: Channel(n, DRIVE["t"], factors.get(n, 1.0) * DRIVE[n], u) for n, u in UNITS.items()}
+    return vd.Experiment(channels, "drive")
+
+
+@pytest.fixture(scope="module")
+def states() -> CarObservation:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return vd.observe(car(), log(), process_noise=NOISE)
+
+
+def test_sideslip_is_followed_with_bands_that_hold(states: CarObservation) -> None:
+    beta = states.virtual("sideslip")["sideslip"]
+    error = beta.values[:, 0] - DRIVE["sideslip"]
+    assert np.degrees(np.sqrt(np.mean(error[50:] ** 2))) < 0.15 and beta.units == ("rad",)
+    assert np.mean(np.abs(error[50:]) < 2.0 * beta.sigma[50:, 0]) > 0.85
+    assert states.states[:2] == ("lateral_speed", "yaw_rate") and states.units[:2] == ("m/s", "rad/s")
+    assert 0.7 < states.nis(50).mean < 1.4 and set(states.whiteness()) == {"yaw_rate", "ay"}
+    assert "ekf on bicycle" in states.summary() and "CarObservation" in repr(states)
+    assert len(states.to_frame()) == len(states)
+
+
+def test_it_is_that_of_the_other_filters() -> None:
+    beta = {
+        word: vd.observe(car(), log(), word, process_noise=NOISE).virtual("sideslip")["sideslip"]
+        for word in ("ekf", "ukf", "smoother")
+    }
+    apart = np.abs(beta["ukf"].values - beta["ekf"].values)[50:]
+    assert (apart < 0.3 * beta["ekf"].sigma[50:]).all()
+    errors = {word: np.std((b.values[:, 0] - DRIVE["sideslip"])[50:]) for word, b in beta.items()}
+    assert errors["smoother"] < 1.05 * errors["ekf"]
+    assert (beta["smoother"].sigma[50:-50] <= 1.001 * beta["ekf"].sigma[50:-50]).all()
+
+
+def test_uncertain_parameters_are_considered_or_estimated() -> None:
+    unsure = car(rear_stiffness=PriorValue(TRUTH.cr, 2.0), front_stiffness=PriorValue(12.0, 3.0, 8.0, 13.0))
+    considered = vd.observe(unsure, log(), process_noise=NOISE)
+    plain = vd.observe(unsure, log(), process_noise=NOISE, consider=False)
+    assert considered.system.considered.any() and plain.system.considered is None
+    assert considered.sigma[100:, 0].mean() > plain.sigma[100:, 0].mean()
+    found = vd.observe(unsure, log(), process_noise=NOISE, parameters=["front_stiffness"])
+    assert found.state("front_stiffness").max() == 13.0 and "stood at its bound 13" in found.bounded()[0]
+    assert found.frozen() == {}
+    part = found.since(10.0)
+    assert part.t[0] >= 10.0 and len(part.virtual("front_force")["front_force"].t) == len(part)
+
+
+@pytest.mark.parametrize("wrong", [{"speed": 3.6}, {"ay": -1.0}, {"yaw_rate": 57.3}], ids=str)
+def test_innovations_far_larger_than_stated_are_warned_of(wrong: dict[str, float]) -> None:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        vd.observe(car(), log(**wrong), process_noise=NOISE)
+    assert any("the filter is too sure of itself" in str(w.message) for w in told if w.category is DataWarning)
+
+
+def test_what_a_car_cannot_do_is_refused_by_name() -> None:
+    with pytest.raises(ModelError, match="has no filter 'error_ekf': it has no accelerations of joints"):
+        vd.observe(car(), log(), "error_ekf")
+    with pytest.raises(ModelError, match="no unknown forces on joints"):
+        vd.observe(car(), log(), process_noise=vd.ProcessNoise(force=1.0))
+    with pytest.raises(ModelError, match="'step' belongs to machines of bodies and joints"):
+        vd.observe(car(), log(), step=0.01)
+    with pytest.raises(ModelError, match="belong to the machine"):
+        vd.observe(car(), log(), parameters={"mass": (1.0,)})
+    with pytest.raises(DataError, match="no sensor"):
+        vd.observe(car(), log(), sensors=[])
+    with pytest.raises(ModelError, match="that of a car of a few numbers"):
+        vd.observe(vd.load_model("veridyn:crane.yaml"), log(), process_noise=NOISE)
+
+
+def test_sensors_are_chosen_and_hang() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        only = vd.observe(car(), log(), process_noise=NOISE, sensors=["yaw_rate"])
+        stuck = vd.observe(car(), log(ay=0.0), process_noise=NOISE, frozen_after=5)
+    assert only.estimates.outputs == ("yaw_rate",)
+    assert stuck.estimates.counts()["ay"]["frozen"] > 0.9 * len(stuck)

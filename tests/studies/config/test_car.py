@@ -1,0 +1,61 @@
+"""Study files of cars: what they may say, every default written out and read back, and words about every key."""
+
+from pathlib import Path
+
+import pytest
+
+from veridyn.errors import FileError
+from veridyn.files.yaml_plain import plain_yaml
+from veridyn.studies.config.car import CarIdentifyFile, CarObserveFile
+from veridyn.studies.config.reference import reference
+from veridyn.studies.config.study import SECTIONS, json_schema, load_study, parse_study, settings_class
+from veridyn.studies.config.text import study_text
+
+STUDIES = Path(__file__).parents[3] / "examples" / "studies"
+KINDS = {
+    "ferrari": CarObserveFile,
+    "indy": CarObserveFile,
+    "rav4": CarIdentifyFile,
+    "formula": CarIdentifyFile,
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_examples_are_read_and_written_back(name: str) -> None:
+    study = parse_study(plain_yaml((STUDIES / f"{name}.yaml").read_text(encoding="utf-8"), name))
+    assert isinstance(study, KINDS[name])
+    assert parse_study(plain_yaml(study_text(study, comments=True), name)) == study
+
+
+def test_words_about_every_key() -> None:
+    for kind in SECTIONS["car"]:
+        schema = settings_class(kind, "car").model_json_schema()
+        for part in (schema, *schema["$defs"].values()):
+            missing = [
+                key for key, value in part["properties"].items() if not (value.get("description") or "$ref" in value)
+            ]
+            assert missing == []
+    assert "## `kind: observe` of a car" in reference()
+    (either,) = [part for part in json_schema()["oneOf"] if part["properties"]["kind"]["const"] == "identify"]
+    assert len(either["oneOf"]) == 4  # of a machine, of a car, of a payload, of a fleet
+
+
+def test_a_log_is_one_file_or_several() -> None:
+    text = (STUDIES / "formula.yaml").read_text(encoding="utf-8")
+    with pytest.raises(FileError, match="either file or files"):
+        parse_study(plain_yaml(text.replace("  file: ", "  files: {a: x.csv}\n  file: "), "formula.yaml"))
+
+
+def test_a_study_with_its_car_inside_is_told_how_to_be_converted() -> None:
+    text = (STUDIES / "formula.yaml").read_text(encoding="utf-8")
+    old = text.replace("model: {file: formula_model.yaml, formulation: single_track}", "vehicle: {mass: 250}")
+    with pytest.raises(FileError, match=r"stands in a model file now(.|\n)*veridyn model convert formula.yaml"):
+        parse_study(plain_yaml(old, "formula.yaml"))
+
+
+def test_a_study_of_a_car_says_so(tmp_path: Path) -> None:
+    text = (STUDIES / "formula.yaml").read_text(encoding="utf-8").replace(", formulation: single_track", "")
+    (tmp_path / "s.yaml").write_text(text, encoding="utf-8")
+    (tmp_path / "formula_model.yaml").write_text((STUDIES / "formula_model.yaml").read_text(encoding="utf-8"), "utf-8")
+    with pytest.raises(FileError, match=r"is a car of a few numbers(.|\n)*formulation: single_track"):
+        load_study(tmp_path / "s.yaml")

@@ -1,0 +1,188 @@
+"""Every cell of the table of capabilities is run on a machine of its kind: it works, or raises the error that the cell lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import veridyn as vd
+from strangers.bicycle_drive import Bicycle
+from veridyn.errors import CapabilityError, VeridynError
+from veridyn.model.experiment import Channel
+from veridyn.model.single_track import PriorValue, car_machine
+from veridyn.studies.capabilities import METHODS, capabilities, shown_machines, table
+
+KINDS = tuple(shown_machines())
+DRIVE = Bicycle(duration=6.0, rate=25.0)
+READ = (vd.Sensor("yaw_rate", "reading", "yaw_rate", 0.003), vd.Sensor("ay", "reading", "ay", 0.1))
+NOISE = {"force": 1.0, "acceleration": 1.0, "start": 0.1, "start_force": 1.0, "start_parameter": 0.1}
+UNITS = {"speed": "m/s", "steer": "rad", "yaw_rate": "rad/s", "ay": "m/s^2"}
+SOFT = {"coulomb", "stribeck"}
+
+
+@cache
+def machine(kind: str) -> vd.Machine:
+    """The machine of a column, with sensors; friction that jumps is left out, so that short logs are smooth."""
+    if kind == "single_track":
+        tyres = {"front_stiffness": PriorValue(11.0, 4.0), "rear_stiffness": PriorValue(20.0, 6.0)}
+        body = {"mass": DRIVE.mass, "front": DRIVE.front, "rear": DRIVE.rear, "yaw_inertia": DRIVE.inertia}
+        return car_machine("car", {**body, **tyres}, sensors=READ)
+    found = (
+        two_joints()
+        if kind == "tree"
+        else two_joints().with_formulation("natural")
+        if kind == "natural"
+        else shown_machines()[kind]
+    )
+    found = found.without_elements([e.parameter_name for e in found.elements if e.kind in SOFT])
+    encoders = [vd.Sensor(f"at_{c}", "coordinate", c, 1e-3) for c in found.coordinates]
+    more = [vd.Sensor("place", "position", found.root, 1e-2), vd.Sensor("gyro", "gyroscope", found.root, 1e-3)]
+    return found.with_sensors([*encoders, *(more if found.base == "free" else [])])
+
+
+def two_joints() -> vd.Machine:
+    """A small arm, which is computed in both formulations."""
+    ten = [0.2, 0.0, 0.0, 0.2, 0.0, 0.1, 0.3, 0.0, 0.0, 2.0]
+    bodies = [
+        vd.model.Body("1", placement=vd.spatial.MDH(alpha=np.pi / 2)),
+        vd.model.Body("2", "1", placement=vd.spatial.MDH(d=0.4)),
+    ]
+    return vd.Machine.of_bodies(
+        bodies, name="small", inertia={"1": ten, "2": ten}, elements=[vd.elements.damper("q1", 0.5)]
+    )
+
+
+@cache
+def log(kind: str) -> vd.Experiment:
+    """A short log: released from rest, or a drive."""
+    if kind == "single_track":
+        d = DRIVE.drive(5)
+        return vd.Experiment({n: Channel(n, d["t"], d[n], u) for n, u in UNITS.items()}, "drive")
+    made = machine(kind)
+    base = vd.dynamics.BaseState(omega=np.array([0.3, 0.2, 0.1])) if made.base == "free" else None
+    fall = vd.Driven(duration=0.1, rate=100.0, q=home(kind), qd=np.zeros(made.n), base=base)
+    return vd.simulate(made, fall, rng=np.random.default_rng(1))
+
+
+@cache
+def motion(kind: str) -> vd.Motion:
+    """A smooth motion of two periods with the forces that it takes, and a little noise of them; of a free base, a simulated one."""
+    made, rng = machine(kind), np.random.default_rng(2)
+    t = np.arange(800) / 100.0
+    if kind == "single_track":
+        return vd.Motion(t, *(np.zeros((len(t), made.n)) for _ in range(3)))
+    if made.base == "free":
+        pushed = vd.dynamics.Inputs(lambda time, *_: np.array([0.3 * np.sin(3.0 * time)]))
+        base = vd.dynamics.BaseState(omega=np.array([0.3, 0.2, 0.1]))
+        found = vd.dynamics.integrate(made, t, [0.1], [0.0], pushed, base=base).motion
+        forces = np.asarray(found.forces)
+        return replace(found, forces=forces + 1e-3 * rng.standard_normal(forces.shape))
+    n = len(made.independent)
+    w, phase, size = 2.0 * np.pi * np.array([0.5, 1.25]), rng.uniform(0, 6, (2, n)), rng.uniform(0.1, 0.3, (2, n))
+    angle = w[:, None, None] * t[:, None] + phase[:, None]
+    waves = (np.sin(angle), np.cos(angle), -np.sin(angle))
+    q, qd, qdd = (np.einsum("kn,ktn->tn", size * w[:, None] ** d, wave) for d, wave in enumerate(waves))
+    if made.closed:
+        whole = vd.dynamics.closed_motion(made, t, home(kind)[list(made.independent)] + q, qd, qdd)
+        q, qd, qdd = whole.q, whole.qd, whole.qdd
+    still = vd.Motion(t, q, qd, qdd)
+    forces = np.full((len(t), made.n), np.nan)
+    forces[:, list(made.independent)] = vd.inverse_dynamics(made, still) + 1e-3 * rng.standard_normal((len(t), n))
+    return replace(still, forces=forces)
+
+
+def home(kind: str) -> np.ndarray:
+    made = machine(kind)
+    return vd.dynamics.closed_home(made) if made.closed else np.zeros(made.n)
+
+
+def identified(kind: str, method: str) -> object:
+    made = machine(kind)
+    if kind == "single_track":
+        return vd.identify(made, log(kind), method)
+    words = {
+        "iv": vd.Instrumental(reference="measured"),
+        "likelihood": vd.Likelihood(frequency=0.25),
+        "oe": vd.OutputError(horizon=0.2),
+    }
+    m = motion(kind)[:120] if method == "oe" else motion(kind)  # each of its trials simulates the whole
+    return vd.identify(made, m, words.get(method, method), diagnose="off")
+
+
+def designed(kind: str, _: str) -> object:
+    made = machine(kind)
+    n = len(made.independent) if made.closed else made.n
+    limits = vd.signals.JointLimits([-0.3] * n, [0.3] * n, [1.0] * n, [5.0] * n)
+    return vd.design_excitation(made, limits, vd.Fourier(harmonics=2, frequency=0.5), starts=1)
+
+
+def simulated(kind: str, _: str) -> object:
+    """Released from rest, as the logs are; a car steered."""
+    if kind != "single_track":
+        return log(kind)
+    drive = vd.simulation.Steered(1.0, 50.0, 15.0, 0.02)
+    return vd.simulate(machine(kind), drive, rng=np.random.default_rng(3))
+
+
+def forward(kind: str, _: str) -> object:
+    m = motion(kind)[:3]
+    return vd.forward_dynamics(machine(kind), replace(m, forces=np.nan_to_num(m.forces, nan=0.0)))
+
+
+def observed(kind: str, method: str, **more: Any) -> object:
+    """With stated noise, so that none is searched for."""
+    how = {} if kind == "single_track" else {"process_noise": vd.ProcessNoise(**NOISE), "step": 0.01}
+    return vd.observe(machine(kind), log(kind), method, **how, **more)
+
+
+CALLS: dict[str, Callable[[str, str], object]] = {
+    "inverse_dynamics": lambda kind, _: vd.inverse_dynamics(machine(kind), motion(kind)),
+    "forward_dynamics": forward,
+    "regressor": lambda kind, _: vd.regressor(machine(kind), motion(kind)),
+    "base_parameters": lambda kind, _: vd.base_parameters(machine(kind)),
+    "design_excitation": designed,
+    "c_source": lambda kind, _: vd.dynamics.c_source(machine(kind)),
+    "simulate": simulated,
+    "identify": identified,
+    "observe": lambda kind, method: observed(kind, method),
+    "observe, parameters estimated": lambda kind, method: observed(kind, method, parameters=estimated(kind)),
+}
+
+
+def estimated(kind: str) -> list[str]:
+    names = machine(kind).parameters.names
+    return ["front_stiffness"] if kind == "single_track" else [next(n for n in names if n.startswith("M"))]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("verb", "method"), [(verb, m) for verb, methods in METHODS.items() for m in methods])
+def test_a_cell_is_true(kind: str, verb: str, method: str) -> None:
+    cell = capabilities(machine(kind))[verb, method]
+    if cell.limit is None:
+        assert CALLS[verb](kind, method) is not None
+        return
+    with pytest.raises(CapabilityError) as caught:
+        CALLS[verb](kind, method)
+    assert caught.value.reason == cell.limit.reason
+
+
+def test_the_page_is_what_the_command_prints() -> None:
+    page = Path(__file__).parents[2] / "docs" / "capabilities.md"
+    assert page.read_text(encoding="utf-8") == table() + "\n"
+
+
+def test_a_row_in_words_says_what_to_use() -> None:
+    text = capabilities(machine("single_track")).summary()
+    assert "identify wls" in text and "Use 'innovations'" in text
+
+
+def test_what_is_no_machine_is_refused() -> None:
+    with pytest.raises(VeridynError, match="it is no machine"):
+        vd.capabilities("arm.yaml")  # pyright: ignore[reportArgumentType]
