@@ -1,28 +1,26 @@
-"""What the four machines of ``one_machine.py`` are, what they are made to do, and what their sensors are."""
+"""What the machines of ``one_machine.py`` are, what they are made to do, and what their sensors are."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import veridyn as vd
-from veridyn.files.shipped import shipped
-from veridyn.identify.sampling import Sampling
-from veridyn.machines.arm import exciting, other, sampling, tracking
-from veridyn.mechanics.integrate import BaseState, Inputs, Method
-from veridyn.signals.butterworth import Butterworth
-from veridyn.signals.trajectory import FourierTrajectory, JointLimits
-from veridyn.simulate.imperfection import Imperfection
-from veridyn.simulate.manoeuvre import Manoeuvre
-from veridyn.spatial.rotations import rotation_of
+from veridyn.dynamics import BaseState, Inputs, Method
+from veridyn.identification import Sampling
+from veridyn.signals import Butterworth, FourierTrajectory, JointLimits
+from veridyn.simulation import Imperfection, Manoeuvre, Steered
+from veridyn.spatial import rotation_of
 
 Array = NDArray[np.float64]
 FRICTION_SPEED = 0.02  # rad/s, m/s: below it dry friction is rounded off, in the simulation and in the model alike
-PRECISE = Method("LSODA", rtol=1e-8, atol=1e-9, friction_speed=FRICTION_SPEED)
+PRECISE = Method("LSODA", rtol=1e-9, atol=1e-10, friction_speed=FRICTION_SPEED)
+LOGGED = {"start": "readings", "input_hold": "linear", "unknown": ()}  # observers whose motor forces are all in the log
+STIFFNESS = {"front_stiffness": 14.0, "rear_stiffness": 17.0}  # 1/rad, of the truth of the small car
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,15 +28,24 @@ class Job:
     """A machine, a manoeuvre to identify it from, and another one to observe."""
 
     machine: vd.Machine
+    guess: Callable[[np.random.Generator], vd.Machine]  # what is believed of it before anything is measured
     exciting: Manoeuvre
     observed: Manoeuvre
-    signals: vd.Signals
-    sampling: Sampling
-    imperfections: Mapping[str, Imperfection]  # of what is measured besides the machine's own sensors
     observer: Mapping[str, Any]  # process noise, start and step
-    rows: Any = "all"
-    sigma: Mapping[str, float] | None = None  # of the noise of rows that measure nothing
+    method: Any = "wls"
+    signals: vd.Signals | None = None  # how the log becomes a motion; None where the log itself is fitted
+    imperfections: Mapping[str, Imperfection] | None = None  # of what is measured besides the machine's own sensors
+    settings: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # of identify: rows, sampling, noise of rows that measure nothing
+    exact: tuple[vd.Sensor, ...] = ()  # without noise, of states that are no joint coordinates
     settle: int = 40  # samples that the errors leave out
+
+    def truth(self, fit: vd.Fit) -> Array:
+        """The true values of the parameters of a fit."""
+        if self.machine.formulation == "single_track":
+            return np.array([STIFFNESS[name] for name in fit.names])
+        return fit.base.reduce(self.machine.parameters.values)
 
 
 def perturbed(machine: vd.Machine, rng: np.random.Generator, share: float = 0.2) -> vd.Machine:
@@ -55,59 +62,66 @@ def encoders(sigma: float, *coordinates: str) -> tuple[vd.Sensor, ...]:
     return tuple(vd.Sensor(f"encoder_{c}", "coordinate", c, sigma) for c in coordinates)
 
 
+def led(
+    machine: vd.Machine, seed: int, seconds: float, rate: float, limits: JointLimits, kp: Array, kd: Array
+) -> Manoeuvre:
+    """Joints that follow a random path of five harmonics under feedback and a feedforward of the true model."""
+    path = FourierTrajectory.random(np.random.default_rng(seed), limits, harmonics=5, frequency=0.5)
+    return vd.Tracking(path, seconds, rate, kp, kd, machine, PRECISE)
+
+
 def arm() -> Job:
     """Six joints with encoders; torque sensors to identify from, motor torques as inputs of the observer."""
-    machine = vd.load_model(shipped("veridyn:arm.yaml"))
-    machine = replace(machine, sensors=encoders(2e-5, *machine.coordinates))
-    rng = np.random.default_rng(1)
+    machine = vd.load_model("veridyn:arm.yaml")
+    dry = [
+        e.parameter_name for e in machine.elements if e.kind == "coulomb"
+    ]  # its law jumps: the tree alone carries that
+    machine = machine.without_elements(dry).with_sensors(encoders(2e-5, *machine.coordinates))
+    limits = JointLimits(np.full(6, -1.2), np.full(6, 1.2), np.full(6, 3.0), np.full(6, 15.0))
+    gains = np.array([2000.0, 2000.0, 800.0, 100.0, 100.0, 50.0]), np.array([120.0, 120.0, 50.0, 8.0, 8.0, 4.0])
     noise = (0.2, 0.3, 0.12, 0.05, 0.06, 0.05)  # N*m
-    second = replace(tracking(other(rng), machine, 1.5), rate=1000.0, method=replace(PRECISE, rtol=1e-9, atol=1e-10))
     return Job(
         machine=machine,
-        exciting=tracking(exciting(rng), machine, 6.0),
-        observed=second,
+        guess=lambda rng: perturbed(machine, rng),
+        exciting=led(machine, 1, 6.0, 500.0, limits, *gains),
+        observed=led(machine, 2, 0.6, 500.0, limits, *gains),
         signals=vd.Signals(lowpass=30.0, trim=0.2),
-        sampling=sampling(machine),
         imperfections={f"force.q{k}": Imperfection(noise=sigma) for k, sigma in enumerate(noise, 1)},
         observer={
+            **LOGGED,
             "process_noise": vd.ProcessNoise(acceleration=1e-5, start=1e-3, start_rate=0.1),
-            "unknown": (),
-            "step": 1e-3,
+            "step": 2e-3,
         },
     )
 
 
-def linkage() -> Job:
-    """A four-bar linkage: an encoder at the crank, a gyroscope on the rocker, the torque of the motor."""
-    machine = vd.load_model(shipped("veridyn:linkage.yaml"))
+def fourbar() -> Job:
+    """The four-bar linkage of paper 003 with an encoder at the crank, a gyroscope on the rocker, and the torque of its motor."""
+    machine = vd.load_model("veridyn:fourbar.yaml")
     gyro = vd.Sensor("gyro", "gyroscope", "rocker", 2e-3, axes="z")
-    machine = replace(machine, sensors=(*encoders(2e-5, "q1"), gyro))
-    limits = JointLimits([-3.0], [3.0], [12.0], [120.0])
-
-    def turning(seed: int, seconds: float, rate: float) -> Manoeuvre:
-        path = FourierTrajectory.random(np.random.default_rng(seed), limits, harmonics=5, frequency=0.5, start=0.5)
-        return vd.Tracking(path, seconds, rate, [60.0], [4.0], machine, PRECISE)
-
+    machine = machine.with_sensors((*encoders(2e-5, "phi"), gyro))
+    limits = JointLimits([-3.0], [3.0], [4.0], [30.0])
+    gains = np.array([4000.0]), np.array([900.0])
     return Job(
         machine=machine,
-        exciting=turning(1, 6.0, 500.0),
-        observed=turning(2, 1.5, 1000.0),
-        signals=vd.Signals(lowpass=40.0, trim=0.2),
-        sampling=Sampling(dead_zone={"q1": 25.0 * FRICTION_SPEED}),
-        imperfections={"force.q1": Imperfection(noise=0.02)},
+        guess=lambda rng: perturbed(machine, rng),
+        exciting=led(machine, 1, 6.0, 200.0, limits, *gains),
+        observed=led(machine, 2, 1.5, 200.0, limits, *gains),
+        signals=vd.Signals(lowpass=20.0, trim=0.2),
+        imperfections={"motor": Imperfection(noise=0.5)},
         observer={
+            **LOGGED,
             "process_noise": vd.ProcessNoise(acceleration=1e-5, start=1e-2, start_rate=0.1),
-            "unknown": (),
-            "step": 1e-3,
+            "step": 2.5e-3,
         },
     )
 
 
 def crane() -> Job:
     """A trolley and a swinging load, described by points in natural coordinates: the force of the motor is logged."""
-    machine = vd.load_model(shipped("veridyn:crane.yaml"))
+    machine = vd.load_model("veridyn:crane.yaml")
     travel, tilt = vd.Sensor("travel", "coordinate", "x", 2e-5), vd.Sensor("tilt", "coordinate", "swing", 2e-5)
-    machine = replace(machine.with_formulation("tree"), sensors=(travel, tilt))
+    machine = machine.with_sensors((travel, tilt))
 
     def pushed(seed: int, seconds: float) -> Manoeuvre:
         rng = np.random.default_rng(seed)
@@ -120,17 +134,48 @@ def crane() -> Job:
 
     return Job(
         machine=machine,
+        guess=lambda rng: perturbed(machine, rng),
         exciting=pushed(1, 60.0),
-        observed=pushed(2, 15.0),
+        observed=pushed(2, 5.0),
         signals=vd.Signals(lowpass=1.5, trim=1.0),
-        sampling=Sampling(filter=Butterworth(1.5), decimate=10),
         imperfections={"motor": Imperfection(noise=2.0)},
-        sigma={"swing": 1.0},  # N*m: no force acts there, so the data do not tell how well it is zero
+        settings={
+            "sampling": Sampling(filter=Butterworth(1.5), decimate=10),
+            "sigma": {"swing": 1.0},  # N*m: no force acts there, so the data do not tell how well it is zero
+        },
         observer={
+            **LOGGED,
             "process_noise": vd.ProcessNoise(acceleration=1e-7, start=1e-2, start_rate=0.1),
-            "unknown": (),
             "step": 5e-3,
         },
+    )
+
+
+def small_car() -> Job:
+    """A car of a few numbers, of which speed, steering, yaw rate and lateral acceleration are logged; its tyres are estimated."""
+    sensors = [vd.Sensor("yaw_rate", "reading", "yaw_rate", 0.002), vd.Sensor("ay", "reading", "ay", 0.05)]
+    noise = vd.observers.CarNoise(slip_error=5e-4, bank=5e-4)  # the simulated tyres and road are nearly exact
+    stated = {"mass": 1500.0, "front": 1.2, "rear": 1.5, "yaw_inertia": 2400.0, "height": 0.5}
+
+    def guess(rng: np.random.Generator) -> vd.Machine:
+        doubted = {k: vd.model.PriorValue(x * rng.uniform(0.8, 1.2), 0.3 * x) for k, x in STIFFNESS.items()}
+        return vd.model.car_machine("car", {**stated, **doubted}, sensors=sensors)
+
+    def steered(seed: int, seconds: float) -> Manoeuvre:
+        steer = _waves(*(np.random.default_rng(seed).uniform(0.1, 1.0, (2, 4)) * [[1.0], [0.02]]))
+        return Steered(seconds, 100.0, lambda t: 25.0 + np.sin(0.3 * t), lambda t: steer(t)[0])
+
+    return Job(
+        machine=vd.model.car_machine("car", {**stated, **STIFFNESS}, sensors=sensors),
+        guess=guess,
+        exciting=steered(1, 40.0),
+        observed=steered(2, 20.0),
+        method=vd.identification.Innovations(noise=noise),
+        observer={"process_noise": noise},
+        exact=(
+            vd.Sensor("yaw_rate", "reading", "yaw_rate", 1e-12),
+            vd.Sensor("sideslip", "reading", "sideslip", 1e-12),
+        ),
     )
 
 
@@ -150,7 +195,7 @@ def car() -> Job:
 
     The inertias of the wheels are known, as in the paper. Observed without wheel sensors, the angles of the wheels are not observable.
     """
-    machine = vd.load_model(shipped("veridyn:car_20.yaml"))
+    machine = vd.load_model("veridyn:car_20.yaml")
     names = machine.parameters.names
     of_wheels = [n for n in names if "_w" in n or (n[-1] in "1234" and "_" not in n and n[:-1] != "M")]
     antenna = vd.Marker("chassis", (1.0, 0.0, 1.2))
@@ -176,23 +221,27 @@ def car() -> Job:
     noise = vd.ProcessNoise(acceleration=1e-4, start=0.02, start_rate=0.05)
     return Job(
         machine=machine,
+        guess=lambda rng: perturbed(machine, rng),
         exciting=drive(machine, 1, 10.0),
         observed=drive(machine, 2, 3.0),
         signals=vd.Signals(lowpass=25.0, trim=0.3, rate=200.0),
-        sampling=Sampling(filter=Butterworth(12.0), decimate=8, dead_zone={f"z{k}": 0.03 for k in WHEELS}),
         imperfections={
             "wrench.*": Imperfection(noise=1.0),
             **{f"{s}.{c}": Imperfection() for s in ("q", "qd", "qdd") for c in (*STEERED, *DEFLECTIONS)},
         },
         observer={
+            **LOGGED,
             "process_noise": noise,
-            "unknown": (),
             "step": 2.5e-3,
+            "friction_speed": FRICTION_SPEED,
             "start": start,
             "rates": rates,
             "sensors": without,
         },
-        rows=("fx", "fy", "fz", "mx", "my", "mz", "z1", "z2", "z3", "z4"),
+        settings={
+            "rows": ("fx", "fy", "fz", "mx", "my", "mz", "z1", "z2", "z3", "z4"),
+            "sampling": Sampling(filter=Butterworth(12.0), decimate=8, dead_zone={f"z{k}": 0.03 for k in WHEELS}),
+        },
     )
 
 
@@ -259,4 +308,10 @@ def _waves(frequencies: Array, amplitudes: Array) -> Callable[[float], tuple[flo
     return at
 
 
-JOBS: dict[str, Callable[[], Job]] = {"arm": arm, "linkage": linkage, "crane": crane, "car": car}
+JOBS: dict[str, Callable[[], Job]] = {
+    "arm": arm,
+    "four-bar": fourbar,
+    "crane": crane,
+    "car": car,
+    "small car": small_car,
+}

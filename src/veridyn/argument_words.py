@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 LONGEST_TEXT = 60  # characters of a value that are shown in a message
 LISTED = 4  # names that are shown of a table or mapping
 ARRAY_PARTS = get_args(ArrayLike)
-MACHINES = {"Machine", "Tree"}
+MACHINES = {"Machine"}
 LOGS = {"Motion", "Experiment"}
 FRAMES = ("DataFrame", "LazyFrame", "Table")  # of pandas, polars and pyarrow
 TABULAR = ("pandas", "polars", "pyarrow")
@@ -36,7 +36,7 @@ WORDS = {
 }
 LOG_SUFFIXES = (".csv", ".txt", ".dat", ".parquet", ".pq", ".npz", ".mat", ".mf4", ".mdf", ".bag", ".db3", ".mcap")
 MODEL_SUFFIXES = (".yaml", ".yml", ".urdf", ".xml", ".mjcf")
-NOUNS = {"Fit": "fit", "Motion": "motion", "Experiment": "log", "Machine": "machine", "Tree": "machine"}
+NOUNS = {"Fit": "fit", "Motion": "motion", "Experiment": "log", "Machine": "machine"}
 
 
 def is_no(kinds: set[str]) -> str:
@@ -46,8 +46,10 @@ def is_no(kinds: set[str]) -> str:
 
 
 def expected_of(hint: Any) -> str:
-    """An annotation in words: "a Machine or Tree", "a Motion, or a sequence of them"."""
+    """An annotation in words: "a Machine", "a Motion, or a sequence of them"."""
     words = list(dict.fromkeys(_words(hint)))
+    if "a Machine" in words and "a Tree" in words:  # its inner form, which only rooms of veridyn hand over
+        words.remove("a Tree")
     if "text" in words and "a path" in words:
         words.remove("text")
     if len(words) == 1:
@@ -181,7 +183,7 @@ def _for_log(kinds: set[str], value: Any, call: str) -> str:
         return read if len(parts) == 1 else f"{read[:-1]}, and so each of the {len(parts)}."
     if is_frame(first):
         return "veridyn.load_log(frame, units={…}) makes a log of it."
-    if _kind(first) in ("Machine", "Tree", "Mechanism", "Fit"):
+    if _kind(first) in ("Machine", "Fit"):
         return f"The order is {call}."
     if _kind(first) == "Motion" and "Motion" not in kinds:
         return "It is a motion already; a log has channels, and veridyn.load_log or veridyn.simulate make one."
@@ -195,7 +197,7 @@ def _for_log(kinds: set[str], value: Any, call: str) -> str:
 
 
 def _for_fit(kinds: set[str], value: Any, call: str) -> str:
-    if _kind(value) in ("Machine", "Tree", "Mechanism"):
+    if _kind(value) == "Machine":
         return "A machine is saved with veridyn.save_model(machine, path)."
     if _kind(value) == "Experiment":
         return "A log is saved with veridyn.files.save_log(log, path)."

@@ -1,7 +1,7 @@
 """The door of every public verb: each argument is compared with its annotation, and one of another kind is refused by name.
 
-    identify("arm.yaml", log)     identify, argument 'tree': it is no machine.
-                                  Expected a Machine or a Tree, found the text 'arm.yaml'.
+    identify("arm.yaml", log)     identify, argument 'machine': it is no machine.
+                                  Expected a Machine, found the text 'arm.yaml'.
                                   Read the model first: veridyn.load_model('arm.yaml').
 
 The annotations of a verb are its only list of what it takes; they are read when it is first called. A call then costs one ``isinstance``
@@ -75,7 +75,7 @@ class ArgumentChecks:
 
     def refuse(self, name: str, value: Any) -> NoReturn:
         kinds = classes_in(self.hints[name])
-        error = ModelError if kinds & {"Machine", "Tree"} and "Motion" not in kinds else DataError
+        error = ModelError if "Machine" in kinds and "Motion" not in kinds else DataError
         call = f"{self.name}({', '.join(self.needed)})"
         raise error(
             Fault(

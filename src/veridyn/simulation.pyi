@@ -4,6 +4,7 @@ from veridyn.simulate.car import Steered as Steered
 from veridyn.simulate.imperfection import Imperfection as Imperfection
 from veridyn.simulate.imperfection import Imperfections as Imperfections
 from veridyn.simulate.manoeuvre import Driven as Driven
+from veridyn.simulate.manoeuvre import Manoeuvre as Manoeuvre
 from veridyn.simulate.manoeuvre import Prescribed as Prescribed
 from veridyn.simulate.manoeuvre import Tracking as Tracking
 from veridyn.simulate.pulses import edge_intervals as edge_intervals

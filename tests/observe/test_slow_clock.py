@@ -8,15 +8,15 @@ from veridyn.errors import DataError, DataWarning
 from veridyn.model.experiment import Channel, Experiment
 
 
-def pendulum() -> vd.model.Tree:
+def pendulum() -> vd.Machine:
     inertia = {"1": vd.spatial.from_centre(1.0, [0.5, 0.0, 0.0], np.diag([1e-3, 0.08, 0.08]))}
     rod = vd.model.Body("1", placement=vd.spatial.MDH(alpha=-np.pi / 2))
     damper = vd.elements.damper("q1", 2.0)
     encoder = vd.Sensor("encoder", "coordinate", "q1", 1e-3)
-    return vd.model.Tree.build([rod], inertia=inertia, sensors=[encoder], elements=[damper])
+    return vd.Machine.of_bodies([rod], inertia=inertia, sensors=[encoder], elements=[damper])
 
 
-def log_of(machine: vd.model.Tree, rate: float, slower: float = 1.0) -> Experiment:
+def log_of(machine: vd.Machine, rate: float, slower: float = 1.0) -> Experiment:
     """Thirty readings at a rate (Hz), with stamps that are `slower` times what they should be."""
     log = vd.simulate(machine, vd.Driven(30.0 / rate, rate, [0.3], [0.0]), rng=np.random.default_rng(0))
     return Experiment({n: Channel(n, slower * c.t, c.values, c.unit) for n, c in log.channels.items()}, "run.csv")

@@ -147,7 +147,7 @@ def identify_fleet(
 
     Parameters
     ----------
-    machine : Machine or Tree
+    machine : Machine
         The model that all of them share.
     motions : mapping
         Name of a machine → its motion or log, several, or a :class:`~veridyn.identify.made_motions.MadeMotions`, which are made by the

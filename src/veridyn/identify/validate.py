@@ -52,7 +52,7 @@ def validate(
 
     Parameters
     ----------
-    fit : Fit, Machine or Tree
+    fit : Fit or Machine
         The identified model; a machine or tree is taken as it is, all its values known.
     motion : Motion, Experiment, or a sequence of them
         Samples that were not used for the fit, with measured forces (N, n) in N*m or N. A log is prepared by :func:`veridyn.motion` with

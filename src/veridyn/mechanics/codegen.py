@@ -9,7 +9,7 @@ from typing import Literal
 from veridyn.errors import DataError, Fault
 from veridyn.mechanics.formula import Formula, formula
 from veridyn.mechanics.symbols import Request
-from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
@@ -63,7 +63,7 @@ RESERVED = frozenset(
 WORDS = {"inverse": "inverse dynamics", "forward": "forward dynamics", "regressor": "regressor"}
 
 
-@accepts_machine
+@takes_machine
 def c_source(
     machine: Machine | Tree, quantity: Quantity = "inverse", name: str = "", wrenches: Sequence[str] = ()
 ) -> CSource:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, Faults, did_you_mean
 from veridyn.mechanics.kinematics import body_pose
-from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
@@ -72,7 +72,7 @@ def sensor_wrench(read: ArrayLike, sensor: Placement | MDH) -> Array:
     return np.concatenate([f, m + np.cross(sensor.position, f)], axis=1)
 
 
-@accepts_machine
+@takes_machine
 def with_contacts(machine: Machine | Tree, motion: Motion, pose: Pose, world: Mapping[str, ArrayLike]) -> Motion:
     """The motion with wrenches of the world on bodies: body → (N, 6) about the world's origin, in its axes, several bodies or one.
 

@@ -16,7 +16,7 @@ from veridyn.mechanics.formula import formula
 from veridyn.mechanics.forward import forward_dynamics, mass_matrix
 from veridyn.mechanics.samples import complete_values, loaded_bodies
 from veridyn.mechanics.symbols import Request
-from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
@@ -35,7 +35,7 @@ class Derivatives:
     by_drive: Array
 
 
-@accepts_machine
+@takes_machine
 def inverse_derivatives(
     machine: Machine | Tree,
     motion: Motion,
@@ -65,7 +65,7 @@ def inverse_derivatives(
     return Derivatives(both[:, 0], both[:, 1], M[:, :, rows - n :])
 
 
-@accepts_machine
+@takes_machine
 def forward_derivatives(
     machine: Machine | Tree,
     motion: Motion,

@@ -14,7 +14,7 @@ from veridyn.mechanics.laws import potential
 from veridyn.mechanics.newton_euler import outward
 from veridyn.mechanics.samples import complete_values, split, state_of
 from veridyn.mechanics.struts import strut_of
-from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
@@ -39,7 +39,7 @@ class Energy:
         return self.kinetic + self.gravity + self.elastic
 
 
-@accepts_machine
+@takes_machine
 def energy(
     machine: Machine | Tree,
     motion: Motion,

@@ -87,7 +87,7 @@ class Evaluator:
 
     Parameters
     ----------
-    machine : Machine or Tree
+    machine : Machine
         An open machine on a fixed or a free base, with a value for every parameter.
     parameters : array (p,), optional
         Values in the order of ``machine.parameters.names``; the machine's own by default.

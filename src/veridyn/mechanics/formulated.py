@@ -13,10 +13,8 @@ from veridyn.model.machine import Machine
 
 GivenMachine = Machine | Tree | Mechanism | NaturalSystem | Formulated  # what verbs take for a machine
 
-JointMachine = Machine | Tree  # what verbs take that tell motions in joint coordinates
 
-
-def in_joints(machine: JointMachine) -> TreeForm:
+def in_joints(machine: Machine | Tree) -> TreeForm:
     """A machine in joint coordinates, in which motions are told whichever way they are computed."""
     return TreeForm(machine) if isinstance(machine, Tree) else TreeForm(tree_of(machine), machine)
 

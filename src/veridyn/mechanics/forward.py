@@ -18,7 +18,7 @@ from veridyn.mechanics.loops.dynamics import check_closed_state, solve_closed
 from veridyn.mechanics.mass import equations_of_motion, mass_entries
 from veridyn.mechanics.samples import acting_of, blocks, complete_values, loaded_bodies, split, state_of
 from veridyn.mechanics.symbols import Request
-from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
@@ -30,7 +30,7 @@ NEAR_SINGULAR = 1e12  # of the sum of inverse pivots: from here on the matrix is
 SINGULAR_PIVOT = 1e-7  # of a pivot of the matrix scaled to unit diagonal; its square is the mass left of a unit one
 
 
-@accepts_machine
+@takes_machine
 def forward_dynamics(
     machine: Machine | Tree,
     motion: Motion,
@@ -185,7 +185,7 @@ def _solved(tree: Tree, motion: Motion, values: Array) -> Array:
     return solved
 
 
-@accepts_machine
+@takes_machine
 def mass_matrix(
     machine: Machine | Tree, q: ArrayLike, parameters: Array | None = None, *, engine: Engine = "auto", threads: int = 1
 ) -> Array:

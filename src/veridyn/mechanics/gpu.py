@@ -20,7 +20,7 @@ from veridyn.mechanics.formula import formula
 from veridyn.mechanics.forward import NEAR_SINGULAR
 from veridyn.mechanics.samples import complete_values, loaded_bodies
 from veridyn.mechanics.symbols import Label, Request
-from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
@@ -57,7 +57,7 @@ class DeviceMotion:
     signals: Mapping[str, Any] = field(default_factory=dict)
 
 
-@accepts_machine
+@takes_machine
 def inverse_dynamics(
     machine: Machine | Tree,
     motion: Motion | DeviceMotion,
@@ -71,7 +71,7 @@ def inverse_dynamics(
     return _filled(tree, motion, request, (len(tree.rows),), parameters, processor)
 
 
-@accepts_machine
+@takes_machine
 def forward_dynamics(
     machine: Machine | Tree,
     motion: Motion | DeviceMotion,
@@ -105,7 +105,7 @@ def check_pivots(tree: Tree, nearness: Any) -> None:
         )
 
 
-@accepts_machine
+@takes_machine
 def mass_matrix(
     machine: Machine | Tree,
     motion: Motion | DeviceMotion,
@@ -119,7 +119,7 @@ def mass_matrix(
     return _filled(tree, motion, Request("mass"), (rows, rows), parameters, processor)
 
 
-@accepts_machine
+@takes_machine
 def inverse_derivatives(
     machine: Machine | Tree,
     motion: Motion | DeviceMotion,
@@ -135,7 +135,7 @@ def inverse_derivatives(
     return both[..., 0, :, :], both[..., 1, :, :]
 
 
-@accepts_machine
+@takes_machine
 def regressor(machine: Machine | Tree, motion: Motion | DeviceMotion, *, processor: Processor | None = None) -> Any:
     """The regressor D of every sample: (N, rows, columns)."""
     tree = tree_of(machine)

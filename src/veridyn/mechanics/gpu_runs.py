@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from veridyn.errors import DataError, Fault
 from veridyn.mechanics.gpu import batch_program, check_pivots, on_device, parameter_sets, uniform_sets
 from veridyn.mechanics.symbols import Request
-from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
@@ -31,7 +31,7 @@ class DeviceRuns:
     qd: Any
 
 
-@accepts_machine
+@takes_machine
 def integrate(
     machine: Machine | Tree,
     t: ArrayLike,

@@ -31,7 +31,7 @@ from veridyn.mechanics.simulation import BaseState, Forces, Inputs, Method, Traj
 from veridyn.mechanics.state_rates import StateRates
 from veridyn.mechanics.stepper import march
 from veridyn.mechanics.tableau import tableau
-from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
@@ -44,7 +44,7 @@ Array = NDArray[np.float64]
 CLOSING_RATE = 10.0  # rad/s, with which openings of loops die out like a damped spring
 
 
-@accepts_machine
+@takes_machine
 def integrate(
     machine: Machine | Tree,
     t: ArrayLike,

@@ -11,7 +11,7 @@ from veridyn.mechanics.loops.projection import open_rows, projected, projection
 from veridyn.mechanics.newton_euler import State, outward, rigid_rows
 from veridyn.mechanics.samples import acting_of, blocks, complete_values, loaded_bodies, split, state_of
 from veridyn.mechanics.symbols import Request
-from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.machine import Machine
@@ -21,7 +21,7 @@ from veridyn.spatial.algebra import ARRAYS
 Array = NDArray[np.float64]
 
 
-@accepts_machine
+@takes_machine
 def inverse_dynamics(
     machine: Machine | Tree,
     motion: Motion,

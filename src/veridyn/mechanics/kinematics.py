@@ -13,7 +13,7 @@ from veridyn.mechanics.engine import Engine, compiled, filled, wants_compiled
 from veridyn.mechanics.newton_euler import Outward, State, jacobian_entries, outward
 from veridyn.mechanics.samples import state_of
 from veridyn.mechanics.symbols import Request
-from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
@@ -24,7 +24,7 @@ from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, plus, product, rota
 Array = NDArray[np.float64]
 
 
-@accepts_machine
+@takes_machine
 def body_pose(machine: Machine | Tree, q: ArrayLike, body: str) -> tuple[Array, Array]:
     """R (N, 3, 3) and p (N, 3) of a body's frame in the ground's, or in the base's where the base is free."""
     tree = tree_of(machine)
@@ -34,7 +34,7 @@ def body_pose(machine: Machine | Tree, q: ArrayLike, body: str) -> tuple[Array, 
     return _stacked(R, N), _column(p, N)
 
 
-@accepts_machine
+@takes_machine
 def jacobian(
     machine: Machine | Tree,
     q: ArrayLike,
@@ -72,7 +72,7 @@ def _jacobian(tree: Tree, q: ArrayLike, j: int) -> Array:
     return J
 
 
-@accepts_machine
+@takes_machine
 def body_motion(machine: Machine | Tree, motion: Motion, body: str) -> BaseMotion:
     """ω, ω̇, V̇ − g and V of a body along a motion, in its own frame: what an ideal inertial unit at its origin reads.
 

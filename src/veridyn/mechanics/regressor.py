@@ -15,7 +15,7 @@ from veridyn.mechanics.loops.projection import open_rows, projected, projection
 from veridyn.mechanics.newton_euler import outward
 from veridyn.mechanics.samples import blocks, state_of
 from veridyn.mechanics.symbols import Request
-from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.machine import Machine
@@ -25,7 +25,7 @@ from veridyn.spatial.algebra import ARRAYS
 Array = NDArray[np.float64]
 
 
-@accepts_machine
+@takes_machine
 def regressor(
     machine: Machine | Tree,
     motion: Motion,

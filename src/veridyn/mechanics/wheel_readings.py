@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from veridyn.mechanics.newton_euler import outward
 from veridyn.mechanics.samples import state_of
-from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tyres import tyre_of
@@ -44,7 +44,7 @@ class WheelReadings:
     centre: Array
 
 
-@accepts_machine
+@takes_machine
 def wheel_readings(machine: Machine | Tree, motion: Motion) -> dict[str, WheelReadings]:
     """The tyres of a machine along a motion, by the names of their parameters; a trajectory's motion has all that is needed.
 

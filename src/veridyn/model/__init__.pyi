@@ -1,8 +1,7 @@
-"""What a machine is, and the data types that travel through the rooms: trees, parameters, motions, experiments."""
+"""What a machine is, and the data types that travel through the rooms: machines, parameters, motions, experiments."""
 
 from veridyn.mechanics.natural.mechanism import Mechanism as Mechanism
 from veridyn.mechanics.tree.rebase import rebased as rebased
-from veridyn.mechanics.tree.tree import Tree as Tree
 from veridyn.mechanics.tree.virtual_base import on_six_joints as on_six_joints
 from veridyn.mechanics.tree.weld import welded as welded
 from veridyn.model.assembly import Assembly as Assembly

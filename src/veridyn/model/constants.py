@@ -5,12 +5,15 @@ A regressor takes them as given. :mod:`veridyn.identify.constants` estimates the
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from veridyn.errors import Faults, ModelError, did_you_mean, within
 from veridyn.model.element_kinds import KINDS
 from veridyn.model.elements import Element
+from veridyn.model.parameter_set import acts_on_angles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +40,51 @@ class ElementState:
     unit: str
     element: str
     key: str
+
+
+class Acted(ABC):
+    """What the elements of a machine, or of one of its inner forms, have besides their parameters."""
+
+    elements: tuple[Element, ...]
+
+    @property
+    @abstractmethod
+    def kinds(self) -> Mapping[str, str]:
+        """Coordinate → "turning" or "sliding"."""
+
+    @cached_property
+    def constants(self) -> tuple[Constant, ...]:
+        """The constants inside the laws of its elements, in the order in which compiled kernels number them."""
+        return constants_of(self.elements, self._on_angles)
+
+    @property
+    def states(self) -> tuple[ElementState, ...]:
+        """The states that its elements have of their own, in order."""
+        return self._states
+
+    @cached_property
+    def _states(self) -> tuple[ElementState, ...]:
+        return states_of(self.elements, self._on_angles)
+
+    @cached_property
+    def _on_angles(self) -> dict[str, bool]:
+        return {e.parameter_name: acts_on_angles(e, self.kinds) for e in self.elements}
+
+    @cached_property
+    def signals(self) -> tuple[str, ...]:
+        """The signals that its elements need: measured ones, what tyres read of the road, then the states of elements' own."""
+        measured = (name for e in self.elements for name in e.signals)
+        return tuple(dict.fromkeys([*measured, *self.road_signals, *(s.name for s in self.states)]))
+
+    @cached_property
+    def road_signals(self) -> tuple[str, ...]:
+        """What tyres read of the road; zero where a motion does not give it."""
+        return tuple(f"{e.parameter_name}.{key}" for e in self.elements for key in KINDS[e.kind].inputs)
+
+    @cached_property
+    def wheels(self) -> tuple[Element, ...]:
+        """The elements that act between a wheel and the road."""
+        return tuple(e for e in self.elements if e.wheel is not None)
 
 
 def states_of(elements: Sequence[Element], turns: Mapping[str, bool]) -> tuple[ElementState, ...]:

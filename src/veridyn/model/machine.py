@@ -15,9 +15,8 @@ from veridyn.lazy import above
 from veridyn.model.assembly import Assembly
 from veridyn.model.body import Body, Loop, joint_of_loop, joints_of_bodies, links_of
 from veridyn.model.car import CarDescription, car_link, car_parameters, car_with
-from veridyn.model.constants import Constant, ElementState, constants_of, replaced, states_of
+from veridyn.model.constants import Acted, replaced
 from veridyn.model.coordinates import Coordinates, Rows, coordinates_of
-from veridyn.model.element_kinds import KINDS
 from veridyn.model.elements import Element
 from veridyn.model.graph import GRAVITY, Formulation, MachineGraph, PointDescription
 from veridyn.model.link import Joint, Link
@@ -25,7 +24,7 @@ from veridyn.model.load import Load
 from veridyn.model.machine_check import check_graph, check_prescribed, formulation_fault
 from veridyn.model.motion import Motion
 from veridyn.model.motion_check import check_motion
-from veridyn.model.parameter_set import acts_on_angles, described_parameters
+from veridyn.model.parameter_set import described_parameters
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.sensor import Sensor
 from veridyn.model.transmission import Transmission
@@ -37,7 +36,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Machine(MachineGraph):
+class Machine(MachineGraph, Acted):
     """A machine as a user describes it; made by :meth:`build`, which checks it whole.
 
     It does not know how it is computed: :mod:`veridyn.mechanics.formulation` makes the form that its `formulation` asks for, a tree with
@@ -211,39 +210,10 @@ class Machine(MachineGraph):
         """'turning' or 'sliding' for each joint coordinate."""
         return tuple(c.kind for c in self.described.all)
 
-    @cached_property
-    def constants(self) -> tuple[Constant, ...]:
-        """The constants inside the laws of its elements."""
-        return constants_of(self.elements, self._acts_on_angles)
-
     @property
-    def states(self) -> tuple[ElementState, ...]:
-        """The states that its elements have of their own, in order."""
-        return self._states
-
-    @cached_property
-    def _states(self) -> tuple[ElementState, ...]:
-        return states_of(self.elements, self._acts_on_angles)
-
-    @cached_property
-    def _acts_on_angles(self) -> dict[str, bool]:
-        return {e.parameter_name: acts_on_angles(e, self.described.kinds) for e in self.elements}
-
-    @cached_property
-    def signals(self) -> tuple[str, ...]:
-        """The signals that its elements need: measured ones, what tyres read of the road, then the states of elements' own."""
-        measured = (name for e in self.elements for name in e.signals)
-        return tuple(dict.fromkeys([*measured, *self.road_signals, *(s.name for s in self.states)]))
-
-    @cached_property
-    def road_signals(self) -> tuple[str, ...]:
-        """What tyres read of the road; zero where a motion does not give it."""
-        return tuple(f"{e.parameter_name}.{key}" for e in self.elements for key in KINDS[e.kind].inputs)
-
-    @cached_property
-    def wheels(self) -> tuple[Element, ...]:
-        """The elements that act between a wheel and the road."""
-        return tuple(e for e in self.elements if e.wheel is not None)
+    def kinds(self) -> Mapping[str, str]:
+        """Coordinate → "turning" or "sliding"; those that a user added to points included."""
+        return self.described.kinds
 
     @property
     def rows(self) -> tuple[str, ...]:

@@ -17,10 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Faults
 from veridyn.mechanics.control import Reference, Tracker, feedforward
-from veridyn.mechanics.formulated import JointMachine, formulated, in_joints
+from veridyn.mechanics.formulated import formulated
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.simulation import BaseState, Inputs, Method, Trajectory, clock
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 
@@ -33,7 +34,7 @@ SMOOTH = Method(friction_speed=0.02)
 class Manoeuvre(Protocol):
     """Anything that makes a machine move."""
 
-    def run(self, machine: JointMachine, progress: Progress = silent, /) -> Trajectory: ...
+    def run(self, machine: Machine, progress: Progress = silent, /) -> Trajectory: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,31 +51,28 @@ class Tracking:
     rate: float
     kp: ArrayLike
     kd: ArrayLike
-    feedforward: JointMachine | None = None
+    feedforward: Machine | None = None
     method: Method = STIFF
     inputs: Inputs | None = None
 
-    def run(self, machine: JointMachine, progress: Progress = silent, /) -> Trajectory:
-        tree = in_joints(machine).tree
+    def run(self, machine: Machine, progress: Progress = silent, /) -> Trajectory:
         q, qd, qdd = self.reference.at(0.0)
         check_led(machine, len(q), "Use Driven with forces of your own.")
-        own = list(tree.independent)
+        own = list(machine.independent)
         t = clock(self.duration, self.rate)
         ahead = None
         if self.feedforward is not None:
             soft = self.method.friction_speed
-            ahead = feedforward(
-                in_joints(self.feedforward).tree, self.reference, 0.0, self.duration, friction_speed=soft
-            )
+            ahead = feedforward(self.feedforward, self.reference, 0.0, self.duration, friction_speed=soft)
         law = Tracker(self.reference, np.asarray(self.kp), np.asarray(self.kd), ahead)
 
         def forces(time: float, q: Array, qd: Array) -> Array:
-            out = np.zeros(tree.n)
+            out = np.zeros(machine.n)
             out[own] = law(time, q[own], qd[own])
             return out
 
-        if tree.loops:
-            first = closed_motion(tree, [0.0], q[None], qd[None], qdd[None])
+        if machine.closed:
+            first = closed_motion(machine, [0.0], q[None], qd[None], qdd[None])
             q, qd = first.q[0], first.qd[0]
         acting = replace(self.inputs or Inputs(), forces=forces)
         return formulated(machine).integrated(t, q, qd, acting, method=self.method, progress=progress)
@@ -93,12 +91,11 @@ class Prescribed:
     rate: float
     inputs: Inputs | None = None
 
-    def run(self, machine: JointMachine, progress: Progress = silent, /) -> Trajectory:
-        tree = in_joints(machine).tree
+    def run(self, machine: Machine, progress: Progress = silent, /) -> Trajectory:
         t = clock(self.duration, self.rate)
         q, qd, qdd = self.reference.at(t)
         check_led(machine, q.shape[1], "Drive the others, and let it move as it will.")
-        motion = closed_motion(tree, t, q, qd, qdd) if tree.loops else Motion(t, q, qd, qdd)
+        motion = closed_motion(machine, t, q, qd, qdd) if machine.closed else Motion(t, q, qd, qdd)
         acting = self.inputs or Inputs()
         wrenches, signals = {}, {}
         if acting.wrenches is not None:
@@ -108,8 +105,8 @@ class Prescribed:
             read = [acting.signals(*x) for x in zip(t.tolist(), motion.q, motion.qd)]
             signals = {name: np.array([s[name] for s in read]) for name in read[0]}
         motion = replace(motion, wrenches=wrenches, signals=signals)
-        forces = np.full((len(t), tree.n), np.nan)
-        forces[:, list(tree.independent)] = inverse_dynamics(tree, motion, "joints")
+        forces = np.full((len(t), machine.n), np.nan)
+        forces[:, list(machine.independent)] = inverse_dynamics(machine, motion, "joints")
         progress("simulating", 1.0, 1.0)
         return Trajectory(replace(motion, forces=forces))
 
@@ -126,25 +123,25 @@ class Driven:
     base: BaseState | None = None
     method: Method = SMOOTH
 
-    def run(self, machine: JointMachine, progress: Progress = silent, /) -> Trajectory:
+    def run(self, machine: Machine, progress: Progress = silent, /) -> Trajectory:
         t = clock(self.duration, self.rate)
         given = {"base": self.base, "method": self.method, "progress": progress}
         return formulated(machine).integrated(t, self.q, self.qd, self.inputs, **given)
 
 
-def check_led(machine: JointMachine, given: int, hint: str) -> None:
+def check_led(machine: Machine, given: int, hint: str) -> None:
     """Refuse a machine that cannot be led along a motion of so many coordinates."""
-    faults, tree = Faults(), in_joints(machine).tree
-    if tree.base == "free":
+    faults = Faults()
+    if machine.base == "free":
         faults.add("tracking needs a base that is held.", where=machine.name, found="a free base")
-    if given != len(tree.independent):
+    if given != len(machine.independent):
         faults.add(
             "the reference is not one of this machine.",
             where=machine.name,
-            expected=f"{len(tree.independent)} coordinates",
+            expected=f"{len(machine.independent)} coordinates",
             found=f"{given}",
         )
-    passive = [tree.coordinates[k] for k in tree.independent if not tree.actuated[k]]
+    passive = [machine.coordinates[k] for k in machine.independent if not machine.actuated[k]]
     if passive:
         faults.add("a passive joint cannot be made to follow.", where=machine.name, found=", ".join(passive), hint=hint)
     faults.raise_if_any(DataError)

@@ -8,16 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from veridyn.mechanics.formulated import JointMachine, in_joints
+from veridyn.mechanics.formulated import in_joints
 from veridyn.mechanics.simulation import Trajectory
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.simulate.imperfection import Imperfection
 
 Array = NDArray[np.float64]
 
 
-def exact_readings(machine: JointMachine, trajectory: Trajectory, sensors: Sequence[Sensor]) -> dict[str, Channel]:
+def exact_readings(machine: Machine, trajectory: Trajectory, sensors: Sequence[Sensor]) -> dict[str, Channel]:
     """The outputs of `sensors` by name, their known bias included."""
     if not sensors:
         return {}
@@ -26,7 +27,7 @@ def exact_readings(machine: JointMachine, trajectory: Trajectory, sensors: Seque
     return {name: Channel(name, t, values[:, k], unit) for k, (name, unit) in enumerate(zip(table.names, table.units))}
 
 
-def configurations(machine: JointMachine, trajectory: Trajectory) -> tuple[Array, Array, Array]:
+def configurations(machine: Machine, trajectory: Trajectory) -> tuple[Array, Array, Array]:
     """Configurations (N, nq), rates and accelerations (N, nv) as :mod:`veridyn.mechanics.sensing` orders them."""
     m, R = trajectory.motion, trajectory.base_rotation
     if machine.base != "free":

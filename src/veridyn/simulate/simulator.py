@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arguments import checked
-from veridyn.mechanics.formulated import JointMachine, in_joints
+from veridyn.mechanics.formulated import in_joints
 from veridyn.mechanics.simulation import Trajectory
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
@@ -41,7 +41,7 @@ INPUTS = ("force.*", "wrench.*", "signal.*")
 
 @checked
 def simulate(
-    machine: JointMachine,
+    machine: Machine,
     manoeuvre: Manoeuvre,
     *,
     rng: np.random.Generator | None = None,
@@ -53,7 +53,7 @@ def simulate(
 
     Parameters
     ----------
-    machine : Machine or Tree
+    machine : Machine
         The machine, in either formulation, in whose coordinates the motion is integrated; a :class:`Prescribed` motion is closed and its
         forces found as on the tree. Its sensors record, each with its own noise, clock, delay and bias. A car of a few numbers is
         ``Steered``.
@@ -100,7 +100,7 @@ def simulate(
     >>> log.names, len(log["encoder"])
     (('encoder', 'force.q1'), 101)
     """
-    if isinstance(machine, Machine) and machine.car is not None:
+    if machine.car is not None:
         return simulate_car(machine, manoeuvre, rng, sensors, imperfections, progress)
     trajectory = manoeuvre.run(machine, progress)
     units = ["rad" if kind == "turning" else "m" for kind in machine.coordinate_kinds]
@@ -109,21 +109,20 @@ def simulate(
 
 
 def record(
-    machine: JointMachine,
+    machine: Machine,
     trajectory: Trajectory,
     imperfections: Imperfections | Mapping[str, Imperfection] | None = None,
     rng: np.random.Generator | None = None,
     sensors: Choice | None = None,
 ) -> Experiment:
     """The log that sensors make of a motion that is known already: many logs of one truth, without simulating again."""
-    form = in_joints(machine)
-    tree, truth = form.tree, exact(machine, trajectory)
+    form, truth = in_joints(machine), exact(machine, trajectory)
     chosen = form.placed(chosen_sensors(form.sensors, sensors, "simulate"))
     readings = exact_readings(machine, trajectory, chosen)
     if imperfections is None:
         recorded = INPUTS if chosen else (*MOTION, *INPUTS)
         kept = {p: Imperfection() for p in recorded if any(fnmatchcase(n, p) for n in truth)}
-        acting = [name for load in tree.loads for name in channels(load)]
+        acting = [name for load in machine.loads for name in channels(load)]
         held = [f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in machine.prescribed]
         others = Imperfections({**kept, **{n: Imperfection() for n in (*acting, *held) if n in truth}})
     else:
@@ -135,7 +134,7 @@ def record(
 
 
 @checked
-def exact(machine: JointMachine, trajectory: Trajectory) -> Experiment:
+def exact(machine: Machine, trajectory: Trajectory) -> Experiment:
     """Every channel of a motion without any error: q., qd., qdd., force., and base., wrench. and signal. where they exist.
 
     A passive coordinate has no force channel, nor has one that is driven by a gain times a signal. The force of a coordinate with a drive
@@ -147,8 +146,8 @@ def exact(machine: JointMachine, trajectory: Trajectory) -> Experiment:
     return replace(Experiment(channels, f"simulation of {machine.name}"), notes=notes)
 
 
-def _truth(machine: JointMachine, trajectory: Trajectory) -> Iterator[tuple[str, Array, str]]:
-    m, loads = trajectory.motion, in_joints(machine).tree.loads
+def _truth(machine: Machine, trajectory: Trajectory) -> Iterator[tuple[str, Array, str]]:
+    m, loads = trajectory.motion, machine.loads
     turning = [kind == "turning" for kind in machine.coordinate_kinds]
     for prefix, values, power in (("q", m.q, ""), ("qd", m.qd, "/s"), ("qdd", m.qdd, "/s^2")):
         for k, name in enumerate(machine.coordinates):
@@ -177,7 +176,7 @@ def _truth(machine: JointMachine, trajectory: Trajectory) -> Iterator[tuple[str,
         yield f"signal.{name}", values, signal_unit(machine, name)
 
 
-def signal_unit(machine: JointMachine, signal: str) -> str:
+def signal_unit(machine: Machine, signal: str) -> str:
     """What a signal is measured in: the unit under the gain that multiplies it, as A in N*m/A; "1" where none says."""
     gains = (e.parameter_name for e in machine.elements if e.kind == "drive_gain" and e.signal == signal)
     units = (machine.parameters.units[machine.parameters.index(name)] for name in gains)

@@ -26,7 +26,7 @@ from veridyn.mechanics.loops.solver import (
     slopes,
     times,
 )
-from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
@@ -55,14 +55,14 @@ class Closed:
     condition: Array
 
 
-@accepts_machine
+@takes_machine
 def closed_home(machine: Machine | Tree) -> Array:
     """All coordinates (n,) of the closed machine where 'assembly' puts it."""
     tree = tree_of(machine)
     return assembled(tree).home.copy()
 
 
-@accepts_machine
+@takes_machine
 def close(
     machine: Machine | Tree,
     given: Given,
@@ -137,7 +137,7 @@ def _closing(
     return _Closing(Closed(q, count, residual, condition), B, slope)
 
 
-@accepts_machine
+@takes_machine
 def closed_motion(
     machine: Machine | Tree,
     t: ArrayLike,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.loops.assembly import CLOSED_TOLERANCE_M, nearest_pose
 from veridyn.mechanics.loops.equations import names_of
-from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Attachment
@@ -38,7 +38,7 @@ class AssembledPose:
         return max(self.openings.values(), default=0.0) <= CLOSED_TOLERANCE_M
 
 
-@accepts_machine
+@takes_machine
 def assembled_pose(machine: Machine | Tree) -> AssembledPose:
     """The pose nearest to 'assembly' in which the loops of a machine are as closed as they get; refused where it has none."""
     tree = tree_of(machine)

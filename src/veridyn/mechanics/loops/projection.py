@@ -16,7 +16,7 @@ from veridyn.mechanics.columns import structure
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.loops.assembly import Split, loop_values, splitting, widest
 from veridyn.mechanics.loops.solver import check_regular, inverse, slopes
-from veridyn.mechanics.tree.accept import accepts_machine
+from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 LOOP_TOLERANCE_M = 1e-6  # m, and relative for rates: what a motion may open a loop by
 
 
-@accepts_machine
+@takes_machine
 def loop_jacobian(
     machine: Machine | Tree, q: ArrayLike, at: str | Sequence[str] = "actuated", *, engine: Engine = "auto"
 ) -> Array:

@@ -1,8 +1,8 @@
-"""Verbs on trees accept machines: the tree of a machine is taken where one is given, and a changed tree is a machine again.
+"""The door of verbs on machines: logs are accepted for motions, and a changed tree is a machine again.
 
-The first argument may be given by position, by the name the signature shows (`tree`), or as `machine`. A log is accepted wherever a motion
-is meant: it is prepared by :func:`veridyn.motion` with default settings. Arguments of other kinds are refused by name
-(:mod:`veridyn.arguments`).
+The first argument may be given by position or as `machine`. A log is accepted wherever a motion is meant: it is prepared by
+:func:`veridyn.motion` with default settings. Arguments of other kinds are refused by name (:mod:`veridyn.arguments`). The laws of motion
+in this room take the tree of a machine as well, which is how they call each other.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Union, get_args, get_origin
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Union, get_args, get_origin, overload
 
 from veridyn.arguments import ArgumentChecks, classes_in
 from veridyn.lazy import above
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Experiment
@@ -24,6 +23,7 @@ from veridyn.model.motion import Motion
 
 P = ParamSpec("P")
 R = TypeVar("R")
+M = TypeVar("M", bound=Machine | Tree)
 Given = tuple[Any, ...]
 LOG = {"Experiment"}
 NOWHERE = 1 << 30  # the place of an argument that is given by name only
@@ -51,7 +51,7 @@ def first_argument(verb: Callable[..., Any]) -> Callable[[Given, dict[str, Any]]
 
 
 class MachineChecks(ArgumentChecks):
-    """What a verb takes whose first argument is a tree: a machine as well, and logs for motions."""
+    """What a verb takes whose first argument is a machine: logs for motions as well."""
 
     def __init__(self, verb: Callable[..., Any]) -> None:
         super().__init__(verb)
@@ -59,7 +59,6 @@ class MachineChecks(ArgumentChecks):
 
     def annotations(self) -> dict[str, Any]:
         found = super().annotations()
-        found[self.names[0]] = Machine | Tree | found[self.names[0]]
         return {name: hint if "Experiment" in classes_in(hint) else _with_logs(hint) for name, hint in found.items()}
 
     @functools.cached_property
@@ -69,31 +68,16 @@ class MachineChecks(ArgumentChecks):
         found = [name for name, hint in self.hints.items() if classes_in(hint) - classes_in(own[name]) == LOG]
         return {name: self.names.index(name) - 1 if name in self.names else NOWHERE for name in found}
 
-    def taken(self, args: Given, kwargs: dict[str, Any]) -> tuple[Any, Tree, Given, dict[str, Any]]:
-        """The machine, its tree, and the other arguments with motions made of logs."""
+    def taken(self, args: Given, kwargs: dict[str, Any]) -> tuple[Any, Given, dict[str, Any]]:
+        """The machine, and the other arguments with motions made of logs."""
         machine, rest, named = self.split(args, kwargs)
         self.check((machine, *rest), named)
-        tree = tree_of(machine)
-        return machine, tree, *self._with_motions(machine, rest, named)
-
-    def with_machine(
-        self, args: Given, kwargs: dict[str, Any], keep: bool = False
-    ) -> tuple[Any, Given, dict[str, Any]]:
-        """The machine, and the other arguments with motions made of logs. `keep`: a tree stays one."""
-        machine, rest, named = self.split(args, kwargs)
-        self.check((machine, *rest), named)
-        machine = machine_of_tree(machine) if isinstance(machine, Tree) and not keep else machine
-        return machine, *self._with_motions(machine, rest, named)
-
-    def _with_motions(
-        self, machine: Machine | Tree, rest: Given, named: dict[str, Any]
-    ) -> tuple[Given, dict[str, Any]]:
         for name, place in self.motions.items():
             if place < len(rest) and not isinstance(rest[place], Motion):
                 rest = (*rest[:place], with_motions(machine, rest[place]), *rest[place + 1 :])
             if name in named:
                 named = named | {name: with_motions(machine, named[name])}
-        return rest, named
+        return machine, rest, named
 
 
 def _with_logs(hint: Any) -> Any:
@@ -122,50 +106,34 @@ def with_motions(machine: Tree | Machine, given: Any) -> Any:
     return given
 
 
-def accepts_machine(verb: Callable[Concatenate[Machine | Tree, P], R]) -> Callable[Concatenate[Machine | Tree, P], R]:
-    """`verb`, whose first argument is a machine or a tree, with logs accepted for motions, and every argument checked."""
-    door = MachineChecks(verb)
-
-    @functools.wraps(verb)
-    def taken(*args: Any, **kwargs: Any) -> R:
-        machine, rest, named = door.with_machine(args, kwargs, keep=True)
-        return verb(machine, *rest, **named)
-
-    taken.door = door  # pyright: ignore[reportAttributeAccessIssue]
-    return taken
-
-
-def takes_machine(verb: Callable[Concatenate[Machine, P], R]) -> Callable[Concatenate[Machine, P], R]:
+def takes_machine(verb: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[M, P], R]:
     """`verb`, whose first argument is a machine, with logs accepted for motions, and every argument checked by its annotation."""
     door = MachineChecks(verb)
 
     @functools.wraps(verb)
     def taken(*args: Any, **kwargs: Any) -> R:
-        machine, rest, named = door.with_machine(args, kwargs)
+        machine, rest, named = door.taken(args, kwargs)
         return verb(machine, *rest, **named)
 
     taken.door = door  # pyright: ignore[reportAttributeAccessIssue]
     return taken
 
 
-M = TypeVar("M", Tree, Machine)
-
-
 class Change(Protocol[P]):
-    """A change of a tree, and in the same way of a machine."""
+    """A change of a machine, and in the same way of its tree."""
 
-    def __call__(self, machine: M, /, *args: P.args, **kwargs: P.kwargs) -> M: ...
+    @overload
+    def __call__(self, machine: Machine, /, *args: P.args, **kwargs: P.kwargs) -> Machine: ...
+    @overload
+    def __call__(self, machine: Tree, /, *args: P.args, **kwargs: P.kwargs) -> Tree: ...
 
 
-def changes_machine(verb: Callable[Concatenate[Tree, P], Tree]) -> Change[P]:
-    """`verb`, which makes a tree of a tree, makes a machine of a machine as well."""
-    door = MachineChecks(verb)
+def changes_machine(verb: Callable[Concatenate[Machine | Tree, P], Tree]) -> Change[P]:
+    """`verb`, which makes another tree, makes a machine of a machine."""
 
     @functools.wraps(verb)
-    def changed(*args: Any, **kwargs: Any) -> Tree | Machine:
-        machine, tree, rest, named = door.taken(args, kwargs)
-        made = verb(tree, *rest, **named)
+    def changed(machine: Machine | Tree, /, *args: P.args, **kwargs: P.kwargs) -> Machine | Tree:
+        made = verb(machine, *args, **kwargs)
         return machine_of_tree(made) if isinstance(machine, Machine) else made
 
-    changed.door = door  # pyright: ignore[reportAttributeAccessIssue]
-    return changed  # pyright: ignore[reportReturnType]
+    return takes_machine(changed)  # pyright: ignore[reportReturnType]

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, ModelError
 from veridyn.mechanics.tree.accept import changes_machine
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import Element, Marker
 from veridyn.model.load import moved_load
+from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import moved
 from veridyn.spatial.transforms import Placement
 
@@ -23,13 +25,14 @@ Frame = tuple[Array, Array]
 
 
 @changes_machine
-def rebased(tree: Tree, body: str) -> Tree:
+def rebased(machine: Machine | Tree, body: str) -> Tree:
     """The free tree with `body` as its base; coordinates keep their names, order of meaning and values.
 
     Joints on the way from the old base are turned round (their ratio changes sign), so a body of that way has a new frame: where its joint
     towards the new base sits. Its parameters, and wrenches that act on it, are in that frame; all other bodies keep theirs.
     Sensors and loads stay where they are.
     """
+    tree = tree_of(machine)
     tree.check_open("another base")
     if tree.base != "free":
         raise ModelError(Fault("only a free tree can have another base.", where=tree.name, found=f"base: {tree.base}"))

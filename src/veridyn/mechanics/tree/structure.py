@@ -14,13 +14,11 @@ from veridyn.errors import Fault, ModelError, did_you_mean
 from veridyn.mechanics.tree.loop import members
 from veridyn.model.assembly import Assembly
 from veridyn.model.body import Body, Loop
-from veridyn.model.constants import Constant, ElementState, constants_of, states_of
+from veridyn.model.constants import Acted
 from veridyn.model.coordinates import Rows, select_rows
-from veridyn.model.element_kinds import KINDS
 from veridyn.model.elements import WRENCH_ROWS, Element, Marker
 from veridyn.model.load import Load
 from veridyn.model.names import GROUND
-from veridyn.model.parameter_set import acts_on_angles
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.sensor import Sensor
 from veridyn.model.transmission import Transmission
@@ -31,7 +29,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TreeStructure:
+class TreeStructure(Acted):
     """Bodies with antecedents, in an order in which every antecedent comes before its bodies; made by
     :meth:`~veridyn.mechanics.tree.tree.Tree.build`.
 
@@ -59,37 +57,10 @@ class TreeStructure:
     prescribed: tuple[str, ...] = ()
     uncertainty: Uncertainty | None = None
 
-    @cached_property
-    def constants(self) -> tuple[Constant, ...]:
-        """The constants inside the laws of its elements, in the order in which compiled kernels number them."""
-        kinds = {b.coordinate_name: b.joint for b in self.bodies}
-        return constants_of(self.elements, {e.parameter_name: acts_on_angles(e, kinds) for e in self.elements})
-
     @property
-    def states(self) -> tuple[ElementState, ...]:
-        """The states that its elements have of their own, in order."""
-        return self._states
-
-    @cached_property
-    def _states(self) -> tuple[ElementState, ...]:
-        kinds = {b.coordinate_name: b.joint for b in self.bodies}
-        return states_of(self.elements, {e.parameter_name: acts_on_angles(e, kinds) for e in self.elements})
-
-    @cached_property
-    def signals(self) -> tuple[str, ...]:
-        """The signals that its elements need: measured ones, what tyres read of the road, then the states of elements' own."""
-        measured = (name for e in self.elements for name in e.signals)
-        return tuple(dict.fromkeys([*measured, *self.road_signals, *(s.name for s in self.states)]))
-
-    @cached_property
-    def road_signals(self) -> tuple[str, ...]:
-        """What tyres read of the road; zero where a motion does not give it."""
-        return tuple(f"{e.parameter_name}.{key}" for e in self.elements for key in KINDS[e.kind].inputs)
-
-    @cached_property
-    def wheels(self) -> tuple[Element, ...]:
-        """The elements that act between a wheel and the road."""
-        return tuple(e for e in self.elements if e.wheel is not None)
+    def kinds(self) -> Mapping[str, str]:
+        """Coordinate → "turning" or "sliding"."""
+        return {b.coordinate_name: b.joint for b in self.bodies}
 
     @cached_property
     def constant_number(self) -> Mapping[tuple[str, str], int]:

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, ModelError
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import joint_of_loop, joints_of_bodies
-from veridyn.model.link import Link
 from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import INERTIAL, broken_law
 
@@ -30,28 +28,26 @@ def machine_of_tree(tree: Tree) -> Machine:
                 hint="Make it with Tree.build and change its parameters with with_parameters.",
             )
         )
-    links = []
-    for b in tree.bodies:
-        ten = np.array([values[b.parameter(s)] for s in INERTIAL]) if b.real else None
-        links.append(Link(name=b.name, inertia=ten if _usable(ten) else None, real=b.real, label=b.label))
-    loops = [joint_of_loop(loop) for loop in tree.loops]
-    machine = Machine.build(
-        links,
-        [*joints_of_bodies(tree.bodies, tree.base, [loop.name for loop in loops]), *loops],
+    tens = {b.name: np.array([values[b.parameter(s)] for s in INERTIAL]) for b in tree.bodies if b.real}
+    machine = Machine.of_bodies(
+        tree.bodies,
         name=tree.name,
-        elements=tree.elements,
-        loads=tree.loads,
-        sensors=tree.sensors,
-        prescribed=tree.prescribed,
-        transmission=tree.transmission,
-        assembly=tree.assembly,
+        base=tree.base,
         gravity=tree.gravity,
+        inertia={name: ten for name, ten in tens.items() if _usable(ten)},
+        elements=tree.elements,
+        transmission=tree.transmission,
+        loops=tree.loops,
+        assembly=tree.assembly,
+        sensors=tree.sensors,
+        loads=tree.loads,
+        prescribed=tree.prescribed,
     ).with_parameters(values)
     return machine if tree.uncertainty is None else machine.with_uncertainty(tree.uncertainty)
 
 
-def _usable(ten: Array | None) -> bool:
+def _usable(ten: Array) -> bool:
     """Whether these are numbers of a physical body, some of them perhaps unknown."""
-    if ten is None or np.isnan(ten).all() or np.isinf(ten).any():
+    if np.isnan(ten).all() or np.isinf(ten).any():
         return False
     return bool(np.isnan(ten).any()) or not broken_law(ten)

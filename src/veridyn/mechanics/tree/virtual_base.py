@@ -8,8 +8,10 @@ import numpy as np
 
 from veridyn.errors import Fault, ModelError
 from veridyn.mechanics.tree.accept import changes_machine
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
+from veridyn.model.machine import Machine
 from veridyn.model.names import GROUND
 from veridyn.spatial.transforms import Placement, rotation_to_axis
 
@@ -17,13 +19,14 @@ SIX = ("x", "y", "z", "yaw", "pitch", "roll")
 
 
 @changes_machine
-def on_six_joints(tree: Tree, prefix: str = "base_") -> Tree:
+def on_six_joints(machine: Machine | Tree, prefix: str = "base_") -> Tree:
     """The same machine on six passive virtual joints: x, y, z along the ground's axes, then yaw, pitch and roll.
 
     The base sits at (x, y, z) with orientation Rz(yaw) Ry(pitch) Rx(roll). The bodies of the six joints are virtual (paper 000,
     III.B.2, where the sixth is the base itself) and the base is fixed to the last. With these, L₁..₆ = J_bᵀ [f; m] of the free
     tree's base rows. Pitch stays within ±90°.
     """
+    tree = tree_of(machine)
     if tree.base != "free":
         raise ModelError(
             Fault("only a free tree can be put on six joints.", where=tree.name, found=f"base: {tree.base}")

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, ModelError, did_you_mean, part_at
 from veridyn.mechanics.tree.accept import changes_machine
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.welded_elements import welded_elements
 from veridyn.model.body import Body
 from veridyn.model.load import Drive, moved_load
+from veridyn.model.machine import Machine
 from veridyn.model.names import GROUND
 from veridyn.model.place import Home
 from veridyn.model.sensor import ON_COORDINATE
@@ -27,7 +29,9 @@ Array = NDArray[np.float64]
 
 
 @changes_machine
-def welded(tree: Tree, locked: Mapping[str, float], *, unknown: Literal["refuse", "keep"] = "refuse") -> Tree:
+def welded(
+    machine: Machine | Tree, locked: Mapping[str, float], *, unknown: Literal["refuse", "keep"] = "refuse"
+) -> Tree:
     """The same machine with the coordinates `locked` held at these values (rad, m): fewer bodies, the same mass.
 
     A body whose joint is locked is merged with its antecedent, its ten parameters moved there, so that every force of the remaining
@@ -35,6 +39,7 @@ def welded(tree: Tree, locked: Mapping[str, float], *, unknown: Literal["refuse"
     so are elements (:mod:`~veridyn.mechanics.tree.welded_elements`), sensors and loads, at their places on the bodies that are left.
     `unknown`: whether inertias without a value, and bodies that are locked to the ground, are refused, or kept as :func:`locked_tree` does.
     """
+    tree = tree_of(machine)
     if unknown == "keep":
         return locked_tree(tree, locked)
     tree.check_open("welding joints")
