@@ -25,4 +25,4 @@ from veridyn.mechanics.loops.closure import closed_home as closed_home
 from veridyn.mechanics.loops.closure import closed_motion as closed_motion
 from veridyn.mechanics.loops.projection import loop_jacobian as loop_jacobian
 from veridyn.mechanics.regressor import regressor as regressor
-from veridyn.mechanics.tree.actuators import actuators as actuators
+from veridyn.mechanics.tree.virtual_base import actuators as actuators

@@ -2,10 +2,10 @@
 
 from veridyn.mechanics.gpu import DeviceBase as DeviceBase
 from veridyn.mechanics.gpu import DeviceMotion as DeviceMotion
+from veridyn.mechanics.gpu import DeviceRuns as DeviceRuns
 from veridyn.mechanics.gpu import forward_dynamics as forward_dynamics
+from veridyn.mechanics.gpu import integrate as integrate
 from veridyn.mechanics.gpu import inverse_derivatives as inverse_derivatives
 from veridyn.mechanics.gpu import inverse_dynamics as inverse_dynamics
 from veridyn.mechanics.gpu import mass_matrix as mass_matrix
 from veridyn.mechanics.gpu import regressor as regressor
-from veridyn.mechanics.gpu_runs import DeviceRuns as DeviceRuns
-from veridyn.mechanics.gpu_runs import integrate as integrate

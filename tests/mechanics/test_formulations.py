@@ -36,8 +36,8 @@ from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.mechanics.natural.to_machine import machine_of_mechanism
 from veridyn.mechanics.tree.model import tree_model
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.quantities import TreeQuantities
 from veridyn.mechanics.tree.quantity import Quantity
+from veridyn.mechanics.tree.virtual import TreeQuantities
 from veridyn.mechanics.tree_readout import tree_readout
 from veridyn.model.assembly import Assembly
 from veridyn.model.elements import Element

@@ -14,8 +14,8 @@ from veridyn.machines.buggy import CORNERS, buggy
 from veridyn.machines.buggy_drive import settle
 from veridyn.mechanics.tree.model import tree_model
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.quantities import TreeQuantities
 from veridyn.mechanics.tree.quantity import Quantity
+from veridyn.mechanics.tree.virtual import TreeQuantities
 from veridyn.mechanics.tree_readout import tree_readout
 from veridyn.model.element_laws import law
 from veridyn.model.machine import Machine

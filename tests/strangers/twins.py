@@ -17,9 +17,9 @@ from veridyn.machines.parallel import linkage
 from veridyn.machines.spatial import crane, spatial
 from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.natural.mechanism import Mechanism
-from veridyn.mechanics.tree.actuators import actuators
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.virtual_base import actuators
 from veridyn.model.assembly import Assembly, Attachment
 from veridyn.model.body import Body, Loop
 from veridyn.model.motion import Motion

@@ -2,30 +2,127 @@
 
 Geometry and gravity fold in as constants; coordinates, the base's motion, wrenches and signals are inputs that vary from sample to sample;
 inertial parameters, those of elements and the constants of their laws are inputs that do not, so identifying again compiles nothing anew.
+
+A symmetric positive system solved over scalars of any kind, using the zeros that the tree's branches leave.
+
+Eliminating from the leaves to the root makes no new entries (Featherstone, 2005): what two branches do not share stays zero.
+
+Readings of sensors and their exact derivatives as expressions of one graph.
+
+Inputs are q.k, qd.k and qdd.k: the numbers of a configuration, of its rates and of its accelerations as :mod:`veridyn.mechanics.sensing`
+orders them, those of a free base included. Derivatives with respect to a configuration are in its tangent: dp in the ground's axes, dθ
+with R → R exp(dθ~) in the base's own, and dq of the joints; so they have as many entries as rates have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
+from veridyn.errors import Fault, ModelError
 from veridyn.mechanics.columns import columns
-from veridyn.mechanics.factorise import solve_and_measure
 from veridyn.mechanics.forces import all_rows, state_rates
 from veridyn.mechanics.loops.equations import equations as loop_equations
 from veridyn.mechanics.mass import equations_of_motion, mass_entries
 from veridyn.mechanics.newton_euler import State, jacobian_entries, outward, rigid_rows
-from veridyn.mechanics.sensing_formula import reading_derivatives, reading_entries
+from veridyn.mechanics.sensing import Moving, Output, moving, reading, sizes
 from veridyn.mechanics.symbols import Label, Request, Symbols
 from veridyn.mechanics.tree import quantity, statement
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tyres import tyre_of
 from veridyn.model.machine import Machine
-from veridyn.spatial.algebra import add, is_zero, mul
-from veridyn.symbolic.derivative import along, reverse
-from veridyn.symbolic.derivative import forward as derivatives
+from veridyn.spatial.algebra import Scalar, add, is_zero, mul
+from veridyn.spatial.linalg import IDENTITY, product, skew
+from veridyn.symbolic.derivative import along, forward, reverse, seeded
 from veridyn.symbolic.expression import Expression, Graph, Number, live
+
+
+def reading_entries(tree: Tree, graph: Graph, outputs: Sequence[object]) -> dict[Label, Number]:
+    """(output, 0): the readings."""
+    return {(i, 0): value for i, value in enumerate(_Symbolic(tree, graph, outputs).values)}
+
+
+def reading_derivatives(tree: Tree, graph: Graph, outputs: Sequence[object]) -> dict[Label, Number]:
+    """(output, 0): the readings; (output, 1 + k) by tangent coordinate k of the configuration, then by rates, then by accelerations."""
+    s = _Symbolic(tree, graph, outputs)
+    columns = [s.values, *s.by_configuration(), *forward(graph, s.values, s.qd), *forward(graph, s.values, s.qdd)]
+    return {(i, k): column[i] for k, column in enumerate(columns) for i in range(len(s.values))}
+
+
+class _Symbolic:
+    """The sensors of a tree on symbols."""
+
+    def __init__(self, tree: Tree, graph: Graph, outputs: Sequence[object]) -> None:
+        self.tree, self.graph = tree, graph
+        nq, nv = sizes(tree)
+        self.q, self.qd, self.qdd = (
+            graph.inputs_named(f"{symbol}.{k}" for k in range(count))
+            for symbol, count in (("q", nq), ("qd", nv), ("qdd", nv))
+        )
+        self.moving: Moving = moving(tree, self.q, self.qd, self.qdd, graph)
+        chosen = cast(Sequence[Output], outputs)
+        self.values: list[Number] = [reading(self.moving, output, graph) for output in chosen]
+
+    def by_configuration(self) -> list[list[Number]]:
+        if self.tree.base != "free":
+            return forward(self.graph, self.values, self.q)
+        turned = []
+        for axis in IDENTITY:
+            rates = product(self.moving.R, skew(axis))  # dR = R dθ~
+            seeds = [(self.moving.R[a][b], rates[a][b]) for a in range(3) for b in range(3)]
+            turned.append(seeded(self.graph, self.values, seeds))
+        joints: list[Expression] = self.q[7:]
+        return [
+            *forward(self.graph, self.values, self.q[:3]),
+            *turned,
+            *forward(self.graph, self.values, joints),
+        ]
+
+
+def solve_symmetric(entries: Mapping[tuple[int, int], Scalar], load: Sequence[Scalar]) -> list[Scalar]:
+    """x with H x = load, by H = Lᵀ D L from the last row to the first. `entries` holds both halves of H, structural zeros absent."""
+    return solve_and_measure(entries, load, lambda x: x)[0]
+
+
+def solve_and_measure(
+    entries: Mapping[tuple[int, int], Scalar], load: Sequence[Scalar], magnitude: Callable[[Scalar], Scalar]
+) -> tuple[list[Scalar], Scalar]:
+    """The same, and how near H is to singular: Σ|H_kk| Σ|1/D_k|, without bound as a pivot vanishes; `magnitude` is |·|."""
+    n = len(load)
+    H = {(i, j): value for (i, j), value in entries.items() if j <= i and not is_zero(value)}
+    L: dict[tuple[int, int], Scalar] = {}
+    inverse: list[Scalar] = [0.0] * n
+    diagonal = [H.get((k, k), 0.0) for k in range(n)]
+    for k in range(n - 1, -1, -1):
+        if (k, k) not in H:
+            raise ModelError(
+                Fault("it moves no mass, so no force gives it a finite acceleration.", where=f"row number {k}")
+            )
+        inverse[k] = 1.0 / H[k, k]
+        left = [j for j in range(k) if (k, j) in H]
+        for j in left:
+            L[k, j] = mul(H[k, j], inverse[k])
+        for a, i in enumerate(left):
+            for j in left[: a + 1]:
+                H[i, j] = add(H.get((i, j), 0.0), mul(-1.0, mul(L[k, i], H[k, j])))
+    x = list(load)
+    for k in range(n - 1, -1, -1):  # Lᵀ y = load
+        for j in range(k):
+            if (k, j) in L:
+                x[j] = add(x[j], mul(-1.0, mul(L[k, j], x[k])))
+    x = [mul(v, d) for v, d in zip(x, inverse, strict=True)]
+    for k in range(n):  # L x = D⁻¹ y
+        for j in range(k):
+            if (k, j) in L:
+                x[k] = add(x[k], mul(-1.0, mul(L[k, j], x[j])))
+    sizes: Scalar = 0.0
+    pivots: Scalar = 0.0
+    for h, d in zip(diagonal, inverse, strict=True):
+        sizes, pivots = add(sizes, magnitude(h)), add(pivots, magnitude(d))
+    return x, mul(sizes, pivots)
+
 
 UNIFORM = (
     "p.",
@@ -121,7 +218,7 @@ def _inverse_derivatives(s: Symbols, request: Request) -> dict[Label, Number]:
     found: dict[Label, Number] = {}
     for which, symbol in enumerate(("q", "qd")):
         by: list[Expression] = [s.graph.input(f"{symbol}.{k}") for k in range(s.tree.n)]
-        for k, column in enumerate(derivatives(s.graph, rows, by)):
+        for k, column in enumerate(forward(s.graph, rows, by)):
             found |= {(which, r, k): column[r] for r in request.rows}
     return found
 
@@ -132,7 +229,7 @@ def _run_derivatives(s: Symbols, request: Request) -> dict[Label, Number]:
     rates = state_rates(s.tree, state, s.outward(state), s.signals(), s.graph)
     names = [f"{symbol}.{k}" for symbol in ("q", "qd") for k in range(s.tree.n)]
     names += [*(f"s.{own.name}" for own in s.tree.states), *(f"const.{c}" for c in request.columns)]
-    slopes = derivatives(s.graph, [*_gamma(s, request), *rates], [s.graph.input(name) for name in names])
+    slopes = forward(s.graph, [*_gamma(s, request), *rates], [s.graph.input(name) for name in names])
     return {(r, c): value for c, column in enumerate(slopes) for r, value in enumerate(column)}
 
 

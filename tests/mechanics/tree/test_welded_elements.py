@@ -63,7 +63,7 @@ def acting(rng: np.random.Generator, tree: Tree) -> list[Element]:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_forces_are_those_of_the_original_with_the_locked_joints_at_rest(seed: int) -> None:
+def test_forces_of_elements_are_those_of_the_original_with_the_locked_joints_at_rest(seed: int) -> None:
     rng = np.random.default_rng(seed)
     plain = random_tree(rng, bodies=7, base="free", kinds=("turning" if seed % 2 else "sliding",))  # one unit for sums
     locked, tree = locked_of(rng, plain), plain.with_elements(acting(rng, plain))

@@ -12,9 +12,9 @@ from strangers.tree_models import model, moving, small_arm, stateful_model
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.tree.model import TreeModel, tree_model
-from veridyn.mechanics.tree.quantities import TreeQuantities
 from veridyn.mechanics.tree.quantity import Quantity
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.mechanics.tree.virtual import TreeQuantities
 from veridyn.mechanics.tree_readout import tree_readout
 from veridyn.model.body import Body
 from veridyn.model.elements import Marker, damper, strut

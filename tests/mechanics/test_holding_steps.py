@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from veridyn.mechanics.friction_bounds import solve_bounded
+from veridyn.mechanics.holding_steps import solve_bounded
 
 
 @pytest.mark.parametrize("m", [1, 2, 5, 12])
