@@ -28,12 +28,11 @@ EXACT = {"q.*": vd.simulation.Imperfection(), "qd.*": vd.simulation.Imperfection
 class Result:
     """What a journey found, beside the truth."""
 
-    formulation: str
-    names: tuple[str, ...]  # of the identified parameters
-    z: Array  # their errors in standard deviations; NaN where the truth has no value
+    fit: vd.Fit
+    states: vd.observers.Observation
+    z: Array  # errors of the identified parameters in their standard deviations
     rms: Mapping[str, float]  # of the errors of the observed states
     inside: float  # share of these errors within two deviations
-    summary: str  # of the observer's innovations
 
 
 def formulations(machine: vd.Machine) -> Iterator[vd.Machine]:
@@ -42,7 +41,7 @@ def formulations(machine: vd.Machine) -> Iterator[vd.Machine]:
         try:
             yield machine.with_formulation(formulation)
         except vd.ModelError as refused:
-            print(f"{machine.name}, {formulation}: {refused}".splitlines()[0])
+            print(f"{machine.name}, {formulation}: refused, {refused.faults[0].what}")
 
 
 def journey(job: Job, machine: vd.Machine, rng: np.random.Generator) -> Result:
@@ -70,20 +69,19 @@ def compared(job: Job, fit: vd.Fit, states: vd.observers.Observation, exact: vd.
             rms[name] = float(np.sqrt((error[job.settle :] ** 2).mean()))
             inside.append(np.abs(error[job.settle :]) < 2.0 * states.sigma[job.settle :, k])
     return Result(
-        formulation=fit.machine().formulation,
-        names=fit.names,
+        fit=fit,
+        states=states,
         z=(fit.values - job.truth(fit)) / fit.sigma,
         rms=rms,
         inside=float(np.mean(inside)),
-        summary=states.nis().summary(),
     )
 
 
 def report(name: str, found: Result) -> None:
     """A few lines of each journey."""
-    share = np.mean(np.abs(found.z) < 2.0)
-    print(f"{name}, {found.formulation}: {len(found.names)} parameters, {share:.0%} within two deviations")
-    print(f"  observed: {found.inside:.0%} of the errors within two deviations, {found.summary}")
+    fit, share = found.fit, np.mean(np.abs(found.z) < 2.0)
+    print(f"{name}, {fit.machine().formulation}: {len(fit.names)} parameters, {share:.0%} within two deviations")
+    print(f"  observed: {found.inside:.0%} of the errors within two deviations, {found.states.nis().summary()}")
     for state, rms in found.rms.items():
         print(f"  rms error of {state:<16}{rms:.3g}")
 
