@@ -35,7 +35,7 @@ from veridyn.model.elements import coulomb, damper, drive_gain
 from veridyn.model.link import Joint, Link
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.model.uncertainty import Uncertainty
+from veridyn.model.parameters import Uncertainty
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 from veridyn.spatial.inertia import INERTIAL, broken_law, from_centre
 from veridyn.spatial.transforms import MDH

@@ -14,7 +14,7 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.known_values import uncertain
 from veridyn.model.machine import Machine
-from veridyn.model.uncertainty import Uncertainty
+from veridyn.model.parameters import Uncertainty
 
 KNOWN = ("M4", "MZ4", "h_q1")
 SIGMA = np.array([0.02, 0.003, 0.1])

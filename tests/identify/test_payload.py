@@ -16,7 +16,7 @@ from veridyn.identify.payload import carrying, with_payload
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
-from veridyn.model.uncertainty import Uncertainty
+from veridyn.model.parameters import Uncertainty
 from veridyn.spatial.inertia import INERTIAL, from_centre
 
 GAINS = np.array([30.0, 28.0, 12.0, 5.0])  # N*m/A

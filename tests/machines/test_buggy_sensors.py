@@ -14,8 +14,8 @@ from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.place import Marker
 from veridyn.observe.jacobian import check_jacobian
 from veridyn.observe.machine import MachineSystem
+from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.setup import machine_system
 
 Array = NDArray[np.float64]
 AXIS, SIDE = (0.36, 0.48, 0.8), (-0.8, 0.6, 0.0)  # orthogonal, far from the chassis' axes

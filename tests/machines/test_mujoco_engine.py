@@ -14,7 +14,7 @@ from veridyn.machines.humanoid import machine
 from veridyn.machines.mujoco_engine import PrescribedJoints, engine_motion, mjcf
 from veridyn.model.elements import damper
 from veridyn.model.machine import Machine
-from veridyn.model.pose import Pose
+from veridyn.model.motion import Pose
 
 
 @pytest.mark.parametrize(

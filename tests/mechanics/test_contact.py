@@ -11,7 +11,7 @@ from veridyn.errors import DataError
 from veridyn.mechanics.contact import plate_wrench, pressure_wrench, sensor_wrench, with_contacts
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
-from veridyn.model.pose import Pose
+from veridyn.model.motion import Pose
 from veridyn.spatial.transforms import Placement
 
 RNG = np.random.default_rng(2)

@@ -17,8 +17,8 @@ from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.elements import coulomb, damper, stribeck
 from veridyn.model.link import Joint, Link
 from veridyn.model.machine import Machine
+from veridyn.model.parameters import Uncertainty
 from veridyn.model.sensor import Sensor
-from veridyn.model.uncertainty import Uncertainty
 
 
 def test_what_users_look_at_comes_from_the_tree() -> None:

@@ -7,8 +7,7 @@ import pytest
 
 from veridyn.errors import ModelError
 from veridyn.model.assembly import Attachment
-from veridyn.model.capsule import LinkCapsule
-from veridyn.model.link import Joint, Link
+from veridyn.model.link import Joint, Link, LinkCapsule
 from veridyn.model.machine import Machine
 from veridyn.spatial.transforms import Placement
 

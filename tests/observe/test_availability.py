@@ -16,9 +16,9 @@ from veridyn.model.sensor import Sensor
 from veridyn.observe.availability import muted
 from veridyn.observe.measurements import Status
 from veridyn.observe.observe import observe
+from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.readings import measurements_of
-from veridyn.observe.setup import machine_system
 from veridyn.spatial.inertia import from_centre
 
 NOISE = ProcessNoise(force=0.5, start=0.02, start_rate=0.2)

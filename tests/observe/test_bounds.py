@@ -24,9 +24,9 @@ from veridyn.observe.kernels.correction import Corrected, corrected_of
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observe import observe
 from veridyn.observe.observer import Observer
+from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief
-from veridyn.observe.setup import machine_system
 from veridyn.observe.ukf import UKF
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH

@@ -19,8 +19,8 @@ from veridyn.observe.ekf import EKF
 from veridyn.observe.jacobian import numeric_jacobian
 from veridyn.observe.methods import ErrorEKF, ForceErrorEKF
 from veridyn.observe.observe import observe
+from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.setup import machine_system
 
 LUGRE = {"deflection": 0.02, "ratio": 1.4, "speed": 0.3, "time": 0.05}
 MAXWELL = Element(kind="maxwell", on={"arm": 1.0}, value=40.0, name="km", constants={"time": 0.3})

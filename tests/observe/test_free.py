@@ -27,9 +27,9 @@ from veridyn.observe.machine import ErrorModel, MachineSystem
 from veridyn.observe.measurements import Status
 from veridyn.observe.methods import ErrorEKF, ForceErrorEKF
 from veridyn.observe.observer import Observer
+from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief
-from veridyn.observe.setup import machine_system
 from veridyn.observe.virtual import Virtual, quantity_of
 from veridyn.spatial.rotations import rotation_of
 from veridyn.studies.papers.buggy.observers import INPUTS, standing_start

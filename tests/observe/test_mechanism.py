@@ -14,8 +14,8 @@ from veridyn.mechanics.natural.system import system_of
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.observe.jacobian import check_jacobian
+from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.setup import machine_system
 
 ENCODER = Sensor("encoder", "coordinate", "phi", 0.02)
 IMU = Marker("rod", (4.0, 0.5))

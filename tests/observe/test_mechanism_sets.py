@@ -16,8 +16,8 @@ from veridyn.observe.jacobian import check_jacobian
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observe import observe
 from veridyn.observe.observer import Observer
+from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.setup import machine_system
 
 TOP = """
 veridyn: 1

@@ -21,8 +21,8 @@ from veridyn.observe.ekf import EKF
 from veridyn.observe.jacobian import numeric_jacobian
 from veridyn.observe.observe import observe
 from veridyn.observe.observer import Observer
+from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.setup import machine_system
 from veridyn.observe.virtual import Virtual
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH

@@ -26,8 +26,8 @@ from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.observe.observe import observe
+from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.setup import machine_system
 from veridyn.observe.stepping import (
     LONGEST_STEP_S,
     MODE_SHARE,

@@ -15,8 +15,8 @@ from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.observe.jacobian import numeric_jacobian
 from veridyn.observe.machine import MachineSystem
+from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.setup import machine_system
 from veridyn.observe.virtual import Virtual, quantity_of
 
 

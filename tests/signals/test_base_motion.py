@@ -10,8 +10,7 @@ from veridyn.errors import DataError
 from veridyn.model.body import Body
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
-from veridyn.model.motion import BaseMotion
-from veridyn.model.pose import Pose
+from veridyn.model.motion import BaseMotion, Pose
 from veridyn.signals.base_motion import base_from_pose, moved_to_base, nearest_rotations, pose_at, smoothed_pose
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals, motion

@@ -22,7 +22,7 @@ from veridyn.errors import DataError, Fault, FileError, ModelError, did_you_mean
 from veridyn.files.osim_values import FUNCTIONS, function_of, is_identity, number, numbers
 from veridyn.model.body import Body
 from veridyn.model.machine import Machine
-from veridyn.model.pose import Pose
+from veridyn.model.motion import Pose
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import rot_x, rot_y, rot_z
 from veridyn.spatial.transforms import Placement, rotation_to_axis

@@ -20,7 +20,7 @@ from veridyn.mechanics.loops.closure import closed_positions
 from veridyn.mechanics.loops.projection import loop_jacobian
 from veridyn.model.graph import Formulation
 from veridyn.model.machine import Machine
-from veridyn.model.uncertainty import Uncertainty
+from veridyn.model.parameters import Uncertainty
 
 Array = NDArray[np.float64]
 POSES = 64  # at which the mass matrix is looked at
@@ -61,7 +61,7 @@ class Identified(Protocol):
 
 
 def identified_machine(fit: Identified, unexcited: float | None = None) -> Machine:
-    """The machine with the identified parameters and their :class:`~veridyn.model.uncertainty.Uncertainty`.
+    """The machine with the identified parameters and their :class:`~veridyn.model.parameters.Uncertainty`.
 
     `unexcited`: the standard deviation, as a share of typical sizes, of directions that the fit's motion did not show; without it such
     directions are refused by name. A mass matrix that is not positive definite is refused.

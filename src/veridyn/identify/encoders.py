@@ -18,8 +18,7 @@ from veridyn.errors import Faults, IdentificationError, did_you_mean
 from veridyn.mechanics.kinematics import body_pose, jacobian
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.model.machine import Machine
-from veridyn.model.motion import Motion
-from veridyn.model.pose import Pose
+from veridyn.model.motion import Motion, Pose
 from veridyn.spatial.transforms import MDH, Placement
 
 Array = NDArray[np.float64]

@@ -21,8 +21,7 @@ from veridyn.identify.estimator import FitProblem
 from veridyn.identify.gpu import observed
 from veridyn.identify.result import Fit, KnownValues
 from veridyn.identify.upper import triangle_of
-from veridyn.model.parameters import ParameterSet
-from veridyn.model.uncertainty import Uncertainty
+from veridyn.model.parameters import ParameterSet, Uncertainty
 
 Array = NDArray[np.float64]
 SMALLEST_DIRECTION = 1e-6  # of the largest standard deviation, in typical sizes: directions of Σ below it are exact

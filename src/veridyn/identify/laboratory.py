@@ -24,8 +24,7 @@ from veridyn.mechanics.regressor import regressor
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.machine import Machine
-from veridyn.model.motion import Motion
-from veridyn.model.pose import Pose
+from veridyn.model.motion import Motion, Pose
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.resample import uniform_rate

@@ -22,8 +22,7 @@ from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
-from veridyn.model.motion import Motion
-from veridyn.model.pose import Pose
+from veridyn.model.motion import Motion, Pose
 from veridyn.signals.motion import Signals, prepare
 from veridyn.signals.naming import measured_positions
 from veridyn.signals.sensors import with_sensor_channels

@@ -18,8 +18,7 @@ from veridyn.machines.humanoid import BASE, HIP, LEG, SHANK, SIDES, SOLE, THIGH
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.model.machine import Machine
-from veridyn.model.motion import BaseMotion, Motion
-from veridyn.model.pose import Pose
+from veridyn.model.motion import BaseMotion, Motion, Pose
 from veridyn.signals.derivative import derivative
 
 Array = NDArray[np.float64]

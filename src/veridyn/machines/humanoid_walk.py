@@ -19,8 +19,7 @@ from veridyn.machines.humanoid import FEET, FOOT, SIDES, SOLE
 from veridyn.machines.humanoid_gait import STEP, GaitPlan
 from veridyn.machines.mujoco_engine import PrescribedJoints, engine_motion, mjcf, mujoco
 from veridyn.model.machine import Machine
-from veridyn.model.motion import Motion
-from veridyn.model.pose import Pose
+from veridyn.model.motion import Motion, Pose
 from veridyn.progress import Progress, silent
 from veridyn.spatial.quaternions import quaternion
 from veridyn.spatial.rotations import matrix_of, rotation_of

@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.errors import Fault, ModelError
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
-from veridyn.model.motion import BaseMotion, Motion
-from veridyn.model.pose import Pose
+from veridyn.model.motion import BaseMotion, Motion, Pose
 from veridyn.spatial.inertia import inertia_matrix
 from veridyn.spatial.quaternions import quaternion
 

@@ -19,8 +19,7 @@ from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
-from veridyn.model.motion import Motion
-from veridyn.model.pose import Pose
+from veridyn.model.motion import Motion, Pose
 from veridyn.spatial.transforms import MDH, Placement
 
 Array = NDArray[np.float64]

@@ -22,9 +22,9 @@ from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.constants import Constant
 from veridyn.model.load import Load
 from veridyn.model.machine import Machine
+from veridyn.model.parameters import Uncertainty
 from veridyn.model.place import PointRef
 from veridyn.model.sensor import Sensor
-from veridyn.model.uncertainty import Uncertainty
 from veridyn.progress import Progress, silent
 
 if TYPE_CHECKING:

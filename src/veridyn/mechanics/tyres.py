@@ -6,7 +6,7 @@ is the height of the centre above the road along n:
 
     ρ = H/cos γ,    ρ̇ = (Ḣ + ρ sin γ (sin γ)˙/cos γ)/cos γ,    v_x = e_x·v_c,    v_y = e_y·(v_c − ρ ω × r),    Ω = s·ω
 
-The force acts at the foot of −ρ r. Laws and constants are those of :mod:`veridyn.model.tyre_kinds`; camber has no force of its own.
+The force acts at the foot of −ρ r. Laws and constants are those of :mod:`veridyn.model.element_kinds`; camber has no force of its own.
 Reference: H. B. Pacejka, Tyre and Vehicle Dynamics, section 4.3.2 (PAC2002) and chapter 7.
 """
 

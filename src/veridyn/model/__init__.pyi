@@ -20,12 +20,12 @@ from veridyn.model.load import Torque as Torque
 from veridyn.model.machine import Machine as Machine
 from veridyn.model.motion import BaseMotion as BaseMotion
 from veridyn.model.motion import Motion as Motion
+from veridyn.model.motion import Pose as Pose
 from veridyn.model.parameters import ParameterSet as ParameterSet
 from veridyn.model.parameters import Tie as Tie
+from veridyn.model.parameters import Uncertainty as Uncertainty
 from veridyn.model.place import Marker as Marker
-from veridyn.model.pose import Pose as Pose
 from veridyn.model.sensor import Sensor as Sensor
 from veridyn.model.single_track import PriorValue as PriorValue
 from veridyn.model.single_track import car_machine as car_machine
 from veridyn.model.transmission import Transmission as Transmission
-from veridyn.model.uncertainty import Uncertainty as Uncertainty

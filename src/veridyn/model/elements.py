@@ -7,7 +7,7 @@ An element acts in one of four ways:
   coordinate i is ∂c/∂qᵢ times its value;
 - as one component of a wrench that a body exerts on its surroundings (drag, and an offset on "body.fx", which is what the zero of
   a force sensor or an accelerometer looks like);
-- between a wheel and the road: a tyre (:mod:`veridyn.model.tyre_kinds`).
+- between a wheel and the road: a tyre (:mod:`veridyn.model.element_kinds`).
 
 Signs are those of equation (17) of paper 000: the element's force stands on the side of the inertia forces, ``Γ = … + k c``, so a
 positive spring or damper resists. The kinds and their laws are those of :mod:`veridyn.model.element_kinds`.

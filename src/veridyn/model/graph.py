@@ -21,12 +21,11 @@ from veridyn.model.elements import Element
 from veridyn.model.link import End, Joint, Link
 from veridyn.model.load import Drive, Load
 from veridyn.model.names import GROUND
-from veridyn.model.parameters import ParameterSet
+from veridyn.model.parameters import ParameterSet, Uncertainty
 from veridyn.model.point_parts import Added, Point, Rack, RigidBody, UnitVector
 from veridyn.model.point_parts import MechanismJoint as PointJoint
 from veridyn.model.sensor import Sensor
 from veridyn.model.transmission import Transmission
-from veridyn.model.uncertainty import Uncertainty
 
 Array = NDArray[np.float64]
 GRAVITY = (0.0, 0.0, -9.81)  # m/s^2, in the ground's axes

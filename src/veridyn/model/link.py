@@ -16,6 +16,8 @@ floating    x, y, z, yaw, pitch, roll Tx Ty Tz Rz Ry Rx                       al
 fixed       –                         1                                       none
 distance    –                         the two origins are `length` apart      five
 =========== ========================= ======================================= =====================
+
+The space that a body takes: capsules, each all that is within a radius of a segment in the body's frame.
 """
 
 from __future__ import annotations
@@ -28,11 +30,33 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.errors import Faults
 from veridyn.model.assembly import Attachment
-from veridyn.model.capsule import LinkCapsule
 from veridyn.model.names import parameter_name
 from veridyn.spatial.rotations import rot_x, rot_z
 from veridyn.spatial.transforms import MDH, Placement, rotation_to_axis
+
+Three = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class LinkCapsule:
+    """All that is within `radius` [m] of the segment from `start` to `end` [m] in the frame of its body; a sphere where both are one."""
+
+    start: Three
+    end: Three
+    radius: float
+
+
+def check_capsule(capsule: LinkCapsule, where: str, faults: Faults) -> None:
+    """Add what is wrong with a capsule: its ends are three finite numbers each, and its radius is finite and above zero."""
+    for name, end in (("start", capsule.start), ("end", capsule.end)):
+        x = np.array(end, dtype=np.float64)
+        if x.shape != (3,) or not np.isfinite(x).all():
+            faults.add(f"its {name} is not a point.", where=where, expected="three finite numbers, m", found=f"{end}")
+    if not 0.0 < capsule.radius < np.inf:
+        faults.add("a radius must be above zero.", where=where, expected="m, finite", found=f"{capsule.radius:g}")
+
 
 Array = NDArray[np.float64]
 JointKind = Literal[

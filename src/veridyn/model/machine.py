@@ -25,10 +25,9 @@ from veridyn.model.machine_check import check_graph, check_prescribed, formulati
 from veridyn.model.motion import Motion
 from veridyn.model.motion_check import check_motion
 from veridyn.model.parameter_set import described_parameters
-from veridyn.model.parameters import ParameterSet
+from veridyn.model.parameters import ParameterSet, Uncertainty
 from veridyn.model.sensor import Sensor
 from veridyn.model.transmission import Transmission
-from veridyn.model.uncertainty import Uncertainty
 from veridyn.spatial.inertia import INERTIAL
 
 __all__ = ["Joint", "Link", "Machine"]

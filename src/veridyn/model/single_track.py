@@ -10,8 +10,8 @@ import numpy as np
 from veridyn.errors import Fault, Faults, ModelError, part_at
 from veridyn.model.car import SECTION, TABLE, CarDescription, car_joint, car_link, car_parameters, check_car
 from veridyn.model.machine import Machine
+from veridyn.model.parameters import Uncertainty
 from veridyn.model.sensor import Sensor
-from veridyn.model.uncertainty import Uncertainty
 
 # What the stability control of any car measures, with the noise of such sensors.
 USUAL_SENSORS = (Sensor("yaw_rate", "reading", "yaw_rate", 0.01), Sensor("ay", "reading", "ay", 0.3))

@@ -2,6 +2,8 @@
 
 A reading that is not used leaves the filter to its model, and its band grows until the sensor is back. A gate judges every reading by
 itself: a sensor that jumped is let in again as soon as it agrees with what the filter knows, or the filter knows so little that it agrees.
+
+Which outputs have not been heard for longer than is usual of them, as machine code: it is asked at every step of an observer.
 """
 
 from __future__ import annotations
@@ -13,9 +15,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault
-from veridyn.observe.kernels.listening import listen
-from veridyn.observe.measurements import Codes, Status
+from veridyn.mechanics.compiled import kept
+from veridyn.observe.measurements import MISSING, Codes, Status
 from veridyn.observe.result import Estimates
+
+SILENT_AFTER_PAUSES = 3.0  # times its longest pause so far, after which an output counts as silent
+
+
+@kept
+def listen(t: float, flags: Codes, clocks: Array, silent: NDArray[np.bool_]) -> bool:
+    """Take note of the outputs that are heard at the time t; whether some is silent, and which.
+
+    `clocks` (3, m): when each was last heard, its longest pause, and how often it was heard; three times make its clock known.
+    """
+    some = False
+    for j in range(len(flags)):
+        heard, often = flags[j] != MISSING, clocks[2, j]
+        gap = t - clocks[0, j] if often > 0.0 else 0.0
+        overdue = often > 2.0 and gap > SILENT_AFTER_PAUSES * clocks[1, j]
+        silent[j] = overdue and not heard
+        some |= silent[j]
+        if heard:
+            if not overdue:
+                clocks[1, j] = max(clocks[1, j], gap)
+            clocks[0, j] = t
+            clocks[2, j] += 1.0
+    return some
+
 
 Array = NDArray[np.float64]
 WORDS = {

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.formulation import Instant, MachineModel, Readings
-from veridyn.model.uncertainty import Uncertainty
+from veridyn.model.parameters import Uncertainty
 from veridyn.observe.bounds import ParameterBounds
 from veridyn.observe.filter import CompiledStep, ErrorModel
 from veridyn.observe.process_noise import ProcessNoise, sizes
@@ -48,7 +48,7 @@ class SystemStep(NamedTuple):
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MachineSystem:
     """A machine with the sensors of `table`, as a :class:`~veridyn.observe.system.System`; made by
-    :func:`~veridyn.observe.setup.machine_system`.
+    :func:`~veridyn.observe.observer_setup.machine_system`.
 
     `model` is the machine over its (first) set of independent coordinates, in any formulation. `inputs` names the loads whose values come
     with the measurements, `varying` the parameters that are states, behind the unknown forces, and `inner` the states that elements have of

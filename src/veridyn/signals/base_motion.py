@@ -13,8 +13,7 @@ from scipy.interpolate import CubicSpline
 from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault
 from veridyn.model.experiment import Channel
-from veridyn.model.motion import BaseMotion
-from veridyn.model.pose import Pose
+from veridyn.model.motion import BaseMotion, Pose
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.derivative import Method, derivative
 from veridyn.signals.resample import uniform_rate

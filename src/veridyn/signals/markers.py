@@ -16,7 +16,7 @@ from scipy.interpolate import CubicSpline
 
 from veridyn.arguments import checked
 from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
-from veridyn.model.pose import Pose
+from veridyn.model.motion import Pose
 from veridyn.signals.base_motion import nearest_rotations
 
 Array = NDArray[np.float64]

@@ -36,8 +36,7 @@ from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine_parts import MachineParts
-from veridyn.model.motion import BaseMotion, Motion, NoiseBands
-from veridyn.model.pose import Pose
+from veridyn.model.motion import BaseMotion, Motion, NoiseBands, Pose
 from veridyn.signals.base_motion import NAMES, base_from_pose, nearest_rotations, pose_channels
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.derivative import Method, derivative, warn_if_biased

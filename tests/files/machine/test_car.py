@@ -10,8 +10,8 @@ from veridyn.errors import FileError, ModelError, VeridynError
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.write import model_text
 from veridyn.model.differences import differences
+from veridyn.model.parameters import Uncertainty
 from veridyn.model.single_track import PriorValue, car_machine, prior_of, uncertain, with_estimate, with_exchanged_axles
-from veridyn.model.uncertainty import Uncertainty
 
 TEXT = """veridyn: 2
 name: small car

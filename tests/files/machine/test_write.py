@@ -24,15 +24,14 @@ from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Assembly, Attachment
-from veridyn.model.capsule import LinkCapsule
 from veridyn.model.differences import differences
 from veridyn.model.elements import coulomb, spring, tyre
-from veridyn.model.link import Joint, Link
+from veridyn.model.link import Joint, Link, LinkCapsule
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.machine import Machine
+from veridyn.model.parameters import Uncertainty
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.model.uncertainty import Uncertainty
 from veridyn.spatial.rotations import rpy
 from veridyn.spatial.transforms import MDH, Placement
 

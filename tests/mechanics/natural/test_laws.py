@@ -26,8 +26,8 @@ from veridyn.model.element_laws import bump_stop, cubic, dead_zone, law, table, 
 from veridyn.model.elements import Element, coulomb
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
+from veridyn.model.parameters import Uncertainty
 from veridyn.model.place import Marker
-from veridyn.model.uncertainty import Uncertainty
 
 EVERY_LAW = [
     law("q1", "(c - 0.2)**3*cos(q2) + 0.1*rate(q3)*abs(v)", 3.0, "bend"),

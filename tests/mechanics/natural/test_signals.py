@@ -13,7 +13,7 @@ from veridyn.mechanics.formulation import RunSettings
 from veridyn.mechanics.simulation import Inputs
 from veridyn.model.elements import drive_gain
 from veridyn.model.machine import Machine
-from veridyn.model.uncertainty import Uncertainty
+from veridyn.model.parameters import Uncertainty
 from veridyn.observe.observe import observe_with
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise

@@ -16,8 +16,8 @@ from veridyn.mechanics.natural.slopes import slopes_of, with_parameter_slopes
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.elements import motor_inertia, offset, spring, strut
 from veridyn.model.machine import Machine
+from veridyn.model.parameters import Uncertainty
 from veridyn.model.place import Marker
-from veridyn.model.uncertainty import Uncertainty
 from veridyn.observe.ekf import EKF
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise

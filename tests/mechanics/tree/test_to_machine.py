@@ -15,7 +15,7 @@ from veridyn.files.machine.load import parse_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.uncertainty import Uncertainty
+from veridyn.model.parameters import Uncertainty
 
 SHIPPED = ("linkage", "palletizer", "hexapod", "delta", "arm", "humanoid", "car_20", "car_38", "car_2002")
 

@@ -16,7 +16,7 @@ from identify.smooth_arm import truth
 from strangers.pinocchio_oracle import PinModel
 from veridyn.errors import FileError, IdentificationError, IdentificationWarning
 from veridyn.files.machine.write import save_model
-from veridyn.model.capsule import LinkCapsule
+from veridyn.model.link import LinkCapsule
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.excite import ExcitationStudy, excitation
 

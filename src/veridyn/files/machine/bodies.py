@@ -20,8 +20,7 @@ from veridyn.files.machine.native_bodies import (
 from veridyn.files.yaml_reader import Reader
 from veridyn.model.assembly import Attachment
 from veridyn.model.body import Body
-from veridyn.model.capsule import LinkCapsule
-from veridyn.model.link import CUT_CHOICES, KINDS, Cut, End, Joint, JointKind, Link
+from veridyn.model.link import CUT_CHOICES, KINDS, Cut, End, Joint, JointKind, Link, LinkCapsule
 from veridyn.spatial.transforms import MDH, Placement
 
 

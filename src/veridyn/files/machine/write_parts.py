@@ -23,19 +23,17 @@ from veridyn.files.yaml_write import (
 )
 from veridyn.model.assembly import Attachment
 from veridyn.model.body import Body
-from veridyn.model.capsule import LinkCapsule
 from veridyn.model.elements import Element
-from veridyn.model.link import End, Joint, Link
+from veridyn.model.link import End, Joint, Link, LinkCapsule
 from veridyn.model.load import Drive, Force, Load
 from veridyn.model.machine import Machine
 from veridyn.model.names import GROUND
-from veridyn.model.parameters import ParameterSet
+from veridyn.model.parameters import ParameterSet, Uncertainty
 from veridyn.model.place import Marker, PointRef, numbers
 from veridyn.model.placed import point_at
 from veridyn.model.sensor import Sensor
 from veridyn.model.table_law import LawTable
 from veridyn.model.transmission import Transmission
-from veridyn.model.uncertainty import Uncertainty
 from veridyn.spatial.inertia import INERTIAL
 from veridyn.spatial.transforms import MDH, Placement
 

@@ -37,8 +37,8 @@ from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.start import BASE_RATES, reported_attitude
 from veridyn.model.constants import Constant
 from veridyn.model.machine import Machine
+from veridyn.model.parameters import Uncertainty
 from veridyn.model.sensor import Sensor
-from veridyn.model.uncertainty import Uncertainty
 from veridyn.spatial.rotations import angles_of, rotation_vector, rpy
 
 Array = NDArray[np.float64]

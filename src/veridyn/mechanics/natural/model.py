@@ -21,8 +21,8 @@ from veridyn.mechanics.natural.charts import Charts
 from veridyn.mechanics.natural.redundant import Reduced
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.constants import Constant
+from veridyn.model.parameters import Uncertainty
 from veridyn.model.sensor import Sensor
-from veridyn.model.uncertainty import Uncertainty
 
 Array = NDArray[np.float64]
 

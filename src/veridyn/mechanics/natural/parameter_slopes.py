@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from veridyn.mechanics.natural.room import Slopes
 from veridyn.model.machine import Machine
-from veridyn.model.uncertainty import Uncertainty
+from veridyn.model.parameters import Uncertainty
 
 Array = NDArray[np.float64]
 

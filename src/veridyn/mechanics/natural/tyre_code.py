@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.tyres import Tyre
+from veridyn.model.element_kinds import ROAD_INPUTS, SLIPS
 from veridyn.model.elements import Element
-from veridyn.model.tyre_kinds import ROAD_INPUTS, SLIPS
 from veridyn.spatial.algebra import is_zero, mul
 from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec
 from veridyn.symbolic.cache import Stored, key_of, load_or_make, remembered

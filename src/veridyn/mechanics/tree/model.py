@@ -32,8 +32,8 @@ from veridyn.mechanics.tree_readout import TreeReadout, tree_readout
 from veridyn.model.constants import Constant
 from veridyn.model.load import Drive, Torque, channels, values_of
 from veridyn.model.machine import Machine
+from veridyn.model.parameters import Uncertainty
 from veridyn.model.sensor import Sensor
-from veridyn.model.uncertainty import Uncertainty
 from veridyn.spatial.rotations import angles_of, matrix_of, rotation_vector
 
 Array = NDArray[np.float64]

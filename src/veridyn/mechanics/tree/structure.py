@@ -19,10 +19,9 @@ from veridyn.model.coordinates import Rows, select_rows
 from veridyn.model.elements import WRENCH_ROWS, Element, Marker
 from veridyn.model.load import Load
 from veridyn.model.names import GROUND
-from veridyn.model.parameters import ParameterSet
+from veridyn.model.parameters import ParameterSet, Uncertainty
 from veridyn.model.sensor import Sensor
 from veridyn.model.transmission import Transmission
-from veridyn.model.uncertainty import Uncertainty
 from veridyn.spatial.linalg import Mat, Vec
 
 Array = NDArray[np.float64]

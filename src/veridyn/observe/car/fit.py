@@ -27,8 +27,8 @@ from veridyn.errors import (
 from veridyn.model.car import TABLE
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
+from veridyn.model.parameters import Uncertainty
 from veridyn.model.single_track import prior_of, with_exchanged_axles
-from veridyn.model.uncertainty import Uncertainty
 from veridyn.observe.car.log import drive_of, first_yaw_rate, lateral_measurements
 from veridyn.observe.car.noise import CarNoise
 from veridyn.observe.car.system import car_start, car_system

@@ -18,8 +18,7 @@ from veridyn.identify.load_estimate import LoadEstimate, load_estimate
 from veridyn.identify.payload import with_payload
 from veridyn.identify.result import Fit
 from veridyn.model.machine import Machine
-from veridyn.model.parameters import Tie
-from veridyn.model.uncertainty import Uncertainty
+from veridyn.model.parameters import Tie, Uncertainty
 from veridyn.progress import Progress, silent
 from veridyn.spatial.inertia import INERTIAL, cross_matrix, six
 from veridyn.spatial.rotations import rpy

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm, solve_continuous_lyapunov
 
-from veridyn.observe.kernels.step_noise import step_noise
+from veridyn.observe.kernels.callable_step import step_noise
 from veridyn.observe.noise import van_loan
 
 

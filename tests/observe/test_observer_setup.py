@@ -10,9 +10,9 @@ import pytest
 from veridyn.machines.spatial import CRANE, crane, walked
 from veridyn.mechanics.natural.system import system_of
 from veridyn.observe.linear import Kalman, from_rates
-from veridyn.observe.linearised import Linearised
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.observe import observe_with
+from veridyn.observe.observer_setup import Linearised
 from veridyn.observe.result import Belief
 from veridyn.observe.run import run
 
