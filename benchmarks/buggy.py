@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from benchmarks.clock import best_of
-from veridyn.machines.buggy import CHASSIS_CG, CONTACT, RACK, ROTOR, buggy, point, wheel_centre
-from veridyn.machines.buggy_drive import BuggyDrive
-from veridyn.machines.buggy_log import driven
 from veridyn.model.machine import Machine
-from veridyn.studies.papers.buggy.real_time import real_time_factors
+from veridyn.papers.buggy.drive import BuggyDrive
+from veridyn.papers.buggy.log import driven
+from veridyn.papers.buggy.machine import CHASSIS_CG, CONTACT, RACK, ROTOR, buggy, point, wheel_centre
+from veridyn.papers.buggy.study import real_time_factors
 
 Array = NDArray[np.float64]
 STEP, SECONDS = 2e-3, 20.0

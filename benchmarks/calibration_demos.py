@@ -17,37 +17,37 @@ from benchmarks.calibration_cases import Case, Outcome, outcome
 from benchmarks.calibration_machines import drawn_arm, drawn_car, drawn_fourbar, drawn_hexapod, drawn_humanoid
 from veridyn.errors import IdentificationWarning, SimulationError
 from veridyn.machines.arm import demonstration
-from veridyn.machines.car import car_38
-from veridyn.machines.car_drive import TRAINING, campaign, campaign_2002, drives_2006
-from veridyn.machines.car_knowledge import CarKnown
-from veridyn.machines.car_known_2002 import drawn_2002
-from veridyn.machines.car_sensors import sensors_2002, sensors_2006
-from veridyn.machines.fourbar import SAMPLES, SKIP, STEP, FourbarRun, fourbar_settings, wrong_fourbar
-from veridyn.machines.hexapod import TABLE_NAMES, prior
-from veridyn.machines.hexapod import truth as hexapod_truth
-from veridyn.machines.hexapod_experiment import SensorNoise, controlled, machine, task
-from veridyn.machines.hexapod_experiment import recorded as sensed_lengths
-from veridyn.machines.humanoid import cad
-from veridyn.machines.humanoid_gait import walk
-from veridyn.machines.humanoid_log import recorded
-from veridyn.machines.humanoid_walk import Performed, performed
 from veridyn.mechanics.measurement import exact_readings
 from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.machine import Machine
 from veridyn.observe.observe import observe_with
+from veridyn.papers.car.bent import selected
+from veridyn.papers.car.bent_2002 import SIXTEEN
+from veridyn.papers.car.budget import budget
+from veridyn.papers.car.drive import TRAINING, campaign, campaign_2002, drives_2006
+from veridyn.papers.car.knowledge import CarKnown
+from veridyn.papers.car.known_2002 import drawn_2002
+from veridyn.papers.car.machine import car_38
+from veridyn.papers.car.models import corrected, thirty_three, with_carriers
+from veridyn.papers.car.sensors import sensors_2002, sensors_2006
+from veridyn.papers.car.study_2002 import study_2002
+from veridyn.papers.fourbar.machine import SAMPLES, SKIP, STEP, FourbarRun, fourbar_settings, wrong_fourbar
+from veridyn.papers.hexapod.control import cross_fit
+from veridyn.papers.hexapod.experiment import SensorNoise, controlled, machine, task
+from veridyn.papers.hexapod.experiment import recorded as sensed_lengths
+from veridyn.papers.hexapod.machine import TABLE_NAMES, prior
+from veridyn.papers.hexapod.machine import truth as hexapod_truth
+from veridyn.papers.hexapod.study import INSTRUMENT_HARMONICS, PERIODS, series_of
+from veridyn.papers.hexapod.trials import FREQUENCY, designed
+from veridyn.papers.humanoid.gait import walk
+from veridyn.papers.humanoid.log import recorded
+from veridyn.papers.humanoid.machine import cad
+from veridyn.papers.humanoid.study import CONSISTENT, walking_fits
+from veridyn.papers.humanoid.walk import Performed, performed
 from veridyn.signals.trajectory import FourierTrajectory
 from veridyn.studies.identification import identification
-from veridyn.studies.papers.car.bent_2002 import SIXTEEN
-from veridyn.studies.papers.car.budget import budget
-from veridyn.studies.papers.car.models import corrected, thirty_three, with_carriers
-from veridyn.studies.papers.car.selection import selected
-from veridyn.studies.papers.car.study_2002 import study_2002
-from veridyn.studies.papers.hexapod.control import cross_fit
-from veridyn.studies.papers.hexapod.study import INSTRUMENT_HARMONICS, PERIODS, series_of
-from veridyn.studies.papers.hexapod.trials import FREQUENCY, designed
-from veridyn.studies.papers.humanoid.study import CONSISTENT, walking_fits
 from veridyn.studies.result import ParameterRow
 
 WALKERS = 10  # humanoids that are drawn until one walks without falling

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from veridyn.identify.estimators.prior import Prior, prior_moments
 from veridyn.machines.arm import arm, perturb_inertias
-from veridyn.machines.fourbar import fourbar
-from veridyn.machines.hexapod import FRICTION, TRUTH
-from veridyn.machines.humanoid import cad
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.model.machine import Machine
 from veridyn.model.point_parts import uniform_bar
-from veridyn.simulate.vehicle.description import Vehicle
-from veridyn.simulate.vehicle.suspension import Suspension
+from veridyn.papers.car.simulator.description import Vehicle
+from veridyn.papers.car.simulator.forces import Suspension
+from veridyn.papers.fourbar.machine import fourbar
+from veridyn.papers.hexapod.machine import FRICTION, TRUTH
+from veridyn.papers.humanoid.machine import cad
 from veridyn.spatial.inertia import broken_law
 
 Array = NDArray[np.float64]

@@ -44,7 +44,7 @@ for name, tree in (("7-joint arm", arm()), ("20-dof car", car(20))):
     out[name + ", regressor"] = best(lambda: regressor(tree, part, engine="compiled", out=other), 9)
     out[name + ", streamed factors"] = best(lambda: observation(tree, m, engine="compiled"), 3)
 
-from veridyn.machines.fourbar import MODEL_START, TUNED, fourbar, wrong_fourbar
+from veridyn.papers.fourbar.machine import MODEL_START, TUNED, fourbar, wrong_fourbar
 from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
 from veridyn.mechanics.natural.system import system_of

@@ -21,11 +21,11 @@ from pathlib import Path
 import numpy as np
 from tests.live.chromium import Chromium
 
+from veridyn.live.opening import SHOWS
 from veridyn.live.replay import Pace, Replay
 from veridyn.live.sample import Sample
 from veridyn.live.server import LiveServer
 from veridyn.live.session import Session
-from veridyn.live.shows import SHOWS
 from veridyn.progress import silent
 
 RATE, SECONDS = 100.0, 60.0

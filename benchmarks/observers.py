@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from benchmarks.clock import best_of
 from benchmarks.own_equations import own_equations
 from benchmarks.subjects import arm
-from veridyn.machines.fourbar import MODEL_START, TUNED, fourbar, wrong_fourbar
 from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
 from veridyn.mechanics.natural.minimal import minimal, start_of
@@ -28,6 +27,7 @@ from veridyn.model.sensor import Sensor
 from veridyn.observe.ekf import EKF
 from veridyn.observe.observer import Observer
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.papers.fourbar.machine import MODEL_START, TUNED, fourbar, wrong_fourbar
 
 Array = NDArray[np.float64]
 PHI, END = 2.53083926, 4.0

@@ -12,17 +12,17 @@ import numpy as np
 
 from benchmarks.clock import best_of
 from veridyn.mechanics.ground.road_rough import rough_road
-from veridyn.simulate.vehicle.description import Vehicle
-from veridyn.simulate.vehicle.manoeuvre import speed_variation
-from veridyn.simulate.vehicle.run import drive, settle
+from veridyn.papers.car.simulator.description import Vehicle
+from veridyn.papers.car.simulator.manoeuvre import speed_variation
+from veridyn.papers.car.simulator.run import drive, settle
 
 DURATION, STEP = 20.0, 1e-3  # s
 
 FIRST = """
 import time
-from veridyn.simulate.vehicle.description import Vehicle
-from veridyn.simulate.vehicle.manoeuvre import straight
-from veridyn.simulate.vehicle.run import drive
+from veridyn.papers.car.simulator.description import Vehicle
+from veridyn.papers.car.simulator.manoeuvre import straight
+from veridyn.papers.car.simulator.run import drive
 start = time.perf_counter()
 drive(Vehicle(), straight(), duration=0.1)
 print(time.perf_counter() - start)

@@ -40,6 +40,7 @@ FLOORS = (
     "view",
     "live",
     "report",
+    "papers",
     "cli",
     "spatial",
     "symbolic",

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from veridyn.machines.car_drive import TRAINING, campaign, drives_2006
-from veridyn.studies.papers.car.study import car_study
+from veridyn.papers.car.drive import TRAINING, campaign, drives_2006
+from veridyn.papers.car.study import car_study
 
 rng = np.random.default_rng(0)
 made = campaign(

@@ -6,10 +6,10 @@ Run it with ``python examples/hexapod.py``; it takes about a minute.
 import numpy as np
 
 import veridyn as vd
-from veridyn.machines.hexapod import LEGS, POSE, TABLE_NAMES, hexapod, prior, truth
-from veridyn.machines.hexapod_experiment import SensorNoise, controlled, recorded, task
-from veridyn.studies.papers.hexapod.control import period_fit, tracking
-from veridyn.studies.papers.hexapod.trials import designed
+from veridyn.papers.hexapod.control import period_fit, tracking
+from veridyn.papers.hexapod.experiment import SensorNoise, controlled, recorded, task
+from veridyn.papers.hexapod.machine import LEGS, POSE, TABLE_NAMES, hexapod, prior, truth
+from veridyn.papers.hexapod.trials import designed
 
 # 1. The machine is a model file: a tree, and the joints at which its loops were cut open.
 robot = hexapod()

@@ -6,10 +6,10 @@ Needs the extras mujoco (the robot walks in an engine of its own) and consistent
 import numpy as np
 
 import veridyn as vd
-from veridyn.machines.humanoid import BASE, cad, machine, total_mass
-from veridyn.machines.humanoid_gait import bend, walk
-from veridyn.machines.humanoid_log import MARKERS, SIGMA, recorded, sampling
-from veridyn.machines.humanoid_walk import performed
+from veridyn.papers.humanoid.gait import bend, walk
+from veridyn.papers.humanoid.log import MARKERS, SIGMA, recorded, sampling
+from veridyn.papers.humanoid.machine import BASE, cad, machine, total_mass
+from veridyn.papers.humanoid.walk import performed
 
 rng = np.random.default_rng(0)
 drawing, robot = cad(), machine()  # 6.7 kg in the drawing, 8.0 kg on the scales

@@ -10,10 +10,10 @@ import sys
 import numpy as np
 
 import veridyn as vd
-from veridyn.machines.buggy import buggy
-from veridyn.machines.buggy_drive import BuggyDrive
-from veridyn.machines.buggy_log import RATE, driven
-from veridyn.studies.papers.buggy.observers import best_observer, standing_start
+from veridyn.papers.buggy.drive import BuggyDrive
+from veridyn.papers.buggy.log import RATE, driven
+from veridyn.papers.buggy.machine import buggy
+from veridyn.papers.buggy.observers import best_observer, standing_start
 
 
 def main(seconds: float = 2.0) -> float:

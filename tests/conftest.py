@@ -17,7 +17,7 @@ if str(HERE) not in sys.path:
 
 # Files that make the same things, the day of the car or machine code that takes minutes to compile: one worker runs them all.
 SHARED = {
-    "car": ("studies/papers/car/", "report/papers/test_car"),
+    "car": ("papers/car/",),
     "observers": (
         "observe/test_free.py",
         "cli/test_fitted.py",

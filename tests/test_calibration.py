@@ -15,7 +15,7 @@ from benchmarks.calibration_demos import DEMOS
 from benchmarks.calibration_machines import drawn_car, drawn_hexapod, drawn_humanoid
 
 from veridyn.errors import Fault, IdentificationError
-from veridyn.machines.hexapod import TRUTH
+from veridyn.papers.hexapod.machine import TRUTH
 from veridyn.spatial.inertia import broken_law
 
 QUICK = [

@@ -200,8 +200,8 @@ def _oil(folder: Path, names: Names) -> None:
 
 
 def _hexapod(folder: Path, names: Names) -> None:
-    from veridyn.machines.hexapod import POSE, hexapod
     from veridyn.mechanics.loops.assembly import assembled
+    from veridyn.papers.hexapod.machine import POSE, hexapod
 
     t, machine = 0.01 * np.arange(200), hexapod()
     home = assembled(machine).home

@@ -44,7 +44,7 @@ def test_what_does_not_exist_is_found() -> None:
 
 def models() -> Iterator[tuple[str, str]]:
     """Name and text of each model file that is shipped or printed: those with bodies of their own."""
-    folders = (ROOT / "examples", ROOT / "src" / "veridyn" / "machines")
+    folders = (ROOT / "examples", ROOT / "src" / "veridyn")
     texts = {
         str(f.relative_to(ROOT)): f.read_text(encoding="utf-8") for d in folders for f in sorted(d.rglob("*.yaml"))
     }

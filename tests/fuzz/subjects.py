@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +28,7 @@ from studies.small_arm import believed, log_of, small_arm
 from veridyn.files.machine.mjcf_write import mjcf_text
 from veridyn.files.machine.write import model_text
 from veridyn.files.mesh.load import load_mesh
+from veridyn.files.shipped import shipped
 from veridyn.studies.compare import compare
 from veridyn.studies.config.study import load_study
 
@@ -258,7 +258,7 @@ def _compared(folder: Path) -> None:
 
 
 def _shipped(name: str) -> bytes:
-    return resources.files("veridyn.machines").joinpath(name).read_bytes()
+    return shipped(f"veridyn:{name}").read_bytes()
 
 
 def _model(name: str, content: Callable[[], bytes], weight: float) -> Subject:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from machines.humanoid_runs import CAD, walking
+from papers.humanoid.humanoid_runs import CAD, walking
 from veridyn.errors import IdentificationError
 from veridyn.identify.laboratory import Diagnosis, Trial, diagnose
-from veridyn.machines.humanoid_log import LOWPASS, SIGMA, Faulty, read, recorded
+from veridyn.papers.humanoid.log import LOWPASS, SIGMA, Faulty, read, recorded
 from veridyn.signals.butterworth import Butterworth
 
 TURNED = ((0.0, 1.0, 0.0), (-1.0, 0.0, 0.0), (0.0, 0.0, 1.0))

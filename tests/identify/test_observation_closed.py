@@ -14,12 +14,12 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.observation import observation
 from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import predicted, validate
-from veridyn.machines.hexapod import LEGS, hexapod, truth
 from veridyn.machines.parallel import palletizer
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
+from veridyn.papers.hexapod.machine import LEGS, hexapod, truth
 
 
 def measured(machine: Machine, samples: int, noise: float, seed: int = 3) -> Motion:

@@ -4,12 +4,12 @@ import pytest
 from studies.excavator_log import MODEL
 from veridyn.files.machine.load import load_model
 from veridyn.identify.reach import closed_or_none, readings_in_reach
-from veridyn.machines.hexapod import hexapod
 from veridyn.machines.parallel import delta, palletizer
 from veridyn.mechanics.loops.closure import closed_home
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
+from veridyn.papers.hexapod.machine import hexapod
 
 DEGREES = 180.0 / np.pi
 

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
-from veridyn.live.shows import DRAW_ON, SHOWS, buggy_samples, buggy_tracker, car_drive
-from veridyn.machines.buggy import buggy
-from veridyn.machines.buggy_drive import BuggyDrive
-from veridyn.machines.buggy_log import driven
+from veridyn.live.opening import SHOWS
+from veridyn.live.paper_shows import buggy_samples, buggy_tracker, car_drive
+from veridyn.live.shows import DRAW_ON
+from veridyn.papers.buggy.drive import BuggyDrive
+from veridyn.papers.buggy.log import driven
+from veridyn.papers.buggy.machine import buggy
+from veridyn.papers.car.simulator.description import Vehicle
 from veridyn.progress import silent
-from veridyn.simulate.vehicle.description import Vehicle
 
 
 def test_the_crane_is_followed():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from veridyn.errors import DataError
 from veridyn.files.machine.load import load_model
 from veridyn.files.machine.write import model_text
 from veridyn.machines.described import described
@@ -16,5 +17,5 @@ def test_the_machine_is_that_of_the_file_and_made_once(file: str) -> None:
 
 
 def test_a_file_that_is_not_there() -> None:
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(DataError, match="veridyn brings no file"):
         described("no_machine.yaml")

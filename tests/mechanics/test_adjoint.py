@@ -9,11 +9,11 @@ from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_motion, random_tree
 from veridyn.errors import DataError, ModelError
 from veridyn.machines.arm import arm
-from veridyn.machines.hexapod import hexapod
 from veridyn.mechanics.adjoint import regressor_adjoint
 from veridyn.mechanics.regressor import regressor
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
+from veridyn.papers.hexapod.machine import hexapod
 
 
 def differences(tree: Tree, motion: Motion, G: np.ndarray, step: float = 1e-6) -> np.ndarray:

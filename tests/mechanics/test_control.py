@@ -2,8 +2,6 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError
-from veridyn.machines.hexapod import POSE, truth
-from veridyn.machines.hexapod_experiment import machine
 from veridyn.mechanics.control import Tracker, feedforward
 from veridyn.mechanics.integrate import Method, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
@@ -12,6 +10,8 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper
 from veridyn.model.motion import Motion
+from veridyn.papers.hexapod.experiment import machine
+from veridyn.papers.hexapod.machine import POSE, truth
 from veridyn.signals.trajectory import FourierTrajectory
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH

@@ -8,9 +8,9 @@ import pytest
 import veridyn as vd
 from one_machine import FORMULATIONS, MACHINES, crane, fourbar
 from veridyn.errors import CapabilityError
-from veridyn.machines.buggy import buggy
 from veridyn.mechanics.formulated import formulated, in_joints
 from veridyn.mechanics.formulation import Formulated, MachineModel, RunSettings, require
+from veridyn.papers.buggy.machine import buggy
 
 
 def members(protocol: type) -> list[str]:

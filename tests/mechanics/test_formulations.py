@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from importlib import resources
 
 import numpy as np
 import pinocchio as pin
@@ -20,6 +19,7 @@ from strangers.pinocchio_oracle import PinModel
 from veridyn.errors import SimulationError
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.natural import parse_mechanism
+from veridyn.files.shipped import shipped
 from veridyn.mechanics.energy import energy
 from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.integrate import Method, integrate
@@ -54,7 +54,7 @@ WHOLE = (*SPACE, "moment.x", "moment.y", "moment.z")
 
 
 def _text(name: str) -> str:
-    return resources.files("veridyn.machines").joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+    return shipped(f"veridyn:{name}.yaml").read_text(encoding="utf-8")
 
 
 def _described(name: str) -> Machine:

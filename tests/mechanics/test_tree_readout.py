@@ -14,7 +14,6 @@ from strangers.pinocchio_sensors import PinSensors
 from strangers.random_trees import random_tree
 from strangers.sensor_states import added, random_sensors, random_state
 from veridyn.errors import DataError, ModelError
-from veridyn.machines.hexapod import hexapod
 from veridyn.machines.parallel import linkage
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
@@ -23,6 +22,7 @@ from veridyn.model.body import Body
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.observe.jacobian import check_jacobian
+from veridyn.papers.hexapod.machine import hexapod
 from veridyn.symbolic.kernel import Single
 
 Array = NDArray[np.float64]

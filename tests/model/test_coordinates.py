@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -11,13 +10,14 @@ import pytest
 from strangers.graph_machines import OPEN_KINDS, backwards, random_machine, rssr, slider_crank
 from veridyn.errors import ModelError
 from veridyn.files.machine.load import load_model
+from veridyn.files.shipped import shipped_files
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.coordinates import coordinates_of
 from veridyn.model.link import Joint, Link
 from veridyn.model.machine import Machine
 
 BOX = [0.1, 0, 0, 0.1, 0, 0.1, 0, 0, 0, 1.0]
-SHIPPED = sorted(f.name for f in files("veridyn.machines").iterdir() if f.name.endswith(".yaml"))
+SHIPPED = [name for name in shipped_files() if name.endswith(".yaml")]
 
 
 def compare_with_tree(machine: Machine) -> None:

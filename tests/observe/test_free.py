@@ -10,8 +10,6 @@ import pytest
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, ModelError
-from veridyn.machines.buggy import CORNERS, buggy
-from veridyn.machines.buggy_drive import settle
 from veridyn.mechanics.tree.model import tree_model
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.quantity import Quantity
@@ -31,8 +29,10 @@ from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief
 from veridyn.observe.virtual import Virtual, quantity_of
+from veridyn.papers.buggy.drive import settle
+from veridyn.papers.buggy.machine import CORNERS, buggy
+from veridyn.papers.buggy.observers import INPUTS, standing_start
 from veridyn.spatial.rotations import rotation_of
-from veridyn.studies.papers.buggy.observers import INPUTS, standing_start
 
 Array = NDArray[np.float64]
 HEADING, SPEED, DRIFT = 2.0, 5.0, 0.1  # rad, m/s ahead and to the left

@@ -10,7 +10,6 @@ import pytest
 from observe import textbook
 from observe.builders import start_of, system_of
 from veridyn.errors import ModelError, VeridynError
-from veridyn.machines.fourbar import MODEL_START, TUNED, wrong_fourbar
 from veridyn.observe.ekf import EKF
 from veridyn.observe.filter import Passing
 from veridyn.observe.measurements import Status
@@ -20,6 +19,7 @@ from veridyn.observe.result import Belief
 from veridyn.observe.stream import Stream
 from veridyn.observe.system import System
 from veridyn.observe.ukf import UKF
+from veridyn.papers.fourbar.machine import MODEL_START, TUNED, wrong_fourbar
 
 Array = np.ndarray
 CASE = textbook.oscillator()

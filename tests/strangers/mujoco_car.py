@@ -13,8 +13,8 @@ from xml.etree import ElementTree as Xml
 import mujoco
 import numpy as np
 
-from veridyn.simulate.vehicle import state as st
-from veridyn.simulate.vehicle.description import Vehicle
+from veridyn.papers.car.simulator import state as st
+from veridyn.papers.car.simulator.description import Vehicle
 
 SLIDES = (("dl", "slide", "0 1 0"), ("dL", "slide", "1 0 0"), ("z", "slide", "0 0 1"))
 HINGES = (("toe", "hinge", "0 0 1"), ("camber", "hinge", "1 0 0"), ("kingpin", "hinge", "0 1 0"))

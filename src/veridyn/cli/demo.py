@@ -83,8 +83,8 @@ def car(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> None:
     import numpy as np
 
     from veridyn.cli.shown import print_verdict
-    from veridyn.report.papers.car import car_page, car_verdict
-    from veridyn.studies.papers.car.demo import car_demonstration
+    from veridyn.papers.car.demo import car_demonstration
+    from veridyn.papers.car.page import car_page, car_verdict
 
     def work(progress: Progress) -> Recorded:
         made = car_demonstration(np.random.default_rng(seed), quick, progress)
@@ -112,8 +112,8 @@ def humanoid(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> N
 
     from veridyn.cli.shown import print_verdict
     from veridyn.files.machine.write import model_text
-    from veridyn.report.papers.humanoid import humanoid_page, verdict_of
-    from veridyn.studies.papers.humanoid.study import humanoid_study
+    from veridyn.papers.humanoid.page import humanoid_page, verdict_of
+    from veridyn.papers.humanoid.study import humanoid_study
     from veridyn.studies.result import fingerprint
 
     def work(progress: Progress) -> Recorded:
@@ -146,8 +146,8 @@ def fourbar(
       veridyn demo fourbar --out runs --seed 3
     """
     from veridyn.cli.shown import print_verdict
+    from veridyn.papers.fourbar.machine import fourbar_study
     from veridyn.report.observer import observation_page, observation_verdict
-    from veridyn.studies.papers.fourbar.study import fourbar_study
 
     def work(progress: Progress) -> Recorded:
         study = fourbar_study(seed, quick=quick, filter=filter, progress=progress)
@@ -172,8 +172,8 @@ def buggy(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> None
       veridyn demo buggy --out runs --quick
     """
     from veridyn.cli.shown import print_verdict
-    from veridyn.report.papers.buggy import buggy_page, buggy_verdict
-    from veridyn.studies.papers.buggy.study import FULL, QUICK, buggy_study
+    from veridyn.papers.buggy.page import buggy_page, buggy_verdict
+    from veridyn.papers.buggy.study import FULL, QUICK, buggy_study
 
     def work(progress: Progress) -> Recorded:
         study = buggy_study(seed, QUICK if quick else FULL, progress)
@@ -200,8 +200,8 @@ def hexapod(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> No
     import numpy as np
 
     from veridyn.cli.shown import print_verdict
-    from veridyn.report.papers.hexapod import hexapod_page, verdict_of
-    from veridyn.studies.papers.hexapod.study import hexapod_study
+    from veridyn.papers.hexapod.page import hexapod_page, verdict_of
+    from veridyn.papers.hexapod.study import hexapod_study
 
     def work(progress: Progress) -> Recorded:
         study = hexapod_study(np.random.default_rng(seed), quick=quick, progress=progress)

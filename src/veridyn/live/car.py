@@ -30,7 +30,6 @@ from veridyn.studies.config.car import CarObserveFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.run.car.log import study_car, study_drive, study_method
 from veridyn.studies.run.car.observe import replace_span
-from veridyn.view.car import body_of, standing_wheel
 
 ACTING = ("speed", "steer", "ax")
 WHEEL_POINTS = 12
@@ -177,3 +176,28 @@ def car_session(
         return Session(tracker, source(columns_of(loaded, study.log, ACTING, token)))
     own = Pace(pace)
     return Session(tracker, Replay(str(study.log.file or "the drive"), drive_samples(log), own), pace=own)
+
+
+def body_of(front: float, rear: float, track: float) -> tuple[Array, list[tuple[int, int]]]:
+    """A car about its centre of mass: points (k, 3) in m, the first on the ground below it, and the lines between them."""
+    half, low, high, roof = track / 2.0 + 0.05, 0.2, 0.7, 1.2
+    ends = ((-rear - 0.7, half), (front + 0.7, half), (front + 0.7, -half), (-rear - 0.7, -half))
+    points = [(0.0, 0.0, 0.0), *((x, y, z) for z in (low, high) for x, y in ends)]
+    cabin = (
+        (-0.9 * rear, 0.75 * half),
+        (0.35 * front, 0.75 * half),
+        (0.35 * front, -0.75 * half),
+        (-0.9 * rear, -0.75 * half),
+    )
+    points += [(x, y, roof) for x, y in cabin] + [(x * 1.15 + 0.15, y * 1.2, high) for x, y in cabin]
+    ring = [(a, (a + 1) % 4) for a in range(4)]
+    lines = [(1 + a, 1 + b) for a, b in ring] + [(5 + a, 5 + b) for a, b in ring] + [(1 + a, 5 + a) for a in range(4)]
+    lines += [(9 + a, 9 + b) for a, b in ring] + [(9 + a, 13 + a) for a in range(4)]
+    return np.array(points), lines
+
+
+def standing_wheel(at: Array, steer: float, points: int, radius: float = 0.32) -> Array:
+    """A ring (points, 3) on the ground below `at` (2,), turned by `steer` (rad) about the vertical."""
+    turn = 2.0 * np.pi * np.arange(points) / points
+    along, up = radius * np.cos(turn), radius * (1.0 + np.sin(turn))
+    return np.column_stack([at[0] + along * np.cos(steer), at[1] + along * np.sin(steer), up])

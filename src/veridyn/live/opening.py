@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from veridyn.errors import DataError, Fault, did_you_mean
@@ -12,9 +13,10 @@ from veridyn.live.arrivals import Datagrams, GrowingFile, Messages
 from veridyn.live.columns import SampleColumns, columns_of
 from veridyn.live.machine import MachineTracker
 from veridyn.live.replay import Pace, Replay, log_samples
-from veridyn.live.sample import SampleSource
+from veridyn.live.sample import Sample, SampleSource
 from veridyn.live.session import Session
-from veridyn.live.shows import SHOWS
+from veridyn.live.shows import Show, arm_show, crane_show
+from veridyn.live.tracker import LiveTracker
 from veridyn.observe.readings import measurements_of
 from veridyn.progress import Progress, silent
 from veridyn.studies.config.car import CarObserveFile, CarStudyFile
@@ -23,6 +25,22 @@ from veridyn.studies.config.study import Loaded, load_study
 from veridyn.studies.run.observe_log import observed_log
 from veridyn.studies.run.observe_machine import existing_file
 from veridyn.studies.run.observer import observer_of
+
+
+def paper_show(name: str) -> Show:
+    """A show of :mod:`veridyn.live.paper_shows`, which is imported when it runs: the papers are loaded on demand alone."""
+
+    def show(progress: Progress) -> tuple[LiveTracker, Sequence[Sample], str]:
+        from veridyn.live import paper_shows
+
+        return getattr(paper_shows, name)(progress)
+
+    return show
+
+
+SHOWS: Mapping[str, Show] = MappingProxyType(
+    {"crane": crane_show, "arm": arm_show, "car": paper_show("car_show"), "buggy": paper_show("buggy_show")}
+)
 
 
 @dataclass(frozen=True)

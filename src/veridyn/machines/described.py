@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import resources
 
 from veridyn.files.machine.load import parse_machine
+from veridyn.files.shipped import PREFIX, shipped
 from veridyn.model.machine import Machine
 
 
 @cache
 def described(file: str) -> Machine:
-    """The machine of a model file in this folder, such as "arm.yaml"."""
-    text = resources.files("veridyn.machines").joinpath(file).read_text(encoding="utf-8")
-    return parse_machine(text, source=file)
+    """The machine of a model file that comes with veridyn, such as "arm.yaml"."""
+    return parse_machine(shipped(PREFIX + file).read_text(encoding="utf-8"), source=file)

@@ -16,6 +16,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("dynamics", "elements", "filters", "gpu", "identification", "observers", "simulation"),
     ("cli",),
     ("live",),
+    ("papers",),
     ("report",),
     ("view",),
     ("studies",),

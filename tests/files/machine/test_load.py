@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from importlib import resources
 from pathlib import Path
 
 import pytest
 
 from veridyn.errors import FileError, ModelError
 from veridyn.files.machine.load import load_model, parse_machine
+from veridyn.files.shipped import shipped
 from veridyn.model.differences import differences
 
 TREES = {"linkage": 3, "palletizer": 5, "arm": 6, "car_20": 14}
@@ -22,7 +22,7 @@ URDF = """<robot name="one"><link name="base"/><link name="rod"><inertial><origi
 
 
 def _file(name: str) -> Path:
-    return Path(str(resources.files("veridyn.machines").joinpath(f"{name}.yaml")))
+    return shipped(f"veridyn:{name}.yaml")
 
 
 @pytest.mark.parametrize("name", TREES)

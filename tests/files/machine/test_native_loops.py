@@ -9,10 +9,10 @@ from veridyn.errors import ModelError
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.native import parse_model
 from veridyn.files.machine.write import model_text
-from veridyn.machines.hexapod import hexapod
 from veridyn.machines.parallel import delta, linkage, palletizer
 from veridyn.mechanics.loops.closure import closed_home
 from veridyn.model.machine import Machine
+from veridyn.papers.hexapod.machine import hexapod
 
 HEAD = """veridyn: 1
 bodies:

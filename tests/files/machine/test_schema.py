@@ -11,9 +11,10 @@ from strangers import graph_machines, machine_files
 from veridyn.files.machine.load import load_model, parse_machine
 from veridyn.files.machine.schema import model_schema
 from veridyn.files.machine.write import model_text
+from veridyn.files.shipped import shipped_files
 
 PACKAGE = Path(veridyn.__file__).parent
-MODELS = sorted(PACKAGE.glob("machines/*.yaml"))
+MODELS = [file for file in shipped_files().values() if file.suffix == ".yaml"]
 FILES = {name: text for name, text in vars(machine_files).items() if name.isupper() and isinstance(text, str)}
 CHECK = jsonschema.Draft202012Validator(model_schema())
 

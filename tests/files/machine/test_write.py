@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,7 @@ from strangers.twins import crane_twin, linkage_twin, spatial_twin
 from veridyn.errors import FileError, ModelError
 from veridyn.files.machine.load import load_model, parse_machine
 from veridyn.files.machine.write import as_machine, model_text, save_model
+from veridyn.files.shipped import shipped_files
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.tree.to_machine import machine_of_tree
@@ -35,7 +35,7 @@ from veridyn.model.sensor import Sensor
 from veridyn.spatial.rotations import rpy
 from veridyn.spatial.transforms import MDH, Placement
 
-SHIPPED = sorted(Path(str(resources.files("veridyn.machines"))).glob("*.yaml"))
+SHIPPED = [file for file in shipped_files().values() if file.suffix == ".yaml"]
 FILES = {name: text for name, text in vars(machine_files).items() if name.isupper() and isinstance(text, str)}
 GRAPHS = {
     "slider_crank": graph_machines.slider_crank,

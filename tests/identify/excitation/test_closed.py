@@ -9,10 +9,10 @@ from veridyn.errors import DataError
 from veridyn.identify.excitation.closed import ClosedPlant, closed_samples, plant_of
 from veridyn.identify.excitation.plant import TreePlant
 from veridyn.machines.arm import arm
-from veridyn.machines.hexapod import LEGS, POSE, truth
-from veridyn.machines.hexapod_experiment import machine
 from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.regressor import regressor
+from veridyn.papers.hexapod.experiment import machine
+from veridyn.papers.hexapod.machine import LEGS, POSE, truth
 
 rng = np.random.default_rng(0)
 SIZES = np.array([0.04] * 3 + [0.08] * 3)
@@ -26,7 +26,7 @@ def motion(N: int = 12) -> np.ndarray:
 
 
 def test_equations_are_those_of_the_machine_written_by_hand() -> None:
-    """Forces by A χ against the hexapod's equations derived separately (simulate/platform): 1e-7 N of 100."""
+    """Forces by A χ against the hexapod's equations derived separately (papers/hexapod/platform): 1e-7 N of 100."""
     plant, X = ClosedPlant(truth(), POSE), motion(40)
     chi = plant.base.reduce(truth().parameters.values)
     by_hand = machine(1e-9)

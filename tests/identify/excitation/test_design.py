@@ -16,12 +16,12 @@ from veridyn.identify.excitation.setup import problem_of
 from veridyn.identify.excitation.shape import Fourier, Shape, Spline
 from veridyn.identify.excitation.start import drawn
 from veridyn.identify.interior import Barrier
-from veridyn.machines.hexapod import POSE, hexapod, limits
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.model.body import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
+from veridyn.papers.hexapod.machine import POSE, hexapod, limits
 from veridyn.signals.trajectory import JointLimits
 
 ARM = JointLimits(np.full(4, -2.0), np.full(4, 2.0), np.full(4, 2.0), np.full(4, 8.0))

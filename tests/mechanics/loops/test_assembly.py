@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from veridyn.errors import ModelError
-from veridyn.machines.hexapod import hexapod
 from veridyn.machines.parallel import delta, linkage, palletizer
 from veridyn.mechanics.loops.assembly import assembled, splitting, units
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Assembly, Attachment
 from veridyn.model.body import Body, Loop
+from veridyn.papers.hexapod.machine import hexapod
 from veridyn.spatial.transforms import MDH, Placement
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError, ModelError
-from veridyn.machines.hexapod import LEGS, POSE, hexapod
 from veridyn.machines.parallel import delta, linkage, palletizer
 from veridyn.mechanics.loops.assembly import splitting
 from veridyn.mechanics.loops.closure import (
@@ -25,6 +24,7 @@ from veridyn.mechanics.regressor import regressor
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Assembly
+from veridyn.papers.hexapod.machine import LEGS, POSE, hexapod
 
 
 def test_starts_along_a_path() -> None:

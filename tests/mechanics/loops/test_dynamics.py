@@ -10,7 +10,6 @@ from scipy.interpolate import CubicSpline
 from strangers.mujoco_trees import SYMBOLS, MujocoTree
 from strangers.pinocchio_closed import PinClosed
 from veridyn.errors import DataError, ModelError, SimulationError
-from veridyn.machines.hexapod import truth
 from veridyn.machines.parallel import delta, linkage, palletizer
 from veridyn.mechanics.energy import energy
 from veridyn.mechanics.forward import forward_dynamics, open_mass_matrix
@@ -33,6 +32,7 @@ from veridyn.model.assembly import Assembly, Attachment
 from veridyn.model.body import Body, Loop
 from veridyn.model.elements import damper
 from veridyn.model.motion import BaseMotion, Motion
+from veridyn.papers.hexapod.machine import truth
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH, Placement
 

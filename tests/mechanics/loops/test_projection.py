@@ -10,7 +10,6 @@ import pytest
 from strangers.pinocchio_loops import PinLoops
 from veridyn.errors import DataError, ModelError
 from veridyn.identify.base import base_parameters, generic_motion
-from veridyn.machines.hexapod import LEGS, hexapod
 from veridyn.machines.parallel import delta, linkage, palletizer
 from veridyn.mechanics.energy import energy
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
@@ -21,6 +20,7 @@ from veridyn.mechanics.regressor import regressor
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
+from veridyn.papers.hexapod.machine import LEGS, hexapod
 
 MACHINES = {"hexapod": lambda: hexapod("none"), "linkage": linkage, "delta": delta, "palletizer": palletizer}
 # Base parameters without friction. Hexapod: legs with nothing in common, derived twice elsewhere. The others: rank of Pinocchio's

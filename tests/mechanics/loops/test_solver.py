@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError
-from veridyn.machines.hexapod import hexapod
 from veridyn.machines.parallel import linkage
 from veridyn.mechanics.loops.assembly import loop_values, splitting
 from veridyn.mechanics.loops.solver import inverse, newton, refuse_unreachable, side_of, slopes
+from veridyn.papers.hexapod.machine import hexapod
 
 
 def test_quadratic_and_each_sample_for_itself() -> None:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from strangers.natural_mechanisms import fourbar
-from veridyn.machines.buggy import buggy
 from veridyn.machines.spatial import spatial
 from veridyn.mechanics.compiled import compiled
 from veridyn.mechanics.natural.elimination import poses_around
@@ -23,6 +22,7 @@ from veridyn.mechanics.natural.symmetric import (
     symmetric_room,
 )
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.papers.buggy.machine import buggy
 
 
 def vehicle() -> NaturalSystem:

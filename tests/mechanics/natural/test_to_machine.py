@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import resources
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from strangers import machine_files
 from veridyn.errors import ModelError
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.natural import parse_mechanism
+from veridyn.files.shipped import shipped
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.to_machine import machine_of_mechanism
@@ -26,7 +26,7 @@ SHIPPED = ("fourbar", "crane", "spatial")
 def _mechanism(name: str) -> Mechanism:
     if name in FILES:
         return parse_mechanism(FILES[name], name)
-    text = resources.files("veridyn.machines").joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+    text = shipped(f"veridyn:{name}.yaml").read_text(encoding="utf-8")
     return mechanism_of(parse_machine(text))
 
 

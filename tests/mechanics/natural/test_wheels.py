@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from veridyn.machines.buggy import CORNERS, INDEPENDENT, Tyres, buggy
 from veridyn.mechanics.instant import StateAccelerations
 from veridyn.mechanics.loops.assembly import loop_values
 from veridyn.mechanics.loops.closure import close
@@ -20,6 +19,7 @@ from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.papers.buggy.machine import CORNERS, INDEPENDENT, Tyres, buggy
 from veridyn.spatial.rotations import rot_z
 
 Array = NDArray[np.float64]

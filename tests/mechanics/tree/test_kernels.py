@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from veridyn.machines.buggy import buggy
 from veridyn.mechanics.tree.kernels import ties_of
 from veridyn.mechanics.tree.model import tree_model
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.papers.buggy.machine import buggy
 
 
 def test_loops_that_share_no_dependent_coordinate_are_blocks():

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from veridyn.errors import ModelError
-from veridyn.machines.hexapod import LEGS, hexapod
 from veridyn.machines.parallel import palletizer
 from veridyn.mechanics.codegen import c_source
 from veridyn.mechanics.forward import mass_matrix
@@ -19,6 +18,7 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.weld import welded
 from veridyn.model.assembly import Assembly, Attachment
 from veridyn.model.body import Body, Loop
+from veridyn.papers.hexapod.machine import LEGS, hexapod
 from veridyn.spatial.transforms import Placement
 
 BODIES = [Body("a"), Body("b", "a"), Body("c", "ground", actuated=False)]

@@ -14,7 +14,6 @@ from strangers.random_trees import random_motion, random_tree
 from strangers.sensor_states import random_sensors, random_state
 from veridyn.errors import ModelError
 from veridyn.identify.base import base_parameters, generic_motion
-from veridyn.machines.humanoid import cad
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_motion, body_pose
 from veridyn.mechanics.loading import load_matrix
@@ -27,6 +26,7 @@ from veridyn.model.load import Force, Torque
 from veridyn.model.motion import Motion
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
+from veridyn.papers.humanoid.machine import cad
 
 
 def carried(tree: Tree, other: Tree, motion: Motion, body: str) -> Motion:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import resources
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from strangers.machines import MACHINES
 from strangers.random_trees import random_tree
 from veridyn.errors import ModelError
 from veridyn.files.machine.load import parse_machine
+from veridyn.files.shipped import shipped
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import Tree
@@ -21,7 +21,7 @@ SHIPPED = ("linkage", "palletizer", "hexapod", "delta", "arm", "humanoid", "car_
 
 
 def _shipped(name: str) -> Tree:
-    text = resources.files("veridyn.machines").joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+    text = shipped(f"veridyn:{name}.yaml").read_text(encoding="utf-8")
     return tree_of(parse_machine(text, f"{name}.yaml"))
 
 

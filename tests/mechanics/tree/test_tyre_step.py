@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from veridyn.machines.buggy import buggy
-from veridyn.machines.buggy_drive import settle
 from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.instant import StateAccelerations
 from veridyn.mechanics.integrate import BaseState, Method, integrate
@@ -19,6 +17,8 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import Marker, tyre
 from veridyn.model.motion import BaseMotion, Motion
+from veridyn.papers.buggy.drive import settle
+from veridyn.papers.buggy.machine import buggy
 from veridyn.spatial.rotations import matrix_of
 
 Array = NDArray[np.float64]

@@ -11,8 +11,6 @@ from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_motion, random_tree
 from strangers.sensor_states import random_sensors
 from veridyn.errors import DataError, ModelError
-from veridyn.machines.hexapod import LEGS, hexapod
-from veridyn.machines.hexapod_experiment import circle, machine
 from veridyn.machines.parallel import palletizer
 from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.tree.tree import Tree
@@ -23,6 +21,8 @@ from veridyn.model.elements import drag, spring
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import Force
 from veridyn.model.motion import BaseMotion, Motion
+from veridyn.papers.hexapod.experiment import circle, machine
+from veridyn.papers.hexapod.machine import LEGS, hexapod
 from veridyn.signals.motion import Signals, motion
 
 

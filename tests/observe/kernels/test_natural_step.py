@@ -10,7 +10,6 @@ import pytest
 
 from observe.test_mechanism_sets import MACHINES, spun
 from strangers.natural_mechanisms import random_mechanism
-from veridyn.machines.fourbar import MODEL_START, PRINTED, TUNED, wrong_fourbar
 from veridyn.machines.spatial import CRANE, SPATIAL, crane, spatial
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.model.sensor import Sensor
@@ -24,6 +23,7 @@ from veridyn.observe.result import Belief, Estimates
 from veridyn.observe.run import run
 from veridyn.observe.smoother import smooth
 from veridyn.observe.system import System
+from veridyn.papers.fourbar.machine import MODEL_START, PRINTED, TUNED, wrong_fourbar
 
 KINDS = ("linear", "error_ekf", "error_ekf_force", "ekf")
 AGREED = 1e-12  # of the largest number of each field over the log: orders of summation differ, and so the last digits

@@ -11,10 +11,10 @@ from studies.crane_log import LOG, MECHANISM
 from veridyn.files.machine.load import load_model
 from veridyn.files.shipped import shipped
 from veridyn.files.yaml_plain import plain_yaml
-from veridyn.machines.fourbar import fourbar_run
 from veridyn.machines.spatial import SPATIAL, spatial, walked
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.system import system_of
+from veridyn.papers.fourbar.machine import fourbar_run
 from veridyn.studies.config.observe_template import observe_template
 from veridyn.studies.config.study import load_study, parse_study
 from veridyn.studies.result import collected_warnings

@@ -12,7 +12,7 @@ from strangers.pinocchio_oracle import PinModel
 from studies.arm_simulation import ARM, FREE, LED, PUSHED, frictionless, written
 from veridyn.errors import DataWarning, FileError, ModelError
 from veridyn.files.machine.load import load_model
-from veridyn.machines.hexapod import FRICTION, TRUTH
+from veridyn.papers.hexapod.machine import FRICTION, TRUTH
 from veridyn.signals.trajectory import FourierTrajectory
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.simulate import SimulateRun, simulate_study

@@ -1,0 +1,1 @@
+"""Paper 003: observers of a buggy with 18 bodies."""

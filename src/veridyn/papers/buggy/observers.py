@@ -1,0 +1,247 @@
+"""The observers of the buggy: those of paper 003, the same with estimated forces, and the best that the machine allows.
+
+================= ============================================================ =========== ========================================
+name              filter                                                       states      what the wrong rolling resistance becomes
+================= ============================================================ =========== ========================================
+error_ekf         the thesis' errorEKF (79): integrators, course taken as yaw  20 of 28    an error of every step, corrected
+error_ekf_printed the same with the accelerometer's rows as printed (116)      20 of 28    the same
+error_ekf_28      the same with the suspensions in it                          28          the same
+force             errorEKF with forces (Fig. 33): exact slopes of z̈            28 + 7      forces on the chassis, torques on wheels
+force_alone       the same, but the model is corrected by forces alone         28 + 7      the same
+ekf               exact derivatives of the step, tyre states in the filter     28 + 4      a constant of each tyre, with a deviation
+================= ============================================================ =========== ========================================
+
+The first three correct places and velocities, `force` all three of Fig. 33. The suspensions have no sensor, and integrators cannot tell
+them from the rest (74): the errorEKF of twenty states leaves them to the model. Each filter has the eight states of the tyres besides.
+The best one reads wheels where a hole's edge passes, the others take the rounded angle for white noise at every sample, as the thesis
+does. Densities were chosen on logs whose seeds no study reports.
+
+Correction by forces alone (paper 003, Fig. 33) never moves the model: what the filter finds becomes forces on it. The filter estimates
+errors of place e, of velocity ė and of force of the model that runs beside it. None of the first two is added to the model's state, which
+would be a jump; they become forces by inverse dynamics (125, 126), under which they die out like a damped spring:
+
+    Q = û + (∂z̈/∂u)⁻¹ (2 ė/T + e/T²)
+
+on the coordinates that have an unknown force; the others are left to the model. Setting the rows of the gain that belong to places and
+velocities to zero instead is no observer: a force that is integrated from errors of place and velocity, u̇ = −k₁ e − k₂ ė with ë = u,
+has s³ + k₂ s + k₁ = 0, which is never stable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from veridyn.errors import noted
+from veridyn.mechanics.tree.model import BASE_NAMES
+from veridyn.model.experiment import Experiment
+from veridyn.model.machine import Machine
+from veridyn.model.sensor import Sensor
+from veridyn.observe.ekf import EKF
+from veridyn.observe.filter import Filter
+from veridyn.observe.machine import MachineSystem
+from veridyn.observe.methods import ErrorEKF, ForceErrorEKF
+from veridyn.observe.observation import Observation
+from veridyn.observe.observe import observe
+from veridyn.observe.observer import Observer
+from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.result import Estimates
+from veridyn.papers.buggy.drive import Standing, settle
+from veridyn.papers.buggy.machine import CORNERS, INDEPENDENT
+from veridyn.signals.course import course_over_ground
+from veridyn.signals.pulses import PulseWheel, count_of_rounded, readings_of_counts
+
+EVERY = 5  # steps from one ∂z̈/∂u to the next
+Array = NDArray[np.float64]
+STEP = 2e-3  # s, that of the sensors
+REFRESH = 5  # steps from one computation of derivatives to the next, 100 Hz, where they matter little
+SUSPENSIONS = tuple(name for name in INDEPENDENT if not name.startswith("spin"))
+SPINS = tuple(f"spin_{c}" for c in CORNERS)
+SLOWEST_COURSE = 1.0  # m/s, below which a course over ground says nothing
+COURSE_SIGMA = 0.03  # rad: noise of the GPS velocity at some speed, and sideslip
+INPUTS = ("drive_rl", "drive_rr", "q.rack", "qd.rack", "qdd.rack")
+PUSHED = ("base.x", "base.y", "base.yaw", *SPINS)
+WHEEL = PulseWheel(holes=40)
+FOLLOWING_S = 0.1  # s, in which forces alone bring the model to where the filter has it
+
+
+def follow_by_forces(found: Observation, seconds: float) -> Observation:
+    """The motion of a model that is driven after an observation with estimated forces, T `seconds` behind it; deviations are the filter's.
+
+    Causal: the forces of a step come from the estimate before it.
+    """
+    system, track = found.system, found.track
+    assert isinstance(track, Estimates)  # a filter that ran forward on a tree
+    return replace(found, track=replace(track, x=followed(system, track.t, track.x, found.inputs, seconds)))
+
+
+def followed(system: MachineSystem, t: Array, x: Array, inputs: Array, seconds: float) -> Array:
+    """States (N, n) of the model that is driven after the estimates x (N, n) at times t (N,) under `inputs` (N, p)."""
+    model, k = system.model, len(system.model.unknown)
+    f, pushed = model.f, [model.names.index(name) for name in model.unknown]
+    q, qd, u, b = system.split(x)
+    at, rate, own = q[0], qd[0], u[0].copy()
+    rows, to_force = [x[0]], np.zeros((k, k))
+    for i in range(len(t) - 1):
+        loads = system.acting(inputs[i])
+        if i % EVERY == 0:
+            push = model.accelerated(model.instant(at, rate, own, loads))[pushed, 2 * f : 2 * f + k]
+            to_force = np.linalg.inv(push)
+        e = model.difference(q[i], qd[i], at, rate)
+        wanted = 2.0 * e[f:][pushed] / seconds + e[:f][pushed] / seconds**2
+        own[:k] = u[i, :k] + to_force @ wanted
+        moved = model.advanced(at, rate, own, float(t[i + 1] - t[i]), loads, False, 0.0, 0)
+        at, rate, own = moved.found.q, moved.found.qd, moved.u
+        rows.append(system.join(at, rate, own, b[i + 1]))
+    return np.array(rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuggyObserver:
+    """How one observer runs: its filter, process noise, unknown forces and estimated parameters.
+
+    `course_as_yaw`: whether the course over ground is taken for the yaw; `edges`: whether wheels are read at the edges of their holes.
+    """
+
+    word: str
+    method: Filter
+    noise: ProcessNoise
+    unknown: tuple[str, ...] = ()
+    parameters: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    course_as_yaw: bool = False
+    edges: bool = False
+
+    def observe(
+        self, machine: Machine, log: Experiment, start: Mapping[str, float], sensors: Sequence[Sensor] | None = None
+    ) -> Observation:
+        """Run along a log, from a start; `sensors` in place of the machine's own."""
+        machine, log = self.prepared(machine, log, machine.sensors if sensors is None else sensors)
+        with noted():  # the study judges its observers by the truth: some have a model that is wrong on purpose
+            return observe(machine, log, **self.settings(start))
+
+    def beside(
+        self, machine: Machine, log: Experiment, start: Mapping[str, float], inputs: Sequence[str] = INPUTS
+    ) -> tuple[Observer, Array, Array]:
+        """An observer for one sample at a time, with the readings (N, m) of a log, NaN where there is none, and their deviations.
+
+        The deviations (N, m) are NaN where they are the sensor's own. `inputs`: what is given with the readings.
+        """
+        machine, log = self.prepared(machine, log, machine.sensors)
+        running = Observer(machine, inputs=inputs, **self.settings(start))
+        count, names = len(log[INPUTS[0]].t), running.system.outputs
+        rows, deviations = (np.full((count, len(names)), np.nan) for _ in range(2))
+        for j, name in enumerate(names):
+            at = np.rint(log[name].t / STEP).astype(int)
+            rows[at, j] = log[name].values
+            if f"{name}.sigma" in log.names:
+                deviations[at, j] = log[f"{name}.sigma"].values
+        return running, rows, deviations
+
+    def prepared(self, machine: Machine, log: Experiment, sensors: Sequence[Sensor]) -> tuple[Machine, Experiment]:
+        """The machine with these sensors, and the log as the observer reads it."""
+        if self.course_as_yaw:
+            sensors, log = _thesis_sensors(sensors), with_course(log)
+        return machine.with_sensors(sensors), with_edges(log) if self.edges else log
+
+    def settings(self, start: Mapping[str, float]) -> dict[str, Any]:
+        return {
+            "method": self.method,
+            "process_noise": self.noise,
+            "start": start,
+            "unknown": self.unknown,
+            "parameters": self.parameters,
+            "step": STEP,
+        }
+
+
+def error_ekf(*, suspensions: bool = False, accelerometer: Literal["full", "attitude"] = "full") -> BuggyObserver:
+    """Equation 79, with the 16 readings of the thesis: position, velocity in the plane, course as yaw, inertial unit, wheels.
+
+    `suspensions`: whether they are among the states, which makes 28; `accelerometer`: its rows, see
+    :class:`~veridyn.observe.methods.ErrorEKF`.
+    """
+    word = "error_ekf_28" if suspensions else "error_ekf" if accelerometer == "full" else "error_ekf_printed"
+    left = () if suspensions else SUSPENSIONS
+    moving = {name: 0.0 if name in left else 1e-4 for name in (*BASE_NAMES, *INDEPENDENT)}
+    white = {name: 0.0 if name in left else 1e-2 for name in (*BASE_NAMES, *INDEPENDENT)}
+    # An integrator knows no springs: more than this makes the chassis bounce.
+    sprung = ("base.z", "base.roll", "base.pitch", *(SUSPENSIONS if suspensions else ()))
+    white |= dict.fromkeys(sprung, 1e-4)
+    noise = ProcessNoise(start=moving, start_rate=moving, acceleration=white)
+    method = ErrorEKF(refresh=REFRESH, accelerometer=accelerometer)
+    return BuggyObserver(word=word, method=method, noise=noise, course_as_yaw=True)
+
+
+def force_observer() -> BuggyObserver:
+    """Forces on the chassis along and across, a moment about z, and a torque on each wheel, all of them random walks."""
+    walk = {name: 30.0**2 if name in BASE_NAMES else 3.0**2 for name in PUSHED}
+    first = {name: 100.0 if name in BASE_NAMES else 20.0 for name in PUSHED}
+    noise = ProcessNoise(
+        start=1e-4, start_rate=1e-4, acceleration=1e-6, force=walk, start_force=first, start_element=1e-4
+    )
+    return BuggyObserver(word="force", method=ForceErrorEKF(), noise=noise, unknown=PUSHED)
+
+
+def best_observer() -> BuggyObserver:
+    """Exact derivatives, and the rolling resistance of each tyre estimated with the state."""
+    noise = ProcessNoise(start=1e-4, start_rate=1e-4, acceleration=3e-9, start_element=1e-4)
+    resistances = {f"tyre_{c}.QSY1": (0.015, 1e-9, 0.0, 0.1) for c in CORNERS}
+    return BuggyObserver(word="ekf", method=EKF(), noise=noise, parameters=resistances, edges=True)
+
+
+def observers() -> dict[str, BuggyObserver]:
+    """All filters by name."""
+    made = (
+        error_ekf(),
+        error_ekf(accelerometer="attitude"),
+        error_ekf(suspensions=True),
+        force_observer(),
+        best_observer(),
+    )
+    return {observer.word: observer for observer in made}
+
+
+def run_observers(machine: Machine, log: Experiment, start: Mapping[str, float]) -> Iterator[tuple[str, Observation]]:
+    """Every observer along a log, by name; correction by forces alone goes on from the filter that estimates forces."""
+    for name, observer in observers().items():
+        found = observer.observe(machine, log, start)
+        if name == "force":
+            yield "force_alone", follow_by_forces(found, FOLLOWING_S)
+        yield name, found
+
+
+def _thesis_sensors(sensors: Sequence[Sensor]) -> list[Sensor]:
+    found = [replace(s, axes="xy") if s.name == "gps_velocity" else s for s in sensors]
+    return [*found, Sensor("course", "yaw", "chassis", COURSE_SIGMA, rate=50.0)]
+
+
+def with_course(log: Experiment) -> Experiment:
+    """The log with the course over ground of its GPS velocity; not a number below the speed at which it says something."""
+    course, heard = course_over_ground(log["gps_velocity.x"], log["gps_velocity.y"], above=SLOWEST_COURSE)
+    return log.replacing(replace(course, values=np.where(heard.values > 0.0, course.values, np.nan)))
+
+
+def with_edges(log: Experiment) -> Experiment:
+    """The log with readings of the wheels' angles where an edge of a hole passed, each with its own deviation, and nowhere else."""
+    found = []
+    for corner in CORNERS:
+        count, wheel = count_of_rounded(log[f"angle_{corner}"], WHEEL)
+        found += readings_of_counts(count, wheel, f"angle_{corner}")
+    return log.replacing(*found)
+
+
+def standing_start(machine: Machine, at: Standing | None = None) -> dict[str, float]:
+    """The coordinates of a buggy that stands, by the names that an observer's start has."""
+    at = at or settle(machine)
+    w, x, y, z = np.asarray(at.base.quaternion, dtype=np.float64).tolist()
+    yaw, pitch, roll = Rotation.from_quat([x, y, z, w]).as_euler("ZYX").tolist()
+    joints = dict(zip(machine.coordinates, at.q.tolist(), strict=True))
+    base = dict(
+        zip(BASE_NAMES, [*np.asarray(at.base.position, dtype=np.float64).tolist(), roll, pitch, yaw], strict=True)
+    )
+    return {**base, **{name: joints[name] for name in (*INDEPENDENT, "rack")}}

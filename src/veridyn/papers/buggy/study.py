@@ -1,0 +1,341 @@
+"""The buggy of paper 003, observed: the drives of its Tables 5 and 6 with three observers, and what they do when something goes wrong.
+
+The model has twice the true rolling resistance, and knows where it starts. Means are over the seeds of the noise.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from veridyn.errors import DataWarning
+from veridyn.files.machine.write import model_text
+from veridyn.mechanics.tree.model import BASE_NAMES
+from veridyn.model.experiment import Experiment
+from veridyn.model.machine import Machine
+from veridyn.model.sensor import Sensor
+from veridyn.observe.machine import MachineSystem
+from veridyn.observe.observation import Observation
+from veridyn.papers.buggy.drive import BuggyDrive
+from veridyn.papers.buggy.faults import INPUT_FAULTS, FaultRun, fault_runs
+from veridyn.papers.buggy.ground import DURATION as GROUND_SECONDS
+from veridyn.papers.buggy.ground import GroundRun, ground_run
+from veridyn.papers.buggy.log import BuggyTruth, driven
+from veridyn.papers.buggy.machine import INDEPENDENT, MISALIGNED, buggy
+from veridyn.papers.buggy.observers import (
+    INPUTS,
+    SLOWEST_COURSE,
+    best_observer,
+    error_ekf,
+    observers,
+    run_observers,
+    standing_start,
+)
+from veridyn.papers.buggy.outage import DURATION, SILENT, Outage, outages
+from veridyn.papers.buggy.scores import QUANTITIES, SKIP, Scored, score_plain, scored
+from veridyn.progress import Progress, silent, tracked
+from veridyn.studies.result import Result, fingerprint
+
+FIRST = 10  # steps
+Array = NDArray[np.float64]
+TRUE_RESISTANCE, WRONG_RESISTANCE = 0.015, 0.030
+RACKS = {"straight": 0.0, "circular": -0.010}  # m, to the left
+MISALIGNED_RACK = 0.004
+HEAD_WIND = -200.0  # N
+NOT_WHITE = 0.01  # chance below which innovations are not white
+COARSE_GPS = 1.0  # m
+YAW_ERROR, GYRO_BIAS, CAUGHT = 0.02, 0.003, 5.0  # rad, rad/s, s
+TABLES = {  # rms of the thesis' observer, the worst wheel
+    "straight": {"x": 0.0089, "y": 0.0121, "xd": 0.0451, "yd": 0.0386, "yaw": 0.0048, "yaw_rate": 0.0051,
+                 "wheel_angle": 0.0263, "wheel_speed": 0.427},
+    "circular": {"x": 0.0120, "y": 0.0133, "xd": 0.0448, "yd": 0.0401, "yaw": 0.0072, "yaw_rate": 0.0042,
+                 "wheel_angle": 0.0254, "wheel_speed": 0.432},
+}  # fmt: skip
+
+
+def real_time_factors(models: Mapping[str, Machine], truth: BuggyTruth, seed: int) -> dict[str, float]:
+    """Formulation → model; `real_time_factor_…` of each: seconds of the drive over CPU seconds of the errorEKF."""
+    return {f"real_time_factor_{name}": real_time_factor(model, truth, seed) for name, model in models.items()}
+
+
+def real_time_factor(model: Machine, truth: BuggyTruth, seed: int) -> float:
+    """Of one model along one log; making the observer ready, and its first steps, for which code may be compiled, do not count."""
+    log = truth.log(np.random.default_rng(seed), model.sensors)
+    running, rows, _ = error_ekf().beside(model, log, standing_start(model))
+    inputs = np.column_stack([log[name].values for name in INPUTS])
+    steps = list(zip(truth.t.tolist(), rows, inputs, strict=True))
+    for step in steps[:FIRST]:
+        running.step(*step)
+    gc.collect()  # what making it ready has left behind
+    before = time.process_time()
+    for t, readings, acting in steps[FIRST:]:
+        running.step(t, readings, acting)
+    return float((truth.t[-1] - truth.t[FIRST - 1]) / (time.process_time() - before))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extent:
+    """How much is done: logs of each manoeuvre and seconds of it, further logs for NEES, vehicles without GPS and their seconds.
+
+    `failing`: seconds of the drives in which a sensor fails; `ground`: of the one over uneven ground; `windy`: logs in a head wind.
+    """
+
+    logs: int = 10
+    duration: float = 20.0
+    further: int = 20
+    vehicles: int = 20
+    outage: float = DURATION
+    silent: tuple[float, float] = SILENT
+    failing: float = 10.0
+    ground: float = GROUND_SECONDS
+    windy: int = 5
+
+
+FULL = Extent()
+QUICK = Extent(
+    logs=1, duration=8.0, further=2, vehicles=1, outage=24.0, silent=(10.0, 22.0), failing=5.0, ground=8.0, windy=1
+)
+
+
+@dataclass(frozen=True, eq=False)
+class BuggyTrack:
+    """Where an observer had the buggy: states `x` (N, n) at the times `t`, and the covariance of its place in the plane (N, 2, 2).
+
+    All that a filter leaves behind takes half a gigabyte for each drive.
+    """
+
+    system: MachineSystem
+    t: Array
+    x: Array
+    place: Array
+
+    @classmethod
+    def of(cls, found: Observation) -> BuggyTrack:
+        return cls(found.system, found.t, found.track.x, found.track.P[:, :2, :2].copy())
+
+
+@dataclass(frozen=True, eq=False)
+class BuggyRun:
+    """One manoeuvre: the truth, the model left to itself, and the observers by name, each along every log.
+
+    `log` is the first of the logs, and `example` the best observer along it.
+    """
+
+    truth: BuggyTruth
+    plain: BuggyTruth
+    scores: Mapping[str, Sequence[Scored]]
+    log: Experiment
+    example: BuggyTrack
+
+    def rms(self, observer: str, quantity: str) -> float:
+        """The mean over the logs."""
+        return float(np.mean([s.rms(quantity) for s in self.scores[observer]]))
+
+    def largest(self, observer: str, quantity: str) -> float:
+        return float(np.mean([s.largest(quantity) for s in self.scores[observer]]))
+
+    @cached_property
+    def plain_score(self) -> Scored:
+        """The model left to itself."""
+        return score_plain(self.example.system, self.plain, self.truth)
+
+    def plain_rms(self, quantity: str) -> float:
+        return self.plain_score.rms(quantity)
+
+
+@dataclass(frozen=True, eq=False)
+class BuggyStudy:
+    """Everything that the demonstration found; `figures` as they stand in result.json."""
+
+    extent: Extent
+    seeds: tuple[int, ...]
+    model: Machine
+    runs: Mapping[str, BuggyRun]
+    misaligned: BuggyRun
+    outages: Sequence[Outage]
+    faults: Sequence[FaultRun]
+    ground: GroundRun
+    figures: Mapping[str, float]
+
+    def result(self, study: str, seed: int | None) -> Result:
+        """In the form that programs rely on."""
+        inputs = {"model": fingerprint(model_text(self.model))}
+        return Result(study, seed, self.extent != FULL, inputs, self.figures, (), {})
+
+
+def buggy_study(seed: int, extent: Extent = FULL, progress: Progress = silent) -> BuggyStudy:
+    """Logs of each manoeuvre with the seeds `seed`, `seed` + 1, …; NEES and the outage have further seeds of their own."""
+    seeds = tuple(range(seed, seed + extent.logs))
+    model, duration = buggy(rolling_resistance=WRONG_RESISTANCE), extent.duration
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", DataWarning
+        )  # of steps that the errorEKF's jumps ask to be shorter; scores tell
+        runs = {
+            kind: observed(model, BuggyDrive(rack=rack, duration=duration), seeds, progress)
+            for kind, rack in RACKS.items()
+        }
+        crooked = buggy(rolling_resistance=WRONG_RESISTANCE, toe=MISALIGNED)
+        how = BuggyDrive(rack=MISALIGNED_RACK, duration=duration)
+        misaligned = observed(crooked, how, seeds[:1], progress, MISALIGNED)
+        figures = {**_errors(runs), **_misaligned(misaligned)}
+        figures |= _nees(model, runs, range(seed + 1000, seed + 1000 + extent.further), progress)
+        figures |= _coarse(model, runs["circular"].truth, seeds, progress)
+        figures |= _caught(model, runs["circular"].truth, seeds, progress)
+        figures |= _windy(model, duration, seed, extent.windy)
+        vehicles = range(seed + 2000, seed + 2000 + extent.vehicles)
+        lost = list(outages(vehicles, extent.outage, extent.silent, progress))
+        figures |= _lost(lost)
+        failed = list(fault_runs(model, runs["circular"].truth.first(extent.failing), seed, progress))
+        figures |= _failed(failed)
+        uneven = ground_run(model, TRUE_RESISTANCE, extent.ground, seed, progress)
+        figures |= _uneven(uneven)
+        figures |= real_time_factors(
+            {"tree": model, "natural": model.with_formulation("natural")}, runs["circular"].truth, seed
+        )
+    return BuggyStudy(extent, seeds, model, runs, misaligned, lost, failed, uneven, figures)
+
+
+def observed(
+    model: Machine,
+    how: BuggyDrive,
+    seeds: Sequence[int],
+    progress: Progress = silent,
+    toe: Mapping[str, float] | None = None,
+) -> BuggyRun:
+    """One manoeuvre of the true buggy, observed with a model of the wrong rolling resistance."""
+    truth = driven(buggy(rolling_resistance=TRUE_RESISTANCE, toe=toe), how, progress=progress)
+    plain, start = driven(model, how, progress=progress), standing_start(model)
+    logs = [truth.log(np.random.default_rng(seed), model.sensors) for seed in seeds]
+    scores: dict[str, list[Scored]] = {}
+    examples = []
+    for log in tracked(logs, "observing", progress):
+        for name, found in run_observers(model, log, start):
+            scores.setdefault(name, []).append(scored(found, truth))
+            if name == "ekf" and not examples:
+                examples.append(BuggyTrack.of(found))
+    return BuggyRun(truth, plain, scores, logs[0], examples[0])
+
+
+def _errors(runs: Mapping[str, BuggyRun]) -> dict[str, float]:
+    found = {}
+    for kind, run in runs.items():
+        for quantity in QUANTITIES:
+            name = f"rms_{kind}_{quantity}"
+            found[name] = run.rms("ekf", quantity)
+            found |= {f"{name}_{other}": run.rms(other, quantity) for other in run.scores if other != "ekf"}
+            found[f"{name}_plain"] = run.plain_rms(quantity)
+    return found
+
+
+def _misaligned(run: BuggyRun) -> dict[str, float]:
+    """Course less yaw, and what the observers make of it."""
+    slip = run.truth.readings([Sensor("course", "course", "chassis", 1.0), Sensor("yaw", "yaw", "chassis", 1.0)])
+    speed = np.hypot(run.truth.qd[:, 0], run.truth.qd[:, 1])
+    fast = speed > min(SLOWEST_COURSE, 0.5 * float(speed.max()))
+    apart = (slip["course"].values - slip["yaw"].values)[fast]
+    found = {"rms_misaligned_course_less_yaw": float(np.sqrt(np.mean(apart**2)))}
+    return found | {f"rms_misaligned_yaw_{name}": run.rms(name, "yaw") for name in run.scores}
+
+
+def _nees(model: Machine, runs: Mapping[str, BuggyRun], seeds: range, progress: Progress) -> dict[str, float]:
+    """Of the best observer, over further logs of both manoeuvres by turns: the mean and, of several logs, its standard error."""
+    observer, start, kinds = best_observer(), standing_start(model), list(runs)
+    found = []
+    for k, seed in enumerate(tracked(seeds, "further logs", progress)):
+        truth = runs[kinds[k % len(kinds)]].truth
+        log = truth.log(np.random.default_rng([seed, 1]), model.sensors)
+        found.append(scored(observer.observe(model, log, start), truth).nees)
+    mean = {"nees": float(np.mean(found))}
+    return mean if len(found) < 2 else {**mean, "nees_sigma": float(np.std(found, ddof=1) / np.sqrt(len(found)))}
+
+
+def _coarse(model: Machine, truth: BuggyTruth, seeds: Sequence[int], progress: Progress) -> dict[str, float]:
+    """A receiver with a deviation of a metre."""
+    sensors = [replace(s, sigma=COARSE_GPS) if s.name == "gps" else s for s in model.sensors]
+    found = list(_along(model, truth, seeds, sensors, "coarse GPS", progress))
+    return {f"rms_coarse_gps_{q}": float(np.mean([s.rms(q) for s in found])) for q in ("x", "y", "yaw")}
+
+
+def _caught(model: Machine, truth: BuggyTruth, seeds: Sequence[int], progress: Progress) -> dict[str, float]:
+    """A start whose yaw is wrong, and a gyroscope with a bias that nobody knows."""
+    biased = [replace(s, bias_sigma=GYRO_BIAS) if s.name == "gyro" else s for s in model.sensors]
+    recorded = [replace(s, bias=GYRO_BIAS) if s.name == "gyro" else s for s in model.sensors]
+    observer = best_observer()
+    start_sigma = {name: YAW_ERROR if name == "base.yaw" else 1e-5 for name in (*BASE_NAMES, *INDEPENDENT)}
+    observer = replace(observer, noise=replace(observer.noise, start=start_sigma))
+    start = standing_start(model)
+    start["base.yaw"] += YAW_ERROR
+    found = []
+    for seed in tracked(seeds, "wrong start and bias", progress):
+        log = truth.log(np.random.default_rng([seed, 2]), recorded)
+        found.append(scored(observer.observe(model, log, start, biased), truth))
+    late = min(CAUGHT, 0.5 * float(truth.t[-1]))
+    return {"rms_wrong_start_yaw": float(np.mean([s.rms("yaw", late) for s in found]))}
+
+
+def _along(
+    model: Machine, truth: BuggyTruth, seeds: Sequence[int], sensors: Sequence[Sensor], what: str, progress: Progress
+) -> Iterator[Scored]:
+    observer, start = best_observer(), standing_start(model)
+    for seed in tracked(seeds, what, progress):
+        log = truth.log(np.random.default_rng([seed, 3]), sensors)
+        yield scored(observer.observe(model, log, start, sensors), truth)
+
+
+def _windy(model: Machine, duration: float, seed: int, logs: int) -> dict[str, float]:
+    """A head wind that no model knows: whether innovations of the GPS along x are white, of its position and of its velocity.
+
+    Of several logs, chances that white noise is so far from a line are combined by Fisher's method; the smaller of the two outputs counts
+    twice.
+    """
+    truth = driven(
+        buggy(rolling_resistance=TRUE_RESISTANCE), BuggyDrive(duration=duration), forces={"base.x": HEAD_WIND}
+    )
+    start, found = standing_start(model), {}
+    recorded = [truth.log(np.random.default_rng([seed, 4, k]), model.sensors) for k in range(logs)]
+    for name in ("error_ekf", "force"):
+        white = [observers()[name].observe(model, log, start).whiteness(SKIP) for log in recorded]
+        chances = [[w[f"{output}.x"].p_value for w in white] for output in ("gps", "gps_velocity")]
+        combined = [float(chi2.sf(-2.0 * np.log(some).sum(), 2 * len(some))) for some in chances]
+        found[f"chance_if_white_in_wind_{name}"] = min(1.0, 2.0 * min(combined))
+        found[f"white_in_wind_{name}"] = float(found[f"chance_if_white_in_wind_{name}"] >= NOT_WHITE)
+    return found
+
+
+def _lost(runs: Sequence[Outage]) -> dict[str, float]:
+    ends = np.array([[run.at_end(name) for name in ("base.x", "base.y")] for run in runs])  # (runs, 2, 2)
+    return {
+        "share_inside_three_sigma_outage": float(np.mean([run.inside for run in runs])),
+        "rms_outage_end": float(np.sqrt(np.mean(ends[:, :, 0] ** 2))),
+        "sigma_outage_end": float(np.sqrt(np.mean(ends[:, :, 1] ** 2))),
+    }
+
+
+def _failed(runs: Sequence[FaultRun]) -> dict[str, float]:
+    """How many faults are reported as what they are; the drive without one has nothing to report."""
+    sensors = [run for run in runs if run.fault is not None and run.fault.sensor not in INPUT_FAULTS]
+    inputs = [run for run in runs if run.fault is not None and run.fault.sensor in INPUT_FAULTS]
+    return {
+        "share_sensor_faults_named": float(np.mean([run.named for run in sensors])),
+        "share_input_faults_noticed": float(np.mean([run.named for run in inputs])),
+        "sensors_named_without_fault": float(sum(len(run.findings) for run in runs if run.fault is None)),
+    }
+
+
+def _uneven(run: GroundRun) -> dict[str, float]:
+    """Errors of every observer on uneven ground, the best one's without a name behind, and its NEES."""
+    found = {
+        f"rms_ground_{quantity}{'' if name == 'ekf' else f'_{name}'}": score.rms(quantity)
+        for name, score in run.scores.items()
+        for quantity in QUANTITIES
+    }
+    return {**found, "nees_ground": run.scores["ekf"].nees}

@@ -1,0 +1,1 @@
+"""The car of papers 000 and 001."""

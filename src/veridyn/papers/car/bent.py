@@ -1,0 +1,283 @@
+"""The suspension as straight lines or as curves, and the straight lines nearest to the curves: what Table II reports.
+
+The curved model has columns that are linear in their parameters like all others: (z − z̄)² and (z − z̄)³ beside each spring, |ż| and ż|ż|
+beside each damper (one that pulls harder than it pushes, one that stiffens), d³ beside each bar. The straight line nearest to each
+curve over the travel of the drives is its secant, and is linear in the parameters too:
+
+    x_reported = J x,   cov x_reported = J C Jᵀ,
+
+with J = 1 for the straight model. The model that predicts the drive it did not learn from is reported: each training drive is predicted
+by a model that learned from the others alone; the sum over rows of the squared errors, each in units of its row's variance, decides. The
+drive that validates the study takes no part. The same fits of single drives say how much estimates vary from drive to drive
+(:mod:`veridyn.identify.takes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.identify.estimators.coloured import Hac, sandwich
+from veridyn.identify.estimators.least_squares import solve
+from veridyn.identify.estimators.weighted import WLS
+from veridyn.identify.fitting import fit_of
+from veridyn.identify.observation import stream
+from veridyn.identify.result import Fit
+from veridyn.identify.sampling import Sampling
+from veridyn.identify.takes import TakeVariation, take_variation
+from veridyn.identify.validate import validate
+from veridyn.model.elements import Element
+from veridyn.model.machine import Machine
+from veridyn.model.motion import Motion
+from veridyn.papers.car.machine import TEN_ROWS
+
+Array = NDArray[np.float64]
+WHEELS = (1, 2, 3, 4)
+BARS = {"arf": (1, 2), "arr": (3, 4)}
+# What follows the symbol → unit and typical size, chosen of the order that bends a spring by half over its travel.
+KINDS = {"k2": ("N/m^2", 3e4), "k3": ("N/m^3", 1e6), "h1": ("N*s/m", 500.0), "h2": ("N*s^2/m^2", 1000.0)}
+BENDS = (*(f"{kind}_{i}" for i in WHEELS for kind in KINDS), *(f"k3_{bar}" for bar in BARS))
+MEMORY = (
+    1.0  # s, over which residuals may be correlated: three times the memory of the filter of the chassis' rows; chosen
+)
+STRAIGHT, CURVED = "straight", "curved"
+# Parameters whose drive-to-drive variation is pooled, by how their names begin.
+GROUPS = {
+    "k_ar": "bars",
+    "k_": "springs",
+    "off_": "springs",
+    "h_": "dampers",
+    "fs_": "dampers",
+    "Cx": "air",
+    "zero_fx": "air",
+}
+
+
+class CarModel(Protocol):
+    """What is fitted: a machine with straight suspensions or with curves, the rows it is fitted to, and what is reported of it.
+
+    `straight` is the same machine without the curves.
+    """
+
+    @property
+    def straight(self) -> Machine: ...
+
+    @property
+    def curved(self) -> bool: ...
+
+    @property
+    def rows(self) -> tuple[str, ...]: ...
+
+    @property
+    def machine(self) -> Machine: ...
+
+    def prepared(self, motions: Sequence[Motion]) -> tuple[Motion, ...]: ...
+
+    def secants(self, names: Sequence[str], motions: Sequence[Motion]) -> tuple[tuple[str, ...], Array]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class SuspensionModel:
+    """A machine with straight suspensions, or the same with curves about the mean clearances `centre` (4,)."""
+
+    straight: Machine
+    curved: bool
+    centre: Array
+    rows: tuple[str, ...] = TEN_ROWS
+
+    @property
+    def machine(self) -> Machine:
+        return widened(self.straight) if self.curved else self.straight
+
+    def prepared(self, motions: Sequence[Motion]) -> tuple[Motion, ...]:
+        """The motions with the columns of the curves as signals."""
+        return tuple(with_bends(m, self.straight, self.centre) if self.curved else m for m in motions)
+
+    def secants(self, names: Sequence[str], motions: Sequence[Motion]) -> tuple[tuple[str, ...], Array]:
+        """Names of the parameters that are reported, and J: slope and height of the line nearest to each curve over the motions."""
+        return secants(self, names, motions)
+
+
+@dataclass(frozen=True, eq=False)
+class SuspensionFit:
+    """A fit of one model: `names`, `values`, `covariance` are those reported, `secants` is J, `motions` those learned from, with bends."""
+
+    model: CarModel
+    fit: Fit
+    names: tuple[str, ...]
+    secants: Array
+    motions: tuple[Motion, ...]
+
+    @property
+    def values(self) -> Array:
+        return self.secants @ self.fit.values
+
+    @property
+    def covariance(self) -> Array:
+        return self.secants @ self.fit.covariance @ self.secants.T
+
+    @property
+    def sigma(self) -> Array:
+        """Standard deviations by noise alone."""
+        return np.sqrt(np.diag(self.covariance))
+
+
+def mean_clearances(machine: Machine, motions: Sequence[Motion]) -> Array:
+    """Over all samples of the motions (4,)."""
+    return np.concatenate([_clearances(m, machine)[0] for m in motions]).mean(axis=0)
+
+
+def fitted(
+    model: CarModel, motions: Sequence[Motion], how: Sampling, over: Sequence[Motion] | None = None
+) -> SuspensionFit:
+    """Weighted least squares of a model on motions, allowing for residuals with MEMORY; secants over the travel of `over`, by default
+    theirs."""
+    machine, learned = model.machine, model.prepared(motions)
+    # Not by `identify`, which would refuse a bend of zero: these gains stand for curves, and a straight spring has none.
+    samples = stream(machine, learned, model.rows, how)
+    s = solve(samples.observe())
+    rate = 1.0 / (float(np.median(np.diff(motions[0].t))) * how.decimate)
+    made = sandwich(samples, s, hac=Hac(round(MEMORY * rate)))
+    fit = replace(fit_of(machine, s, WLS.title), covariance=made.covariance)
+    names, J = model.secants(fit.names, over or motions)
+    return SuspensionFit(model, fit, names, J, learned)
+
+
+def widened(machine: Machine) -> Machine:
+    """The machine with bends of springs, dampers and bars estimated as well."""
+    on = {f"{kind}_{i}": {f"z{i}": 1.0} for i in WHEELS for kind in KINDS}
+    on |= {f"k3_{bar}": {f"z{left}": 1.0, f"z{right}": -1.0} for bar, (left, right) in BARS.items()}
+    sizes = {f"{kind}_{i}": KINDS[kind] for i in WHEELS for kind in KINDS}
+    sizes |= {f"k3_{bar}": ("N/m^3", 4e5) for bar in BARS}
+    return machine.with_elements(
+        Element(
+            kind="drive_gain",
+            on=on[name],
+            value=0.0,
+            name=name,
+            signal=f"bend.{name}",
+            typical=sizes[name][1],
+            unit=sizes[name][0],
+        )
+        for name in BENDS
+    )
+
+
+def with_bends(m: Motion, machine: Machine, centre: Array) -> Motion:
+    """The motion with the bends' columns as signals; a gain's column is the signal's negative. `centre` (4,): the mean clearances."""
+    columns = _bends(*_clearances(m, machine), centre)
+    return replace(m, signals={**m.signals, **{f"bend.{name}": -x for name, x in columns.items()}})
+
+
+def _bends(z: Array, zd: Array, centre: Array) -> dict[str, Array]:
+    """The force of each bend with a parameter of 1, (N,)."""
+    columns: dict[str, Array] = {}
+    for i in WHEELS:
+        c, v = z[:, i - 1] - centre[i - 1], zd[:, i - 1]
+        columns |= {f"k2_{i}": c**2, f"k3_{i}": c**3, f"h1_{i}": np.abs(v), f"h2_{i}": v * np.abs(v)}
+    return columns | {f"k3_{bar}": (z[:, left - 1] - z[:, right - 1]) ** 3 for bar, (left, right) in BARS.items()}
+
+
+def _clearances(m: Motion, machine: Machine) -> tuple[Array, Array]:
+    at = [machine.coordinates.index(f"z{i}") for i in WHEELS]
+    return m.q[:, at], m.qd[:, at]
+
+
+def secants(model: SuspensionModel, names: Sequence[str], motions: Sequence[Motion]) -> tuple[tuple[str, ...], Array]:
+    """Names of the parameters that are reported, and J: slope and height of the line nearest to each curve over the motions."""
+    reported = tuple(n for n in names if n not in BENDS)
+    J = np.zeros((len(reported), len(names)))
+    J[np.arange(len(reported)), [names.index(n) for n in reported]] = 1.0
+    if not model.curved:
+        return reported, J
+    z, zd = (np.concatenate(x) for x in zip(*(_clearances(m, model.straight) for m in motions), strict=True))
+    forces = _bends(z, zd, model.centre)
+
+    def add(name: str, bend: str, value: float) -> None:
+        J[reported.index(name), names.index(bend)] += value
+
+    for i in WHEELS:
+        v, c = zd[:, i - 1], z[:, i - 1] - model.centre[i - 1]
+        for bend in (f"k2_{i}", f"k3_{i}"):
+            slope, height = _line(c, np.ones_like(c), forces[bend])
+            add(f"k_{i}", bend, slope)
+            add(f"off_{i}", bend, height - slope * float(model.centre[i - 1]))
+        for bend in (f"h1_{i}", f"h2_{i}"):
+            viscous, dry = _line(v, np.sign(v), forces[bend])
+            add(f"h_{i}", bend, viscous)
+            add(f"fs_{i}", bend, dry)
+            add(f"off_{i}", bend, float(np.mean(forces[bend] - viscous * v - dry * np.sign(v))))
+    for bar, (left, right) in BARS.items():
+        d = z[:, left - 1] - z[:, right - 1]
+        add(f"k_{bar}", f"k3_{bar}", float((d**4).sum() / (d**2).sum()))
+    return reported, J
+
+
+def _line(a: Array, b: Array, force: Array) -> tuple[float, float]:
+    """The two numbers that make a·x + b·y the nearest to the force."""
+    columns = np.stack([a, b], axis=1)
+    scale = np.abs(columns).max(axis=0)
+    found = np.linalg.lstsq(columns / scale, force)[0] / scale
+    return float(found[0]), float(found[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Selected:
+    """`errors`: model → rms over rows of rms/std on drives it did not learn from; `chosen` and `other` learned from all of them."""
+
+    errors: Mapping[str, float]
+    chosen: SuspensionFit
+    other: SuspensionFit
+    takes: TakeVariation
+
+    @property
+    def name(self) -> str:
+        return CURVED if self.chosen.model.curved else STRAIGHT
+
+    def of(self, curved: bool) -> SuspensionFit:
+        return self.chosen if self.chosen.model.curved == curved else self.other
+
+
+def kind_of(name: str) -> str:
+    """The group of a parameter of Table II."""
+    for start, kind in GROUPS.items():
+        if name.startswith(start):
+            return kind
+    return "masses" if name in ("M1", "M2", "M3", "M4") else "chassis"
+
+
+def selected(machine: Machine, motions: Sequence[Motion], how: Sampling) -> Selected:
+    """Fit both models on all drives, and on all but one after the other."""
+    centre = mean_clearances(machine, motions)
+    errors: dict[str, float] = {}
+    singles: dict[str, list[SuspensionFit]] = {}
+    wholes: dict[str, SuspensionFit] = {}
+    for name, curved in ((STRAIGHT, False), (CURVED, True)):
+        model = SuspensionModel(machine, curved, centre)
+        wholes[name] = fitted(model, motions, how)
+        singles[name] = [fitted(model, [m], how, over=motions) for m in motions]
+        errors[name] = float(np.sqrt(np.mean(list(_held_out(model, singles[name], motions, how)))))
+    best, other = sorted((STRAIGHT, CURVED), key=lambda n: errors[n])
+    chosen = wholes[best]
+    values, sigma = np.full((2, len(motions), len(chosen.names)), np.nan)
+    for k, single in enumerate(singles[best]):
+        at = [chosen.names.index(n) for n in single.names]
+        values[k, at], sigma[k, at] = single.values, single.sigma
+    takes = take_variation(values, sigma, chosen.sigma, [kind_of(n) for n in chosen.names])
+    return Selected(errors, chosen, wholes[other], takes)
+
+
+def _held_out(
+    model: SuspensionModel, singles: Sequence[SuspensionFit], motions: Sequence[Motion], how: Sampling
+) -> list[float]:
+    """(rms/std)² of every row of every drive, by the fit of every other drive."""
+    found = []
+    for k, single in enumerate(singles):
+        for m in (m for j, m in enumerate(motions) if j != k):
+            check = validate(single.fit, model.prepared([m])[0], sampling=how)
+            found += [r.std_error**2 for r in check.rows]
+    return found

@@ -1,0 +1,141 @@
+"""Where a tyre meets the road, and the wrench that the road exerts there, carried to the wheel centre.
+
+The wheel is a thin disc; the road is its tangent plane below the wheel centre. Load acts along the road's normal n, side and
+longitudinal forces in its plane, x̂ = e × n with e the spin axis. Slips relax over the distances σ:
+
+    u̇ = −(Vx − r_e Ω) − |Vx| u / σ_κ,  κ = u / σ_κ;      v̇ = Vy − |Vx| v / σ_α,  tan α = v / σ_α
+
+so that a tyre at rest is a spring; below walking pace a damper is added to it. Signs are those of ISO 8855.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.mechanics.compiled import compiled
+from veridyn.mechanics.ground.tyre import combined_forces, overturning_moment, rolling_moment
+from veridyn.mechanics.ground.tyre_contact import effective_radius, relaxation_lengths, vertical_force
+from veridyn.mechanics.ground.tyre_parameters import TyreParameters, mirrored
+from veridyn.papers.car.simulator.vectors import V3, add, cross, dot, scale, sub
+
+Array = NDArray[np.float64]
+SLOW_SPEED = 2.0  # m/s, below which slip is damped
+SLOW_DAMPING = 600.0  # N s/m at rest, of each direction
+STANDING_SPEED = 0.2  # m/s, over which the trail turns round with the direction of rolling
+MAX_STANDING_SLIP = 1.5  # the slip at which a standing tyre's deflection stops growing
+
+
+@dataclass(frozen=True)
+class LinearTyre:
+    """A tyre without saturation, moments or rolling resistance, for closed forms: N per unit of slip, whatever the load."""
+
+    c_kappa: float = 80e3
+    c_alpha: float = 70e3
+    radius: float = 0.313
+    stiffness: float = 220e3
+    damping: float = 0.0
+    relaxation: tuple[float, float] = (0.2, 0.5)
+
+    def packed(self) -> Array:
+        return np.array((self.c_kappa, self.c_alpha, self.radius, self.stiffness, self.damping, *self.relaxation))
+
+
+class TyreNumbers(NamedTuple):
+    """One row for each wheel: of a linear tyre, or Magic Formula coefficients."""
+
+    magic: bool
+    linear: Array
+    formula: Array
+    radius: Array
+
+
+def packed_tyres(front: TyreParameters | LinearTyre, rear: TyreParameters | LinearTyre) -> TyreNumbers:
+    """A left tyre for each axle; the right ones are their mirror images."""
+    if isinstance(front, LinearTyre) and isinstance(rear, LinearTyre):
+        rows = np.array([front.packed(), front.packed(), rear.packed(), rear.packed()])
+        return TyreNumbers(False, rows, np.zeros((4, 1)), rows[:, 2].copy())
+    if isinstance(front, TyreParameters) and isinstance(rear, TyreParameters):
+        rows = np.array([t.packed for t in (front, mirrored(front), rear, mirrored(rear))])
+        radius = np.array([t.UNLOADED_RADIUS for t in (front, front, rear, rear)])
+        return TyreNumbers(True, np.zeros((4, 7)), rows, radius)
+    raise TypeError("one axle has a linear tyre and the other a Magic Formula tyre")
+
+
+@compiled
+def contact(
+    i: int,
+    P: TyreNumbers,
+    n: V3,
+    e: V3,
+    height: float,
+    vP: V3,
+    w: V3,
+    spin: float,
+    u: float,
+    v: float,
+    mu: float,
+    out: Array,
+) -> tuple[V3, V3, float, float]:
+    """(force, moment about the wheel centre, u̇, v̇) of one tyre, in the frame of the vectors given.
+
+    `n` the road's normal, `e` the spin axis, `height` of the wheel centre above the road's plane, `vP` its velocity, `w` the
+    carrier's angular velocity, `spin` relative to it. To `out`: Fz, deflection, its rate, κ, α, Fx, Fy.
+    """
+    lean = dot(n, e)
+    upright = np.sqrt(1.0 - lean * lean)
+    up = scale(1.0 / upright, sub(n, scale(lean, e)))
+    ahead = scale(1.0 / upright, cross(e, n))
+    left = cross(n, ahead)
+    radius = P.radius[i]
+    deflection = radius * upright - height
+    rate = -dot(vP, n)
+    arm = scale(-height / upright, up)
+    Vx = dot(vP, ahead)
+    Vy = dot(add(vP, cross(w, arm)), left)
+    omega = spin + dot(w, e)
+    camber = np.arcsin(lean)  # a turn about +x lifts e, and the top leans right
+    if P.magic:
+        p = P.formula[i]
+        fz = vertical_force(p, deflection, rate)
+        re = effective_radius(p, deflection)
+        sk, sa = relaxation_lengths(p, fz, camber)
+    else:
+        q = P.linear[i]
+        fz = max(q[3] * deflection + q[4] * rate, 0.0) if deflection > 0.0 else 0.0
+        re = radius - deflection / 3.0
+        sk, sa = q[5], q[6]
+    slide = Vx - re * omega
+    slow = 0.0
+    if abs(Vx) < SLOW_SPEED and fz > 0.0:
+        slow = 0.5 * SLOW_DAMPING * (1.0 + np.cos(np.pi * Vx / SLOW_SPEED))
+    kappa, tan_alpha = u / sk, v / sa
+    ud = -slide - abs(Vx) * kappa
+    vd = Vy - abs(Vx) * tan_alpha
+    if abs(kappa) > MAX_STANDING_SLIP and u * ud > 0.0:
+        ud = 0.0
+    if abs(tan_alpha) > MAX_STANDING_SLIP and v * vd > 0.0:
+        vd = 0.0
+    alpha = np.arctan(tan_alpha)
+    fx, fy, mx, my, mz = 0.0, 0.0, 0.0, 0.0, 0.0
+    if fz > 0.0:
+        if P.magic:
+            p = P.formula[i]
+            fx, fy, mz = combined_forces(p, fz, kappa, alpha, camber, mu, np.tanh(Vx / STANDING_SPEED))
+            mx = overturning_moment(p, fz, fy, camber)
+            my = rolling_moment(p, fz, fx, Vx, omega)
+        else:
+            q = P.linear[i]
+            fx, fy = q[0] * kappa, -q[1] * tan_alpha
+        fx -= slow * slide
+        fy -= slow * Vy
+    else:
+        ud = -u * 50.0
+        vd = -v * 50.0
+    force = add(add(scale(fx, ahead), scale(fy, left)), scale(fz, n))
+    moment = add(add(scale(mx, ahead), scale(my, e)), scale(mz, n))
+    out[0], out[1], out[2], out[3], out[4], out[5], out[6] = fz, deflection, rate, kappa, alpha, fx, fy
+    return force, add(moment, cross(arm, force)), ud, vd

@@ -1,0 +1,114 @@
+"""The four-bar linkage of paper 003, on which observers are tried: the true mechanism, the thesis' wrong model, a run and its log.
+
+The numbers are those of the thesis' program (chapter 3 and appendix A). It drives the true crank with −10 N·m, and with +100 N·m for
+4 s < t < 5 s, and gives the model no torque at all; its Table 1 says otherwise.
+
+In the study every filter has the same logs of a true mechanism that its model gets wrong in five ways.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.machines.described import described
+from veridyn.mechanics.measurement import exact_readings
+from veridyn.mechanics.natural.dynamics import initial_state
+from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, integrate_natural
+from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.natural.of_machine import mechanism_of
+from veridyn.mechanics.natural.system import system_of
+from veridyn.model.experiment import Experiment
+from veridyn.model.load import Drive
+from veridyn.model.point_parts import uniform_bar
+from veridyn.observe.methods import FILTERS
+from veridyn.observe.observer_setup import ObserverSetup
+from veridyn.observe.process_noise import ProcessNoise
+from veridyn.progress import Progress, silent
+from veridyn.simulate.imperfection import Imperfection, Imperfections
+from veridyn.studies.observation import ObservationStudy, observation
+from veridyn.studies.result import fingerprint
+
+Array = NDArray[np.float64]
+STEP, SAMPLES = 5e-3, 2000
+SKIP = 19  # errors count from the 20th sample on
+TRUE_START = ({"phi": np.pi / 3.0}, {"phi": 1.0})
+MODEL_START = ({"phi": np.pi / 2.0}, {"phi": -10.0})
+DEGREE = np.pi / 180.0
+
+# Model noise of the thesis' program, S = 0.1 diag(1° Δt, 1°) at Δt = 5 ms, as densities; its P₀ is the unit matrix.
+PRINTED = ProcessNoise(position=0.1 * DEGREE, acceleration=0.1 * DEGREE / 5e-3)
+# A walk of the crank's torque: the likelihood of three logs (seeds 1000 to 1002, not among those reported) is largest here; see
+# tests/papers/fourbar/test_machine.py. Deviations at the start are chosen: the rate is a guess, as uncertain as it is large, the torque
+# that of the pulse. With the thesis' 1 rad/s the filters take the wrong rate for a torque, and need twice as long to settle.
+TUNED = ProcessNoise(force=1141.0, start_rate=10.0, start_force=100.0)
+LABELS = {"x1": "1.x", "y1": "1.y", "x2": "2.x", "y2": "2.y", "phi": "phi"}
+LOGS, QUICK_LOGS = 20, 2
+
+
+def fourbar() -> Mechanism:
+    """The linkage as its file describes it: bars of 2, 8 and 5 m between fixed points 10 m apart, one degree of freedom `phi`."""
+    return mechanism_of(described("fourbar.yaml"))
+
+
+def wrong_fourbar() -> Mechanism:
+    """The model of the thesis: gravity 9 m/s², a second bar of 5 kg, and no motor torque."""
+    true = fourbar()
+    rod = uniform_bar("rod", "1", "2", 8.0, 5.0)
+    bodies = tuple(rod if b.name == "rod" else b for b in true.bodies)
+    return replace(true, bodies=bodies, gravity=(0.0, -9.0), loads=(Drive("motor", "phi", 0.0),))
+
+
+@dataclass(frozen=True, eq=False)
+class FourbarRun:
+    """The true motion, and the motion of the wrong model left to itself, on one clock."""
+
+    truth: NaturalMotion
+    plain: NaturalMotion
+    ideal: Experiment
+
+    def log(self, rng: np.random.Generator) -> Experiment:
+        """What the encoder records: white noise of one degree."""
+        return Imperfections({"encoder": Imperfection(noise=DEGREE)}).read(self.ideal, rng)
+
+
+def fourbar_run(progress: Progress = silent) -> FourbarRun:
+    """Ten seconds of both mechanisms, sampled every 5 ms, by the index-3 form at that step, as in the thesis.
+
+    After the pulse the true mechanism passes near an unstable equilibrium, so that its motion from 6 s on depends on the step itself.
+    """
+    t = STEP * np.arange(SAMPLES)
+    method = NaturalMethod(step=STEP, engine="compiled")
+    true, model = system_of(fourbar()), system_of(wrong_fourbar())
+    truth = integrate_natural(true, t, initial_state(true, *TRUE_START), _torque, method=method, progress=progress)
+    plain = integrate_natural(model, t, initial_state(model, *MODEL_START), method=method, progress=progress)
+    return FourbarRun(truth, plain, exact_readings(true, truth))
+
+
+def fourbar_settings() -> dict[str, ObserverSetup]:
+    """Every filter as it is compared: the thesis' errorEKF with its printed noise, the others with the tuned walk of the torque."""
+    process_noise = {"error_ekf": PRINTED, "error_ekf_force": TUNED, "ekf": TUNED, "ukf": TUNED, "smoother": TUNED}
+    return {
+        name: ObserverSetup(method=FILTERS[name](), process_noise=how, start=MODEL_START[0], rates=MODEL_START[1])
+        for name, how in process_noise.items()
+    }
+
+
+def _torque(time: float) -> dict[str, ArrayLike]:
+    return {"motor": 100.0 if 4.0 < time < 5.0 else -10.0}
+
+
+def fourbar_study(
+    seed: int, *, quick: bool = False, filter: str = "ekf", progress: Progress = silent
+) -> ObservationStudy:
+    """Twenty logs (two where it must be quick) whose noise has the seeds (seed, 0), (seed, 1), … ; `filter` is the one judged."""
+    run = fourbar_run(progress)
+    count = QUICK_LOGS if quick else LOGS
+    logs = [run.log(np.random.default_rng([seed, k])) for k in range(count)]
+    machine = system_of(wrong_fourbar())
+    study = observation(
+        machine, run.truth, run.plain, logs, fourbar_settings(), LABELS, chosen=filter, skip=SKIP, progress=progress
+    )
+    return replace(study, inputs={f"log {k}": fingerprint(log) for k, log in enumerate(logs)})

@@ -1,1 +1,0 @@
-"""The vehicle of paper 003, observed."""

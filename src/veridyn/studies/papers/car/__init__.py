@@ -1,1 +1,0 @@
-"""The car of papers 000 and 001, studied."""

@@ -1,0 +1,63 @@
+import numpy as np
+import pytest
+
+from veridyn.mechanics.ground.tyre import combined_forces
+from veridyn.papers.car.simulator.contact import LinearTyre, contact, packed_tyres
+from veridyn.papers.car.simulator.description import passenger_tyre
+
+UP, LEFT = (0.0, 0.0, 1.0), (0.0, 1.0, 0.0)
+LINEAR = LinearTyre(c_kappa=50e3, c_alpha=60e3, radius=0.3, stiffness=200e3, relaxation=(0.2, 0.5))
+
+
+def at(tyre, height=0.28, v=(10.0, 0.0, 0.0), w=(0.0, 0.0, 0.0), spin=None, u=0.0, s=0.0, n=UP, e=LEFT):
+    out = np.zeros(7)
+    P = packed_tyres(tyre, tyre)
+    free = 10.0 / (0.3 - 0.02 / 3.0) if spin is None else spin
+    F, M, ud, vd = contact(0, P, n, e, height, v, w, free, u, s, 1.0, out)
+    return np.array(F), np.array(M), ud, vd, out
+
+
+def test_a_free_rolling_tyre_carries_only():
+    F, M, ud, vd, out = at(LINEAR)
+    assert np.allclose(F, [0.0, 0.0, 4000.0]) and np.allclose(M, 0.0)
+    assert ud == pytest.approx(0.0, abs=1e-12) and vd == 0.0
+    assert out[:3] == pytest.approx([4000.0, 0.02, 0.0])
+
+
+def test_off_the_road_there_is_nothing():
+    F, M, _, _, _ = at(LINEAR, height=0.31, u=0.01, s=0.01)
+    assert not F.any() and not M.any()
+
+
+def test_slips_settle_at_their_steady_values_and_forces_resist():
+    # Sliding left at 1 m/s of 10: tan α = 0.1. Turning too fast by 5 %: κ = 0.05.
+    F, M, ud, vd, out = at(LINEAR, v=(10.0, 1.0, 0.0), spin=10.5 / (0.3 - 0.02 / 3.0), u=0.05 * 0.2, s=0.1 * 0.5)
+    assert ud == pytest.approx(0.0, abs=1e-9) and vd == pytest.approx(0.0, abs=1e-12)
+    assert np.allclose(F, [2500.0, -6000.0, 4000.0])
+    assert np.allclose(M, np.cross([0.0, 0.0, -0.28], F))
+    assert out[3] == pytest.approx(0.05) and np.tan(out[4]) == pytest.approx(0.1)
+
+
+def test_load_stands_on_the_road_and_the_lean_is_camber():
+    g = 0.05
+    F, M, _, _, out = at(LINEAR, e=(0.0, np.cos(g), np.sin(g)))
+    assert out[1] == pytest.approx(0.3 * np.cos(g) - 0.28)
+    assert np.allclose(F[:2], 0.0) and F[2] == pytest.approx(200e3 * out[1])
+    # A top that leans right puts the contact to the left of the wheel centre: the load turns the wheel about +x.
+    assert M[0] > 0.0
+    F, _, _, _, _ = at(LINEAR, n=(-0.1 / np.hypot(1, 0.1), 0.0, 1.0 / np.hypot(1, 0.1)))
+    assert F[0] < 0.0  # uphill pushes back
+
+
+def test_the_magic_formula_is_the_package_s_in_its_place():
+    tyre = passenger_tyre()
+    F, _, _, _, out = at(tyre, height=0.293, u=0.004, s=0.02)
+    fx, fy, _ = combined_forces(tyre.packed, out[0], out[3], out[4], 0.0, 1.0, 1.0)
+    assert out[0] == pytest.approx(231e3 * 0.02)
+    assert np.allclose(F, [fx, fy, out[0]])
+
+
+def test_a_standing_tyre_is_a_spring_with_a_damper():
+    F, _, ud, _, _ = at(LINEAR, v=(0.01, 0.0, 0.0), spin=0.0)
+    assert ud == pytest.approx(-0.01)
+    assert F[0] == pytest.approx(-6.0, rel=1e-3)  # 600 N s/m at rest

@@ -1,0 +1,102 @@
+"""The four-bar linkage: the mechanism of the thesis, its run, and the noise that the likelihood of other logs chooses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from veridyn.mechanics.natural.dynamics import initial_state
+from veridyn.mechanics.natural.integrate import constraint_errors
+from veridyn.mechanics.natural.rank import mobility
+from veridyn.mechanics.natural.system import system_of
+from veridyn.observe.observe import tuned
+from veridyn.observe.observer_setup import ObserverSetup
+from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.readings import measurements_of
+from veridyn.papers.fourbar.machine import (
+    MODEL_START,
+    SKIP,
+    TUNED,
+    FourbarRun,
+    fourbar,
+    fourbar_run,
+    fourbar_settings,
+    fourbar_study,
+    wrong_fourbar,
+)
+
+
+@pytest.fixture(scope="module")
+def run() -> FourbarRun:
+    return fourbar_run()
+
+
+def test_it_is_the_mechanism_of_the_thesis() -> None:
+    """Initial acceleration −2.0233 rad/s² from 60° and 1 rad/s, −27.041 of the wrong model, in the upper assembly."""
+    system = system_of(fourbar())
+    state = initial_state(system, {"phi": np.pi / 3}, {"phi": 1.0})
+    assert state.qdd[system.mechanism.index("phi")] == pytest.approx(-2.0233, abs=5e-5)
+    assert state.q[system.mechanism.index("2.y")] > 0.0
+    assert mobility(system, state.q).degrees_of_freedom == 1
+    wrong = system_of(wrong_fourbar())
+    assert initial_state(wrong, *MODEL_START).qdd[wrong.mechanism.index("phi")] == pytest.approx(-27.041, abs=5e-3)
+
+
+def test_the_model_left_to_itself(run: FourbarRun) -> None:
+    """The plain model: largest error of x1 3.95 to 4.00 m, rms 1.83 to 1.93 m; constraints closed throughout."""
+    off = (run.plain.q - run.truth.q)[SKIP:, 0]
+    assert 3.95 <= np.abs(off).max() <= 4.0
+    assert 1.83 <= np.sqrt((off**2).mean()) <= 1.93
+    assert (constraint_errors(system_of(fourbar()), run.truth) < 1e-9).all()
+    assert run.log(np.random.default_rng(0))["encoder"].unit == "rad"
+
+
+def test_the_settings_are_those_that_are_told() -> None:
+    settings = fourbar_settings()
+    assert list(settings) == ["error_ekf", "error_ekf_force", "ekf", "ukf", "smoother"]
+    assert settings["ekf"].process_noise == TUNED
+
+
+@pytest.mark.slow
+def test_the_torques_walk_is_the_most_likely_one_on_other_seeds(run: FourbarRun) -> None:
+    model = system_of(wrong_fourbar())
+    settings = ObserverSetup(process_noise=replace(TUNED, force=0.0), start=MODEL_START[0], rates=MODEL_START[1])
+    system = settings.system(model, ProcessNoise())[0]
+    logs = [measurements_of(system, run.log(np.random.default_rng(k))) for k in (1000, 1001, 1002)]
+    found, tuning = tuned(settings, model, logs, samples=2000)
+    print("\n" + tuning.summary(), found)
+    assert isinstance(found.force, dict)
+    assert found.force["phi"] == pytest.approx(float(np.asarray(TUNED.force)), rel=0.01)
+
+
+@pytest.mark.slow
+def test_errors_and_consistency_over_twenty_seeds() -> None:
+    study = fourbar_study(0)
+    columns = [study.column(label) for label in study.labels]
+    print(
+        "\nfilter            x1      y1      x2      y2      phi     xd1    yd1    phid   NIS   NEES  white inside us/step"
+    )
+    for s in study.scores.values():
+        rms, rate = s.rms[columns], s.rms_rate[columns]
+        print(
+            f"{s.name:<16}"
+            + "".join(f"{v:8.4f}" for v in rms)
+            + "".join(f"{v:7.3f}" for v in rate[[0, 1, 4]])
+            + f"{s.nis:6.3f} {s.nees:6.3f} {s.share_white:6.2f}{s.share_inside:6.2f} {s.step_microseconds:7.0f}"
+        )
+    print(f"plain model       x1 {study.plain_rms('x1'):.3f} m rms, {study.plain_largest('x1'):.3f} m at most")
+    assert 3.95 <= study.plain_largest("x1") <= 4.0 and 1.83 <= study.plain_rms("x1") <= 1.93
+    printed = study.scores["error_ekf"]
+    x1, phi = study.column("x1"), study.column("phi")
+    assert 0.0085 <= printed.rms[x1] <= 0.0115
+    assert 0.0060 <= printed.rms[phi] <= 0.0075
+    assert 0.14 <= printed.rms_rate[x1] <= 0.18
+    assert 0.85 <= printed.nis <= 1.0
+    for name in ("error_ekf_force", "ekf", "ukf", "smoother"):
+        s = study.scores[name]
+        assert s.rms[x1] <= 0.0092 and s.rms_rate[phi] <= 0.10
+        assert s.share_white >= 0.9 and 0.75 <= s.nees <= 1.25
+    assert study.scores["smoother"].rms[x1] < 0.5 * study.scores["ekf"].rms[x1]
+    assert np.abs(study.best.example.constraint_errors()).max() < 1e-9

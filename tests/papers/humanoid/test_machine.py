@@ -1,0 +1,168 @@
+"""The humanoid of paper 004: what it weighs, its ranks (3.1 and 3.2 of the facts), and the corrected appendix A against Pinocchio."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from strangers.pinocchio_oracle import TEN, PinModel
+from strangers.random_trees import random_motion, random_open_machine
+from veridyn.identify.base import base_parameters, generic_motion
+from veridyn.mechanics.kinematics import body_pose
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.model.machine import Machine
+from veridyn.model.motion import BaseMotion, Motion
+from veridyn.papers.humanoid.machine import CAD_MASS, FEET, HEIGHT, MASS, SOLE, cad, machine, total_mass
+from veridyn.spatial.inertia import broken_law, cross_matrix, inertia_matrix, six
+
+FORCES, MOMENTS = ("fx", "fy", "fz"), ("mx", "my", "mz")
+
+
+@pytest.mark.parametrize(("arms", "links", "joints"), [(False, 13, 12), (True, 21, 20)])
+def test_links_freedoms_and_masses_are_those_of_the_paper(arms: bool, links: int, joints: int) -> None:
+    drawn, real = cad(arms), machine(arms)
+    for robot, mass in ((drawn, CAD_MASS), (real, MASS)):
+        assert (len(robot.links), robot.n, robot.n + 6) == (links, joints, joints + 6)
+        assert total_mass(robot) == pytest.approx(mass, rel=1e-12)
+        assert all(broken_law(x) is None for x in robot.parameters.values.reshape(-1, 10))
+    light = 100.0 * (MASS - CAD_MASS) / MASS
+    assert light == pytest.approx(16.25)
+
+
+def test_it_is_as_tall_as_the_paper_says() -> None:
+    machine = cad()
+    hang = max(-body_pose(machine, np.zeros((1, machine.n)), foot)[1][0, 2] for foot in FEET)
+    head = 0.26  # m above the hips (chosen)
+    assert hang + SOLE + head == pytest.approx(HEIGHT)
+
+
+@pytest.mark.parametrize("robot", [cad(), machine(), cad(arms=True)], ids=["cad", "machine", "with arms"])
+def test_base_rows_tell_all_that_any_row_can(robot: Machine) -> None:
+    count = 10 + 7 * robot.n
+    assert base_parameters(robot).count == count
+    assert base_parameters(robot).source == "by the closed rules"
+    motion = generic_motion(robot, 2 * count)
+    for rows, rank in (
+        ("base", count),
+        ("all", count),
+        ("joints", count - 10),
+        (FORCES, 10 + 7 * robot.n - 6 - 5 * robot.n),
+        (MOMENTS, count - 1),
+    ):
+        assert base_parameters(robot, motion, rows=rows).count == rank, rows
+    numeric, closed = base_parameters(robot, motion, rows="base"), base_parameters(robot)
+    assert numeric.columns == closed.columns and numeric.matrix == pytest.approx(closed.matrix, abs=1e-9)
+
+
+def frozen(what: str) -> Motion:
+    """A generic motion of the 13 links with something held still."""
+    robot = machine()
+    m = generic_motion(robot, 400)
+    assert m.base is not None
+    zero = np.zeros_like(m.base.omega)
+    down = np.tile([0.0, 0.0, 9.81], (400, 1))
+    still = replace(m, qd=0 * m.qd, qdd=0 * m.qdd)
+    if what == "base not rotating":
+        return replace(m, base=BaseMotion(zero, zero, m.base.acceleration))
+    if what == "base fixed":
+        return replace(m, base=BaseMotion(zero, zero, down))
+    if what == "static, all orientations":
+        tilt = m.base.acceleration / np.linalg.norm(m.base.acceleration, axis=1, keepdims=True)
+        return replace(still, base=BaseMotion(zero, zero, 9.81 * tilt))
+    if what == "static, one orientation":
+        return replace(still, base=BaseMotion(zero, zero, down))
+    if what == "all joints frozen":
+        return replace(still, q=0 * m.q + 0.3)
+    k = robot.coordinates.index("right_hip_yaw")
+    held = [x.copy() for x in (m.q, m.qd, m.qdd)]
+    for x in held:
+        x[:, k] = 0.0
+    return replace(m, q=held[0], qd=held[1], qdd=held[2])
+
+
+@pytest.mark.parametrize(
+    ("what", "rank"),
+    [
+        ("base not rotating", 84),
+        ("base fixed", 83),
+        ("static, all orientations", 28),
+        ("static, one orientation", 27),
+        ("one hip yaw frozen", 87),
+        ("all joints frozen", 10),
+    ],
+)
+def test_motions_that_hold_something_still_tell_less(what: str, rank: int) -> None:
+    found = base_parameters(machine(), frozen(what), rows="base")
+    assert found.count == rank and found.gap > 1e4
+
+
+def appendix_a(machine: Machine, X: np.ndarray, literal: bool = False) -> tuple[np.ndarray, list[int]]:
+    """φ_B and its columns by (11) to (17), summed over children, all joints turning; `literal` with the two misprints left in.
+
+    (14) must read MS_i,z and not MS_i−1,z; (17) must read J_i,xx − J_i,yy and not J_i,xx for i > 0.
+    """
+    tree = tree_of(machine)
+    M, MS, J = X[:, 9].copy(), X[:, 6:9].copy(), np.array([inertia_matrix(x) for x in X])
+    for i in range(len(tree.bodies) - 1, 0, -1):
+        a = tree.antecedent[i]
+        R, p = tree.bodies[i].placement.rotation, tree.bodies[i].placement.position
+        z = X[a, 8] if literal else MS[i, 2]
+        r = R @ np.array([0.0, 0.0, z])  # (14)
+        P, S = cross_matrix(p), cross_matrix(r)
+        M[a] += M[i]  # (11)
+        MS[a] += M[i] * p + r  # (12)
+        J[a] += M[i] * P.T @ P + P.T @ S + S.T @ P + J[i, 1, 1] * R @ np.diag([1.0, 1.0, 0.0]) @ R.T  # (13), (15)
+    values, columns = [], []
+    for i in range(len(tree.bodies)):
+        ten = np.concatenate([six(J[i]), MS[i], [M[i]]])
+        if i > 0:
+            ten[0] -= 0.0 if literal else ten[3]
+        kept = range(10) if i == 0 else (0, 1, 2, 4, 5, 6, 7)
+        values += [ten[k] for k in kept]
+        columns += [10 * i + k for k in kept]
+    return np.array(values), columns
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_corrected_appendix_reproduces_the_dynamics_of_a_stranger(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    machine = random_open_machine(rng, bodies=3 + seed, base="free", kinds=("turning",))
+    X = machine.parameters.values.reshape(-1, 10)
+    motion = random_motion(rng, machine, 8, wrenches=False)
+    Y = PinModel(machine).regressor(motion)[:, :6]
+    wrench = PinModel(machine).inverse_dynamics(motion)[:, :6]
+    chi, columns = appendix_a(machine, X)
+    assert len(chi) == 10 + 7 * machine.n
+    off = np.abs(Y[:, :, columns] @ chi - wrench).max() / np.abs(wrench).max()
+    assert off < 1e-12
+    printed, _ = appendix_a(machine, X, literal=True)
+    assert np.abs(Y[:, :, columns] @ printed - wrench).max() / np.abs(wrench).max() > 1e-3
+    base = base_parameters(machine)
+    assert base.columns == tuple(columns)
+    assert base.reduce(machine.parameters.values) == pytest.approx(chi, rel=1e-9, abs=1e-9)
+    assert len(TEN) == 10
+
+
+def test_the_regressor_with_the_lost_block_of_equation_8() -> None:
+    """(8) with its bottom row [0, −[p̈ ×], [ω̇ •] + [ω ×][ω •]], orders of (6) and (10), against Pinocchio, one body."""
+    rng = np.random.default_rng(4)
+    machine = random_open_machine(rng, bodies=2, base="free", kinds=("turning",))
+    single = Machine.build(machine.links[:1], machine.joints[:1])
+    motion = random_motion(rng, single, 3, wrenches=False)
+    assert motion.base is not None
+
+    def dot(w: np.ndarray) -> np.ndarray:  # (10): columns xx, yy, zz, yz, zx, xy
+        x, y, z = w
+        return np.array([[x, 0, 0, 0, z, y], [0, y, 0, z, 0, x], [0, 0, z, y, x, 0]])
+
+    order = [9, 6, 7, 8, 0, 3, 5, 4, 2, 1]  # (6) among XX XY XZ YY YZ ZZ MX MY MZ M
+    D = PinModel(single).regressor(motion)
+    for k in range(3):
+        w, wd, a = motion.base.omega[k], motion.base.omega_dot[k], motion.base.acceleration[k]
+        W = cross_matrix(w)
+        y = np.zeros((6, 10))
+        y[:3, 0], y[:3, 1:4] = a, cross_matrix(wd) + W @ W
+        y[3:, 1:4], y[3:, 4:] = -cross_matrix(a), dot(wd) + W @ dot(w)
+        assert D[k][:, order] == pytest.approx(y, abs=1e-12)
