@@ -21,10 +21,10 @@ from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.gauss_markov import GaussMarkov
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.estimators.likelihood import Likelihood
-from veridyn.identify.estimators.output_error import OutputError
 from veridyn.identify.estimators.prior import Prior, prior_moments
 from veridyn.identify.estimators.robust import Robust
 from veridyn.identify.estimators.weighted import OLS, WLS
+from veridyn.identify.output_error.output_error import OutputError
 from veridyn.identify.payload import with_payload
 from veridyn.identify.result import Fit
 from veridyn.mechanics.integrate import Method, integrate

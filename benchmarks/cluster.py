@@ -1,7 +1,7 @@
 """``python -m benchmarks.cluster``: what sharing out costs, and how much memory a log without end takes.
 
 Both parts identify the 20-dof car (150 parameters, 20 rows) from logs that the workers make themselves, as they would read them
-(:class:`veridyn.identify.made_motions.MadeMotions`), so that only R factors travel.
+(:class:`veridyn.identify.regression.workers.MadeMotions`), so that only R factors travel.
 
 1. Ten million samples on one thread: seconds, and the peak of the process's memory beside its size before. ``--samples`` for fewer.
 2. Two one-thread workers of a local Dask cluster beside two plain threads, in turn: the ratio of their rates (goal 90 %), and how far their
@@ -35,8 +35,8 @@ import numpy as np
 from benchmarks.identification import with_forces, with_motors
 from benchmarks.subjects import car, motion
 from veridyn.identify.estimators.least_squares import solve
-from veridyn.identify.made_motions import MadeMotions
-from veridyn.identify.observation import observation
+from veridyn.identify.regression.observation import observation
+from veridyn.identify.regression.workers import MadeMotions
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 

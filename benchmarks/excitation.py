@@ -11,13 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.subjects import arm
-from veridyn.identify.excitation.design import design_excitation
+from veridyn.identify.excitation.design import design_excitation, problem_of
+from veridyn.identify.excitation.interior import Barrier, minimise
 from veridyn.identify.excitation.plan import ExcitationPlan
-from veridyn.identify.excitation.problem import ExcitationProblem
-from veridyn.identify.excitation.setup import problem_of
+from veridyn.identify.excitation.problem import ExcitationProblem, drawn
 from veridyn.identify.excitation.shape import Fourier
-from veridyn.identify.excitation.start import drawn
-from veridyn.identify.interior import Barrier, minimise
 from veridyn.model.machine import Machine
 from veridyn.signals.trajectory import JointLimits
 

@@ -90,8 +90,8 @@ def pack(folder: Path) -> None:
     """Write PTX, task tables, reference arrays, and the trees for the peer."""
     from benchmarks.identification import recorded
     from benchmarks.subjects import arm, car, motion
-    from veridyn.identify.equation_program import equation_program
-    from veridyn.identify.observation import stream
+    from veridyn.identify.regression.gpu import equation_program
+    from veridyn.identify.regression.observation import stream
     from veridyn.mechanics.engine import sample_arrays, uniform_values
     from veridyn.mechanics.formula import formula
     from veridyn.mechanics.forward import forward_dynamics

@@ -25,7 +25,7 @@ from veridyn.mechanics.engine import Buffer
 from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.regressor import regressor
-from veridyn.identify.observation import observation
+from veridyn.identify.regression.observation import observation
 
 def best(f, repeat):
     f()

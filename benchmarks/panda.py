@@ -21,7 +21,7 @@ from benchmarks.clock import best_of
 from benchmarks.subjects import PinModel
 from strangers.random_trees import random_inertia
 from veridyn.identify.estimators.least_squares import Solution, solve
-from veridyn.identify.observation import observation
+from veridyn.identify.regression.observation import observation
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

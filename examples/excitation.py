@@ -69,7 +69,7 @@ LIMITS = vd.signals.JointLimits(
 
 def main() -> float:
     """Design, record, identify, compare; the share of parameters within two deviations of the truth."""
-    from veridyn.identify.interior import Barrier
+    from veridyn.identify.excitation.interior import Barrier
 
     machine, rng = arm(), np.random.default_rng(0)
     correlated = (0.7 * np.eye(7) + 0.3) * np.outer(TORQUE_NOISE, TORQUE_NOISE)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import veridyn
+from veridyn.identify.estimate import ESTIMATORS
 from veridyn.identify.excitation.shape import SHAPES
-from veridyn.identify.methods import ESTIMATORS
 from veridyn.lazy import listed
 
 PUBLIC = {name: getattr(veridyn, name) for name in dir(veridyn)}

@@ -20,7 +20,7 @@ ORDERS = {
     "the package first": "import veridyn as vd",
     "a module of the folder first": "import veridyn.identify.base",
     "the folder itself": "import importlib; importlib.import_module('veridyn.observe')",
-    "a module by another name": "import veridyn.identify.observation as found",
+    "a module by another name": "import veridyn.identify.regression.observation as found",
     "a module by another name, after the verb": "import veridyn; veridyn.simulate\nimport veridyn.simulate.imperfection as found",
     "the function's own module": "import veridyn.simulate.simulator, veridyn.identify.estimate, veridyn.observe.observe",
     "from the package": "from veridyn import identify, observe, simulate",

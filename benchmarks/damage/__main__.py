@@ -36,7 +36,7 @@ from benchmarks.damage.score import HALF, KINDS, Kind, Outcome, outcome, power, 
 from benchmarks.damage.simulated import DEAD_ZONE, clean, simulated
 from identify.smooth_arm import drawn
 from veridyn.identify.diagnosis.fit_check import Diagnose
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.regression.sampling import Sampling
 
 COSTS = 21  # repetitions of which the median counts
 COST_SECONDS = (15.0, 60.0, 300.0)

@@ -16,7 +16,7 @@ import veridyn as vd
 from benchmarks.damage.kinds import Table
 from studies.bench_robot import table as text_of
 from veridyn.identify.diagnosis.fit_check import Diagnose
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.model.machine import Machine
 from veridyn.progress import silent
 from veridyn.studies.config.identify import IdentifyFile

@@ -15,7 +15,7 @@ from benchmarks.damage.bench import Bench
 from benchmarks.damage.kinds import Table
 from veridyn.files.machine.urdf import load_urdf
 from veridyn.identify.diagnosis.signature_samples import samples_of
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
 from veridyn.signals.butterworth import Butterworth

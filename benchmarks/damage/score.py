@@ -14,7 +14,7 @@ from benchmarks.damage.bench import Answer, Bench, Level
 from benchmarks.damage.kinds import Damage, Table
 from veridyn.identify.diagnosis.score_test import Projected, best_power, limit_of
 from veridyn.identify.diagnosis.signature_samples import Samples, samples_of
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.model.machine import Machine
 
 WEAKEST, SILENT = 5.0, 3.0  # deviations

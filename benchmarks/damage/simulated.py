@@ -8,7 +8,7 @@ import veridyn as vd
 from benchmarks.damage.bench import Bench
 from benchmarks.damage.kinds import Table
 from identify.smooth_arm import NOISE, drawn, path, truth
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.regression.sampling import Sampling
 
 RATE, SECONDS = 200.0, 15.0
 DEAD_ZONE = {f"q{k}": 0.05 for k in range(1, 5)}

@@ -30,7 +30,6 @@ from veridyn.identify.estimators.feasible import Consistent as Consistent
 from veridyn.identify.estimators.gauss_markov import GaussMarkov as GaussMarkov
 from veridyn.identify.estimators.instrumental import Instrumental as Instrumental
 from veridyn.identify.estimators.likelihood import Likelihood as Likelihood
-from veridyn.identify.estimators.output_error import OutputError as OutputError
 from veridyn.identify.estimators.prior import Prior as Prior
 from veridyn.identify.estimators.robust import Robust as Robust
 from veridyn.identify.estimators.weighted import OLS as OLS
@@ -41,6 +40,7 @@ from veridyn.identify.excitation.plan import ExcitationPlan as ExcitationPlan
 from veridyn.identify.excitation.shape import Fourier as Fourier
 from veridyn.identify.excitation.shape import Spline as Spline
 from veridyn.identify.logged import motion as motion
+from veridyn.identify.output_error.output_error import OutputError as OutputError
 from veridyn.identify.result import Fit as Fit
 from veridyn.identify.validate import validate as validate
 from veridyn.mechanics.forward import forward_dynamics as forward_dynamics

@@ -114,11 +114,23 @@ def _listed(names: Sequence[str]) -> str:
 
 
 class VeridynError(Exception):
-    """Base of all errors raised on purpose by veridyn; `faults` lists everything that was found wrong."""
+    """Base of all errors raised on purpose by veridyn; `faults` lists everything that was found wrong.
 
-    def __init__(self, faults: Fault | str | Iterable[Fault], source: str = "") -> None:
+    One fault may be given in words, with its `where`, `expected`, `found` and `hint` beside it.
+    """
+
+    def __init__(
+        self,
+        faults: Fault | str | Iterable[Fault],
+        source: str = "",
+        *,
+        where: str = "",
+        expected: str = "",
+        found: str = "",
+        hint: str = "",
+    ) -> None:
         if isinstance(faults, str):
-            faults = Fault(faults)
+            faults = Fault(faults, where, expected, found, hint)
         self.faults: tuple[Fault, ...] = (faults,) if isinstance(faults, Fault) else tuple(faults)
         self.source = source
         super().__init__(self._render())

@@ -13,8 +13,7 @@ from veridyn.files.archive import load, save
 from veridyn.identify.base import base_parameters
 from veridyn.identify.error_measures import RowReport
 from veridyn.identify.estimate import identify
-from veridyn.identify.replay_settings import ReplaySettings
-from veridyn.identify.result import TWO_SIGMA_BELOW_TEN, Fit
+from veridyn.identify.result import TWO_SIGMA_BELOW_TEN, Fit, ReplaySettings
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.body import Body
 from veridyn.model.differences import differences

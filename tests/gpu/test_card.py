@@ -10,9 +10,9 @@ import pytest
 import veridyn as vd
 from batch_machines import MACHINES, arm, measured, states
 from veridyn.errors import DeviceError
-from veridyn.identify.gpu import gpu_factors
-from veridyn.identify.observation import stream
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.regression.gpu import gpu_factors
+from veridyn.identify.regression.observation import stream
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.forward import forward_dynamics, mass_matrix
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.regressor import regressor

@@ -11,7 +11,7 @@ import pytest
 
 from strangers.random_trees import random_inertia
 from veridyn.identify.estimators.least_squares import Solution
-from veridyn.identify.row_factors import RowFactors
+from veridyn.identify.regression.factor import RowFactors
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.body import Body

@@ -13,25 +13,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import veridyn.identify.equation_plan as streaming
+import veridyn.identify.regression.equation_plan as streaming
 from identify import hanging_arm
 from identify.smooth_arm import NOISE, clean, drawn, forces, noisy, path, shaken, spoilt, truth
 from strangers.random_trees import random_motion
 from veridyn.errors import IdentificationError, ModelError
-from veridyn.identify.estimate import identify
+from veridyn.identify.estimate import ESTIMATORS, identify
 from veridyn.identify.estimator import Estimator, FitProblem
 from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.gauss_markov import GaussMarkov
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.estimators.likelihood import Likelihood
-from veridyn.identify.estimators.output_error import OutputError
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.robust import Robust
 from veridyn.identify.estimators.weighted import OLS, WLS
-from veridyn.identify.methods import ESTIMATORS
+from veridyn.identify.output_error.output_error import OutputError
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
-from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import validate
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.machine import Machine

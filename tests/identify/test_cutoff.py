@@ -6,7 +6,7 @@ import pytest
 from studies.bench_robot import JOINTS, RATE, recording, robot
 from veridyn.errors import DataError
 from veridyn.identify.cutoff import Cutoff, CutoffTrial, _compared, _step, _thinned, candidates, propose_cutoff
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth

@@ -11,12 +11,11 @@ from scipy import stats
 
 from identify.smooth_arm import NOISE, clean, drawn, noisy, truth
 from veridyn.errors import DataError, IdentificationError
-from veridyn.identify.draws import _gaussian, _Physical, _rejection, _slice, _start
-from veridyn.identify.draws_kernel import physical_sets
+from veridyn.identify.draws import _gaussian, _Physical, _rejection, _slice, _start, physical_sets
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.feasible import Consistent
+from veridyn.identify.estimators.feasible_set import POSITIVE
 from veridyn.identify.estimators.prior import Prior, prior_moments
-from veridyn.identify.positive import POSITIVE
 from veridyn.identify.result import Fit
 from veridyn.mechanics.regressor import regressor
 from veridyn.mechanics.tree.of_machine import tree_of

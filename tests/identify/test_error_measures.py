@@ -26,9 +26,9 @@ from veridyn.identify.error_measures import (
     worst_judged,
 )
 from veridyn.identify.estimate import identify
-from veridyn.identify.gpu import gpu_factors
-from veridyn.identify.observation import observation, stream
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.regression.gpu import gpu_factors
+from veridyn.identify.regression.observation import observation, stream
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.validate import validate
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.model.body import Body

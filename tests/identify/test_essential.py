@@ -13,7 +13,7 @@ from strangers.random_trees import random_inertia, random_motion
 from veridyn.errors import IdentificationError
 from veridyn.identify.essential import Essential, essential
 from veridyn.identify.estimators.least_squares import Solution, solve
-from veridyn.identify.observation import observation
+from veridyn.identify.regression.observation import observation
 from veridyn.identify.result import TWO_SIGMA_BELOW_TEN
 from veridyn.identify.validate import validate
 from veridyn.mechanics.inverse import inverse_dynamics

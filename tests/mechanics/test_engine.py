@@ -16,7 +16,7 @@ from strangers.machines import MACHINES, any_motion, branched_arm, free_machine
 from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_motion, random_tree
 from veridyn.errors import DataError, ModelError
-from veridyn.identify.observation import observation
+from veridyn.identify.regression.observation import observation
 from veridyn.mechanics import engine as machine_code
 from veridyn.mechanics.derivatives import forward_derivatives, inverse_derivatives
 from veridyn.mechanics.engine import (

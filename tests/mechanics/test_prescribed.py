@@ -14,7 +14,7 @@ from veridyn.errors import DataError, ModelError
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.write import model_text
 from veridyn.identify.estimate import identify
-from veridyn.identify.observation import measured_rows
+from veridyn.identify.regression.observation import measured_rows
 from veridyn.mechanics.derivatives import forward_derivatives
 from veridyn.mechanics.energy import energy
 from veridyn.mechanics.forward import forward_dynamics

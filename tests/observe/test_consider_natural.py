@@ -11,7 +11,7 @@ import pytest
 import veridyn as vd
 from veridyn.errors import IdentificationError, ModelError
 from veridyn.files.shipped import shipped
-from veridyn.identify.fitting import TREE_NOTE
+from veridyn.identify.estimator import TREE_NOTE
 from veridyn.mechanics.integrate import Inputs, Method, Trajectory, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.closure import closed_motion

@@ -14,8 +14,8 @@ from ruamel.yaml import YAML
 
 import veridyn as vd
 from real_logs import folder
-from veridyn.identify.estimators.output_error import OutputError
-from veridyn.identify.replay import replay
+from veridyn.identify.output_error.output_error import OutputError
+from veridyn.identify.validate import replay
 
 FITTED = ("00", "01", "02", "03")
 RATE = 250.0  # Hz

@@ -11,9 +11,8 @@ from real_logs import folder
 from veridyn.files.machine.urdf import load_urdf
 from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.feasible import Consistent
-from veridyn.identify.estimators.motion_parts import slow_and_fast
 from veridyn.identify.estimators.prior import Prior
-from veridyn.identify.estimators.trust import trust_prior
+from veridyn.identify.estimators.trust import slow_and_fast, trust_prior
 
 
 @pytest.fixture(scope="module")

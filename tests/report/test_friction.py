@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from veridyn.identify.friction_evidence import FrictionLadder, LadderStep
+from veridyn.identify.friction.evidence import FrictionLadder, LadderStep
 from veridyn.model.body import Body
 from veridyn.model.machine import Machine
 from veridyn.report.blocks import Table

@@ -6,7 +6,7 @@ import numpy as np
 
 from studies.bench_robot import JOINTS, RATE, recording, robot
 from veridyn.identify.diagnosis.evidence import Evidence, evidence
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth

@@ -5,7 +5,7 @@ from math import pi
 
 import numpy as np
 
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import veridyn.identify.gpu as on_gpu
+import veridyn.identify.regression.gpu as on_gpu
 from identify.smooth_arm import NOISE
 from identify.test_payload import GAINS, LOAD, driven, unknown
 from numpy_processor import NumpyProcessor
@@ -11,11 +11,10 @@ from studies.small_arm import RATE, believed, log_of, small_arm, small_study
 from veridyn.errors import Fault, IdentificationWarning, ModelError, SimulationError
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.instrumental import Instrumental
-from veridyn.identify.estimators.output_error import OutputError
+from veridyn.identify.output_error.output_error import OutputError
 from veridyn.identify.payload import carrying
-from veridyn.identify.replay import replay
-from veridyn.identify.sampling import Sampling
-from veridyn.identify.validate import Validation, validate
+from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.validate import Validation, replay, validate
 from veridyn.model.motion import Motion
 from veridyn.report.page import identification_page
 from veridyn.report.verdict import verdict

@@ -11,7 +11,7 @@ import typer
 from veridyn.cli.recording import Recorded, recorded
 
 if TYPE_CHECKING:
-    from veridyn.identify.observation import Sampling
+    from veridyn.identify.regression.observation import Sampling
     from veridyn.model.coordinates import Rows
     from veridyn.model.experiment import Experiment
     from veridyn.model.machine import Machine

@@ -37,9 +37,7 @@ from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.write import model_text
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.error_measures import RowReport
-from veridyn.identify.law_constants import LawConstants
-from veridyn.identify.replay_settings import ReplaySettings
-from veridyn.identify.result import Acceptance, Feasibility, Fit, KnownValues
+from veridyn.identify.result import Acceptance, Feasibility, Fit, KnownValues, LawConstants, ReplaySettings
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import ParameterSet
 from veridyn.version import __version__

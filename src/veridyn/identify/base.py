@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError
 from veridyn.identify.grouping import RANK_TOLERANCE, Groups, group
-from veridyn.identify.threads import one_blas_thread
-from veridyn.identify.upper import triangle_of
+from veridyn.identify.regression.linear_algebra import one_blas_thread, triangle_of
 from veridyn.lazy import above
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.loops.closure import closed_motion, closed_positions
@@ -30,11 +29,9 @@ from veridyn.model.parameters import ParameterSet
 
 Array = NDArray[np.float64]
 NUMERICAL_SOURCE = "numerically"  # how the source of base parameters begins that come from a motion
-MOTION_ACCURACY, RULE_ACCURACY = (
-    1e-8,
-    1e-10,
-)  # relative, of printed coefficients from a motion, and from the closed rules: about what
-# conditioning leaves of the first, and lengths and angles in a file of the second
+# Relative, of printed coefficients from a motion, and from the closed rules: about what conditioning leaves of the first, and lengths and
+# angles in a file of the second
+MOTION_ACCURACY, RULE_ACCURACY = (1e-8, 1e-10)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -76,9 +73,7 @@ class BaseParameters:
         """χ from standard parameters φ."""
         phi = np.asarray(values, dtype=np.float64)
         if phi.shape != (len(self.parameters),):
-            raise DataError(
-                Fault("wrong number of parameters.", expected=f"({len(self.parameters)},)", found=f"{phi.shape}")
-            )
+            raise DataError("wrong number of parameters.", expected=f"({len(self.parameters)},)", found=f"{phi.shape}")
         # A parameter nobody knows matters only where it is used.
         used = np.any(self.matrix != 0.0, axis=0)
         return self.matrix[:, used] @ phi[used]

@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, Faults, IdentificationError, did_you_mean
+from veridyn.errors import Faults, IdentificationError, did_you_mean
 from veridyn.identify.estimators.least_squares import Solution, solve
-from veridyn.identify.law_constants import DEFAULT_CONSTANT_SIZE
-from veridyn.identify.observation import observation
-from veridyn.identify.row_factors import RowFactors
-from veridyn.identify.sampling import Sampling
-from veridyn.identify.upper import triangle_of
+from veridyn.identify.regression.factor import RowFactors
+from veridyn.identify.regression.linear_algebra import triangle_of
+from veridyn.identify.regression.observation import observation
+from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.result import DEFAULT_CONSTANT_SIZE
 from veridyn.mechanics.engine import Engine
 from veridyn.model.constants import Constant
 from veridyn.model.coordinates import Rows
@@ -82,7 +82,7 @@ def fit_constants(
 ) -> ConstantFit:
     """The constants `names` ("fst_q1.speed") of a tree's elements, all estimated parameters being free; from the values they have.
 
-    The search is local: give start values of the right size (:func:`~veridyn.identify.stribeck.stribeck_speeds` searches a bank of
+    The search is local: give start values of the right size (:func:`~veridyn.identify.friction.stribeck.stribeck_speeds` searches a bank of
     speeds). It ends where every step is below `tolerance` of its constant. Identify ``result.tree`` for the other parameters; their
     deviations then take the constants as known.
 
@@ -191,11 +191,9 @@ class _Evaluation:
         sizes = np.linalg.norm(T[: m + k, m : m + k], axis=0)
         if not (sizes > 0.0).all() or np.linalg.svd(S / sizes, compute_uv=False)[-1] < SEPARABLE_SLOPE:
             raise IdentificationError(
-                Fault(
-                    "the motion cannot separate these constants from the other parameters.",
-                    where=", ".join(c.name for c in self.chosen),
-                    hint="Estimate fewer of them, or record a motion that passes through where their laws bend.",
-                )
+                "the motion cannot separate these constants from the other parameters.",
+                where=", ".join(c.name for c in self.chosen),
+                hint="Estimate fewer of them, or record a motion that passes through where their laws bend.",
             )
         inverse = np.linalg.inv(S)
         cost = float(np.linalg.norm(T[m:, -1]) ** 2)
@@ -208,11 +206,9 @@ class _Evaluation:
             return float(p.values[number])
         if number not in s.columns:
             raise IdentificationError(
-                Fault(
-                    f"the parameter '{c.element}' of its element is not identifiable on its own.",
-                    where=f"constant '{c.name}'",
-                    hint="Make that parameter known, or record a motion that excites it.",
-                )
+                f"the parameter '{c.element}' of its element is not identifiable on its own.",
+                where=f"constant '{c.name}'",
+                hint="Make that parameter known, or record a motion that excites it.",
             )
         return float(s.values[s.columns.index(number)])
 
@@ -232,23 +228,16 @@ def _probes(machine: Machine, c: Constant, shift: float) -> list[Element]:
 
 def _shift(c: Constant, value: float) -> float:
     """What a constant is shifted by for its slope, within its bounds."""
-    room = min(value - c.low, c.high - value)
-    return min(DIFFERENCE_STEP * max(abs(value), DEFAULT_CONSTANT_SIZE), 0.1 * room)
+    span = min(value - c.low, c.high - value)
+    return min(DIFFERENCE_STEP * max(abs(value), DEFAULT_CONSTANT_SIZE), 0.1 * span)
 
 
 def _inside(chosen: Sequence[Constant], theta: Array, move: Array) -> Array:
     """A step that goes at most half the way to a bound, and at most as far as a constant is large."""
-    out = move.copy()
-    for i, c in enumerate(chosen):
-        if np.isfinite(c.low):
-            out[i] = max(out[i], 0.5 * (c.low - theta[i]))
-        if np.isfinite(c.high):
-            out[i] = min(out[i], 0.5 * (c.high - theta[i]))
-        if np.isfinite(c.low) or np.isfinite(c.high):
-            out[i] = float(
-                np.clip(out[i], -max(abs(theta[i]), DEFAULT_CONSTANT_SIZE), max(abs(theta[i]), DEFAULT_CONSTANT_SIZE))
-            )
-    return out
+    low, high = np.array([c.low for c in chosen]), np.array([c.high for c in chosen])
+    out = np.clip(move, 0.5 * (low - theta), 0.5 * (high - theta))
+    size = np.maximum(np.abs(theta), DEFAULT_CONSTANT_SIZE)
+    return np.where(np.isfinite(low) | np.isfinite(high), np.clip(out, -size, size), out)
 
 
 def _chosen(machine: Machine, names: Sequence[str]) -> tuple[Constant, ...]:

@@ -17,14 +17,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault
-from veridyn.identify.dead_zone import with_dead_zones
+from veridyn.errors import DataError
+from veridyn.identify.estimator import fit_of
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.weighted import WLS
-from veridyn.identify.fitting import fit_of
-from veridyn.identify.observation import observation
+from veridyn.identify.regression.observation import observation
+from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.result import Fit
-from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import predicted
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.model.coordinates import Rows
@@ -38,9 +37,8 @@ HELD_OUT = (2, 5, 8)  # of them are held out, the others fitted: both shares the
 SPANS = 10  # into which a held-out block is cut, to see how much errors vary
 CUTOFF_RANGE_HZ = (1.0, 50.0)  # Hz, cut-offs tried unless others are given, and never above a tenth of the rate
 CUTOFFS_TRIED = 9
-RATE_OF_TRIALS = (
-    10.0  # samples a second for each Hz of the widest band: fewer of a log are tried where it has more (chosen)
-)
+# Samples a second for each Hz of the widest band: fewer of a log are tried where it has more (chosen)
+RATE_OF_TRIALS = 10.0
 ROUNDING = 1e-6  # of a rate
 EXACT_SHARE = 1e-9  # of the squared force: a smaller squared error is rounding
 
@@ -176,7 +174,7 @@ def propose_cutoff(
         errors.append(_squares(fit, every, number, how, names))
     progress("trying cut-offs", float(len(tried)), float(len(tried)))
     if not errors:
-        raise DataError(Fault("there is no cut-off to try.", "signals.candidates"))
+        raise DataError("there is no cut-off to try.", where="signals.candidates")
     return _compared(tried[first:], training, errors)
 
 

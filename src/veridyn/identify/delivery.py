@@ -7,14 +7,12 @@ parameter of each group, which has the same effect on every motion. Directions t
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, IdentificationError, ModelError
-from veridyn.identify.base import BaseParameters, base_parameters
-from veridyn.identify.law_constants import LawConstants
+from veridyn.errors import IdentificationError, ModelError
+from veridyn.identify.base import base_parameters
+from veridyn.identify.result import Fit
 from veridyn.mechanics.forward import check_mass, open_mass_matrix
 from veridyn.mechanics.loops.closure import closed_positions
 from veridyn.mechanics.loops.projection import loop_jacobian
@@ -28,39 +26,7 @@ POSE_SPREAD = 1.0  # rad, and m: of the positions looked at
 UNEXCITED_SHARE = 1e-6  # of a row of K in typical sizes: a larger part outside the fit's rows is a direction of its own
 
 
-class KnownPart(Protocol):
-    """Known parameters that are not exact; a :class:`~veridyn.identify.result.KnownValues` has it."""
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
-    @property
-    def covariance(self) -> Array: ...
-    @property
-    def cross(self) -> Array: ...
-
-
-class Identified(Protocol):
-    """What a fit knows of the machine: a :class:`~veridyn.identify.result.Fit` has it."""
-
-    @property
-    def described(self) -> Machine: ...
-    @property
-    def formulation(self) -> Formulation: ...
-    @property
-    def base(self) -> BaseParameters: ...
-    @property
-    def covariance(self) -> Array: ...
-    @property
-    def standard(self) -> Array: ...
-    @property
-    def standard_covariance(self) -> Array | None: ...
-    @property
-    def constants(self) -> LawConstants | None: ...
-    @property
-    def known(self) -> KnownPart | None: ...
-
-
-def identified_machine(fit: Identified, unexcited: float | None = None) -> Machine:
+def identified_machine(fit: Fit, unexcited: float | None = None) -> Machine:
     """The machine with the identified parameters and their :class:`~veridyn.model.parameters.Uncertainty`.
 
     `unexcited`: the standard deviation, as a share of typical sizes, of directions that the fit's motion did not show; without it such
@@ -73,12 +39,10 @@ def identified_machine(fit: Identified, unexcited: float | None = None) -> Machi
     if missing:
         if unexcited is None:
             raise IdentificationError(
-                Fault(
-                    f"the motion of this fit did not show {', '.join(missing)}, so nobody knows how wrong they are.",
-                    where=machine.name,
-                    expected="a motion that excites them, or a prior (estimator 'map' or 'consistent')",
-                    hint="fit.machine(unexcited=0.3) takes 30 % of their typical sizes as standard deviation.",
-                )
+                f"the motion of this fit did not show {', '.join(missing)}, so nobody knows how wrong they are.",
+                where=machine.name,
+                expected="a motion that excites them, or a prior (estimator 'map' or 'consistent')",
+                hint="fit.machine(unexcited=0.3) takes 30 % of their typical sizes as standard deviation.",
             )
         uncertainty = _widened(fit, uncertainty, missing, unexcited)
     return _formulated(machine, fit.formulation).with_uncertainty(uncertainty)
@@ -90,16 +54,14 @@ def _formulated(machine: Machine, formulation: Formulation) -> Machine:
         return machine.with_formulation(formulation)
     except ModelError as error:
         raise IdentificationError(
-            Fault(
-                f"the identified machine cannot be formulated as it was described (formulation: {formulation}).",
-                where=machine.name,
-                found=str(error),
-                hint="Identify with estimator 'consistent', whose bodies are physical, or identify machine.with_formulation('tree').",
-            )
+            f"the identified machine cannot be formulated as it was described (formulation: {formulation}).",
+            where=machine.name,
+            found=str(error),
+            hint="Identify with estimator 'consistent', whose bodies are physical, or identify machine.with_formulation('tree').",
         ) from error
 
 
-def unexcited_directions(fit: Identified) -> tuple[str, ...]:
+def unexcited_directions(fit: Fit) -> tuple[str, ...]:
     """Base parameters of the structure that the fit did not determine, by the names of their leading parameters."""
     if fit.standard_covariance is not None:
         return ()  # a prior decided what the data did not
@@ -116,7 +78,7 @@ def unexcited_directions(fit: Identified) -> tuple[str, ...]:
     return tuple(found)
 
 
-def uncertainty_of(fit: Identified) -> Uncertainty:
+def uncertainty_of(fit: Fit) -> Uncertainty:
     """The covariance of the leading parameters of a fit and of known ones that are not exact; of all of them where a prior decided them."""
     names = fit.described.parameters.names
     if fit.standard_covariance is not None:
@@ -135,7 +97,7 @@ def uncertainty_of(fit: Identified) -> Uncertainty:
     return Uncertainty((*leads, *k.names), np.block([[C, k.cross.T], [k.cross, k.covariance]]))
 
 
-def _widened(fit: Identified, known: Uncertainty, missing: tuple[str, ...], share: float) -> Uncertainty:
+def _widened(fit: Fit, known: Uncertainty, missing: tuple[str, ...], share: float) -> Uncertainty:
     p = fit.described.parameters
     extra = tuple(name for name in missing if name not in known.names)
     sizes = np.array([(share * p.typical[p.index(name)]) ** 2 for name in extra])
@@ -158,16 +120,14 @@ def _check_mass(machine: Machine) -> None:
             whole[:, first:, first:] = J
             least = np.linalg.eigvalsh(np.swapaxes(whole, 1, 2) @ M @ whole)
             if not (least[:, 0] > 0.0).all():
-                raise ModelError(Fault("the mass that is free to move is not positive.", where=machine.name))
+                raise ModelError("the mass that is free to move is not positive.", where=machine.name)
         else:
             q = POSE_SPREAD * np.pi * rng.uniform(-1.0, 1.0, (POSES, machine.n))
             check_mass(machine, open_mass_matrix(machine, q, engine="numpy"))
     except ModelError as error:
         raise IdentificationError(
-            Fault(
-                "the identified machine cannot be simulated or observed: its mass matrix is not positive definite in some pose.",
-                where=machine.name,
-                found=error.faults[0].what,
-                hint="Identify with estimator 'consistent', add a prior ('map'), or excite more: some inertias are only noise.",
-            )
+            "the identified machine cannot be simulated or observed: its mass matrix is not positive definite in some pose.",
+            where=machine.name,
+            found=error.faults[0].what,
+            hint="Identify with estimator 'consistent', add a prior ('map'), or excite more: some inertias are only noise.",
         ) from error

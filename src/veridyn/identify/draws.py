@@ -14,16 +14,17 @@ of each group: the other members, and directions that the motion did not excite,
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, IdentificationError
-from veridyn.identify.delivery import Identified, uncertainty_of
-from veridyn.identify.draws_kernel import physical_sets, slice_step
-from veridyn.identify.positive import POSITIVE
+from veridyn.errors import DataError, IdentificationError
+from veridyn.identify.delivery import uncertainty_of
+from veridyn.identify.estimators.feasible_set import POSITIVE
+from veridyn.identify.result import Fit
+from veridyn.mechanics.compiled import inner, kept
 from veridyn.spatial.inertia import broken_law
 
 Array = NDArray[np.float64]
@@ -36,28 +37,16 @@ LEAST_CHAINS = 64  # from which the memory of chains is estimated
 MEMORY = 0.1  # of a block's beginning at its end that counts as none, beside its own noise
 LEAST_EIGENVALUE = 1e-12  # of a covariance in units of its deviations: below it is rounding
 INSIDE = 0.98  # of the way to the boundary at which chains start
+LEAST_PIVOT = 1e-9  # of the diagonal element it is a part of
 
 
-class Known(Identified, Protocol):
-    """What is known of the parameters; a :class:`~veridyn.identify.result.Fit` has it."""
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
-    @property
-    def standard_values(self) -> Array | None: ...
-    @property
-    def posterior_mean(self) -> Array | None: ...
-    @property
-    def feasibility(self) -> object | None: ...
-
-
-def parameter_draws(fit: Known, n: int, rng: np.random.Generator) -> Array:
+def parameter_draws(fit: Fit, n: int, rng: np.random.Generator) -> Array:
     """(n, p) standard parameters of ``fit.tree`` from the truncated density above; see :meth:`veridyn.identify.result.Fit.draws`."""
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-        raise DataError(Fault("the number of draws is a whole number of at least 1.", "draws", found=repr(n)))
+        raise DataError("the number of draws is a whole number of at least 1.", where="draws", found=repr(n))
     if not isinstance(rng, np.random.Generator):
         hint = "Pass np.random.default_rng(seed)."
-        raise DataError(Fault("draws need a random generator.", "rng", found=type(rng).__name__, hint=hint))
+        raise DataError("draws need a random generator.", where="rng", found=type(rng).__name__, hint=hint)
     mean, half = _gaussian(fit)
     physical = _Physical.of(fit, half)
     pilot = mean + rng.standard_normal((PILOT, half.shape[1])) @ half.T
@@ -66,7 +55,7 @@ def parameter_draws(fit: Known, n: int, rng: np.random.Generator) -> Array:
     return _slice(mean, half, physical, _start(fit, mean, half, physical), int(n), rng)
 
 
-def _gaussian(fit: Known) -> tuple[Array, Array]:
+def _gaussian(fit: Fit) -> tuple[Array, Array]:
     """μ (p,) and a root L (p, k) of C = L Lᵀ, over all parameters of the tree."""
     p = fit.described.parameters
     if fit.standard_covariance is not None:
@@ -75,11 +64,9 @@ def _gaussian(fit: Known) -> tuple[Array, Array]:
     lost = [name for name, v in zip(fit.names, np.diag(fit.covariance), strict=True) if not np.isfinite(v)]
     if lost:
         raise IdentificationError(
-            Fault(
-                f"no deviation is known of {', '.join(lost[:8])}{', …' if len(lost) > 8 else ''}, so nothing can be drawn.",
-                where=fit.described.name,
-                hint="Identify with a prior: Prior(), or Consistent(prior=Prior()).",
-            )
+            f"no deviation is known of {', '.join(lost[:8])}{', …' if len(lost) > 8 else ''}, so nothing can be drawn.",
+            where=fit.described.name,
+            hint="Identify with a prior: Prior(), or Consistent(prior=Prior()).",
         )
     leads = set(fit.base.columns)
     start = p.values if fit.standard_values is None else fit.standard_values
@@ -87,11 +74,9 @@ def _gaussian(fit: Known) -> tuple[Array, Array]:
     if unknown:
         listed = ", ".join(unknown[:8]) + (f" and {len(unknown) - 8} more" if len(unknown) > 8 else "")
         raise IdentificationError(
-            Fault(
-                f"the data do not determine {listed}, and the model has no values of them.",
-                where=fit.described.name,
-                hint="Give values in the model file, or identify with a prior.",
-            )
+            f"the data do not determine {listed}, and the model has no values of them.",
+            where=fit.described.name,
+            hint="Give values in the model file, or identify with a prior.",
         )
     known = uncertainty_of(fit)
     at = [k for k, name in enumerate(known.names) if name in p.names]
@@ -124,7 +109,7 @@ class _Physical:
     signed: NDArray[np.int64]
 
     @classmethod
-    def of(cls, fit: Known, half: Array) -> _Physical:
+    def of(cls, fit: Fit, half: Array) -> _Physical:
         machine, phi = fit.described, fit.standard
         moves = np.any(half != 0.0, axis=1)
         bodies: list[int] = []
@@ -140,12 +125,10 @@ class _Physical:
                 broken.append(f"body '{body}': {law}")
         if broken:
             raise IdentificationError(
-                Fault(
-                    "no draw is physically consistent: what the fit leaves as it was is not.",
-                    where=machine.name,
-                    found="; ".join(broken[:4]),
-                    hint="Correct these values, or identify with a prior.",
-                )
+                "no draw is physically consistent: what the fit leaves as it was is not.",
+                where=machine.name,
+                found="; ".join(broken[:4]),
+                hint="Correct these values, or identify with a prior.",
             )
         return cls(np.array(bodies, dtype=np.int64), np.array(signed, dtype=np.int64))
 
@@ -161,15 +144,15 @@ def _rejection(mean: Array, half: Array, physical: _Physical, n: int, rng: np.ra
     return np.concatenate(found)[:n]
 
 
-def _start(fit: Known, mean: Array, half: Array, physical: _Physical) -> Array:
+def _start(fit: Fit, mean: Array, half: Array, physical: _Physical) -> Array:
     """z (k,) of a physical point: the mean, or the way towards it from the fit's values or the tree's as far as it is physical."""
     if physical(mean[None])[0]:
         return np.zeros(half.shape[1])
     values = fit.described.parameters.values
-    for inner in (fit.standard, *(_inflated(values, physical.bodies, share) for share in (0.0, 0.01, 0.1))):
-        if not np.isfinite(inner).all():
+    for point in (fit.standard, *(_inflated(values, physical.bodies, share) for share in (0.0, 0.01, 0.1))):
+        if not np.isfinite(point).all():
             continue
-        z = np.linalg.lstsq(half / _sizes(half), (inner - mean) / _sizes(half)[:, 0], rcond=None)[0]
+        z = np.linalg.lstsq(half / _sizes(half), (point - mean) / _sizes(half)[:, 0], rcond=None)[0]
         if not physical((mean + half @ z)[None])[0]:
             continue
         low, high = 0.0, 1.0
@@ -178,12 +161,10 @@ def _start(fit: Known, mean: Array, half: Array, physical: _Physical) -> Array:
             low, high = (middle, high) if physical((mean + (1.0 - middle) * half @ z)[None])[0] else (low, middle)
         return np.asarray((1.0 - INSIDE * low) * z, dtype=np.float64)
     raise IdentificationError(
-        Fault(
-            "no physically consistent parameters are known from which draws could start.",
-            where=fit.described.name,
-            expected="a fit, or values of the model, that physical bodies have",
-            hint="Identify with Consistent(prior=Prior()).",
-        )
+        "no physically consistent parameters are known from which draws could start.",
+        where=fit.described.name,
+        expected="a fit, or values of the model, that physical bodies have",
+        hint="Identify with Consistent(prior=Prior()).",
     )
 
 
@@ -213,11 +194,9 @@ def _slice(mean: Array, half: Array, physical: _Physical, start: Array, n: int, 
         if _memory(before, x) < limit:
             return mean + x[:n]
     raise IdentificationError(
-        Fault(
-            f"draws have not converged after {STEPS * (2**BLOCKS - 1)} steps: the physical parameters are far from the estimate.",
-            where="draws",
-            hint="Identify with Consistent(prior=Prior()), or excite the machine more.",
-        )
+        f"draws have not converged after {STEPS * (2**BLOCKS - 1)} steps: the physical parameters are far from the estimate.",
+        where="draws",
+        hint="Identify with Consistent(prior=Prior()), or excite the machine more.",
     )
 
 
@@ -235,3 +214,67 @@ def _memory(before: Array, after: Array) -> float:
     correlation = (a * b).mean(axis=0) / (np.sqrt((a**2).mean(axis=0)) * spread)
     drift = (after.mean(axis=0) - before.mean(axis=0))[moved] / spread
     return float(max(np.abs(correlation).max(initial=0.0), np.abs(drift).max(initial=0.0)))
+
+
+@inner
+def is_physical(phi: Array, bodies: NDArray[np.int64], signed: NDArray[np.int64]) -> bool:
+    """Whether bodies, by the first of their ten parameters, have positive definite pseudo-inertias and elements are not negative.
+
+    The pivots of [[Σ, MS], [MSᵀ, M]] with the mass first: M, then those of Σ − MS MSᵀ/M, which are to be above rounding.
+    """
+    for k in signed:
+        if phi[k] < 0.0:
+            return False
+    for k in bodies:
+        xx, xy, xz, yy, yz, zz = phi[k], phi[k + 1], phi[k + 2], phi[k + 3], phi[k + 4], phi[k + 5]
+        mx, my, mz, m = phi[k + 6], phi[k + 7], phi[k + 8], phi[k + 9]
+        a, b, c = (yy + zz - xx) / 2.0, (xx + zz - yy) / 2.0, (xx + yy - zz) / 2.0
+        if not (m > 0.0 and a > 0.0 and b > 0.0 and c > 0.0):
+            return False
+        first = a - mx * mx / m
+        if not first > LEAST_PIVOT * a:
+            return False
+        ab, ac, bc = -xy - mx * my / m, -xz - mx * mz / m, -yz - my * mz / m
+        second = b - my * my / m - ab * ab / first
+        if not second > LEAST_PIVOT * b:
+            return False
+        rest = bc - ab * ac / first
+        if not c - mz * mz / m - ac * ac / first - rest * rest / second > LEAST_PIVOT * c:
+            return False
+    return True
+
+
+@kept
+def physical_sets(x: Array, bodies: NDArray[np.int64], signed: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """(m,) truths of parameters (m, p)."""
+    good = np.empty(len(x), dtype=np.bool_)
+    for i in range(len(x)):
+        good[i] = is_physical(x[i], bodies, signed)
+    return good
+
+
+@kept
+def slice_step(
+    x: Array, nu: Array, uniform: Array, mean: Array, bodies: NDArray[np.int64], signed: NDArray[np.int64]
+) -> None:
+    """x (m, p) of φ − μ moved on to a physical point of each chain's ellipse x cos θ + ν sin θ.
+
+    The arc of θ shrinks towards 0 with each of the numbers `uniform` (m, tries) of 0 to 1; a chain that has used them all stays.
+    """
+    phi = np.empty(x.shape[1])
+    for i in range(len(x)):
+        theta = 2.0 * math.pi * uniform[i, 0]
+        low, high = theta - 2.0 * math.pi, theta
+        for t in range(1, uniform.shape[1]):
+            c, s = math.cos(theta), math.sin(theta)
+            for j in range(len(phi)):
+                phi[j] = mean[j] + c * x[i, j] + s * nu[i, j]
+            if is_physical(phi, bodies, signed):
+                for j in range(len(phi)):
+                    x[i, j] = c * x[i, j] + s * nu[i, j]
+                break
+            if theta < 0.0:
+                low = theta
+            else:
+                high = theta
+            theta = low + (high - low) * uniform[i, t]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError
 
 Array = NDArray[np.float64]
 HUBER = 1.345  # of the residuals' deviation
@@ -42,10 +42,12 @@ def robust_line(columns: Mapping[str, ArrayLike], y: ArrayLike, rate: float, mem
     finite = np.isfinite(A).all(axis=1) & np.isfinite(b)
     A, b = A[finite], b[finite]
     if len(b) < LEAST_SAMPLES:
-        raise DataError(Fault("there are too few samples.", where, f"at least {LEAST_SAMPLES}", f"{len(b)}"))
+        raise DataError(
+            "there are too few samples.", where=where, expected=f"at least {LEAST_SAMPLES}", found=f"{len(b)}"
+        )
     scale = np.linalg.norm(A, axis=0)
     if not (scale > 0.0).all() or np.linalg.cond(A / scale) > 1e10:
-        raise DataError(Fault("the drive does not excite it.", where, hint="Drive so that its inputs change."))
+        raise DataError("the drive does not excite it.", where=where, hint="Drive so that its inputs change.")
     w, spread = np.ones(len(b)), 0.0
     x = np.zeros(len(names))
     for _ in range(ITERATIONS):
@@ -85,7 +87,9 @@ def roll_gradients(travel: Mapping[str, Array], ay: Array, track: float, rate: f
     `travel`: fl, fr, rl, rr → compression of the suspension at the wheel, m. Positive for a body that leans outwards.
     """
     if not track > 0.0:
-        raise DataError(Fault("roll needs the distance between left and right wheels.", "track", "a positive length"))
+        raise DataError(
+            "roll needs the distance between left and right wheels.", where="track", expected="a positive length"
+        )
     found = {}
     for axle, (left, right) in AXLES.items():
         if left in travel and right in travel:
@@ -109,7 +113,10 @@ def coast_down(speed: Array, ax: Array, coasting: Sequence[bool] | NDArray[np.bo
     free = np.asarray(coasting, dtype=np.bool_) & (speed > 2.0)
     if free.sum() < LEAST_SAMPLES:
         raise DataError(
-            Fault("the car hardly ever coasts.", "drag", f"at least {LEAST_SAMPLES} samples", f"{free.sum()}")
+            "the car hardly ever coasts.",
+            where="drag",
+            expected=f"at least {LEAST_SAMPLES} samples",
+            found=f"{free.sum()}",
         )
     v = speed[free]
     return robust_line({"rolling": np.ones(len(v)), "drag": v**2}, -ax[free], rate, 2.0, "drag")

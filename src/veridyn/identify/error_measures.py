@@ -27,9 +27,8 @@ from veridyn.model.machine import Machine
 
 Array = NDArray[np.float64]
 MIN_SIGNAL_TO_NOISE = 3.0  # standard deviation of a row over its noise from which its error is judged
-NOISE_MARGIN_SIGMAS = (
-    3.0  # standard errors that the noise may be underestimated before a residual counts as more than noise
-)
+# Standard errors that the noise may be underestimated before a residual counts as more than noise
+NOISE_MARGIN_SIGMAS = 3.0
 TRIPLE_VARIANCE = 70.0 / 18.0  # n times the relative variance of Σ(second difference)²/6n for white normal noise
 
 

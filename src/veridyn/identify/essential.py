@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc  # scipy.stats takes a second to import
 
-from veridyn.errors import Fault, IdentificationError
+from veridyn.errors import IdentificationError
+from veridyn.identify.estimator import fit_of
 from veridyn.identify.estimators.least_squares import Solution, solved
 from veridyn.identify.estimators.weighted import WLS
-from veridyn.identify.fitting import fit_of
 from veridyn.identify.grouping import Groups
+from veridyn.identify.regression.linear_algebra import one_blas_thread
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
-from veridyn.identify.threads import one_blas_thread
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.model.machine import Machine
 
@@ -112,11 +112,9 @@ def essential(
     to the forces stays, however badly it is known. The fit predicts with removed groups at zero and other members at their priors.
     """
     if rule not in get_args(Rule):
-        raise IdentificationError(
-            Fault(f"there is no rule '{rule}'.", where="essential", expected=", ".join(get_args(Rule)))
-        )
+        raise IdentificationError(f"there is no rule '{rule}'.", where="essential", expected=", ".join(get_args(Rule)))
     if ratio < 1.0 or not 0.0 < significance < 1.0:
-        raise IdentificationError(Fault("ratio must be at least 1 and significance within 0 to 1.", where="essential"))
+        raise IdentificationError("ratio must be at least 1 and significance within 0 to 1.", where="essential")
     names = solution.observation.parameters.names
     full = solution
     removed: list[str] = []

@@ -8,28 +8,26 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any, Concatenate, Literal, ParamSpec, cast
 
-from veridyn.errors import CapabilityError, Fault, IdentificationError, IdentificationWarning, Limit, warn
-from veridyn.identify.dead_zone import with_dead_zones
-from veridyn.identify.diagnosis.fit_check import Diagnose, check_level, diagnose_fit
-from veridyn.identify.diagnosis.oversampled import assumes_uncorrelated
-from veridyn.identify.estimator import Estimator, FitProblem
+from veridyn.errors import CapabilityError, IdentificationError, IdentificationWarning, Limit, warn
+from veridyn.identify.diagnosis.fit_check import Diagnose, assumes_uncorrelated, check_level, diagnose_fit
+from veridyn.identify.estimator import Estimator, FitProblem, with_tree_note
 from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.feasible import Consistent
+from veridyn.identify.estimators.gauss_markov import GaussMarkov
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.estimators.likelihood import Likelihood
-from veridyn.identify.estimators.output_error import OutputError
+from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.robust import Robust
 from veridyn.identify.estimators.weighted import OLS, WLS
-from veridyn.identify.fitting import with_tree_note
 from veridyn.identify.gains import check_gains
 from veridyn.identify.grouping import RANK_TOLERANCE
 from veridyn.identify.known_values import with_known_values
 from veridyn.identify.logged import prepared_motions
-from veridyn.identify.methods import ESTIMATORS
-from veridyn.identify.observation import Device, measured_rows
+from veridyn.identify.output_error.output_error import OutputError
+from veridyn.identify.regression.linear_algebra import one_blas_thread
+from veridyn.identify.regression.observation import Device, measured_rows
+from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
-from veridyn.identify.sampling import Sampling
-from veridyn.identify.threads import one_blas_thread
 from veridyn.lazy import above
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.tree.accept import first_argument, takes_machine
@@ -43,6 +41,8 @@ from veridyn.signals.repair import REPAIRABLE
 
 METHOD_IS_THIRD = "The method is the third argument: identify(machine, motion, Robust(loss='tukey'), rows='joints')."
 ROW_WORDS = ("all", "joints", "base", "actuated")
+METHODS = (OLS, WLS, Robust, Prior, Consistent, Instrumental, OutputError, GaussMarkov, Likelihood)
+ESTIMATORS: dict[str, type[Estimator]] = {kind.name: kind for kind in METHODS}
 
 P = ParamSpec("P")
 NO_CAR = Limit(
@@ -133,7 +133,7 @@ def identify(
         Called as the samples are streamed.
     device : {"cpu", "cuda"}
         Where samples become equations and factors: this processor (the default), or an NVIDIA GPU, for "ols", "wls", "map" and
-        "consistent" of open machines without filters; see :mod:`veridyn.identify.gpu`.
+        "consistent" of open machines without filters; see :mod:`veridyn.identify.regression.gpu`.
     diagnose : {"fast", "full", "off"}
         What is checked besides: "fast", the default, looks for wrong signs, swaps, units and clocks, too few samples, and forces that are
         constant, clipped, frozen or have spikes or dropouts, in one to two times what a log takes to be prepared and fitted; "full" asks
@@ -245,5 +245,5 @@ def _covariance(given: object) -> Hac | None:
         return given
     if given not in ("white", "hac"):
         what = f"there is no covariance {given!r}."
-        raise IdentificationError(Fault(what, where="covariance", expected="'white', 'hac' or a Hac"))
+        raise IdentificationError(what, where="covariance", expected="'white', 'hac' or a Hac")
     return Hac() if given == "hac" else None

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, IdentificationError, IdentificationWarning, warn
+from veridyn.identify.regression.factor import RowFactors
 from veridyn.identify.result import Fit
-from veridyn.identify.row_factors import RowFactors
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
@@ -41,7 +41,7 @@ def estimated_gains(machine: Machine) -> list[str]:
     return [name for name in gain_names(machine) if p.states[p.index(name)] == "estimated"]
 
 
-def delivering(machine: Machine, motions: Sequence[Motion], phi: Array) -> Machine:
+def with_known_gains(machine: Machine, motions: Sequence[Motion], phi: Array) -> Machine:
     """The tree with estimated gains known at their values in `phi` where they give the only force of motors: what such a gain makes of its
     signal is then the measured force that a prediction is held against. One beside a measured force, or on a passive joint, stays a column.
     """
@@ -67,13 +67,12 @@ def check_load(machine: Machine, observed: RowFactors) -> None:
     names = estimated_gains(machine)
     if not names or any(f.measurement_norm > 0.0 for f in observed.rows):
         return
-    faults = Faults()
-    faults.add(
+    raise IdentificationError(
         "the measured side is zero everywhere, so gains and parameters all zero fit perfectly and nothing fixes their size.",
         where=f"drive gain{'s' if len(names) > 1 else ''} {', '.join(names)}",
         hint=LOAD,
+        source=machine.name,
     )
-    faults.raise_if_any(IdentificationError, machine.name)
 
 
 def check_gains(fit: Fit, instruments: bool) -> None:

@@ -11,28 +11,20 @@ those columns kept. Other estimators are fitted again with κ moved by one stand
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from veridyn.identify.estimator import FitProblem
-from veridyn.identify.gpu import observed
+from veridyn.identify.regression.gpu import observed
+from veridyn.identify.regression.linear_algebra import triangle_of
 from veridyn.identify.result import Fit, KnownValues
-from veridyn.identify.upper import triangle_of
 from veridyn.model.parameters import ParameterSet, Uncertainty
 
 Array = NDArray[np.float64]
 SMALLEST_DIRECTION = 1e-6  # of the largest standard deviation, in typical sizes: directions of Σ below it are exact
-
-
-@dataclass(frozen=True, eq=False)
-class _Moved:
-    """Estimates of base parameters (p,) and of all parameters (n,)."""
-
-    base: Array
-    standard: Array
 
 
 def uncertain(p: ParameterSet, given: Uncertainty | None) -> Uncertainty | None:
@@ -103,7 +95,7 @@ def _by_refits(
     typical = machine.parameters.typical[at]
     values, V = np.linalg.eigh(known.covariance / np.outer(typical, typical))
     size = np.sqrt(np.maximum(values, 0.0))
-    start = _Moved(fit.values, fit.standard)
+    standard = fit.standard
     J, whole = np.zeros((len(fit.values), len(at))), np.zeros((len(machine.parameters), len(at)))
     for s, v in zip(size, V.T, strict=True):
         if s <= SMALLEST_DIRECTION * size[-1]:
@@ -111,8 +103,8 @@ def _by_refits(
         moved = machine.parameters.values.copy()
         moved[at] += s * typical * v
         other = again(replace(problem, machine=machine.with_parameters(moved)))
-        J += np.outer(other.values - start.base, v / typical) / s
-        change = other.standard - start.standard
+        J += np.outer(other.values - fit.values, v / typical) / s
+        change = other.standard - standard
         change[at] = 0.0
         whole += np.outer(change, v / typical) / s
     return J, whole

@@ -19,7 +19,7 @@ from scipy.interpolate import CubicSpline
 
 from veridyn.errors import Faults, IdentificationError
 from veridyn.identify.estimators.prior import Prior, prior_moments
-from veridyn.identify.threads import one_blas_thread
+from veridyn.identify.regression.linear_algebra import one_blas_thread
 from veridyn.mechanics.regressor import regressor
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.model.elements import WRENCH_ROWS

@@ -3,22 +3,27 @@
 A machine with loops is measured at its drives, as a rule, and sometimes elsewhere. The measured positions are filtered and differentiated
 as those of any tree; coordinates that determine the machine are taken from them, and all the others follow from closed loops. What is
 measured besides is compared with what follows: zeros of encoders and lengths of the model that are wrong show there.
+
+Positions may be out of reach, and a simple mistake in the log may explain that. A log in degrees, with two columns swapped or one turned
+round mostly leads where the loops cannot be closed. Each such mistake is undone on some samples, and those are named with which all of
+them can be reached.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr
 
-from veridyn.errors import DataError, Fault
-from veridyn.identify.reach import readings_in_reach
+from veridyn.errors import DataError
 from veridyn.mechanics.loops.assembly import assembled, loop_values
 from veridyn.mechanics.loops.closure import closed_motion
+from veridyn.mechanics.loops.projection import projection
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
@@ -32,6 +37,9 @@ Array = NDArray[np.float64]
 Lowpass = float | Literal["auto"] | None
 ACTUATED_PREFERENCE = 10.0  # how much rather a coordinate with an equation of its own is taken than another (chosen)
 UNDETERMINED_MOTION = 1e-6  # of the largest: coordinates that move the machine less do not determine it
+SAMPLES = 60
+DEGREES = np.pi / 180.0
+NAMED_READINGS = 4  # readings that are named
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,13 +165,11 @@ def _as_motion(given: object) -> Motion:
     if isinstance(given, Motion):
         return given
     raise DataError(
-        Fault(
-            "it is no motion.",
-            "motion",
-            "a Motion, a log (Experiment), or a list of them",
-            f"{type(given).__name__}",
-            "veridyn.load_log reads a log, and veridyn.motion makes it a motion.",
-        )
+        "it is no motion.",
+        where="motion",
+        expected="a Motion, a log (Experiment), or a list of them",
+        found=f"{type(given).__name__}",
+        hint="veridyn.load_log reads a log, and veridyn.motion makes it a motion.",
     )
 
 
@@ -184,13 +190,11 @@ def determining(machine: Machine, measured: Sequence[str], where: str) -> tuple[
             return tuple(measured[k] for k in sorted(order[: at.freedom]))
     missing = [c for c in own if c not in measured]
     raise DataError(
-        Fault(
-            f"the positions measured do not determine '{machine.name}', whose loops leave it {at.freedom} degrees of freedom.",
-            where,
-            f"channels {', '.join(f'q.{c}' for c in own)}, or others that do",
-            ", ".join(f"q.{c}" for c in measured) or "no position",
-            f"Missing of the former: {', '.join(f'q.{c}' for c in missing)}.",
-        )
+        f"the positions measured do not determine '{machine.name}', whose loops leave it {at.freedom} degrees of freedom.",
+        where=where,
+        expected=f"channels {', '.join(f'q.{c}' for c in own)}, or others that do",
+        found=", ".join(f"q.{c}" for c in measured) or "no position",
+        hint=f"Missing of the former: {', '.join(f'q.{c}' for c in missing)}.",
     )
 
 
@@ -200,10 +204,62 @@ def _check_forces(machine: Machine, log: Experiment) -> None:
     odd = [c for c in machine.coordinates if f"force.{c}" in log and c not in driven]
     if odd:
         raise DataError(
-            Fault(
-                "a passive joint of a loop has no motor, and yet its force is a channel.",
-                f"{log.name}, force.{odd[0]}",
-                ", ".join(f"force.{c}" for c in machine.actuated_coordinates),
-                hint="Drop the column, or mark the joint actuated in the model.",
-            )
+            "a passive joint of a loop has no motor, and yet its force is a channel.",
+            where=f"{log.name}, force.{odd[0]}",
+            expected=", ".join(f"force.{c}" for c in machine.actuated_coordinates),
+            hint="Drop the column, or mark the joint actuated in the model.",
         )
+
+
+def readings_in_reach(machine: Machine, given: Sequence[str], q: Array) -> list[str]:
+    """What could be otherwise about positions q (N, given) that cannot all be reached, in words; empty where nothing simple helps."""
+    few = q[np.unique(np.linspace(0, len(q) - 1, SAMPLES).astype(int))]
+    return [words for words, T in _readings(machine, given) if _reached(machine, given, few @ T.T)][:NAMED_READINGS]
+
+
+def _readings(machine: Machine, given: Sequence[str]) -> list[tuple[str, Array]]:
+    kinds = [machine.coordinate_kinds[machine.coordinates.index(c)] for c in given]
+    turning = [k for k, kind in enumerate(kinds) if kind == "turning"]
+    n, out = len(given), []
+    for group in ([turning] if len(turning) > 1 else []) + [[k] for k in turning]:
+        T = np.eye(n)
+        T[group, group] = DEGREES
+        out.append((f"{', '.join(given[k] for k in group)} in degrees, not radians", T))
+    for k in (k for k in range(n) if k not in turning):
+        T = np.eye(n)
+        T[k, k] = 1e-3
+        out.append((f"{given[k]} in mm, not m", T))
+    for i, j in combinations(range(n), 2):
+        if kinds[i] == kinds[j]:
+            T = np.eye(n)
+            T[[i, j]] = T[[j, i]]
+            out.append((f"{given[i]} and {given[j]} swapped", T))
+    for k in range(n):
+        T = np.eye(n)
+        T[k, k] = -1.0
+        out.append((f"{given[k]} with the other sign", T))
+    return out
+
+
+def _reached(machine: Machine, given: Sequence[str], q: Array) -> bool:
+    still = np.zeros_like(q)
+    return closed_or_none(machine, given, Motion(np.arange(float(len(q))), q, still, still)) is not None
+
+
+def closed_or_none(machine: Machine, given: Sequence[str], part: Motion, near: Array | None = None) -> Motion | None:
+    """The motion of all coordinates from one of those `given` alone, each sample for itself; None where some cannot be reached, or where
+    they come so near to a singular position that their accelerations do not keep the loops closed.
+
+    Newton's method starts at home, and failing that `near`, (N, n): there are many samples, so none is reached in small steps.
+    """
+    t, q, qd, qdd, base = part.t, part.q, part.qd, part.qdd, part.base
+    for start in (None,) if near is None else (None, near):
+        try:
+            made = closed_motion(
+                machine, t, q, qd, qdd, at=given, base=base, start=start, path=False, patient=False, engine="numpy"
+            )
+            projection(machine, made, "numpy")
+            return made
+        except DataError:
+            continue
+    return None

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.base import BaseParameters
-from veridyn.identify.delivery import identified_machine
 from veridyn.identify.error_measures import RowReport, relative_error, row_table, std_error
-from veridyn.identify.law_constants import LawConstants
-from veridyn.identify.replay_settings import ReplaySettings
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.lazy import above
+from veridyn.model.constants import Constant
 from veridyn.model.graph import Formulation
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
+DEFAULT_CONSTANT_SIZE = 1e-2  # rad, m and so on: the size of a constant whose value says nothing about it
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,62 @@ class KnownValues:
         return self.covariance @ self.sensitivity.T
 
 
+@dataclass(frozen=True, eq=False)
+class LawConstants:
+    """`constants` with their estimated values; `covariance` (k, k) of them, `cross` (k, p) with the base parameters of the fit."""
+
+    constants: tuple[Constant, ...]
+    covariance: Array
+    cross: Array
+
+    @classmethod
+    def of(cls, machine: Machine, names: Sequence[str], values: Array, covariance: Array) -> LawConstants:
+        """Of constants of a tree by name; `covariance` (k, p + k) with the base parameters, then with each other."""
+        known, p = {c.name: c for c in machine.constants}, covariance.shape[1] - len(names)
+        found = tuple(replace(known[n], value=float(v)) for n, v in zip(names, values, strict=True))
+        return cls(found, covariance[:, p:], covariance[:, :p])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(c.name for c in self.constants)
+
+    @property
+    def values(self) -> Array:
+        return np.array([c.value for c in self.constants])
+
+    @property
+    def sigma(self) -> Array:
+        """Standard deviations, (k,)."""
+        return np.sqrt(np.diag(self.covariance))
+
+    def lines(self) -> list[str]:
+        """One line for each constant."""
+        return [
+            f"{c.name}: {c.value:.6g} ± {sigma:.2g} {c.unit}"
+            for c, sigma in zip(self.constants, self.sigma, strict=True)
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplaySettings:
+    """Arguments of :func:`~veridyn.identify.validate.replay`, as in :class:`~veridyn.identify.output_error.output_error.OutputError`.
+
+    `outputs`: coordinates that are compared, all by default. With a control `law` forces are compared.
+    """
+
+    horizon: float = math.inf
+    hold: Literal["linear", "zero"] = "linear"
+    friction_speed: float = 0.05
+    substeps: int = 1
+    outputs: tuple[str, ...] = ()
+    law: Callable[..., Any] | None = field(default=None, compare=False)
+
+    @property
+    def words(self) -> str:
+        """How long a run is: "in runs of 1 s" or "over whole logs"."""
+        return "over whole logs" if math.isinf(self.horizon) else f"in runs of {self.horizon:g} s"
+
+
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Fit:
     """Base parameters with their standard deviations.
@@ -99,7 +155,7 @@ class Fit:
     `described`: the machine whose equations were fitted, with the values it had before. `formulation`: that of ``fit.machine()``.
     `constants`: those inside the laws of elements that were estimated too; `described` has them. `known`: known parameters with
     an uncertainty, which is part of `covariance`.
-    `position_bias`: what noise of measured positions does to the values (:mod:`veridyn.identify.position_noise`), part of it too.
+    `position_bias`: what noise of measured positions does to the values (:mod:`veridyn.identify.diagnosis.position_noise`), part of it too.
     `cutoff_change`: by how much the values change with the cut-off of positions, where that is a part of `covariance`.
     `replay_settings`: of a fit by output error, how it simulates: :func:`~veridyn.validate` judges it by that.
     """
@@ -223,7 +279,7 @@ class Fit:
         IdentificationError
             Where the mass matrix is not positive definite in some pose, or a direction was not excited.
         """
-        return identified_machine(self, unexcited)
+        return above("veridyn.identify.delivery", "identified_machine")(self, unexcited)
 
     def draws(self, n: int, rng: np.random.Generator) -> Array:
         """Physically consistent parameter sets from what the fit knows, for simulations of machines like this one.
@@ -254,9 +310,7 @@ class Fit:
         >>> sets = fit.draws(3, np.random.default_rng(1))
         >>> machines = [fit.machine().with_parameters(phi) for phi in sets]
         """
-        from veridyn.identify.draws import parameter_draws  # here: it brings a compiler along
-
-        return parameter_draws(self, n, rng)
+        return above("veridyn.identify.draws", "parameter_draws")(self, n, rng)
 
     def __repr__(self) -> str:
         return f"Fit({self.described.name!r}, {len(self.values)} base parameters by {self.estimator}, {len(self.rows)} rows)"

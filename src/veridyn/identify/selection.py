@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Faults, IdentificationError, did_you_mean
 from veridyn.identify.grouping import RANK_TOLERANCE, group
-from veridyn.identify.observation import observation
-from veridyn.identify.row_factors import RowFactors
-from veridyn.identify.sampling import Sampling
-from veridyn.identify.upper import triangle_of
+from veridyn.identify.regression.factor import RowFactors
+from veridyn.identify.regression.linear_algebra import triangle_of
+from veridyn.identify.regression.observation import observation
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.model.coordinates import Rows

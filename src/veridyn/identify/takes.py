@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError
 
 Array = NDArray[np.float64]
 
@@ -43,12 +43,10 @@ def take_variation(values: Array, deviations: Array, whole: Array, groups: Seque
     x, s = np.asarray(values, dtype=np.float64), np.asarray(deviations, dtype=np.float64)
     if x.ndim != 2 or x.shape != s.shape or len(whole) != x.shape[1] or len(groups) != x.shape[1] or len(x) < 2:
         raise DataError(
-            Fault(
-                "estimates of several logs do not fit each other.",
-                where="take_variation",
-                expected="(k, p) values and deviations of at least two logs, p deviations of all, p groups",
-                found=f"{x.shape}, {s.shape}, {np.shape(whole)}, {len(groups)} groups",
-            )
+            "estimates of several logs do not fit each other.",
+            where="take_variation",
+            expected="(k, p) values and deviations of at least two logs, p deviations of all, p groups",
+            found=f"{x.shape}, {s.shape}, {np.shape(whole)}, {len(groups)} groups",
         )
     usable = np.isfinite(x) & np.isfinite(s) & (s > 0.0)
     weight = np.where(usable, 1.0 / np.where(usable, s, 1.0) ** 2, 0.0)

@@ -1,28 +1,48 @@
-"""A fit on held-out data."""
+"""How far a fit is from held-out data: errors of each row, by inverse dynamics or by simulation under the measured forces.
+
+Simulation is the hardest test of a model, and the one a simulator's user asks for: errors of inverse dynamics stay where they are made,
+errors of a simulation add up. Over a `horizon` of a second it shows how well a model predicts; without one, over the whole log, a
+pendulum that goes over the top or any chaotic motion shows nothing, whatever the parameters.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arguments import checked
-from veridyn.errors import DataError, Fault
-from veridyn.identify.dead_zone import with_dead_zones
-from veridyn.identify.gains import delivering
+from veridyn.errors import DataError
+from veridyn.identify.error_measures import (
+    Moments,
+    RowReport,
+    moments_of_runs,
+    relative_error,
+    row_table,
+    std_error,
+    std_errors,
+    worst_judged,
+    worst_measured,
+)
+from veridyn.identify.gains import with_known_gains
 from veridyn.identify.logged import prepared_motions
-from veridyn.identify.observation import measured_rows, observation
-from veridyn.identify.replay import replayed
-from veridyn.identify.result import Fit
-from veridyn.identify.row_factors import RowFactors
-from veridyn.identify.sampling import Sampling
-from veridyn.identify.validation import Validation as Validation
+from veridyn.identify.output_error.log_runs import check_motions, cut, with_element_states
+from veridyn.identify.output_error.run_model import run_model
+from veridyn.identify.output_error.shooting import Hold, Law
+from veridyn.identify.regression.factor import RowFactors
+from veridyn.identify.regression.observation import measured_rows, observation
+from veridyn.identify.regression.sampling import Sampling, with_dead_zones
+from veridyn.identify.result import Fit, ReplaySettings
+from veridyn.lazy import above
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
+from veridyn.mechanics.samples import complete_values
+from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
@@ -104,21 +124,23 @@ def validate(
         if missing:
             listed = ", ".join(missing[:8]) + (", …" if len(missing) > 8 else "")
             raise DataError(
-                Fault(f"{len(missing)} parameters have no value, so it predicts nothing: {listed}.", fit.name)
+                f"{len(missing)} parameters have no value, so it predicts nothing: {listed}.", where=fit.name
             )
     machine, phi = (fit, fit.parameters.values) if isinstance(fit, Machine) else (fit.described, fit.standard)
     motion = prepared_motions(machine, motion)
     if by not in ("fit", "forces", "simulation"):
-        raise DataError(Fault(f"there is no comparison '{by}'.", "validate, by", "'fit', 'forces' or 'simulation'"))
+        raise DataError(
+            f"there is no comparison '{by}'.", where="validate, by", expected="'fit', 'forces' or 'simulation'"
+        )
     if by == "simulation" or (by == "fit" and isinstance(fit, Fit) and fit.replay_settings is not None):
         if rows is not None:
             hint = "Leave rows out, or compare forces: by='forces'."
-            raise DataError(Fault("a simulation compares coordinates, not rows.", "validate, rows", hint=hint))
+            raise DataError("a simulation compares coordinates, not rows.", where="validate, rows", hint=hint)
         return replayed(fit, motion)
     several = [motion] if isinstance(motion, Motion) else motion
     own = "all" if isinstance(fit, Machine) else equation_rows(fit)
     chosen = own if rows is None else rows
-    machine = delivering(machine, several, phi)
+    machine = with_known_gains(machine, several, phi)
     if sampling is not None:
         sampling = with_dead_zones(sampling, machine, several, measured_rows(machine, several, chosen)[0])
     observed = observation(machine, motion, chosen, sampling, engine=engine, executor=executor, progress=progress)
@@ -147,7 +169,7 @@ def predicted(
     (``Sampling.along``).
     """
     phi, how = fit.standard.copy(), sampling or Sampling()
-    machine = delivering(fit.described, [motion], phi)
+    machine = with_known_gains(fit.described, [motion], phi)
     chosen = machine.select_rows(equation_rows(fit) if rows is None else rows)
     names = tuple(machine.rows[r] for r in chosen)
     forces = np.zeros((len(motion), len(machine.rows)))
@@ -172,3 +194,159 @@ def predicted(
             own[:, k] -= slope * outside[:, machine.rows.index(other)]
             both[:, k] += slope * model[other]
     return names, own, both
+
+
+@dataclass(frozen=True, repr=False)
+class Validation:
+    """Errors of each row on another motion, by the two measures of :mod:`veridyn.identify.error_measures`.
+
+    `by`: whether rows are forces, against those of inverse dynamics, or what a simulation was compared in, coordinates as a rule.
+    `fit`, `motion` and `sampling`: what was compared, for pictures, where one motion was and rows are forces.
+    """
+
+    rows: tuple[RowReport, ...]
+    by: Literal["forces", "simulation"] = field(default="forces", kw_only=True)
+    fit: Fit | None = field(default=None, compare=False)
+    motion: Motion | None = field(default=None, compare=False)
+    sampling: Sampling | None = field(default=None, compare=False)
+
+    def __getitem__(self, row: str) -> RowReport:
+        return {r.row: r for r in self.rows}[row]
+
+    @property
+    def worst(self) -> RowReport | None:
+        """The row with the largest relative error; None where no row measures anything, as in a log at rest below the dead zones."""
+        return worst_measured(self.rows)
+
+    @property
+    def worst_relative_error(self) -> float:
+        """The relative error of :attr:`worst`; NaN where there is none."""
+        return math.nan if self.worst is None else self.worst.relative_error
+
+    @property
+    def relative_error(self) -> float:
+        """√(Σ ‖r_j‖² / Σ ‖y_j‖²) over all equations."""
+        return relative_error(self.rows)
+
+    @property
+    def std_errors(self) -> dict[str, float]:
+        """Unit → rms(r)/std(y) over its judged rows, which count by their variance."""
+        return std_errors(self.rows)
+
+    @property
+    def std_error(self) -> float:
+        """The largest of :attr:`std_errors`, the headline; NaN where no row is judged."""
+        return std_error(self.rows)
+
+    @property
+    def worst_judged(self) -> RowReport | None:
+        """The judged row with the largest std error; None where no row is judged."""
+        return worst_judged(self.rows)
+
+    @property
+    def table(self) -> dict[str, dict[str, float]]:
+        """Row → samples, rms error, size of the measured force and both errors in percent, as a run's record keeps them.
+
+        `judged` is 1 or 0; `measured_noise` is the standard deviation of the white part of the measured force.
+        """
+        return {
+            r.row: {
+                "samples": float(r.samples),
+                "rms": r.rms,
+                "measured_rms": r.measured_rms,
+                "measured_std": r.measured_std,
+                "measured_noise": r.noise,
+                "error_percent": 100.0 * r.relative_error,
+                "error_std_percent": 100.0 * r.std_error,
+                "judged": float(r.judged),
+            }
+            for r in self.rows
+        }
+
+    def __repr__(self) -> str:
+        return f"Validation({len(self.rows)} rows, error {100.0 * self.std_error:.3g} % of the standard deviation)"
+
+    def _repr_html_(self) -> str:
+        return above("veridyn.report.notebook", "show_validation")(self)._repr_html_()
+
+    def plot(self, *rows: str) -> Any:
+        """Forces along the motion, measured and predicted, and what is left over, of all rows or of those that are named.
+
+        For a notebook; ``save(path)`` of what it gives writes a page.
+        """
+        return above("veridyn.report.notebook", "plot_validation")(self, *rows)
+
+    def to_frame(self) -> Any:
+        """A pandas data frame with a line for each row: samples, errors and sizes, as in :attr:`table`, and the unit."""
+        return above("veridyn.report.frames", "frame_of_rows")(self.rows)
+
+    def summary(self) -> str:
+        """A table of the rows: rms errors with their unit, and both measures in percent."""
+        return "\n".join(row_table(self.rows))
+
+
+@takes_machine
+def replay(
+    machine: Machine,
+    motion: Motion | Sequence[Motion],
+    *,
+    horizon: float = math.inf,
+    law: Law | None = None,
+    hold: Hold = "linear",
+    friction_speed: float = 0.05,
+    substeps: int = 1,
+) -> Validation:
+    """Each coordinate simulated under the measured forces, or by a control `law`, against the measured one: rms, ‖r‖/‖q‖ and rms(r)/std(q).
+
+    Runs begin at the measured state (elements' own states: along the measured motion), anew every `horizon` seconds. The clock must be
+    uniform. Pass ``fit.machine()`` for a fit. Dry friction is rounded off below `friction_speed`; with 0 that of an open machine on a fixed
+    base holds.
+    A simulation that leaves the finite numbers raises :class:`~veridyn.errors.SimulationError`.
+    """
+    settings = ReplaySettings(horizon=horizon, law=law, hold=hold, friction_speed=friction_speed, substeps=substeps)
+    return _replayed(machine, motion, settings, "coordinates")
+
+
+def replayed(fit: Fit | Machine, motion: Motion | Sequence[Motion]) -> Validation:
+    """A fit on other data by what its simulation was compared in, as it was simulated for the fit; a machine with the settings of `replay`.
+
+    Runs begin at the measured state, also where the fit estimated the initial states of its own runs.
+    """
+    if not isinstance(fit, Fit):
+        return replay(fit, motion)
+    settings = fit.replay_settings or ReplaySettings()
+    compared = "coordinates" if settings.law is None else "forces"
+    return _replayed(fit.described.with_parameters(fit.standard), motion, settings, compared)
+
+
+def _replayed(
+    machine: Machine,
+    motion: Motion | Sequence[Motion],
+    settings: ReplaySettings,
+    compare: Literal["coordinates", "forces"],
+) -> Validation:
+    several = [motion] if isinstance(motion, Motion) else list(motion)
+    check_motions(machine, several, settings.law is not None, "replay")
+    several = [with_element_states(machine, m) for m in several]
+    values = complete_values(machine)
+    model = run_model(machine, several, values, settings, compare=compare)
+    error, size = np.zeros(len(model.outputs)), [Moments()] * len(model.outputs)
+    for runs in cut(machine, several, settings.horizon):
+        error += (model.residuals(runs, model.initial(runs), values) ** 2).sum(axis=(0, 1))
+        size = moments_of_runs(model.measured(runs), size)
+    found = zip(model.outputs, model.units, error, size, strict=True)
+    return Validation(
+        tuple(
+            RowReport(
+                row=name,
+                samples=m.samples,
+                rms=math.sqrt(e / m.samples),
+                measured_rms=m.rms,
+                measured_std=m.std,
+                noise=m.noise,
+                unit=unit,
+            )
+            for name, unit, e, m in found
+        ),
+        by="simulation",
+    )

@@ -1,7 +1,7 @@
 """An identification followed as it converges: parameters with deviations that shrink as samples come in.
 
-Equations of each block go into R factors that merge (:mod:`veridyn.identify.row_factors`), so the estimate after any number of samples is
-that of weighted least squares on all of them, and no sample is kept.
+Equations of each block go into R factors that merge (:mod:`veridyn.identify.regression.factor`), so the estimate after any number of
+samples is that of weighted least squares on all of them, and no sample is kept.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import numpy as np
 from veridyn.errors import DataError, Fault, IdentificationError, VeridynError
 from veridyn.files.archive import save
 from veridyn.identify.base import BaseParameters, base_parameters
+from veridyn.identify.estimator import fit_of
 from veridyn.identify.estimators.least_squares import solve
-from veridyn.identify.fitting import fit_of
-from veridyn.identify.observation import observation
+from veridyn.identify.regression.factor import RowFactors
+from veridyn.identify.regression.observation import observation
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
-from veridyn.identify.row_factors import RowFactors
-from veridyn.identify.sampling import Sampling
 from veridyn.live.blocks import BlockBuilder
 from veridyn.live.columns import SampleColumns, channel_units, columns_of
 from veridyn.live.picture import tree_picture

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.machines.described import described
 from veridyn.mechanics.integrate import Method
 from veridyn.mechanics.regressor import regressor

@@ -7,8 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.identify.fleet import Fleet
-from veridyn.identify.random_effects import FEWEST
+from veridyn.identify.fleet import FEWEST, Fleet
 from veridyn.report.blocks import Block, Figure, Heat, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.drawing import Axis, Curve, Plot, Tick, area, axis_over, dots, level, line
 from veridyn.report.page import page

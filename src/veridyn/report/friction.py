@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from veridyn.identify.friction_evidence import FrictionLadder
+from veridyn.identify.friction.evidence import FrictionLadder
 from veridyn.report.blocks import Section, Table
 from veridyn.report.words import count, number, percent
 

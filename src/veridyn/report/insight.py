@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from veridyn.identify.diagnosis.attempt import attempt
-from veridyn.identify.recording import what_next
+from veridyn.identify.diagnosis.explain import what_next
+from veridyn.identify.diagnosis.fit_check import attempt
 from veridyn.identify.result import Fit
 from veridyn.model.machine import Machine
 from veridyn.report.blocks import Block, Figure, Heat, Listing, Section, Table, Text

@@ -22,8 +22,8 @@ from veridyn.errors import DataError, Fault, did_you_mean
 from veridyn.files.atomic import write_atomic
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.error_measures import RowReport
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
-from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import Validation
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine

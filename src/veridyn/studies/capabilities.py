@@ -14,10 +14,9 @@ from types import MappingProxyType
 
 from veridyn.arguments import checked
 from veridyn.errors import Limit, ModelError
-from veridyn.identify.estimate import NO_CAR
+from veridyn.identify.estimate import ESTIMATORS, NO_CAR
 from veridyn.identify.estimators.likelihood import Likelihood
 from veridyn.identify.excitation.plant import HELD_BASE
-from veridyn.identify.methods import ESTIMATORS
 from veridyn.mechanics.formulated import formulated
 from veridyn.mechanics.single_track.of_machine import NO_JOINTS
 from veridyn.mechanics.tree.of_machine import tree_of

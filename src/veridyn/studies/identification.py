@@ -13,23 +13,20 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, IdentificationWarning, ModelError, VeridynError, warn
 from veridyn.identify.base import BaseParameters, base_parameters
-from veridyn.identify.dead_zone import with_dead_zones
 from veridyn.identify.error_measures import MIN_SIGNAL_TO_NOISE
 from veridyn.identify.essential import Essential, EssentialRule
 from veridyn.identify.estimate import identify
-from veridyn.identify.estimator import Estimator
+from veridyn.identify.estimator import Estimator, fit_of
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.weighted import WLS
-from veridyn.identify.fitting import fit_of
-from veridyn.identify.gains import delivering
-from veridyn.identify.gpu import observed
+from veridyn.identify.gains import with_known_gains
 from veridyn.identify.known_values import uncertain
 from veridyn.identify.logged import motion
-from veridyn.identify.observation import Device, stream
-from veridyn.identify.replay import replayed
+from veridyn.identify.regression.gpu import observed
+from veridyn.identify.regression.observation import Device, stream
+from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
-from veridyn.identify.sampling import Sampling
-from veridyn.identify.validate import Validation, equation_rows, validation_of
+from veridyn.identify.validate import Validation, equation_rows, replayed, validation_of
 from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
@@ -342,13 +339,13 @@ def judged(
 
     def errors_of(phi: Array, motions: Sequence[Motion], sampling: Sampling) -> Validation:
         """Of parameters whose drive gains give the only force of a row, which is then measured by those gains."""
-        machine = delivering(model, motions, phi)
+        machine = with_known_gains(model, motions, phi)
         return validation_of(observed(stream(machine, motions, chosen_rows, sampling, progress=told, **where)), phi)
 
     prior = replace(fit, values=fit.priors, standard_values=None)
     known = bool(np.isfinite(prior.values).all())
     own, lean_own = (validation_of(solution.observation, f.standard) for f in (fit, lean.fit))
-    if delivering(model, training, fit.standard) is model:
+    if with_known_gains(model, training, fit.standard) is model:
         unseen = observed(stream(model, validation, chosen_rows, later, progress=told, **where))
         check, lean_check = validation_of(unseen, fit.standard), validation_of(unseen, lean.fit.standard)
         before = validation_of(unseen, prior.standard) if known else None

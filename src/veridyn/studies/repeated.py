@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from veridyn.identify.handing import handed
+from veridyn.identify.regression.workers import map_in_order
 from veridyn.progress import Progress, silent
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ def repeated(
     """
     generators = rng.spawn(runs)
     generators = generators if only is None else [generators[k] for k in only]
-    found = map(run, generators) if executor is None else handed(executor, run, generators)
+    found = map_in_order(executor, run, generators)
     progress(task, 0.0, float(len(generators)))
     for done, one in enumerate(found, start=1):
         yield one

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.error_measures import row_unit
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
-from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import predicted
 from veridyn.mechanics.samples import blocks
 from veridyn.model.motion import Motion, joined_clock

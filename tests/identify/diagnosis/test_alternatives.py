@@ -1,5 +1,7 @@
 """Questions that find mistakes; the same mistakes through the public door stand in tests/cli/test_damaged.py."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +9,11 @@ import pytest
 
 from studies.bench_evidence import bench_evidence, permuted
 from studies.bench_robot import robot
-from veridyn.identify.diagnosis.alternatives import best_factor, find_mistakes
+from studies.closed_bench import MACHINES
+from studies.closed_bench import moved as moved_loop
+from veridyn.identify.diagnosis.alternatives import best_factor, find_mistakes, omitted
+from veridyn.identify.diagnosis.evidence import evidence
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.tree.elsewhere import ends_of, moved
 
 
@@ -63,3 +69,26 @@ def test_a_wrong_length_is_named_and_else_a_contradiction() -> None:
     assert [(s.kind, s.fault.where) for s in find_mistakes(wrong, 2.5)] == [("geometry", "body '3'")]
     assert [s.kind for s in find_mistakes(e, 1.4)] == ["rows contradict"]  # nothing that is tried explains it
     assert find_mistakes(e, 1.2) == ()
+
+
+def test_a_good_fit_is_not_asked_further() -> None:
+    said = omitted(bench_evidence(), 1.0, delays=True, speeds=True, streamed=False)
+    assert len(said) == 1 and "these are checked where more than 2 %" in said[0]
+    said = omitted(bench_evidence(), 1.0, delays=False, speeds=False, streamed=True)
+    assert [word in text for word, text in zip(("Delays", "Speeds", "first block"), said[1:], strict=True)] == [
+        True
+    ] * 3
+
+
+def test_readings_out_of_reach_are_listed() -> None:
+    machine = MACHINES["palletizer"]()
+    e = evidence(machine, [moved_loop("palletizer", 1)], machine.actuated_coordinates, Sampling())
+    wrong = replace(e, motion=e.with_forces(np.eye(machine.n)[[0, 3, 2, 1, 4]]))
+    (said,) = omitted(wrong, 1.0, delays=True, speeds=True, streamed=False)
+    assert "no way to close the loops was found" in said and "positions of 'q2' and 'q4' (positions swapped)" in said
+    assert "forces of" not in said  # forces can always be read otherwise
+
+
+def test_no_forces_no_questions() -> None:
+    e = replace(bench_evidence(), rows=())
+    assert omitted(e, 1.0, True, True, False) == ("Everything that needs measured forces: no row measures any.",)

@@ -5,19 +5,27 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 
 import veridyn as vd
-from identify.smooth_arm import clean, drawn, forces, noisy, spoilt, truth
+from identify.smooth_arm import NOISE, clean, drawn, forces, noisy, path, spoilt, truth
+from studies.closed_bench import MACHINES, moved
 from veridyn.errors import DataError, IdentificationError, IdentificationWarning
-from veridyn.identify.diagnosis.fit_check import stuck_forces
+from veridyn.identify.diagnosis.fit_check import attempt, stuck_forces
 from veridyn.identify.diagnosis.signatures import FALSE_ALARMS
+from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.result import Fit
+from veridyn.mechanics.regressor import regressor
 from veridyn.model.motion import Motion
+from veridyn.signals.butterworth import Butterworth
 
 Change = Callable[[Motion], Motion]
+RATE, LOW = 200.0, Butterworth(5.0)
+TOO_OFTEN = "residuals correlated"
 
 
 def kinds(motion: Motion, machine: vd.Machine | None = None, **how: object) -> list[str]:
@@ -170,3 +178,63 @@ def test_a_force_that_is_nothing_for_half_of_a_motion_is_frozen() -> None:
     rest = np.zeros((200, 4))
     still = vd.Motion(0.01 * np.arange(200), rest + motion.q[0], rest, rest, forces=np.tile(y[0], (200, 1)))
     assert stuck_forces(fit, [still]) == []
+
+
+@cache
+def recorded_filtered(seed: int = 0) -> vd.Motion:
+    t = np.arange(int(20.0 * RATE)) / RATE
+    m = vd.Motion(t, *path().at(t))
+    noise = NOISE * np.random.default_rng(seed).normal(size=m.q.shape)
+    return replace(m, forces=vd.inverse_dynamics(truth(), m) + noise)
+
+
+def fit_of(step: int, seed: int = 0, low: Butterworth | None = LOW, **how: object) -> Fit:
+    return vd.identify(drawn(), recorded_filtered(seed), sampling=Sampling(filter=low, decimate=step, trim=100), **how)
+
+
+def test_it_is_named_with_a_remedy() -> None:
+    with pytest.warns(IdentificationWarning, match=rf"{TOO_OFTEN}[\s\S]*covariance='hac'[\s\S]*decimate=22") as told:
+        fit_of(1)
+    assert len([w for w in told if TOO_OFTEN in str(w.message)]) == 1
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{"step": 22}, {"step": 1, "covariance": "hac"}, {"step": 1, "low": None}, {"step": 1, "method": "gauss_markov"}],
+)
+def test_it_is_not_where_residuals_are_white_or_allowed_for(how: dict[str, object]) -> None:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", TOO_OFTEN, IdentificationWarning)
+        fit_of(**how)  # pyright: ignore[reportArgumentType]
+
+
+def test_the_factor_is_that_of_repeated_logs() -> None:
+    """Twelve logs: the spread over stated deviations is within a quarter of √(1/g²), and within a third of 1 with the remedy."""
+    for step, expected in ((1, 1.0 / LOW.white_gain(RATE)), (22, 1.0)):
+        fits = [fit_of(step, seed, diagnose="off") for seed in range(12)]
+        true = fits[0].base.reduce(truth().parameters.values)
+        z = np.array([(f.values - true) / f.sigma for f in fits])
+        print(f"one in {step}: rms z {np.sqrt(np.mean(z**2)):.2f}, expected {expected:.2f}")
+        assert np.sqrt(np.mean(z**2)) == pytest.approx(expected, rel=0.33)
+
+
+def test_a_trial_that_fails_is_named_with_its_reason() -> None:
+    machine, m = MACHINES["palletizer"](), moved("palletizer", 1)[:50]
+    bent = replace(m, qdd=m.qdd + 0.1)  # passive joints do not follow
+    failed: list[str] = []
+    assert attempt("Swapped columns", lambda: [regressor(machine, bent)], failed) == []
+    assert len(attempt("Delays", lambda: [regressor(machine, m)], failed)) == 1
+    (note,) = failed
+    assert note.startswith("Swapped columns, because a trial failed: palletizer, sample ")
+    assert "the accelerations of this motion open its loops" in note and "loop 'elbow" in note
+
+
+def test_a_decomposition_that_fails_is_named() -> None:
+    failed: list[str] = []
+    assert attempt("Delays", lambda: [np.linalg.inv(np.zeros((2, 2)))], failed) == []
+    assert failed == ["Delays, because a decomposition failed: Singular matrix."]
+
+
+def test_errors_of_the_program_itself_are_not_hidden() -> None:
+    with pytest.raises(ZeroDivisionError):
+        attempt("A slip", lambda: [1 // 0], [])

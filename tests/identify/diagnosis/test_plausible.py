@@ -18,7 +18,7 @@ from veridyn.identify.diagnosis.plausible import (
     prior_scales,
 )
 from veridyn.identify.estimate import identify
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.forward import mass_matrix
 from veridyn.model.experiment import Experiment
 

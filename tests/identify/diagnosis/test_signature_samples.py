@@ -11,9 +11,9 @@ import pytest
 from identify.smooth_arm import drawn, path, truth
 from veridyn.identify.diagnosis.signature_samples import DELAY_STEPS, Samples, samples_of
 from veridyn.identify.estimate import identify
-from veridyn.identify.observation import observation
+from veridyn.identify.regression.observation import observation
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
-from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth, zero_phase

@@ -14,9 +14,8 @@ from veridyn.errors import Fault, IdentificationWarning
 from veridyn.identify.diagnosis.alternatives import Mistake
 from veridyn.identify.diagnosis.fit_check import with_traces
 from veridyn.identify.diagnosis.signature_samples import samples_of
-from veridyn.identify.diagnosis.signature_words import signature_mistakes
-from veridyn.identify.diagnosis.signatures import Damage, find_damages
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.diagnosis.signatures import Damage, examine, signature_mistakes
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth
@@ -27,7 +26,7 @@ FILTERED = replace(HOW, filter=Butterworth(8.0), decimate=4)
 
 def damages(motion: Motion, how: Sampling = HOW) -> list[Damage]:
     fit = vd.identify(drawn(), motion, sampling=how, diagnose="off")
-    return [group[0] for group in find_damages(fit, [motion], how)]
+    return [group[0] for group in examine(fit, [motion], how).found]
 
 
 def with_force(change: Callable[[np.ndarray, np.ndarray], np.ndarray], k: int = 2) -> Motion:
@@ -99,7 +98,7 @@ def test_what_one_joint_alone_absorbs_leaves_no_trace() -> None:
     right, wrong = (vd.identify(machine, replace(m, forces=f * y), diagnose="off") for f in (1.0, 1.3))
     assert np.allclose(wrong.values, 1.3 * right.values)
     assert np.max(np.abs(wrong.values - right.values) / right.sigma) > 100.0
-    assert find_damages(wrong, [replace(m, forces=1.3 * y)], Sampling()) == []
+    assert examine(wrong, [replace(m, forces=1.3 * y)], Sampling()).found == []
 
 
 def test_equations_without_noise_are_left_alone() -> None:

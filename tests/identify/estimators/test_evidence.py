@@ -42,9 +42,9 @@ def test_the_likelihood_is_that_of_a_normal_sample() -> None:
     """_cost against the density of SciPy, up to a constant that no scale changes."""
     from scipy.stats import multivariate_normal
 
+    from veridyn.identify.estimator import base_of
     from veridyn.identify.estimators.least_squares import solve
-    from veridyn.identify.fitting import base_of
-    from veridyn.identify.observation import observation
+    from veridyn.identify.regression.observation import observation
 
     rng = np.random.default_rng(5)
     machine = drawing()

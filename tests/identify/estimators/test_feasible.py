@@ -16,7 +16,7 @@ from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.feasible_set import FeasibleSet
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.prior import Prior, split
-from veridyn.identify.observation import observation
+from veridyn.identify.regression.observation import observation
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.elements import coulomb

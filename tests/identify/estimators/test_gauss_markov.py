@@ -12,7 +12,7 @@ from veridyn.errors import IdentificationError
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.gauss_markov import GaussMarkov, estimated
 from veridyn.identify.estimators.noise_model import NoiseModel
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.regressor import regressor
 
 S = np.array([0.6, 0.5, 0.2, 0.05])

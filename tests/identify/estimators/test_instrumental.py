@@ -8,14 +8,27 @@ import numpy as np
 import pytest
 
 import veridyn as vd
+import veridyn.identify.regression.equation_plan as streaming
 from identify.hanging_arm import SOFT, STEP, drawn, truth
+from identify.smooth_arm import clean, shaken
+from identify.smooth_arm import noisy as noisy_smooth
+from identify.smooth_arm import path as smooth_path
+from identify.smooth_arm import truth as smooth_arm
 from veridyn.errors import DataError, IdentificationError, IdentificationWarning
 from veridyn.identify.estimate import identify
-from veridyn.identify.estimators.instrumental import Instrumental
+from veridyn.identify.estimators.coloured import bartlett
+from veridyn.identify.estimators.instrumental import Instrumental, summed, weakest_of
+from veridyn.identify.estimators.least_squares import solve
+from veridyn.identify.regression.observation import stream
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.control import Tracker
 from veridyn.mechanics.integrate import Method, integrate
+from veridyn.mechanics.regressor import regressor
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.model.motion import Motion
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
+
+LAGS = 7
 
 
 def path():
@@ -140,3 +153,39 @@ def test_a_reference_of_another_machine_or_without_accelerations_is_refused(loop
     for reference in (Short(), Wide()):
         with pytest.raises(DataError, match=r"Instrumental\.reference: the reference is no motion of this machine"):
             identify(drawn(), loop, Instrumental(reference=reference), sampling=WHERE)
+
+
+def test_products_and_scatter_are_those_of_stored_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In jobs of 211 and blocks of 64 samples, with a dead zone, decimated, and with scores that remember 7 samples."""
+    monkeypatch.setattr(streaming, "JOB_SAMPLES", 211)
+    log = shaken(np.random.default_rng(0), clean(600), 0.3)
+    other = Motion(log.t, *smooth_path().at(log.t))
+    how = Sampling(decimate=3, dead_zone={"q2": 0.2}, trim=9, block=64)
+    samples = stream(smooth_arm(), log, sampling=how, engine="numpy")
+    s = solve(samples.observe())
+    sums = summed(samples, [other], s, LAGS)
+
+    back = np.linalg.inv(s.triangle)
+    numbers = np.arange(0, 600, 3)
+    W, Z = (regressor(smooth_arm(), m)[numbers][:, :, list(s.columns)] / s.row_sigma[:, None] for m in (log, other))
+    y = log.forces[numbers] / s.row_sigma
+    used = (numbers >= 9) & (numbers < 591)
+    used = np.stack([used] * 4, axis=1)
+    used[:, 1] &= np.abs(log.qd[numbers, 1]) >= 0.2
+    W, Z, y = W * used[..., None], Z * used[..., None], y * used
+    W, Z = W @ back, Z @ back
+    r = y - W @ (s.triangle @ s.values)
+    assert sums.columns == pytest.approx(np.einsum("tri,trj->ij", Z, W), rel=1e-8, abs=1e-9)
+    assert sums.measured == pytest.approx(np.einsum("tri,tr->i", Z, y), rel=1e-8, abs=1e-7)
+    assert sums.own == pytest.approx(np.einsum("tri,trj->ij", Z, Z), rel=1e-8, abs=1e-9)
+    assert sums.meat == pytest.approx(bartlett(np.einsum("tri,tr->ti", Z, r), LAGS), rel=1e-6, abs=1e-9)
+    assert sums.samples == len(numbers)
+
+
+def test_columns_are_their_own_best_instruments() -> None:
+    log = noisy_smooth(np.random.default_rng(0), clean(600))
+    samples = stream(smooth_arm(), log)
+    s = solve(samples.observe())
+    assert weakest_of(summed(samples, [log], s, 0)) == pytest.approx(1.0, abs=1e-9)
+    mixed = Motion(log.t, log.q[::-1], log.qd[::-1], log.qdd[::-1])
+    assert weakest_of(summed(samples, [mixed], s, 0)) < 0.1

@@ -9,8 +9,7 @@ import pytest
 
 from veridyn.errors import IdentificationError, IdentificationWarning
 from veridyn.identify.estimators.least_squares import Solution, row_deviation, solve
-from veridyn.identify.factor import empty
-from veridyn.identify.row_factors import RowFactors
+from veridyn.identify.regression.factor import RowFactors, empty
 from veridyn.model.parameters import ParameterSet
 
 # FACTS 2.18: five rows whose noise spans .1 to 50.

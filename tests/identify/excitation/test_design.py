@@ -9,13 +9,12 @@ import pytest
 
 from identify.smooth_arm import truth
 from veridyn.errors import DataError, IdentificationError, ModelError
-from veridyn.identify.excitation.design import design_excitation
+from veridyn.identify.excitation.design import design_excitation, problem_of
+from veridyn.identify.excitation.interior import Barrier
 from veridyn.identify.excitation.limits import Clearance, Limits
 from veridyn.identify.excitation.plan import Noise
-from veridyn.identify.excitation.setup import problem_of
+from veridyn.identify.excitation.problem import drawn
 from veridyn.identify.excitation.shape import Fourier, Shape, Spline
-from veridyn.identify.excitation.start import drawn
-from veridyn.identify.interior import Barrier
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.model.body import Body

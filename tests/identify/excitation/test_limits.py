@@ -10,7 +10,7 @@ from veridyn.errors import DataError
 from veridyn.identify.excitation.capsules import Capsule, Collision
 from veridyn.identify.excitation.limits import Bounds, Clearance, Limits, check_limits
 from veridyn.identify.excitation.plant import TreePlant
-from veridyn.identify.excitation.start import shares
+from veridyn.identify.excitation.problem import shares
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.model.motion import Motion

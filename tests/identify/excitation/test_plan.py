@@ -8,9 +8,9 @@ import pytest
 from identify.smooth_arm import truth
 from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.excitation.design import design_excitation
+from veridyn.identify.excitation.interior import Barrier
 from veridyn.identify.excitation.plan import Noise, information_of
 from veridyn.identify.excitation.shape import Fourier
-from veridyn.identify.interior import Barrier
 from veridyn.signals.trajectory import JointLimits
 
 ARM = JointLimits(np.full(4, -2.0), np.full(4, 2.0), np.full(4, 2.0), np.full(4, 8.0))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from veridyn.identify.estimate import identify
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.validate import validate
 from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.model.motion import Motion

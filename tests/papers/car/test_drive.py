@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from veridyn.identify.estimate import identify
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
-from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.papers.car.drive import (
     ENDS,

@@ -7,7 +7,7 @@ import pytest
 
 from veridyn.errors import DataError
 from veridyn.identify.estimate import identify
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.machines.arm import arm
 from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.mechanics.inverse import inverse_dynamics

@@ -15,8 +15,8 @@ from strangers.random_trees import random_motion
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.shipped import shipped
 from veridyn.identify.base import base_parameters, generic_motion
+from veridyn.identify.diagnosis.explain import explain
 from veridyn.identify.estimate import identify
-from veridyn.identify.explain import explain
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.kinematics import body_motion, body_pose, jacobian
 from veridyn.mechanics.regressor import regressor

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from veridyn.identify.estimators.gauss_markov import Estimate
-from veridyn.identify.estimators.harmonics import Scan
+from veridyn.identify.estimators.likelihood import Scan
 from veridyn.papers.hexapod.comparison import ESTIMATORS, Trials
 from veridyn.papers.hexapod.page_trials import design_trials_blocks, scan_blocks
 from veridyn.papers.hexapod.trials import DesignTrials

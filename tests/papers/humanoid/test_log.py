@@ -11,7 +11,7 @@ from papers.humanoid.humanoid_runs import CAD, TRUE, bending, walking
 from strangers.pinocchio_oracle import PinModel
 from veridyn.errors import DataWarning
 from veridyn.identify.estimate import identify
-from veridyn.identify.observation import observation
+from veridyn.identify.regression.observation import observation
 from veridyn.mechanics.contact import sensor_wrench, with_contacts
 from veridyn.mechanics.kinematics import body_motion
 from veridyn.model.body import Body

@@ -4,11 +4,11 @@ import pytest
 
 from studies.bench_robot import STUDY, robot
 from veridyn.errors import DeviceError, Fault, FileError
+from veridyn.identify.estimate import ESTIMATORS
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.robust import Robust
 from veridyn.identify.estimators.weighted import OLS, WLS
-from veridyn.identify.methods import ESTIMATORS
 from veridyn.studies.config.study import load_study
 from veridyn.studies.identification import Estimation
 from veridyn.studies.run import estimation

@@ -92,7 +92,7 @@ def test_a_dask_cluster_that_is_lost_is_named() -> None:
 
 @pytest.mark.slow
 def test_a_dask_job_that_kills_its_workers_is_named() -> None:
-    """The quick form of what is done about dead workers is in tests/identify/test_made_motions.py."""
+    """The quick form of what is done about dead workers is in tests/identify/regression/test_workers.py."""
     from distributed import LocalCluster
 
     cluster = LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0")

@@ -12,7 +12,7 @@ from studies.bench_robot import table
 from studies.closed_bench import MACHINES, RATE, STUDY, TORQUE, ClosedBench, measured, moved
 from veridyn.errors import FileError, VeridynError
 from veridyn.files.machine.write import save_model
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.loops.closure import closed_home
 from veridyn.papers.hexapod.machine import LEGS, hexapod, truth
 from veridyn.signals.butterworth import Butterworth

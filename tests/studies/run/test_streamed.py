@@ -9,8 +9,8 @@ import pytest
 from studies.bench_robot import STUDY, Bench, recording, robot
 from veridyn.errors import DataError, FileError
 from veridyn.files.log.blocks import open_log
-from veridyn.identify.observation import observation
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.regression.observation import observation
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.model.experiment import Experiment
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals, motion
@@ -75,7 +75,7 @@ def test_the_memory_needed_is_that_of_a_window(tmp_path: Path) -> None:
     pq.write_table(pa.table(long), file, row_group_size=5000)
     margin = margin_of(SIGNALS, SAMPLING, 200.0)
 
-    # What an observation needs besides does not grow with the log: tests/identify/test_observation.py.
+    # What an observation needs besides does not grow with the log: tests/identify/regression/test_observation.py.
     def peak(size: int) -> int:
         tracemalloc.start()
         for _ in streamed(file, size, margin):

@@ -3,6 +3,8 @@
 Each check is a question to some hundred samples of the training log (:mod:`veridyn.identify.diagnosis.evidence`): would the data
 fit far better if this one thing were otherwise? A good fit has no such thing, whatever its residual; a mistake has one that explains it.
 What needs no data but physics (friction that drives, inertia below zero) stands in :mod:`veridyn.identify.diagnosis.plausible`.
+
+What was not looked for is listed with the reason: a report without findings says little where the reader does not know what was checked.
 """
 
 from __future__ import annotations
@@ -18,9 +20,7 @@ from numpy.typing import NDArray
 from veridyn.arguments import checked
 from veridyn.errors import Fault
 from veridyn.identify.diagnosis.evidence import Evidence
-from veridyn.identify.diagnosis.gearing import LOOK, other_gearings
-from veridyn.identify.diagnosis.geometry import best_place
-from veridyn.identify.diagnosis.gravity import best_gravity
+from veridyn.identify.diagnosis.geometry import LOOK, best_gravity, best_place, other_gearings
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 
@@ -28,9 +28,8 @@ Array = NDArray[np.float64]
 DEGREES = 180.0 / np.pi
 FAR_BETTER = 0.5  # of the error is left where something else explains the data (chosen)
 MIN_ERROR = 0.02  # error below which nothing is checked, unless the rows contradict each other (chosen)
-CONTRADICTION_RATIO = (
-    1.3  # times what each row leaves by itself: more is a contradiction (chosen; real arms in order have 1.1 to 1.2)
-)
+# Times what each row leaves by itself: more is a contradiction (chosen; real arms in order have 1.1 to 1.2)
+CONTRADICTION_RATIO = 1.3
 CONTRADICTION = "rows contradict"  # the kind of that mistake
 ASKED_TOGETHER = 32  # questions whose columns are computed in one pass
 CLEAR_ERROR = 0.1  # error below which a fast diagnosis asks about forces only: wrong positions leave more (chosen)
@@ -41,6 +40,7 @@ PLAUSIBLE_GRAVITY = (8.0, 12.0)  # m/s^2: plausible sizes of gravity (chosen)
 BETTER_ERROR_SHARE = 0.7  # of the error is left with another gravity or geometry, where that is reported (chosen)
 NOISE_MARGIN = 1.1  # of the noise, which is known to some percent
 GRAVITY_OFF = 0.15  # share by which the gravity that fits best may differ from the model's (chosen)
+MAX_LISTED = 6  # readings that are listed
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,10 @@ class Mistake:
 
     kind: str
     fault: Fault
+
+    @classmethod
+    def of(cls, kind: str, what: str, where: str, expected: str = "", found: str = "", hint: str = "") -> Mistake:
+        return cls(kind, Fault(what, where, expected, found, hint))
 
     def __str__(self) -> str:
         return str(self.fault)
@@ -93,9 +97,8 @@ def find_mistakes(
     if apart <= CONTRADICTION_RATIO and e.noise_error() > NOISE_MARGIN * BETTER_ERROR_SHARE * as_given:
         if fast and as_given * np.sqrt(len(e.rows)) < UNEXPLAINED_FAST:
             return ()  # no row leaves more than that
-        return tuple(
-            _unexplained(e, UNEXPLAINED_FAST, 1.0) if fast else _unexplained(e)
-        )  # nothing can explain far more
+        # Nothing can explain far more.
+        return tuple(_unexplained(e, UNEXPLAINED_FAST, 1.0) if fast else _unexplained(e))
     if fast:
         unclear = as_given > CLEAR_ERROR or apart > CONTRADICTION_RATIO
         every = tuple(_questions(e, positions=unclear and not e.machine.closed, scales=unclear))
@@ -109,7 +112,7 @@ def find_mistakes(
         for error, q in sorted(answers, key=lambda a: a[0]):
             if error < FAR_BETTER * as_given and error < 1.5 * best[0]:
                 evidence = f"{100 * as_given:.3g} % of the forces unexplained, {100 * error:.3g} % if it were otherwise"
-                found.append(Mistake(q.kind, Fault(q.what, q.where, found=evidence, hint=q.hint)))
+                found.append(Mistake.of(q.kind, q.what, where=q.where, found=evidence, hint=q.hint))
     if not found:
         found = _unexplained(e, UNEXPLAINED_FAST, 1.0) if fast else _geometry(e, as_given, progress) or _unexplained(e)
     if not found and apart > CONTRADICTION_RATIO:
@@ -134,29 +137,25 @@ def _geometry(e: Evidence, as_given: float, progress: Progress) -> list[Mistake]
     if place is None or place.error > BETTER_ERROR_SHARE * as_given:
         return []
     return [
-        Mistake(
+        Mistake.of(
             "geometry",
-            Fault(
-                "it seems to sit elsewhere than the model says.",
-                place.where,
-                f"the place in the model, which leaves {100 * as_given:.3g} % of the forces unexplained",
-                f"{place.words}, which leaves {100 * place.error:.3g} %",
-                "Look at the lengths, twists and zeros of the model, and whether it is that of this machine.",
-            ),
+            "it seems to sit elsewhere than the model says.",
+            where=place.where,
+            expected=f"the place in the model, which leaves {100 * as_given:.3g} % of the forces unexplained",
+            found=f"{place.words}, which leaves {100 * place.error:.3g} %",
+            hint="Look at the lengths, twists and zeros of the model, and whether it is that of this machine.",
         )
     ]
 
 
 def _contradiction(apart: float) -> Mistake:
-    return Mistake(
+    return Mistake.of(
         CONTRADICTION,
-        Fault(
-            "the rows contradict each other: together they leave more unexplained than each by itself.",
-            "rows",
-            f"at most {CONTRADICTION_RATIO:g} times as much",
-            f"{apart:.3g} times",
-            "Look at the geometry of the model, and at the scale and delay of each force.",
-        ),
+        "the rows contradict each other: together they leave more unexplained than each by itself.",
+        where="rows",
+        expected=f"at most {CONTRADICTION_RATIO:g} times as much",
+        found=f"{apart:.3g} times",
+        hint="Look at the geometry of the model, and at the scale and delay of each force.",
     )
 
 
@@ -168,15 +167,13 @@ def _unexplained(e: Evidence, limit: float = UNEXPLAINED_IN_ALL, of_row: float =
         return []
     listed = f"{100 * in_all:.0f} % in all; " + ", ".join(f"{row} {100 * x:.0f} %" for row, x in zip(e.rows, each))
     return [
-        Mistake(
+        Mistake.of(
             "unexplained",
-            Fault(
-                "the model does not explain these forces, and no simple mistake that was tried does.",
-                "rows",
-                f"at most {100 * limit:.0f} % of all forces left over, and {100 * of_row:.0f} % of any row's",
-                listed,
-                "Check the geometry of the model, the order of its joints, and whether this log is of this machine.",
-            ),
+            "the model does not explain these forces, and no simple mistake that was tried does.",
+            where="rows",
+            expected=f"at most {100 * limit:.0f} % of all forces left over, and {100 * of_row:.0f} % of any row's",
+            found=listed,
+            hint="Check the geometry of the model, the order of its joints, and whether this log is of this machine.",
         )
     ]
 
@@ -302,18 +299,51 @@ def _gravity(e: Evidence, as_given: float, otherwise: float) -> list[Mistake]:
     ):
         return []  # what is no gravity of this planet explains nothing
     return [
-        Mistake(
+        Mistake.of(
             "gravity",
-            Fault(
-                "gravity seems to be other than the model says.",
-                "model.gravity",
-                f"({_listed(model)}) m/s^2 by the model, which leaves {100 * as_given:.3g} % of the forces unexplained",
-                f"({_listed(found.gravity)}), which leaves {100 * found.error:.3g} %",
-                "Look at how the machine is mounted (a wall, a ceiling), and at the frame the model is written in.",
-            ),
+            "gravity seems to be other than the model says.",
+            where="model.gravity",
+            expected=f"({_listed(model)}) m/s^2 by the model, which leaves {100 * as_given:.3g} % of the forces unexplained",
+            found=f"({_listed(found.gravity)}), which leaves {100 * found.error:.3g} %",
+            hint="Look at how the machine is mounted (a wall, a ceiling), and at the frame the model is written in.",
         )
     ]
 
 
 def _listed(g: Array) -> str:
     return ", ".join(f"{x:.3g}" for x in g)
+
+
+def omitted(e: Evidence, apart: float, delays: bool, speeds: bool, streamed: bool) -> tuple[str, ...]:
+    """In words. `apart` as for :func:`~veridyn.identify.diagnosis.alternatives.suspicions`; whether delays were looked for, speeds are
+    measured, and the log is read in blocks."""
+    out = []
+    if not e.rows:
+        return ("Everything that needs measured forces: no row measures any.",)
+    error = e.error()
+    if error <= MIN_ERROR and apart <= CONTRADICTION_RATIO:
+        out.append(
+            "Swapped or turned columns, other units and scales, another gravity, bodies that sit elsewhere: these are checked where "
+            f"more than {100 * MIN_ERROR:g} % of the forces is unexplained or the rows contradict each other, "
+            f"which is not so ({100 * error:.2g} %)."
+        )
+    else:
+        never = unreached(e) if e.machine.closed else []
+        if never:
+            listed = ", ".join(never[:MAX_LISTED]) + (
+                f" and {len(never) - MAX_LISTED} more" if len(never) > MAX_LISTED else ""
+            )
+            out.append(
+                f"Readings of the log with which no way to close the loops was found, so that they explain nothing: {listed}."
+            )
+        if e.machine.base == "free":
+            out.append("Another gravity: the acceleration of the base, gravity included, is measured.")
+    if not delays:
+        out.append("Delays of forces: the study says clock: {delays: ignore}.")
+    if not speeds:
+        out.append("Speeds that contradict positions: none are measured.")
+    if e.machine.parameters.missing():
+        out.append("Forces beside those that the model's own values predict: not all of its parameters have values.")
+    if streamed:
+        out.append("Anything beyond the first block of each log, which is read in blocks.")
+    return tuple(out)

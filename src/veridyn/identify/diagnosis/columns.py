@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.identify.dependent_columns import dependence
-from veridyn.identify.equation_plan import EquationPlan
+from veridyn.identify.regression.equation_plan import EquationPlan
+from veridyn.identify.regression.observation import dependence
+from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.regression.tables import equations
 from veridyn.identify.result import Fit
-from veridyn.identify.sampling import Sampling
-from veridyn.identify.tables import equations
 from veridyn.mechanics.engine import wants_compiled
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.regressor import regressor
@@ -75,11 +75,8 @@ def fit_forces(fit: Fit, m: Motion, rows: Sequence[str]) -> Array:
     names = [] if plan is None else [fit.described.rows[r] for r in plan.rows]
     if plan is None or not set(rows) <= set(names):
         return inverse_dynamics(fit.described, m, list(rows), fit.standard)
-    out, value, tables = (
-        np.empty((len(m), len(rows))),
-        dict(zip(fit.base.columns, fit.values, strict=True)),
-        plan.tables(0),
-    )
+    out, tables = np.empty((len(m), len(rows))), plan.tables(0)
+    value = dict(zip(fit.base.columns, fit.values, strict=True))
     values = [np.array([*(value.get(c, 0.0) for c in columns), 1.0]) for columns in plan.columns]
     for start in range(0, len(m), tables.block):
         part = slice(start, min(start + tables.block, len(m)))

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault
 from veridyn.identify.diagnosis.alternatives import Mistake
 from veridyn.identify.diagnosis.evidence import Evidence, evidence, share
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
@@ -41,15 +40,13 @@ class Delays:
             return []
         listed = ", ".join(f"{c} {1e3 * d:.1f} ms" for c, d in self.seconds.items())
         return [
-            Mistake(
+            Mistake.of(
                 "delay",
-                Fault(
-                    "measured forces are late or early against the positions.",
-                    "forces",
-                    f"channels on one clock; {100 * self.before:.3g} % of the forces are unexplained",
-                    f"{listed}; {100 * self.after:.3g} % without these delays",
-                    "Write clock: {delays: correct} to take them out, and look at the filters of the drives.",
-                ),
+                "measured forces are late or early against the positions.",
+                where="forces",
+                expected=f"channels on one clock; {100 * self.before:.3g} % of the forces are unexplained",
+                found=f"{listed}; {100 * self.after:.3g} % without these delays",
+                hint="Write clock: {delays: correct} to take them out, and look at the filters of the drives.",
             )
         ]
 

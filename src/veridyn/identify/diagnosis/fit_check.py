@@ -4,69 +4,72 @@
 asks all that ``veridyn identify`` asks: all columns on four hundred samples, other gravities and geometries, and delays. Both use the
 checks of :mod:`veridyn.identify.diagnosis.alternatives`, `plausible` and `delays`, and :func:`veridyn.signals.quality.inspect`; nothing
 is changed.
+
+A low-pass of the equations leaves residuals correlated, so that deviations for uncorrelated ones are too small. White noise behind a
+filter with gain g of white noise (:meth:`~veridyn.signals.butterworth.Butterworth.white_gain`) is nearly white again at one equation in
+1/g². With more of them each tells less than a new one, and deviations that count all as new are too small by up to √(1/g²/decimate), as
+where the columns are as slow as the filter. It is reported where the residual shows it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal, TypeVar
 
 import numpy as np
+from numpy.linalg import LinAlgError
 
-from veridyn.errors import Fault, IdentificationError
+from veridyn.errors import IdentificationError, VeridynError
 from veridyn.identify.diagnosis.alternatives import CONTRADICTION, Mistake, find_mistakes
-from veridyn.identify.diagnosis.attempt import attempt
 from veridyn.identify.diagnosis.columns import columns_of, fit_forces
 from veridyn.identify.diagnosis.delays import delays
 from veridyn.identify.diagnosis.evidence import SAMPLES, Evidence, evidence
-from veridyn.identify.diagnosis.noise_bias import noisy_accelerations, with_noise_as_cause
-from veridyn.identify.diagnosis.oversampled import oversampled_rows
-from veridyn.identify.diagnosis.plausible import (
-    WRONG_SIGNS,
-    absurd_signs,
-    odd_motion,
-    prior_scales,
-    slow_clock,
-)
-from veridyn.identify.diagnosis.signature_words import signature_mistakes
-from veridyn.identify.position_noise import noise_behind
+from veridyn.identify.diagnosis.plausible import WRONG_SIGNS, absurd_signs, odd_motion, prior_scales, slow_clock
+from veridyn.identify.diagnosis.position_noise import noise_behind, noisy_accelerations, with_noise_as_cause
+from veridyn.identify.diagnosis.signatures import signature_mistakes
+from veridyn.identify.estimator import Estimator
+from veridyn.identify.estimators.feasible import Consistent
+from veridyn.identify.estimators.prior import Prior
+from veridyn.identify.estimators.robust import Robust
+from veridyn.identify.estimators.weighted import OLS, WLS
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.validate import predicted
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
+from veridyn.signals.butterworth import zero_phase
 from veridyn.signals.clock_unit import SLOWEST_CLOCK
 from veridyn.signals.outliers import runs
 from veridyn.signals.quality import inspect
+from veridyn.signals.resample import uniform_rate
 
 Diagnose = Literal["fast", "full", "off"]
 FAST_SAMPLES = 120
 FAST_TRACE_SAMPLES = 30_000  # of a log, in which traces of damage are looked for: up to twice as long as preparing and fitting it (chosen)
 MIN_SAMPLES_PER_COLUMN = 3.0  # of a row: with fewer the noise of the row, and so its weight, is not known (chosen)
-CONTRADICTING_SAMPLES = (
-    10.0  # of a row for each parameter, from which rows that contradict each other are reported (chosen)
-)
+# Of a row for each parameter, from which rows that contradict each other are reported (chosen)
+CONTRADICTING_SAMPLES = 10.0
 SAME_MOTION = 0.8  # correlation from which speeds are those of the positions (chosen)
 ORDER_SAMPLES = 2000  # of a motion, which show whether its samples follow each other
 STUCK_SAMPLES = 20  # equal samples of a force from which a fit is asked whether it should have changed (chosen)
 STUCK_SHARE = 0.5  # of the scatter of the force elsewhere: a larger change would have been seen (chosen)
-INSPECTED = (
-    "constant",
-    "spike",
-    "dropout",
-    "frozen",
-    "clipping",
-    "held",
-    "coarse",
-)  # kinds of findings that spoil a measured force
+# Kinds of findings that spoil a measured force
+INSPECTED = ("constant", "spike", "dropout", "frozen", "clipping", "held", "coarse")
+# Equations for each independent one, from which it is reported: deviations are half of theirs (chosen)
+OVERSAMPLED = 4.0
+CORRELATED = 0.75  # of neighbouring residuals; white noise that is so often sampled has .9
+SEEN = 4000  # samples of the first motion, which show it
+FEWEST = 50  # residuals from which a correlation is told
+Found = TypeVar("Found")
 
 
 def check_level(level: str) -> None:
     """Refuse a word that is no level of diagnosis."""
     if level not in ("fast", "full", "off"):
         what = f"there is no diagnosis {level!r}."
-        raise IdentificationError(Fault(what, where="diagnose", expected="'fast', 'full' or 'off'"))
+        raise IdentificationError(what, where="diagnose", expected="'fast', 'full' or 'off'")
 
 
 def suspicions(
@@ -204,15 +207,13 @@ def few_samples(fit: Fit, e: Evidence) -> list[Mistake]:
         return []
     listed = ", ".join(f"{row} {samples} for {columns}" for row, (samples, columns) in short.items())
     return [
-        Mistake(
+        Mistake.of(
             "few samples",
-            Fault(
-                "there are too few samples for the parameters that act on a row, so that its noise and all deviations are hardly known.",
-                "rows",
-                f"at least {MIN_SAMPLES_PER_COLUMN:g} samples for each parameter",
-                listed,
-                "Record a longer log, or estimate fewer parameters.",
-            ),
+            "there are too few samples for the parameters that act on a row, so that its noise and all deviations are hardly known.",
+            where="rows",
+            expected=f"at least {MIN_SAMPLES_PER_COLUMN:g} samples for each parameter",
+            found=listed,
+            hint="Record a longer log, or estimate fewer parameters.",
         )
     ]
 
@@ -246,15 +247,13 @@ def _stuck(fit: Fit, motion: Motion) -> list[Mistake]:
         if change > STUCK_SHARE * scatter > 0.0:
             unit = r.unit or "N"
             found.append(
-                Mistake(
+                Mistake.of(
                     "frozen",
-                    Fault(
-                        f"it is frozen from t = {motion.t[a]:.6f} s to t = {motion.t[b]:.6f} s, though the machine moves.",
-                        f"force of '{r.row}'",
-                        f"a change of {change:.3g} {unit}, as the fit has it",
-                        f"{force[a]:.6g} {unit} in {b - a + 1} samples",
-                        "Leave those samples out: the sensor or its bus stood still.",
-                    ),
+                    f"it is frozen from t = {motion.t[a]:.6f} s to t = {motion.t[b]:.6f} s, though the machine moves.",
+                    where=f"force of '{r.row}'",
+                    expected=f"a change of {change:.3g} {unit}, as the fit has it",
+                    found=f"{force[a]:.6g} {unit} in {b - a + 1} samples",
+                    hint="Leave those samples out: the sensor or its bus stood still.",
                 )
             )
     return found
@@ -271,7 +270,80 @@ def inspect_forces(machine: Machine, motion: Motion) -> list[Mistake]:
             channels[c] = Channel(c, motion.t[there], force[there], "N*m" if kind == "turning" else "N")
     found = inspect(Experiment(channels, "forces"))
     return [
-        Mistake(f.kind, Fault(f.fault.what, f"force of '{f.channel}'", f.fault.expected, f.fault.found, f.fault.hint))
+        Mistake.of(
+            f.kind,
+            f.fault.what,
+            where=f"force of '{f.channel}'",
+            expected=f.fault.expected,
+            found=f.fault.found,
+            hint=f.fault.hint,
+        )
         for f in found
         if f.kind in INSPECTED and f.severity == "warning"
     ]
+
+
+def assumes_uncorrelated(method: Estimator) -> bool:
+    """Whether the deviations of a method, unless its covariance is "hac", are those for uncorrelated residuals."""
+    return isinstance(method, OLS | WLS | Robust | Prior | Consistent)
+
+
+def oversampled_rows(fit: Fit, motions: Sequence[Motion], sampling: Sampling) -> list[Mistake]:
+    """Rows whose filter is so low beside the rate of the equations that neighbouring residuals are correlated, and are."""
+    m = motions[0][:SEEN]
+    if len(m) < FEWEST * sampling.decimate:
+        return []
+    rate = uniform_rate(m.t, where="motion.t")
+    steps = {}
+    for r in fit.rows:
+        low = sampling.filter_of(r.row)
+        if low is not None and (step := 1.0 / low.white_gain(rate) ** 2) >= OVERSAMPLED * sampling.decimate:
+            steps[r.row] = step
+    if not steps:
+        return []
+    names, measured, model = predicted(fit, m, list(steps), sampling)
+    found = {}
+    for k, row in enumerate(names):
+        residual, low = measured[:, k] - model[:, k], sampling.filter_of(row)
+        assert low is not None  # of the rows that have one
+        if not np.isfinite(residual).all():
+            continue
+        used = sampling.uses(fit.described, row, m.qd, np.arange(len(m)), len(m))
+        kept = zero_phase(residual, rate, low)[:: sampling.decimate]
+        both = used[:: sampling.decimate][1:] & used[:: sampling.decimate][:-1]
+        first, second = kept[:-1][both], kept[1:][both]
+        if len(first) >= FEWEST and (size := float(first @ first + second @ second)) > 0.0:
+            correlation = 2.0 * float(first @ second) / size
+            if correlation >= CORRELATED:
+                found[row] = correlation
+    if not found:
+        return []
+    fastest = int(min(steps[row] for row in found))
+    factor = max(np.sqrt(steps[row] / sampling.decimate) for row in found)
+    return [
+        Mistake.of(
+            "oversampled",
+            "the filter of the equations leaves their residuals correlated, so that deviations for uncorrelated residuals are too "
+            f"small, by a factor of up to {factor:.2g}.",
+            where="sampling.decimate",
+            expected=f"one equation in {fastest} or so behind this filter at {rate:.4g} Hz",
+            found=f"one in {sampling.decimate}; neighbouring residuals correlate by "
+            + ", ".join(f"{x:.2f} ({row})" for row, x in found.items()),
+            hint=f"Set covariance='hac', or Sampling(decimate={fastest}).",
+        )
+    ]
+
+
+def attempt(name: str, check: Callable[[], Iterable[Found]], failed: list[str]) -> list[Found]:
+    """What a check finds. One that cannot be carried out is noted in `failed`: the fit that it is asked of is done, and stands."""
+    try:
+        return list(check())
+    except VeridynError as error:
+        fault = error.faults[0]
+        where = f"{fault.where}: " if fault.where else ""
+        found = f" ({fault.found})" if fault.found else ""
+        failed.append(f"{name}, because a trial failed: {where}{fault.what.rstrip('.')}{found}.")
+        return []
+    except LinAlgError as error:
+        failed.append(f"{name}, because a decomposition failed: {error}.")
+        return []

@@ -1,4 +1,4 @@
-"""The geometry that a log itself speaks of: is one length, twist or zero of the model wrong, and which?
+"""What a log itself says of the geometry, the transmission and the gravity of its machine: is one of them wrong in the model?
 
 A body that sits δ elsewhere changes the equations by δ ∂Γ/∂g, Γ the forces of the parameters that fit best, so δ is one more unknown beside
 the parameters: with U an orthonormal basis of the columns of W, s = ∂Γ/∂g − U Uᵀ ∂Γ/∂g and r = y − U Uᵀ y, least squares gives δ = s·r/s·s
@@ -6,17 +6,31 @@ and leaves r − δ s. It is tried at one place at a time, each body's position 
 followed by Gauss-Newton as long as they promise something. What parameters can take upon themselves (a frame moved along its own joint)
 changes nothing and is never reported. Of a machine with loops the ends of its cut joints are tried as well, and its loops are closed anew
 for every place.
+
+Of gears and couplings a sign may be wrong, and a coupling may be missing. Motors are measured, and q = T q_m, Γ = T⁻ᵀ Γ_m. With another
+matrix T' the same log says q' = S q and Γ' = S⁻ᵀ Γ, with S = T' T⁻¹, so a wrong entry can be asked about on the side of the joints. A
+shaft that turns joint i through joint j adds what motor j turns joint j by, to one side or the other: T'_ij = ±T_jj. Without a
+transmission in the model joints are taken for motors, T = 1.
+
+Gravity is found as three more unknowns beside the parameters,
+
+    y = (W₀ + Σ_k g_k W_k) φ        W_k = regressor under unit gravity along axis k, less that under none
+
+For each g the best φ is a least-squares solution (variable projection), so only g is searched, from the model's own and from the six
+directions of the axes. Inertia fixes the size of g beside the weights, if the motion is quick enough for inertia to act.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import least_squares
 
 from veridyn.errors import DataError, ModelError
-from veridyn.identify.diagnosis.evidence import SMALLEST_SINGULAR_VALUE, Evidence, share
+from veridyn.identify.diagnosis.evidence import SMALLEST_SINGULAR_VALUE, Equations, Evidence, share
 from veridyn.identify.grouping import ZERO_COLUMN
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.closure import closed_home, closed_motion
@@ -30,11 +44,15 @@ DIFFERENCE_STEP = 1e-4  # m or rad, of the difference that makes a derivative
 CONVERGED_STEP = 1e-7  # m or rad, behind which nothing is followed any further
 PASSES = 4
 REFINED_CHANGES = 4  # changes that are followed: the first step does not always know the best
-PROMISING = (
-    0.9  # of the error, below which a change must come by its first two steps to be followed to its end (chosen)
-)
+# Of the error, below which a change must come by its first two steps to be followed to its end (chosen)
+PROMISING = 0.9
 SAMPLES = 200
 EFFECT_THRESHOLD = 1e-6  # share of the forces that a metre or a radian must change
+COUPLED = 2  # joints farther along the arm that a shaft still reaches: those of a wrist
+LOOK = "Look at the transmission of the model: signs of its gears, and entries beside the diagonal."
+SIGN, MISSING = "gear sign", "coupling missing"
+FIRST_GUESS = 9.81  # m/s^2, the size of the first guesses
+LARGEST_AXIS = 20.0  # m/s^2 along an axis; no search goes beyond
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,11 +92,8 @@ class Misplaced:
 def best_place(e: Evidence, progress: Progress = silent) -> Misplaced | None:
     """The one change of geometry that explains most; None where there is nothing to be changed, or where no change explains much."""
     few = replace(e, motion=e.motion[:: max(1, len(e.motion) // SAMPLES)])
-    here, found, places = (
-        _place_of(few, e.machine),
-        [],
-        [(end, k) for end in ends_of(e.machine) for k in range(end.ways)],
-    )
+    here, found = _place_of(few, e.machine), []
+    places = [(end, k) for end in ends_of(e.machine) for k in range(end.ways)]
     if here is None:
         return None
     for i, (end, k) in enumerate(places):
@@ -88,8 +103,8 @@ def best_place(e: Evidence, progress: Progress = silent) -> Misplaced | None:
             found.append((end, k, step))
     progress("looking at the geometry", float(len(places)), float(len(places)))
     best = sorted(found, key=lambda f: f[2][1])[:REFINED_CHANGES]
-    followed = (_followed(e, few, end, k, step[0], here.error) for end, k, step in best)
-    return min((m for m in followed if m is not None), key=lambda m: m.error, default=None)
+    refined = (_refined(e, few, end, k, step[0], here.error) for end, k, step in best)
+    return min((m for m in refined if m is not None), key=lambda m: m.error, default=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +153,7 @@ def _forces(e: Evidence, machine: Machine, m: Motion, phi: Array) -> Array:
     return inverse_dynamics(machine, m, list(e.rows), phi, engine="numpy").T
 
 
-def _followed(e: Evidence, few: Evidence, end: End, k: int, first: float, error: float) -> Misplaced | None:
+def _refined(e: Evidence, few: Evidence, end: End, k: int, first: float, error: float) -> Misplaced | None:
     """Gauss-Newton along one change, whose first step is known; None where loops cannot be closed, or where it promises too little."""
     amount, machine = first, moved(e.machine, end, k, first)
     for number in range(PASSES - 1):
@@ -190,3 +205,114 @@ def _step(e: Evidence, here: _Place, end: End, k: int) -> tuple[float, float] | 
     amount = float(beside @ here.residual) / square
     left = here.residual - amount * beside
     return amount, share(left.reshape(len(here.sizes), -1))
+
+
+@dataclass(frozen=True, eq=False)
+class Gearing:
+    """One other transmission: `change` S (n, n) takes coordinates to those it would give, `forces` S⁻ᵀ forces."""
+
+    kind: str
+    where: str
+    what: str
+    change: Array
+
+    @property
+    def forces(self) -> Array:
+        """S⁻ᵀ."""
+        return np.asarray(np.linalg.inv(self.change).T, dtype=np.float64)
+
+
+def other_gearings(machine: Machine, joints: tuple[str, ...]) -> Iterator[Gearing]:
+    """All single entries of the transmission of another sign, all motors that count the other way, and couplings that may be missing.
+
+    `joints`: those whose position and force are both measured; of a machine without a transmission only these are asked about.
+    """
+    own = machine.transmission
+    names = joints if own is None else own.joints
+    T = np.eye(len(names)) if own is None else own.matrix
+    motors = names if own is None else own.motors
+    place = [machine.coordinates.index(c) for c in names]
+    inverse = np.linalg.inv(T)
+
+    def gearing(kind: str, where: str, what: str, other: Array) -> Iterator[Gearing]:
+        if np.linalg.matrix_rank(other) == len(names):
+            S = np.eye(machine.n)
+            S[np.ix_(place, place)] = other @ inverse
+            yield Gearing(kind, where, what, S)
+
+    if own is not None:
+        beside = np.count_nonzero(T, axis=0) > 1
+        for i, j in zip(*np.nonzero(T), strict=True):
+            # the sign of a joint's only entry is that of the joint, and of a motor's only entry that of its column: asked elsewhere
+            if np.count_nonzero(T[i]) > 1 or beside[j]:
+                other = T.copy()
+                other[i, j] = -T[i, j]
+                where = f"transmission, joint '{names[i]}', motor '{motors[j]}'"
+                yield from gearing(SIGN, where, "the sign of this gear or coupling seems to be wrong.", other)
+        for j in np.flatnonzero(beside):
+            other = T.copy()
+            other[:, j] = -T[:, j]
+            what = "the motor seems to count the other way than the transmission says."
+            yield from gearing(SIGN, f"transmission, motor '{motors[j]}'", what, other)
+    yield from _missing(machine, names, motors, T, gearing)
+
+
+def _missing(machine: Machine, names: tuple[str, ...], motors: tuple[str, ...], T: Array, gearing) -> Iterator[Gearing]:  # pyright: ignore[reportMissingParameterType]
+    kinds = dict(zip(machine.coordinates, machine.coordinate_kinds, strict=True))
+    pairs = [
+        (i, j)
+        for i in range(len(names))
+        for j in range(max(0, i - COUPLED), i)
+        if T[i, j] == 0.0 and T[j, j] != 0.0 and kinds[names[i]] == kinds[names[j]] == "turning"
+    ]
+    chains = [[(i, j)] for i, j in pairs]
+    chains += [[a, b] for a in pairs for b in pairs if a[0] == a[1] + 1 and b == (a[0] + 1, a[0])]
+    for chain in chains:
+        for side in (-1.0, 1.0):
+            other = T.copy()
+            for i, j in chain:
+                other[i, j] = side * T[j, j]
+            listed = " and ".join(
+                f"joint '{names[i]}' seems to turn along with motor '{motors[j]}', by {other[i, j]:.4g} of its angle"
+                for i, j in chain
+            )
+            where = "transmission, " + ", ".join(f"joint '{names[i]}'" for i, _ in chain)
+            yield from gearing(MISSING, where, f"a coupling seems to be missing: {listed}.", other)
+
+
+@dataclass(frozen=True, eq=False)
+class Gravity:
+    """The `gravity` that fits best (m/s^2, in the ground's frame) and the error it leaves."""
+
+    gravity: Array
+    error: float
+
+
+def best_gravity(e: Evidence) -> Gravity | None:
+    """None where the base is free: its acceleration, gravity included, is measured."""
+    machine = e.machine
+    if machine.base != "fixed" or not e.rows:
+        return None
+    few = replace(e, motion=e.motion[:: max(1, len(e.motion) // SAMPLES)])
+    under = [few.equations(replace(machine, gravity=g)) for g in (np.zeros(3), *np.eye(3))]
+    # Equations are relative to ‖y‖; only where parameters are known does ‖y‖ itself depend on gravity.
+    W = [eq.W * eq.sizes[:, None, None] for eq in under]
+    y = [eq.y * eq.sizes[:, None] for eq in under]
+    size, numbers = under[0].sizes, under[0].numbers
+
+    def residual(g: Array) -> Array:
+        at = W[0] + sum(gk * (Wk - W[0]) for gk, Wk in zip(g, W[1:], strict=True))
+        right = y[0] + sum(gk * (yk - y[0]) for gk, yk in zip(g, y[1:], strict=True))
+        return Equations(at / size[:, None, None], right / size[:, None], size, numbers).solved()[1]
+
+    starts = [np.asarray(machine.gravity), *(FIRST_GUESS * sign * axis for axis in np.eye(3) for sign in (-1.0, 1.0))]
+    first = min(starts, key=lambda g: share(residual(g)))
+    found = least_squares(
+        lambda g: residual(g).ravel(),
+        first,
+        x_scale=FIRST_GUESS,
+        diff_step=1e-3,
+        max_nfev=12,
+        bounds=(-LARGEST_AXIS, LARGEST_AXIS),
+    )
+    return Gravity(np.asarray(found.x), share(residual(found.x)))

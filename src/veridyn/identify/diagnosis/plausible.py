@@ -13,7 +13,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault
 from veridyn.identify.diagnosis.alternatives import DEGREES, Mistake
 from veridyn.identify.diagnosis.columns import fit_forces
 from veridyn.identify.diagnosis.evidence import Evidence
@@ -29,16 +28,13 @@ from veridyn.signals.plausible_speed import too_fast
 
 Array = NDArray[np.float64]
 WRONG_SIGNS = ("friction drives", "inertia below zero")  # kinds of mistakes that the values of a fit show
-WRONG_SIGN_SIGMAS = (
-    5.0  # deviations below zero from which a sign is no accident (deviations for white noise are often too small)
-)
+# Deviations below zero from which a sign is no accident (deviations for white noise are often too small)
+WRONG_SIGN_SIGMAS = 5.0
 CONFIGURATIONS = 40
 EQUAL_CORRELATION = 0.8  # correlation from which a measured and a predicted force are one and the same up to a factor
 OPPOSITE_CORRELATION = -0.5  # correlation from which a measured force goes against the predicted one (chosen)
-SMALL_PART, SMALL_WEIGHT = (
-    0.1,
-    0.25,
-)  # of the forces and of the weights that priors predict: less is no error of priors (chosen)
+# Of the forces and of the weights that priors predict: less is no error of priors (chosen)
+SMALL_PART, SMALL_WEIGHT = (0.1, 0.25)
 PLAUSIBLE_SCALES = (0.4, 2.5)  # factors between measured and predicted forces that priors may be wrong by (chosen)
 MIN_ROW_SHARE = 0.1  # share of its row's force that an element must make before its sign counts
 
@@ -64,29 +60,25 @@ def absurd_signs(fit: Fit, e: Evidence) -> list[Mistake]:
                 negative.append(f"{name} = {value:.3g}")
     if negative:
         found.append(
-            Mistake(
+            Mistake.of(
                 WRONG_SIGNS[0],
-                Fault(
-                    "friction or a rotor is below zero by many deviations.",
-                    "parameters",
-                    "positive values",
-                    ", ".join(negative),
-                    "A sign in the log is wrong (force or position), or two channels are shifted in time.",
-                ),
+                "friction or a rotor is below zero by many deviations.",
+                where="parameters",
+                expected="positive values",
+                found=", ".join(negative),
+                hint="A sign in the log is wrong (force or position), or two channels are shifted in time.",
             )
         )
     worst = least_inertia(fit, m)
     if worst is not None and worst[0] < -max(0.02 * worst[1], WRONG_SIGN_SIGMAS * worst[2]):
         found.append(
-            Mistake(
+            Mistake.of(
                 WRONG_SIGNS[1],
-                Fault(
-                    "the identified machine would gain speed against a force: its inertia M(q) is not positive definite.",
-                    "parameters",
-                    "eigenvalues above zero",
-                    f"{worst[0]:.3g} beside {worst[1]:.3g} at a configuration of the log",
-                    "Forces with the wrong sign or from another joint do this, and logs without quick motion.",
-                ),
+                "the identified machine would gain speed against a force: its inertia M(q) is not positive definite.",
+                where="parameters",
+                expected="eigenvalues above zero",
+                found=f"{worst[0]:.3g} beside {worst[1]:.3g} at a configuration of the log",
+                hint="Forces with the wrong sign or from another joint do this, and logs without quick motion.",
             )
         )
     return found
@@ -173,15 +165,13 @@ def prior_scales(e: Evidence) -> list[Mistake]:
     listed = ", ".join(f"{row} {factor:.3g}" for row, factor in off.items())
     return [
         *found,
-        Mistake(
+        Mistake.of(
             "force scale",
-            Fault(
-                "measured forces are a steady factor beside those the model's own values predict.",
-                "forces",
-                f"factors from {PLAUSIBLE_SCALES[0]:g} to {PLAUSIBLE_SCALES[1]:g}",
-                listed,
-                "Are they measured at the motor (a gear ratio), in another unit, or with another torque constant or sign?",
-            ),
+            "measured forces are a steady factor beside those the model's own values predict.",
+            where="forces",
+            expected=f"factors from {PLAUSIBLE_SCALES[0]:g} to {PLAUSIBLE_SCALES[1]:g}",
+            found=listed,
+            hint="Are they measured at the motor (a gear ratio), in another unit, or with another torque constant or sign?",
         ),
     ]
 
@@ -202,30 +192,26 @@ def _beside_weights(e: Evidence, sizes: Mapping[str, float]) -> list[Mistake]:
         return []
     listed = ", ".join(f"{row} {factor:.2g}" for row, factor in small.items())
     return [
-        Mistake(
+        Mistake.of(
             "model of a larger machine",
-            Fault(
-                "measured forces are a small part of the weights that the model's own values predict: its bodies sit elsewhere.",
-                "forces",
-                f"at least {SMALL_WEIGHT:g} of them",
-                listed,
-                "Look whether the model is of this machine and of its size, and at the units of its lengths and masses.",
-            ),
+            "measured forces are a small part of the weights that the model's own values predict: its bodies sit elsewhere.",
+            where="forces",
+            expected=f"at least {SMALL_WEIGHT:g} of them",
+            found=listed,
+            hint="Look whether the model is of this machine and of its size, and at the units of its lengths and masses.",
         )
     ]
 
 
 def _against(rows: Mapping[str, float]) -> Mistake:
     listed = ", ".join(f"{row} {alike:.2f}" for row, alike in rows.items())
-    return Mistake(
+    return Mistake.of(
         "forces against the model",
-        Fault(
-            "measured forces go against those the model's own values predict.",
-            "forces",
-            f"correlations above {OPPOSITE_CORRELATION:g}",
-            listed,
-            "Look at the signs of these forces and positions, and at the gravity of the model.",
-        ),
+        "measured forces go against those the model's own values predict.",
+        where="forces",
+        expected=f"correlations above {OPPOSITE_CORRELATION:g}",
+        found=listed,
+        hint="Look at the signs of these forces and positions, and at the gravity of the model.",
     )
 
 
@@ -259,15 +245,13 @@ def odd_motion(e: Evidence, limits: Mapping[str, tuple[float, float]] | None = N
                 "Is it in degrees, at the motor, or of another joint?" if near else "Is this the log of this machine?"
             )
             found.append(
-                Mistake(
+                Mistake.of(
                     "outside limits",
-                    Fault(
-                        "it leaves the range that the model states.",
-                        f"position of '{c}'",
-                        f"{low:.4g} to {high:.4g}",
-                        f"{m.q[:, k].min():.4g} to {m.q[:, k].max():.4g}",
-                        hint,
-                    ),
+                    "it leaves the range that the model states.",
+                    where=f"position of '{c}'",
+                    expected=f"{low:.4g} to {high:.4g}",
+                    found=f"{m.q[:, k].min():.4g} to {m.q[:, k].max():.4g}",
+                    hint=hint,
                 )
             )
     return found
@@ -294,15 +278,13 @@ def measured_rates(differentiated: Motion, measured: Motion, names: Sequence[str
         elif alike < -0.9:
             hint = "Its sign is wrong, or that of the position."
         found.append(
-            Mistake(
+            Mistake.of(
                 "speed against position",
-                Fault(
-                    "the measured speed is not the derivative of the position.",
-                    f"speed of '{c}'",
-                    "a factor of 1 between them",
-                    f"a factor of {factor:.4g}, correlation {alike:.3f}",
-                    hint,
-                ),
+                "the measured speed is not the derivative of the position.",
+                where=f"speed of '{c}'",
+                expected="a factor of 1 between them",
+                found=f"a factor of {factor:.4g}, correlation {alike:.3f}",
+                hint=hint,
             )
         )
     return found

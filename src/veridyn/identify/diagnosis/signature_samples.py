@@ -7,7 +7,7 @@ To first order a damage of size c changes W φ = y to W φ + c s = y with a sign
     drift of the force of row j          s = (t − t₀)/T in row j: it begins right, and is off by c at the end
     offset of the force of row j         s = 1 in row j
     zero of the encoder of q_i off by c  s = −∂Γ̂/∂q_i in all rows
-    machine 1 + c times as large         s = ∂Γ̂/∂c in all rows (:mod:`veridyn.identify.diagnosis.machine_size`)
+    machine 1 + c times as large         s = ∂Γ̂/∂c in all rows (:mod:`veridyn.identify.diagnosis.score_test`)
 
 Dry friction F̂ steps where its speed turns, and has no slope there: a late force is a pulse behind each reversal, as long as it is late. For
 delays d of a grid the column is s_d/d with s_d = F̂_j(t − d) − F̂_j(t), and its size about d.
@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 
 from veridyn.identify.diagnosis.columns import compiled_plan, fit_forces
 from veridyn.identify.diagnosis.evidence import measured_coordinates
-from veridyn.identify.diagnosis.machine_size import MACHINE, size_slopes
-from veridyn.identify.equation_plan import EquationPlan, Job
+from veridyn.identify.diagnosis.score_test import MACHINE, size_slopes
+from veridyn.identify.regression.equation_plan import EquationPlan, Job
+from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.regression.tables import equations
 from veridyn.identify.result import Fit
-from veridyn.identify.sampling import Sampling
-from veridyn.identify.tables import equations
 from veridyn.mechanics.engine import wants_compiled
 from veridyn.mechanics.forces import acting
 from veridyn.mechanics.laws import law
@@ -46,10 +46,8 @@ from veridyn.spatial.algebra import ARRAYS
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 MAX_ENTRIES = 6_000_000  # numbers of the equations that are looked at, and of lines of their samples: 48 MB each
-STRETCHES, STRETCH_SAMPLES = (
-    (3, 12),
-    3000,
-)  # how many there are of logs that are longer than that, and about how long (chosen)
+# How many there are of logs that are longer than that, and about how long (chosen)
+STRETCHES, STRETCH_SAMPLES = ((3, 12), 3000)
 ROUNDING = 1e-9  # of a force
 STEP = 1e-6  # rad or m, of derivatives with respect to positions
 SLOPE_SAMPLES = 8192  # of which these derivatives are computed together: memory that stays in cache
@@ -146,11 +144,10 @@ def samples_of(
         enough = total * len(rows) / (sampling.decimate * MIN_EQUATIONS * max(len(leads), 1))
         window = 1 if sampling.filtering else max(1, int(min(1.0 / (WINDOW_RATE_HZ * step), enough)))
     shifts = _shifts(plan, motions)
-    room = (
-        MAX_ENTRIES * sampling.decimate * window // (len(rows) * (len(leads) + 1))
-    )  # for equations, and for lines of samples
-    room = min(room, MAX_ENTRIES // (len(rows) * (4 + 2 * len(shifts) + len(_turned_names(plan)))))
-    share = min(1.0, min(room, room if most is None else most) / total)
+    # For equations, and for lines of samples.
+    entries = MAX_ENTRIES * sampling.decimate * window // (len(rows) * (len(leads) + 1))
+    entries = min(entries, MAX_ENTRIES // (len(rows) * (4 + 2 * len(shifts) + len(_turned_names(plan)))))
+    share = min(1.0, min(entries, entries if most is None else most) / total)
     parts, before, seen = [], 0, 0
     for m in motions:
         for start, stop in _stretches(len(m), share):

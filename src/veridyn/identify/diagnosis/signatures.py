@@ -2,11 +2,11 @@
 
 A force with another scale, a delay, an offset or a drift, a position with another zero, and a machine of another size each add a column to
 the equations (:mod:`veridyn.identify.diagnosis.signature_samples`), which is tested beside the columns of the parameters
-(:mod:`veridyn.identify.diagnosis.score_test`), after what noise of the motion makes of it by itself
-(:mod:`veridyn.identify.diagnosis.trace_noise`). Of several that are significant the one with the largest score is taken into the
-regressor, and the others are asked again, more strictly. A damage that moves no parameter by `MIN_SHIFT_SIGMAS` is not reported. A damage
-whose column the parameters explain whole cannot be found by any test of this log; it moves them, and leaves no trace. It is listed as
-such: nothing that is left of its column, rounding and noise, is evidence.
+(:mod:`veridyn.identify.diagnosis.score_test`), after what noise of the motion makes of it by itself. Of several that are significant the
+one with the largest score is taken into the regressor, and the others are asked again, more strictly. A damage that moves no parameter by
+`MIN_SHIFT_SIGMAS` is not reported. A damage whose column the parameters explain whole cannot be found by any test of this log; it moves
+them, and leaves no trace. It is listed as such: nothing that is left of its column, rounding and noise, is evidence. What is found is
+reported in words: what, where, how much, what it moves, and what to try.
 """
 
 from __future__ import annotations
@@ -18,37 +18,51 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from veridyn.identify.diagnosis.score_test import Projected, Scores, limit_of, limit_within
+from veridyn.identify.diagnosis.alternatives import Mistake
+from veridyn.identify.diagnosis.score_test import (
+    Projected,
+    Scores,
+    TraceNoise,
+    limit_of,
+    limit_within,
+    noise_in_traces,
+    passed_variance,
+)
 from veridyn.identify.diagnosis.signature_samples import Samples, samples_of
-from veridyn.identify.diagnosis.trace_noise import TraceNoise, noise_in_traces, passed_variance
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
-from veridyn.identify.sampling import Sampling
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
 FALSE_ALARMS = 0.005  # share of logs in order, over all signatures of a log together (chosen)
 MIN_SHIFT_SIGMAS = 2.0  # by which a damage must move some parameter to be reported (chosen)
-LEAST_SIZE = (
-    0.003  # of a machine beside its model: to a few thousandths models are drawn and machines are built (chosen)
-)
+# Of a machine beside its model: to a few thousandths models are drawn and machines are built (chosen)
+LEAST_SIZE = 0.003
 MAX_DAMAGES = 4  # that are looked for in one log
-FURTHER_SHARE = (
-    0.1  # of the limit of the first, for damages beside it: errors of a model leave several small traces (chosen)
-)
+# Of the limit of the first, for damages beside it: errors of a model leave several small traces (chosen)
+FURTHER_SHARE = 0.1
 EXACT_SHARE = 1e-5  # of a row's force: a smaller residual is rounding, not noise
 INDISTINCT = 9.0  # of z²: signatures that explain that much less than the best are reported beside it (chosen)
 LEAST_MEMORY, MOST_MEMORY = 0.1, 0.98  # correlations of neighbouring residuals that are taken out (chosen)
 CLIPPED = 2.0  # deviations of residuals whose memory is asked for (chosen)
 LATE_SHARE = 0.3  # of the false alarms, for delays that dry friction shows (chosen)
-GRID_TESTS = (
-    1  # for each delay of the grid, late and early: pulses of twice the length are alike (of 1200 logs in order)
-)
+# For each delay of the grid, late and early: pulses of twice the length are alike (of 1200 logs in order)
+GRID_TESTS = 1
 ONE_SIDED = 2.0  # deviations between what is seen behind reversals and before them (chosen)
 SMOOTH_PART = 1.0  # deviations by which the smooth part of a force must be late, too (chosen)
 SAME_DELAY = 3.0  # deviations between the delays of both (chosen)
 GRID_DEVIATION = 0.2  # of a delay: how far the grid is apart, and what its first order is worth
 SLOPE_ROUNDING = 1e-7  # of the forces, per rad or m: rounding of some hundred operations, 1e-14, over a step of 1e-6
 MIN_SAMPLES_PER_COLUMN = 3.0  # equations for each parameter, below which residuals say little
+PLURAL = {
+    "encoder zero": "zeros of the positions",
+    "force scale": "scales of the forces",
+    "force offset": "offsets of the forces",
+    "force drift": "drifts of the forces",
+    "late force": "delays of the forces",
+    "machine size": "distances between joints",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,13 +85,6 @@ class Examined:
 
     found: list[list[Damage]]
     untestable: tuple[tuple[str, str], ...] = ()
-
-
-def find_damages(
-    fit: Fit, motions: Sequence[Motion], sampling: Sampling, samples: int | None = None
-) -> list[list[Damage]]:
-    """What :func:`examine` finds."""
-    return examine(fit, motions, sampling, samples).found
 
 
 def examine(fit: Fit, motions: Sequence[Motion], sampling: Sampling, samples: int | None = None) -> Examined:
@@ -299,3 +306,90 @@ def _weight(used: NDArray[np.bool_], residual: Array) -> Array:
     """1/rms of each row where a sample is used (N, R)."""
     rms = np.sqrt(np.sum(np.where(used, residual, 0.0) ** 2, axis=0) / np.maximum(used.sum(axis=0), 1))
     return used / np.where(rms > 0.0, rms, np.inf)
+
+
+def signature_mistakes(
+    fit: Fit,
+    motions: Sequence[Motion],
+    sampling: Sampling,
+    samples: int | None = None,
+    untestable: list[str] | None = None,
+) -> list[Mistake]:
+    """What :func:`examine` finds, in words; what it cannot test is added to `untestable`."""
+    done = examine(fit, motions, sampling, samples)
+    if untestable is not None and done.untestable:
+        untestable.append(_untestable(done.untestable))
+    return [_mistake(fit.described, group) for group in done.found]
+
+
+def _untestable(names: Sequence[tuple[str, str]]) -> str:
+    """Damages that leave no trace on a log, in one sentence."""
+    by_kind: dict[str, list[str]] = {}
+    for kind, where in names:
+        by_kind.setdefault(kind, []).append(f"'{where}'")
+    said = [
+        PLURAL[kind] + (f" of {', '.join(places)}" if kind != "machine size" else "")
+        for kind, places in by_kind.items()
+    ]
+    return f"{'; '.join(said)}: the parameters take up whatever is wrong there, so no test of this log can show it."
+
+
+def _mistake(machine: Machine, group: Sequence[Damage]) -> Mistake:
+    best, others = group[0], group[1:]
+    what, place, expected, size, hint = _words(machine, best)
+    moves = f"it moves {best.moved} by {best.shift:.2g} deviations"
+    if others:
+        listed = "; ".join(f"{w[1]}: {w[0]} ({w[3]})" for w in (_words(machine, d) for d in others))
+        hint = f"{hint} These data explain it nearly as well otherwise: {listed}."
+    return Mistake.of(
+        best.kind,
+        what,
+        where=place,
+        expected=expected,
+        found=f"{size}, {abs(best.z):.2g} deviations; {moves}",
+        hint=hint,
+    )
+
+
+def _words(machine: Machine, d: Damage) -> tuple[str, str, str, str, str]:
+    """What, where, expected, found, and what to try."""
+    if d.kind == "machine size":
+        what = "the distances between its joints do not fit this log: these bodies sit elsewhere."
+        hint = "Look whether the model is of this machine and of its size, and at lengths in other units."
+        found = f"{1.0 + d.size:.4g} ± {d.sigma:.2g} times those of the model"
+        return what, f"model '{machine.name}'", "the machine that was recorded", found, hint
+    turning = machine.coordinate_kinds[machine.coordinates.index(d.where)] == "turning"
+    angle, force = ("rad", "N*m") if turning else ("m", "N")
+    place = f"force of '{d.where}'"
+    if d.kind == "force scale":
+        hint = "Look at its torque constant or gain, its gear ratio and the calibration of its sensor."
+        size = f"{1.0 + d.size:.4g} ± {d.sigma:.2g}"
+        return "it seems to be off by a factor beside the others.", place, "1", size, hint
+    if d.kind == "late force":
+        what = "it is late against the positions." if d.size > 0.0 else "it is early: positions are late against it."
+        hint = (
+            "Look at the clocks and filters of both; a study takes delays out with clock: {delays: correct}. "
+            "Friction that yields before it slides looks alike: a dead zone leaves it out."
+        )
+        return what, place, "channels on one clock", f"{1e3 * d.size:.3g} ± {1e3 * d.sigma:.2g} ms", hint
+    if d.kind == "force drift":
+        hint = (
+            "Warm up the machine and its sensor, take the drift out of the channel, or cut the log into shorter ones."
+        )
+        found = f"{d.size:.3g} ± {d.sigma:.2g} {force} from the start to the end"
+        return "it seems to drift.", place, "a sensor with a steady zero", found, hint
+    if d.kind == "force offset":
+        what = "it has an offset that the model does not have: its sensor's zero is off or drifts."
+        hint = "Take it out of the channel, or give the model an offset there, as friction that differs with direction needs too."
+        return what, place, f"0 {force}", f"{d.size:.3g} ± {d.sigma:.2g} {force}", hint
+    hint = (
+        "Look at the zero of its encoder, and at that of the model: the angles of its joints and where its bodies sit."
+    )
+    found = f"{d.size:.3g} ± {d.sigma:.2g} {angle}"
+    return (
+        "it seems to be measured from another zero than the model's.",
+        f"position of '{d.where}'",
+        f"0 {angle}",
+        found,
+        hint,
+    )

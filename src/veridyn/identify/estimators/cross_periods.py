@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, IdentificationError
+from veridyn.errors import DataError, IdentificationError
 from veridyn.identify.estimators.noise_model import NoiseModel
 
 Array = NDArray[np.float64]
@@ -59,7 +59,7 @@ def across_periods(
     periods, N, rows, count = A.shape
     if periods < 2:
         raise DataError(
-            Fault("instruments come from another period.", where="periods", expected="at least two", found=f"{periods}")
+            "instruments come from another period.", where="periods", expected="at least two", found=f"{periods}"
         )
     keep = np.ones(N, dtype=bool) if used is None else np.asarray(used, dtype=bool)
     weights = following = noise.scaled(1.0 / periods)
@@ -69,7 +69,7 @@ def across_periods(
         mask = _with_past(keep, weights.order)
         if int(mask.sum()) * rows <= count:
             raise IdentificationError(
-                Fault("there are fewer equations than parameters.", "periods", found=f"{int(mask.sum()) * rows}")
+                "there are fewer equations than parameters.", where="periods", found=f"{int(mask.sum()) * rows}"
             )
         W = weights.whitened(np.concatenate([A, y[..., None]], axis=-1))[:, mask].reshape(periods, -1, count + 1)
         total = W.sum(axis=0)
@@ -105,12 +105,10 @@ def _checked(G: Array, mean: Array) -> Array:
     least = float(np.linalg.eigvalsh(inverse.T @ G @ inverse)[0])
     if least < WEAK:
         raise IdentificationError(
-            Fault(
-                "the periods hardly resemble each other in some combination of columns, which noise decides then.",
-                where="periods",
-                expected=f"products of different periods of at least {WEAK:g} of those of their mean",
-                found=f"{least:.3g}",
-                hint="Take fewer harmonics, more periods or a motion that excites more.",
-            )
+            "the periods hardly resemble each other in some combination of columns, which noise decides then.",
+            where="periods",
+            expected=f"products of different periods of at least {WEAK:g} of those of their mean",
+            found=f"{least:.3g}",
+            hint="Take fewer harmonics, more periods or a motion that excites more.",
         )
     return G

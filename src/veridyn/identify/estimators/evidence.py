@@ -20,14 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from veridyn.errors import Fault, IdentificationError
+from veridyn.errors import IdentificationError
+from veridyn.identify.estimator import base_of
 from veridyn.identify.estimators.coloured import Hac, sandwich
 from veridyn.identify.estimators.least_squares import Solution, solve
-from veridyn.identify.estimators.prior import Prior, prior_moments, reweighted
-from veridyn.identify.estimators.prior_groups import group_of, unstated
-from veridyn.identify.fitting import base_of
-from veridyn.identify.observation import stream
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.estimators.prior import Prior, group_of, prior_moments, reweighted, unstated
+from veridyn.identify.regression.observation import stream
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.model.coordinates import Rows
@@ -35,9 +34,8 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
-SCALES = tuple(
-    float(s) for s in np.geomspace(0.003, 3.0, 25)
-)  # of a parameter's size: a third of a percent to three times
+# Of a parameter's size: a third of a percent to three times
+SCALES = tuple(float(s) for s in np.geomspace(0.003, 3.0, 25))
 ROUNDS = 4  # over all groups; scales of groups hardly depend on each other
 
 
@@ -78,7 +76,7 @@ def calibrate_prior(
     names = _groups(machine, start)
     if not names:
         what = "no parameter has a value in the drawing, so that nothing can be said about how wrong it is."
-        raise IdentificationError(Fault(what, where=f"prior of '{machine.name}'"))
+        raise IdentificationError(what, where=f"prior of '{machine.name}'")
     K = base_of(s).matrix[:, list(machine.parameters.select("estimated"))]
     scales = dict.fromkeys(names, 0.1)
     curves: dict[str, tuple[float, ...]] = {}

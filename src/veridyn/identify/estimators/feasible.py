@@ -18,8 +18,8 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, Faults, IdentificationError, did_you_mean
-from veridyn.identify.estimator import Estimator, FitProblem
+from veridyn.errors import Faults, IdentificationError, did_you_mean
+from veridyn.identify.estimator import Estimator, FitProblem, base_of, fit_of, solution_at
 from veridyn.identify.estimators.coloured import Hac, Sandwich, sandwich
 from veridyn.identify.estimators.feasible_set import FeasibleSet
 from veridyn.identify.estimators.least_squares import Solution
@@ -27,14 +27,13 @@ from veridyn.identify.estimators.prior import (
     Posterior,
     Prior,
     fit_with_prior,
-    noted,
     posterior,
     prior_moments,
     reweighted,
     split,
+    with_sandwich_note,
     without_value,
 )
-from veridyn.identify.fitting import at, base_of, fit_of
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Feasibility, Fit
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
@@ -119,10 +118,10 @@ class Consistent(Estimator):
             spread, fixed = split(p)
             fit = replace(fit, posterior_mean=spread @ found.posterior.values + fixed)
         else:
-            fit = fit_of(machine, at(s, K @ found.values[estimated]), self.title, acceptance)
+            fit = fit_of(machine, solution_at(s, K @ found.values[estimated]), self.title, acceptance)
             own = s.covariance if made is None else made.covariance
             fit = replace(fit, covariance=own, standard_values=found.values)
-        fit = fit if made is None else noted(fit, made, s)
+        fit = fit if made is None else with_sandwich_note(fit, made, s)
         free = s.values if found.posterior is None else K @ found.posterior.values
         shifted = np.abs(fit.values - free) > LARGEST_SHIFT * fit.sigma
         bound = found.feasibility.bound
@@ -173,12 +172,10 @@ def consistent(machine: Machine, s: Solution, how: Consistent, made: Sandwich | 
         phi = space.nearest(cp, phi)
     if space.least(phi) <= 0.0:
         raise IdentificationError(
-            Fault(
-                "the solver's answer violates the constraints.",
-                where="Consistent",
-                found=f"a scaled eigenvalue of {space.least(phi):.3g}",
-                hint="Raise the margin.",
-            )
+            "the solver's answer violates the constraints.",
+            where="Consistent",
+            found=f"a scaled eigenvalue of {space.least(phi):.3g}",
+            hint="Raise the margin.",
         )
     return Physical(space.full(phi), replace(space, s=s).certificate(phi), prior)
 
@@ -228,11 +225,9 @@ def _solver() -> Any:
         import cvxpy
     except ImportError as error:
         raise IdentificationError(
-            Fault(
-                "the consistent estimator needs cvxpy and clarabel, which are not installed.",
-                where="Consistent",
-                found=str(error),
-                hint="pip install 'veridyn[consistent]'",
-            )
+            "the consistent estimator needs cvxpy and clarabel, which are not installed.",
+            where="Consistent",
+            found=str(error),
+            hint="pip install 'veridyn[consistent]'",
         ) from error
     return cvxpy

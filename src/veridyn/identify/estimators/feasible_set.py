@@ -16,26 +16,25 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, Faults, IdentificationError
+from veridyn.errors import Faults, IdentificationError
 from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.estimators.prior import Prior, prior_moments, sizes, split
-from veridyn.identify.positive import POSITIVE
 from veridyn.identify.result import Feasibility
 from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import broken_law, pseudo_inertia
 
 Array = NDArray[np.float64]
+# Kinds of elements whose parameter cannot be negative.
+POSITIVE = (
+    *("spring", "inertia", "stribeck", "tanh_friction", "bump_stop", "dead_zone"),
+    *(f"{f}{way}" for f in ("damper", "coulomb") for way in ("", "_forward", "_backward")),
+)
 TIE_BREAK_WEIGHT = 1e-7  # of the residual: how much a unit of distance weighs where it only decides between equals
 LARGEST_WEIGHT = 1e5  # of the numbers the solver is given: exact data would give it weights without bound
-TIE_BREAK_TOLERANCES = {
-    "tol_gap_abs": 1e-5,
-    "tol_gap_rel": 1e-5,
-}  # where only the choice between equals depends on the solver
-COARSER_TOLERANCES = {
-    "tol_gap_abs": 1e-6,
-    "tol_gap_rel": 1e-6,
-    "tol_feas": 1e-7,
-}  # of the residual, where 1e-8 is not reached
+# Where only the choice between equals depends on the solver
+TIE_BREAK_TOLERANCES = {"tol_gap_abs": 1e-5, "tol_gap_rel": 1e-5}
+# Of the residual, where 1e-8 is not reached
+COARSER_TOLERANCES = {"tol_gap_abs": 1e-6, "tol_gap_rel": 1e-6, "tol_feas": 1e-7}
 AT_BOUND_MARGINS = 10.0  # margins from the bound within which a body counts as being at it
 UNITS = np.stack([pseudo_inertia(unit) for unit in np.eye(10)])  # P(φ) = Σ φ_k UNITS_k
 
@@ -195,13 +194,11 @@ class FeasibleSet:
                 return phi
             status = status if keeping and status else ended
         raise IdentificationError(
-            Fault(
-                "no physically consistent parameters were found.",
-                where="Consistent",
-                expected="the solver's status 'optimal'",
-                found=f"'{status}'",
-                hint="Known parameters may contradict physics, or the margin may be too large.",
-            )
+            "no physically consistent parameters were found.",
+            where="Consistent",
+            expected="the solver's status 'optimal'",
+            found=f"'{status}'",
+            hint="Known parameters may contradict physics, or the margin may be too large.",
         )
 
     def solve(

@@ -15,17 +15,15 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import Fault, IdentificationError
-from veridyn.identify.equation_plan import EquationPlan, Job
-from veridyn.identify.estimator import Estimator, FitProblem
+from veridyn.errors import IdentificationError
+from veridyn.identify.estimator import Estimator, FitProblem, fit_of
 from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.least_squares import Solution, solved
 from veridyn.identify.estimators.noise_model import NoiseModel
-from veridyn.identify.fitting import fit_of
-from veridyn.identify.observation import EquationStream
+from veridyn.identify.regression.equation_plan import EquationPlan, Job
+from veridyn.identify.regression.linear_algebra import one_blas_thread, triangle_of
+from veridyn.identify.regression.observation import EquationStream
 from veridyn.identify.result import Fit
-from veridyn.identify.threads import one_blas_thread
-from veridyn.identify.upper import triangle_of
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.settings import Rule, at_least
@@ -87,12 +85,10 @@ class GaussMarkov(Estimator):
         shape = _shape(self.noise)
         if shape is not None and shape != (len(names), len(names)):
             raise IdentificationError(
-                Fault(
-                    "the noise is not that of these rows.",
-                    where="GaussMarkov.noise",
-                    expected=f"({len(names)}, {len(names)}) for {', '.join(names)}",
-                    found=f"{shape}",
-                )
+                "the noise is not that of these rows.",
+                where="GaussMarkov.noise",
+                expected=f"({len(names)}, {len(names)}) for {', '.join(names)}",
+                found=f"{shape}",
             )
 
     def fit(self, problem: FitProblem) -> Fit:
@@ -171,11 +167,9 @@ class _Whitened:
         if self.periodic:
             if not (job.start == 0 and job.stop == job.total and used.all()):
                 raise IdentificationError(
-                    Fault(
-                        "a periodic motion must be one short stretch with no sample left out.",
-                        where="GaussMarkov.periodic",
-                        hint="Average the periods first (veridyn.signals.frequency), and leave out dead zones and masks.",
-                    )
+                    "a periodic motion must be one short stretch with no sample left out.",
+                    where="GaussMarkov.periodic",
+                    hint="Average the periods first (veridyn.signals.frequency), and leave out dead zones and masks.",
                 )
             white = self.noise.whitened(A)
         else:
@@ -208,7 +202,7 @@ def gauss_markov(stream: EquationStream, start: Solution, how: GaussMarkov) -> t
         freedom = equations - len(found.values)
         if freedom <= 0:
             raise IdentificationError(
-                Fault("there are fewer equations than parameters.", "GaussMarkov", found=f"{equations} equations")
+                "there are fewer equations than parameters.", where="GaussMarkov", found=f"{equations} equations"
             )
         sigma = found.sigma * np.sqrt(found.freedom / freedom)
     return replace(

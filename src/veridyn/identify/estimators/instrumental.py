@@ -6,14 +6,15 @@ Measured positions are noisy, their derivatives noisier, and noise in W biases l
 instruments Z are the same columns on a motion without that noise: the motion simulated in closed loop with the previous estimate
 (IDIM-IV: Janot, Vandanjon and Gautier, 2014, IEEE T-CST 22(1)), or the reference that the controller followed. Z resembles W and has
 nothing to do with its noise, which is all that is needed: a wrong simulation costs precision, not truth. Z and W are streamed side by
-side and never stored; the products are summed in coordinates in which W is orthonormal, so that nothing is lost by squaring.
+side and never stored; the products are summed in coordinates in which W is orthonormal, so that nothing is lost by squaring. Jobs and
+blocks of the instruments' motion are those of the log; what the log drops is dropped from both.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -30,15 +31,14 @@ from veridyn.errors import (
     SimulationError,
     warn,
 )
-from veridyn.identify.estimator import Estimator, FitProblem
-from veridyn.identify.estimators.coloured import Hac
-from veridyn.identify.estimators.instruments import summed, weakest_of
+from veridyn.identify.estimator import Estimator, FitProblem, fit_of
+from veridyn.identify.estimators.coloured import Hac, andrews
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL, Solution, solved
-from veridyn.identify.estimators.log_runs import check_motions, check_open_tree, cut
-from veridyn.identify.estimators.long_run import andrews
-from veridyn.identify.estimators.shooting import LAW, Law, Shooting
-from veridyn.identify.fitting import fit_of
-from veridyn.identify.observation import EquationStream
+from veridyn.identify.output_error.log_runs import check_motions, check_open_tree, cut
+from veridyn.identify.output_error.shooting import LAW, Law, Shooting
+from veridyn.identify.regression.equation_plan import EquationPlan, Job
+from veridyn.identify.regression.linear_algebra import one_blas_thread
+from veridyn.identify.regression.observation import EquationStream
 from veridyn.identify.result import Fit
 from veridyn.mechanics.control import Reference
 from veridyn.mechanics.inverse import inverse_dynamics
@@ -50,9 +50,8 @@ from veridyn.settings import Rule, above, at_least
 
 Array = NDArray[np.float64]
 Values = Callable[[Array], Array]  # base parameters → all parameters
-WEAK_CORRELATION = (
-    0.1  # least correlation between instruments and columns, in any direction, with which they are instruments
-)
+# Least correlation between instruments and columns, in any direction, with which they are instruments
+WEAK_CORRELATION = 0.1
 SIGMA_CHANGE = 0.02  # a change of every σ_j below which the weights agree with the residuals
 ROUNDING = 1e-13  # of the prediction: with exact data no step can be smaller
 
@@ -194,13 +193,11 @@ def instrumental(
         weakest = weakest_of(sums)
         if weakest < WEAK_CORRELATION:
             raise IdentificationError(
-                Fault(
-                    "the instruments hardly resemble the motion.",
-                    where="Instrumental",
-                    expected=f"a correlation of at least {WEAK_CORRELATION:g} with every combination of columns",
-                    found=f"{weakest:.3g}",
-                    hint="Check that law= or reference= is that of this log, on its clock and in its units; a stiff law needs substeps.",
-                )
+                "the instruments hardly resemble the motion.",
+                where="Instrumental",
+                expected=f"a correlation of at least {WEAK_CORRELATION:g} with every combination of columns",
+                found=f"{weakest:.3g}",
+                hint="Check that law= or reference= is that of this log, on its clock and in its units; a stiff law needs substeps.",
             )
         values = solve_triangular(s.triangle, np.linalg.solve(sums.columns, sums.measured))
         step = float(np.linalg.norm(s.triangle @ (values - s.values))) / math.sqrt(len(values))
@@ -244,11 +241,9 @@ def _without_noise(machine: Machine, motion: Motion, values: Array, how: Instrum
         found = shooting.simulate(runs, runs.initial, values)
     except (SimulationError, ModelError) as error:
         raise IdentificationError(
-            Fault(
-                f"the machine cannot be simulated with the previous estimate: {error.faults[0].what}",
-                where="Instrumental",
-                hint="Take the reference as instruments, or ask for fewer parameters.",
-            )
+            f"the machine cannot be simulated with the previous estimate: {error.faults[0].what}",
+            where="Instrumental",
+            hint="Take the reference as instruments, or ask for fewer parameters.",
         ) from error
     return _with_signals(machine, replace(motion, q=found.q[0], qd=found.qd[0], qdd=found.qdd[0]), values)
 
@@ -259,12 +254,10 @@ def _along(reference: Reference, motion: Motion) -> dict[str, Array]:
     shapes = [np.shape(x) for x in found]
     if shapes != [motion.q.shape] * 3:
         raise DataError(
-            Fault(
-                "the reference is no motion of this machine.",
-                where="Instrumental.reference",
-                expected=f"at(t) that returns q, qd and qdd, each {motion.q.shape}",
-                found=", ".join(map(str, shapes)) or "nothing",
-            )
+            "the reference is no motion of this machine.",
+            where="Instrumental.reference",
+            expected=f"at(t) that returns q, qd and qdd, each {motion.q.shape}",
+            found=", ".join(map(str, shapes)) or "nothing",
         )
     return dict(zip(("q", "qd", "qdd"), found, strict=True))
 
@@ -310,3 +303,119 @@ def _weighed(s: Solution, values: Array, given: Mapping[str, float]) -> Solution
     new = solved(s.observation, s.observation.stacked(list(1.0 / row_sigma)), s.groups, row_sigma, s.tolerance)
     square = sum((r / w) ** 2 for r, w in zip(residuals, row_sigma, strict=True))
     return replace(new, values=values, sigma=math.sqrt(square / s.freedom))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Sums:
+    """Products of orthonormalised instruments with columns, measurements and themselves; of scores, with and without lags."""
+
+    columns: Array
+    measured: Array
+    own: Array
+    meat: Array
+    square: Array
+    product: Array
+    samples: int
+
+    def __add__(self, o: Sums) -> Sums:
+        return Sums(**{f.name: getattr(self, f.name) + getattr(o, f.name) for f in fields(self)})
+
+
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """One pass over a job of the log and the same samples of the instruments.
+
+    Scores are h_t = Σ_j Z_jtᵀ r_jt/σ_j² over the rows of a sample, so that rows may be correlated; `lags` as of a sandwich.
+    """
+
+    leads: tuple[int, ...]
+    values: Array  # of all parameters: the leads of groups, zero elsewhere
+    inverse: Array
+    weights: Array  # 1/σ_j of the rows
+    lags: int
+
+    def __call__(self, plan: EquationPlan, twin: EquationPlan, jobs: tuple[Job, Job]) -> Sums:
+        p = len(self.leads)
+        ZW, Zy, ZZ, scores, before = np.zeros((p, p)), np.zeros(p), np.zeros((p, p)), [], 0
+        with one_blas_thread():
+            for block, other in zip(plan.blocks(jobs[0]), twin.blocks(jobs[1]), strict=True):
+                h = np.zeros((len(block.numbers), p))
+                for k, (A, used, B) in enumerate(zip(block.equations, block.used, other.equations, strict=True)):
+                    at = {c: i for i, c in enumerate(plan.columns[k])}
+                    affecting = [i for i, c in enumerate(self.leads) if c in at]
+                    own = [at[self.leads[i]] for i in affecting]
+                    turn = self.inverse[affecting] * self.weights[k]
+                    W, Z = A[:, own] @ turn, B[used][:, own] @ turn
+                    y = self.weights[k] * A[:, -1]
+                    r = y - self.weights[k] * (A[:, :-1] @ self.values[list(plan.columns[k])])
+                    h[used] += Z * r[:, None]
+                    mine = (block.numbers >= jobs[0].start)[used]
+                    Z = Z[mine]
+                    ZW += Z.T @ W[mine]
+                    Zy += Z.T @ y[mine]
+                    ZZ += Z.T @ Z
+                scores.append(h)
+                before += int((block.numbers < jobs[0].start).sum())
+        # Windows that end at the job's own samples, and behind its last sample where the log ends.
+        h = np.concatenate(scores)
+        own = h[before:]
+        line = np.vstack([np.zeros((self.lead, p)), h])[before:]
+        last = np.zeros((self.lags if jobs[0].stop == jobs[0].total else 0, p))
+        summed = np.cumsum(np.vstack([np.zeros((1, p)), line, last]), axis=0)
+        G = summed[self.lead + 1 :] - summed[self.lead - self.lags : len(summed) - self.lags - 1]
+        product = (own * line[self.lead - 1 : -1]).sum(axis=0)
+        return Sums(
+            columns=ZW,
+            measured=Zy,
+            own=ZZ,
+            meat=G.T @ G / (self.lags + 1.0),
+            square=(own**2).sum(axis=0),
+            product=product,
+            samples=len(own),
+        )
+
+    @property
+    def lead(self) -> int:
+        return max(self.lags, 1)
+
+
+def summed(stream: EquationStream, motions: list[Motion], s: Solution, lags: int) -> Sums:
+    """All samples, in the same jobs and blocks for the log and for the instruments, which drop nothing by themselves."""
+    plan = stream.plan
+    twin = replace(plan, how=replace(plan.how, dead_zone={}, drop={}, trim=0))
+    full = np.zeros(len(s.observation.parameters))
+    full[list(s.columns)] = s.values
+    inverse = solve_triangular(s.triangle, np.eye(len(s.values)))
+    work = Pass(s.columns, full, inverse, 1.0 / s.row_sigma, lags)
+    total: Sums | None = None
+    for part in _each(stream, plan, twin, motions, work):
+        total = part if total is None else total + part
+    assert total is not None
+    return total
+
+
+def _each(
+    stream: EquationStream, plan: EquationPlan, twin: EquationPlan, motions: list[Motion], work: Pass
+) -> Iterator[Sums]:
+    pairs, before = [], 0
+    for motion, other in zip(stream.motions, motions, strict=True):
+        pairs += list(zip(plan.jobs(motion, work.lead, before), twin.jobs(other, work.lead, before), strict=True))
+        before += len(motion)
+    count = len(pairs)
+    found = (
+        (work(plan, twin, pair) for pair in pairs)
+        if stream.executor is None
+        else stream.executor.map(work, [plan] * count, [twin] * count, pairs)
+    )
+    for k, part in enumerate(found, 1):
+        yield part
+        stream.progress("instruments", float(k), float(count))
+
+
+def weakest_of(sums: Sums) -> float:
+    """The least correlation of any combination of columns with the instruments; W is orthonormal, so its norm is 1."""
+    values, V = np.linalg.eigh(sums.own)
+    if values[0] <= 0.0:
+        return 0.0
+    whitened = (V / np.sqrt(values)) @ V.T @ sums.columns
+    return float(np.linalg.svd(whitened, compute_uv=False)[-1])

@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from veridyn.errors import Fault, Faults, IdentificationError, IdentificationWarning, did_you_mean, warn
-from veridyn.identify.factor import RowFactor
 from veridyn.identify.grouping import RANK_TOLERANCE, Groups, group, singular
-from veridyn.identify.row_factors import RowFactors
-from veridyn.identify.threads import one_blas_thread
-from veridyn.identify.upper import triangle_of
+from veridyn.identify.regression.factor import RowFactor, RowFactors
+from veridyn.identify.regression.linear_algebra import one_blas_thread, triangle_of
 
 Array = NDArray[np.float64]
 Weighting = Literal["rows", "none"]
@@ -93,11 +91,9 @@ def solve(
         groups = separable(observed, tolerance)
         if not groups.kept:
             raise IdentificationError(
-                Fault(
-                    "nothing is excited: every column is zero in this motion.",
-                    where="observation",
-                    hint="Record a motion in which the joints of these rows move.",
-                )
+                "nothing is excited: every column is zero in this motion.",
+                where="observation",
+                hint="Record a motion in which the joints of these rows move.",
             )
         return within_noise(solved(observed, R, groups, row_sigma, tolerance), R)
 
@@ -139,13 +135,11 @@ def solved(observed: RowFactors, R: Array, groups: Groups, row_sigma: Array, tol
     freedom = observed.samples - len(kept)
     if freedom <= 0:
         raise IdentificationError(
-            Fault(
-                "there are fewer equations than parameters.",
-                where="observation",
-                expected=f"more than {len(kept)} equations",
-                found=f"{observed.samples} in {len(observed.rows)} rows",
-                hint="Record longer, drop fewer samples, or ask for fewer parameters.",
-            )
+            "there are fewer equations than parameters.",
+            where="observation",
+            expected=f"more than {len(kept)} equations",
+            found=f"{observed.samples} in {len(observed.rows)} rows",
+            hint="Record longer, drop fewer samples, or ask for fewer parameters.",
         )
     values = solve_triangular(triangle, y)
     return Solution(
@@ -168,13 +162,11 @@ def row_deviation(f: RowFactor, observed: RowFactors, tolerance: float = RANK_TO
     freedom = f.samples - rank
     if freedom <= 0:
         raise IdentificationError(
-            Fault(
-                "the row has fewer samples than parameters, so its deviation cannot be estimated.",
-                where=f"row '{f.row}'",
-                expected=f"more than {rank} samples",
-                found=f"{f.samples}",
-                hint="Record longer, drop fewer samples, or state sigma for this row.",
-            )
+            "the row has fewer samples than parameters, so its deviation cannot be estimated.",
+            where=f"row '{f.row}'",
+            expected=f"more than {rank} samples",
+            found=f"{f.samples}",
+            hint="Record longer, drop fewer samples, or state sigma for this row.",
         )
     y = f.R[:, -1]
     deviation = float(np.linalg.norm(y - U[:, :rank] @ (U[:, :rank].T @ y))) / np.sqrt(freedom)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_toeplitz
 
-from veridyn.errors import Fault, IdentificationError
+from veridyn.errors import IdentificationError
 
 Array = NDArray[np.float64]
 Memory = Literal["common", "own", "full"]
@@ -88,12 +88,10 @@ class NoiseModel:
         r = e.shape[2]
         if f <= r + 1:
             raise IdentificationError(
-                Fault(
-                    "there is too little noise to learn its covariance from.",
-                    where="noise",
-                    expected=f"more than {r + 1} samples' worth",
-                    found=f"{f:g}",
-                )
+                "there is too little noise to learn its covariance from.",
+                where="noise",
+                expected=f"more than {r + 1} samples' worth",
+                found=f"{f:g}",
             )
         return cls.chosen(autocovariances(e, order, f), int(f)).scaled(f / (f - r - 1.0))
 
@@ -157,12 +155,10 @@ class NoiseModel:
             return np.asarray(np.linalg.cholesky(self.news), dtype=np.float64)
         except np.linalg.LinAlgError as error:
             raise IdentificationError(
-                Fault(
-                    "the covariance of the noise is not positive definite.",
-                    where="noise",
-                    expected="rows that do not follow exactly from each other",
-                    found=f"least eigenvalue {np.linalg.eigvalsh(self.news)[0]:.3g}",
-                )
+                "the covariance of the noise is not positive definite.",
+                where="noise",
+                expected="rows that do not follow exactly from each other",
+                found=f"least eigenvalue {np.linalg.eigvalsh(self.news)[0]:.3g}",
             ) from error
 
     def autocovariances(self, lags: int) -> Array:
@@ -176,7 +172,7 @@ class NoiseModel:
         largest = float(np.abs(np.linalg.eigvals(F)).max())
         if largest >= 1.0:
             what = "the noise does not forget: its memory grows."
-            raise IdentificationError(Fault(what, "noise", "roots below 1", f"{largest:.3g}"))
+            raise IdentificationError(what, where="noise", expected="roots below 1", found=f"{largest:.3g}")
         S = np.zeros_like(F)
         S[:r, :r] = self.news
         while np.abs(F).max() > 1e-12:

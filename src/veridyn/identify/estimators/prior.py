@@ -11,6 +11,11 @@ Where residuals are autocorrelated (``covariance="hac"``) χ̂ has the covarianc
 :mod:`veridyn.identify.estimators.coloured`. In coordinates in which the prior is the unit ball and the data a diagonal, each direction of
 the data then weighs by its own variance in C_h, so data count for what they are worth beside the prior; the deviations are those of this
 estimate under all of C_h. C_h itself is not inverted: of a matrix that few windows made, the smallest eigenvalues are chance.
+
+A drawing knows groups of parameters differently well: inertias, masses, friction, offsets, and other elements. A URDF's inertias come from
+a CAD model, its friction is often zero because nobody wrote one, and the offsets of torque sensors are in no drawing at all. So a prior
+has a scale for each group, and a zero of friction or offset is taken for a value that is missing. Friction and offsets without a value,
+such as the terms that a friction ladder adds, are the same: zero, with a deviation that decides nothing.
 """
 
 from __future__ import annotations
@@ -23,15 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Faults, IdentificationError, did_you_mean
-from veridyn.identify.estimator import Estimator, FitProblem
+from veridyn.identify.estimator import Estimator, FitProblem, base_of, fit_of, solution_at, with_sandwich
 from veridyn.identify.estimators.coloured import Hac, Sandwich, sandwich
 from veridyn.identify.estimators.least_squares import Solution
-from veridyn.identify.estimators.prior_groups import GROUPS, UNSTATED_SIZES, group_of, unstated
-from veridyn.identify.fitting import at, base_of, coloured, fit_of
+from veridyn.identify.regression.linear_algebra import one_blas_thread, triangle_of
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
-from veridyn.identify.threads import one_blas_thread
-from veridyn.identify.upper import triangle_of
 from veridyn.model.coordinates import Rows
+from veridyn.model.elements import Element
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import ParameterSet
 from veridyn.settings import above
@@ -39,6 +42,10 @@ from veridyn.settings import above
 Array = NDArray[np.float64]
 LEAST_VARIANCE = 1e-8  # of the largest, beside white noise: a sandwich never makes data surer than this
 PRIOR_ALONE = 0.99  # share of the prior's variance above which the data count as having determined nothing
+GROUPS = ("inertia", "mass", "friction", "offset", "other")
+UNSTATED = ("friction", "offset")  # groups in which a value of zero, or none, says that nobody stated one
+UNSTATED_SIZES = 10.0  # typical sizes: the prior deviation of what nobody stated
+FRICTION_KINDS = ("stribeck", "tanh_friction", "lugre")
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,7 +109,7 @@ class Prior(Estimator):
         weighed, noise = reweighted(s, made, K, root)
         found = posterior(weighed, K, mean, root, noise)
         fit = fit_with_prior(machine, s, found, found.values, self.title, acceptance, weak=without_value(machine, self))
-        return fit if made is None else noted(fit, made, s)
+        return fit if made is None else with_sandwich_note(fit, made, s)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,10 +202,10 @@ def reweighted(s: Solution, made: Sandwich | None, K: Array, root: Array) -> tup
     return replace(s, triangle=T), T @ made.covariance @ T.T
 
 
-def noted(fit: Fit, made: Sandwich, s: Solution) -> Fit:
+def with_sandwich_note(fit: Fit, made: Sandwich, s: Solution) -> Fit:
     """The fit with a note on how far the sandwich of its data is from that of white noise."""
     plain = np.sqrt(np.diag(s.covariance))
-    note = coloured(replace(fit, notes=()), made, plain).notes
+    note = with_sandwich(replace(fit, notes=()), made, plain).notes
     return replace(fit, notes=(*fit.notes, *note))
 
 
@@ -243,7 +250,7 @@ def fit_with_prior(
     spread, fixed = split(p)
     share = np.full(len(p), np.nan)
     share[estimated] = found.share
-    fit = fit_of(machine, at(s, K @ phi), title, acceptance)
+    fit = fit_of(machine, solution_at(s, K @ phi), title, acceptance)
     alone = [p.names[k] for k in estimated if share[k] > PRIOR_ALONE]
     notes = [f"the prior decides {found.weight:.1f} of {len(estimated)} parameters' worth"]
     if alone:
@@ -266,3 +273,28 @@ def split(p: ParameterSet) -> tuple[Array, Array]:
     known = np.zeros(len(p))
     known[list(p.select("known"))] = p.values[list(p.select("known"))]
     return p.estimated_matrix()[:, list(p.select("estimated"))], p.tie_matrix() @ known
+
+
+def group_of(machine: Machine) -> tuple[str, ...]:
+    """The group of each parameter of a tree."""
+    out = []
+    for body, number in machine.columns:
+        if body:
+            out.append("mass" if number == 9 else "inertia")
+            continue
+        out.append(_group_of_element(machine.elements[number]))
+    return tuple(out)
+
+
+def _group_of_element(e: Element) -> str:
+    """Friction is what is made for it, and every law of the speed of its coordinate."""
+    of_speed = e.own_law is not None and "v" in e.own_law.own
+    if of_speed or e.kind.startswith(("damper", "coulomb")) or e.kind in FRICTION_KINDS:
+        return "friction"
+    return "offset" if e.kind == "offset" else "other"
+
+
+def unstated(machine: Machine, values: Array) -> NDArray[np.bool_]:
+    """Which parameters have no value, or the zero of a drawing that does not know them, where that says no more than the other."""
+    none = ~np.isfinite(values) | (values == 0.0)
+    return np.array([g in UNSTATED and n for g, n in zip(group_of(machine), none, strict=True)], dtype=bool)

@@ -17,16 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, IdentificationError, IdentificationWarning, warn
-from veridyn.identify.equation_plan import EquationPlan, Job
-from veridyn.identify.estimator import Estimator, FitProblem
+from veridyn.identify.estimator import Estimator, FitProblem, fit_of, with_sandwich
 from veridyn.identify.estimators.coloured import TOO_FEW, sandwich
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL, Solution, solved
-from veridyn.identify.factor import RowFactor
-from veridyn.identify.fitting import coloured, fit_of
-from veridyn.identify.observation import EquationStream
+from veridyn.identify.regression.equation_plan import EquationPlan, Job
+from veridyn.identify.regression.factor import RowFactor, RowFactors
+from veridyn.identify.regression.linear_algebra import one_blas_thread
+from veridyn.identify.regression.observation import EquationStream
 from veridyn.identify.result import Fit
-from veridyn.identify.row_factors import RowFactors
-from veridyn.identify.threads import one_blas_thread
 from veridyn.settings import above, at_least
 
 Array = NDArray[np.float64]
@@ -107,7 +105,7 @@ class Robust(Estimator):
         fit = replace(fit, covariance=plain.covariance, notes=(*fit.notes, *notes))
         if problem.covariance is None:
             return fit
-        return coloured(fit, sandwich(samples, found.solution, self, problem.covariance), fit.sigma)
+        return with_sandwich(fit, sandwich(samples, found.solution, self, problem.covariance), fit.sigma)
 
 
 @dataclass(frozen=True, eq=False)

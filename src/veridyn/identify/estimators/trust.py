@@ -2,10 +2,11 @@
 
 A prior says how far parameters may be from a drawing, and a drawing seldom says it itself. Scales of the prior's deviations are fitted on
 some samples and tried on others. What is tried on should differ from what is fitted as the purpose differs from the data: without samples
-to try on, each quarter of the positions is predicted by a fit to the others, and the faster half by a fit to the slower one
-(:mod:`veridyn.identify.estimators.motion_parts`).
+to try on, each quarter of the positions is predicted by a fit to the others, and the faster half by a fit to the slower one.
+Time does not cut motions into such parts, since most excitations repeat themselves; what the machine does cuts them. Samples of several
+motions are cut together, so that repeats of one stretch are on one side of every cut.
 
-One scale is chosen for all parameters first; then each group of them (:mod:`veridyn.identify.estimators.prior_groups`) gets its own beside
+One scale is chosen for all parameters first; then each group of them (:mod:`veridyn.identify.estimators.prior`) gets its own beside
 the others, again and again until none changes, since a drawing knows masses, inertias and friction differently well and what one group may
 not explain another will: friction that is free beside bodies that are not takes up their errors, and carries them to faster motion. Every
 trial is a fit by the estimator that is to be used, constraints included. The samples are streamed once for each part; every trial costs
@@ -23,18 +24,17 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Faults, IdentificationError
+from veridyn.arguments import checked
+from veridyn.errors import DataError, Faults, IdentificationError
+from veridyn.identify.estimator import fit_of
 from veridyn.identify.estimators.coloured import Hac, Sandwich, sandwich
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.least_squares import Solution, solve
-from veridyn.identify.estimators.motion_parts import unseen_motion
-from veridyn.identify.estimators.prior import Prior, stated_values
-from veridyn.identify.estimators.prior_groups import GROUPS, group_of, unstated
+from veridyn.identify.estimators.prior import GROUPS, Prior, group_of, stated_values, unstated
 from veridyn.identify.estimators.weighted import WLS
-from veridyn.identify.fitting import fit_of
-from veridyn.identify.observation import stream
-from veridyn.identify.row_factors import RowFactors
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.regression.factor import RowFactors
+from veridyn.identify.regression.observation import stream
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.validate import validation_of
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.tree.accept import takes_machine
@@ -47,6 +47,7 @@ Array = NDArray[np.float64]
 WithPrior = TypeVar("WithPrior", Prior, Consistent)
 SCALES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 ROUNDS = 3  # over all groups; one or two suffice where groups hardly depend on each other
+Split = tuple[list[Motion], list[Motion]]  # what is fitted, and what is held out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,3 +224,63 @@ def _scaled(settings: WithPrior, prior: Prior, scale: float, groups: Mapping[str
     if isinstance(settings, Prior):
         return new  # pyright: ignore[reportReturnType]
     return replace(settings, prior=new)
+
+
+@checked
+def slow_and_fast(motion: Motion | Sequence[Motion], share: float = 0.5) -> Split:
+    """The slower `share` of all samples and the faster rest, by ‖q̇‖, of each motion.
+
+    What is left of a motion has gaps: its own filter must come before, and ``Sampling(filter=…)`` cannot be used on it.
+    """
+    several = [motion] if isinstance(motion, Motion) else list(motion)
+    if not several or not 0.0 < share < 1.0:
+        raise DataError(
+            "there is nothing to cut.",
+            where="slow_and_fast",
+            expected="motions, and a share between 0 and 1",
+            found=f"{share}",
+        )
+    speeds = [np.linalg.norm(m.qd, axis=1) for m in several]
+    limit = float(np.quantile(np.concatenate(speeds), share))
+    slow = [m[s <= limit] for m, s in zip(several, speeds, strict=True)]
+    return slow, [m[s > limit] for m, s in zip(several, speeds, strict=True)]
+
+
+def by_position(motion: Motion | Sequence[Motion]) -> list[Split]:
+    """Quarters of all samples by position, each held out in turn: halves along the direction in which positions, over their standard
+    deviations, differ most, and halves of each along its own. It has gaps, as in :func:`slow_and_fast`."""
+    several = [motion] if isinstance(motion, Motion) else list(motion)
+    if not several or not sum(len(m) for m in several):
+        raise DataError("there is nothing to cut.", where="by_position", expected="motions with samples")
+    q = np.concatenate([m.q for m in several])
+    spread = q.std(axis=0)
+    z = (q - q.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+    upper = _upper_half(z)
+    quarter = 2 * upper.astype(np.intp)
+    for half in (~upper, upper):
+        quarter[half] += _upper_half(z[half])
+    ends = np.cumsum([len(m) for m in several])[:-1]
+    own = np.split(quarter, ends)
+    return [(_taken(several, [k != part for k in own]), _taken(several, [k == part for k in own])) for part in range(4)]
+
+
+def unseen_motion(motion: Motion | Sequence[Motion]) -> dict[str, Split]:
+    """The ways in which another motion differs from these: each quarter of the positions held out, and the faster half."""
+    slow, fast = slow_and_fast(motion)
+    found = {f"positions, quarter {k}": split for k, split in enumerate(by_position(motion), 1)}
+    found["faster half"] = [m for m in slow if len(m)], [m for m in fast if len(m)]
+    return {name: (fitted, held) for name, (fitted, held) in found.items() if fitted and held}
+
+
+def _taken(motions: Sequence[Motion], masks: Sequence[NDArray[np.bool_]]) -> list[Motion]:
+    """What masks leave of motions, those of which they leave nothing left out."""
+    return [m[mask] for m, mask in zip(motions, masks, strict=True) if mask.any()]
+
+
+def _upper_half(z: Array) -> NDArray[np.bool_]:
+    """Which samples (N, n) lie beyond the median along the direction of their largest variance."""
+    if not len(z):
+        return np.zeros(0, dtype=bool)
+    off = z - z.mean(axis=0)
+    along = off @ np.linalg.eigh(off.T @ off)[1][:, -1]
+    return np.asarray(along > np.median(along))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from veridyn.identify.estimator import Estimator, FitProblem
+from veridyn.identify.estimator import Estimator, FitProblem, fit_of, with_sandwich
 from veridyn.identify.estimators.coloured import sandwich
 from veridyn.identify.estimators.least_squares import Weighting
-from veridyn.identify.fitting import coloured, fit_of
 from veridyn.identify.result import Fit
 
 
@@ -23,7 +22,7 @@ class _LeastSquares(Estimator):
         fit = fit_of(problem.machine, solution, self.title, problem.acceptance)
         if problem.covariance is None:
             return fit
-        return coloured(fit, sandwich(samples, solution, None, problem.covariance), fit.sigma)
+        return with_sandwich(fit, sandwich(samples, solution, None, problem.covariance), fit.sigma)
 
 
 @dataclass(frozen=True, repr=False)

@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import CapabilityError, DataError, Fault, ModelError
+from veridyn.errors import CapabilityError, DataError, ModelError
 from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.identify.excitation.plant import HELD_BASE, Plant, TreePlant, point_of, row_slopes, spread
 from veridyn.mechanics.adjoint import open_adjoint
@@ -42,12 +42,10 @@ def plant_of(machine: Machine, rows: Rows = "all", at: Sequence[str] | None = No
         return ClosedPlant(machine, tuple(at or (machine.coordinates[k] for k in machine.independent)), rows)
     if at is not None and tuple(at) != machine.coordinates:
         raise ModelError(
-            Fault(
-                "the machine has no loops, so all of its coordinates are designed.",
-                where=machine.name,
-                expected=", ".join(machine.coordinates),
-                found=", ".join(at),
-            )
+            "the machine has no loops, so all of its coordinates are designed.",
+            where=machine.name,
+            expected=", ".join(machine.coordinates),
+            found=", ".join(at),
         )
     return TreePlant(machine, rows)
 
@@ -264,5 +262,5 @@ def closed_samples(plant: Plant, t: Array, X: Array) -> Motion:
         m = plant._closed(X).motion
         return Motion(t, m.q, m.qd, m.qdd)
     if X.shape[2] != len(plant.coordinates):
-        raise DataError(Fault("the motion is not one of this machine.", where=plant.name))
+        raise DataError("the motion is not one of this machine.", where=plant.name)
     return Motion(t, X[0], X[1], X[2])

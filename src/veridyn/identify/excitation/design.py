@@ -2,7 +2,7 @@
 
 The motion is a finite Fourier series (12)–(15) of paper 002 or a periodic B-spline, in the joints of a tree or in any independent
 coordinates of a machine with loops, such as the pose of its platform. It minimises a criterion of the information ΨᵀΣ⁻¹Ψ with exact
-gradients, from many starts, never leaving the limits.
+gradients, from many starts, never leaving the limits. Machine, limits and family are checked first, and faults reported by name.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arguments import checked
-from veridyn.errors import DataError, Fault, IdentificationError
-from veridyn.identify.excitation.criteria import Criterion
-from veridyn.identify.excitation.limits import Limits
-from veridyn.identify.excitation.plan import ExcitationPlan, Noise
+from veridyn.errors import DataError, Faults, IdentificationError
+from veridyn.identify.excitation.closed import plant_of
+from veridyn.identify.excitation.criteria import Criterion, check_criterion
+from veridyn.identify.excitation.interior import Barrier, InteriorSolution, minimise
+from veridyn.identify.excitation.limits import Bounds, Limits, check_limits
+from veridyn.identify.excitation.plan import ExcitationPlan, Noise, noise_of
 from veridyn.identify.excitation.plant import Plant
-from veridyn.identify.excitation.problem import ExcitationProblem
-from veridyn.identify.excitation.setup import problem_of
+from veridyn.identify.excitation.problem import ExcitationProblem, drawn, excess, inside, reach_of, shares, standing
 from veridyn.identify.excitation.shape import SHAPES, Shape
-from veridyn.identify.excitation.start import drawn, excess, inside, shares
-from veridyn.identify.interior import Barrier, InteriorSolution, minimise
-from veridyn.identify.threads import one_blas_thread
+from veridyn.identify.regression.linear_algebra import one_blas_thread
 from veridyn.method import method_of, verb_with_method
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
@@ -34,14 +33,14 @@ from veridyn.progress import Progress, silent
 from veridyn.signals.trajectory import JointLimits
 
 Array = NDArray[np.float64]
-
-FINAL_GRID_FACTOR = 4  # times as many phases on which limits are enforced in the end
 LEAST, STEP = 0.97, 0.0005  # how far, and in what steps, a motion may be drawn together for that
 METHOD_IS_THIRD = (
     "The family of motions is the third argument: design_excitation(tree, limits, Fourier(harmonics=5, frequency=0.1))."
 )
 TASK = "designing the excitation"
 LIMIT_MARGINS = (0.01, 0.03)  # shares of the limits kept free where drawing together does not help
+PHASES_PER_WAVE = 24  # phases per shortest wave in the search; between two of them a peak is missed by at most 0.9 %
+FRICTION_SPEED_SHARE = 0.02  # of the speed limit, below which the search rounds dry friction off
 
 
 @checked
@@ -121,7 +120,7 @@ def design_excitation(
     """
     shape = method_of(method, Shape, SHAPES, "design_excitation", ("all", "actuated", *machine.rows))
     if periods < 1 or starts < 1:
-        raise DataError(Fault("at least one period and one start are needed.", where="design_excitation"))
+        raise DataError("at least one period and one start are needed.", where="design_excitation")
     random = rng or np.random.default_rng(0)
     with one_blas_thread():
         problem, place, noisy = problem_of(
@@ -155,18 +154,15 @@ def design_excitation(
         best = int(np.argmin([one.goal for one in found]))
         u = _fitted(problem, found[best].u, rate)
         for closer in _closer(problem):
-            if (
-                u is None
-            ):  # what lies between the phases, or friction that jumps, is too much: search again further inside
+            if u is None:
+                # What lies between the phases, or friction that jumps, is too much: search again further inside.
                 u = _fitted(problem, _searched(closer, place, how, random.spawn(1)[0]).u, rate)
         if u is None:
             raise IdentificationError(
-                Fault(
-                    "no motion was found that keeps the limits between samples too.",
-                    where=f"limits, {_worst(problem, found[best].u)}",
-                    hint="Widen this limit.",
-                ),
-                problem.plant.name,
+                "no motion was found that keeps the limits between samples too.",
+                where=f"limits, {_worst(problem, found[best].u)}",
+                hint="Widen this limit.",
+                source=problem.plant.name,
             )
         return ExcitationPlan.of(problem, u, noisy, rate, periods, tuple(one.goal for one in found), begin)
 
@@ -178,23 +174,19 @@ def _start(problem: ExcitationProblem, start: ArrayLike | None) -> Array | None:
     names, x = problem.plant.coordinates, np.array(start, dtype=np.float64)
     if x.shape != (len(names),) or not np.isfinite(x).all():
         raise DataError(
-            Fault(
-                "the start is not a place of this machine.",
-                where="design_excitation, start",
-                expected=f"{len(names)} numbers ({', '.join(names)})",
-                found=f"{x.tolist()}",
-            )
+            "the start is not a place of this machine.",
+            where="design_excitation, start",
+            expected=f"{len(names)} numbers ({', '.join(names)})",
+            found=f"{x.tolist()}",
         )
     used, name = excess(problem.bounds, x)
     if used >= 1.0:
         raise IdentificationError(
-            Fault(
-                "the machine does not stand within its limits.",
-                where=f"start, {name}",
-                found=f"{100.0 * used:.0f} % of this limit used",
-                hint="Correct the start or the limit; a pair of bodies that touch only as capsules may be ignored by name.",
-            ),
-            problem.plant.name,
+            "the machine does not stand within its limits.",
+            where=f"start, {name}",
+            found=f"{100.0 * used:.0f} % of this limit used",
+            hint="Correct the start or the limit; a pair of bodies that touch only as capsules may be ignored by name.",
+            source=problem.plant.name,
         )
     return x
 
@@ -221,13 +213,9 @@ def _searched(
 def _worst(problem: ExcitationProblem, u: Array) -> str:
     """The limit that a motion violates most on a fine grid."""
     C, f = problem.motion_of(u)
-    fine = replace(problem.with_dry_friction(), phases=_fine(problem), frequency=(f, f), margin=0.0)
+    fine = replace(problem.with_dry_friction(), phases=problem.fine_phases, frequency=(f, f), margin=0.0)
     used = shares(fine.bounds, fine.bounds(fine.samples(fine.unknowns(C, f)), slopes=False)[0])
     return f"{fine.bounds.names[int(np.argmax(used))]} ({100.0 * used.max():.1f} % used)"
-
-
-def _fine(problem: ExcitationProblem) -> Array:
-    return np.arange(FINAL_GRID_FACTOR * len(problem.phases)) / (FINAL_GRID_FACTOR * len(problem.phases))
 
 
 def _fitted(problem: ExcitationProblem, u: Array, rate: float) -> Array | None:
@@ -235,10 +223,144 @@ def _fitted(problem: ExcitationProblem, u: Array, rate: float) -> Array | None:
     C, f = problem.motion_of(u)
     count = np.ceil(rate / f - 1e-6)  # slower, if anything, so that speeds stay inside
     f = rate / (count if rate / count >= problem.frequency[0] * (1.0 - 1e-9) else count - 1.0)
-    fine = replace(problem.with_dry_friction(), phases=_fine(problem), frequency=(f, f), margin=0.0)
+    fine = replace(problem.with_dry_friction(), phases=problem.fine_phases, frequency=(f, f), margin=0.0)
     still = problem.shape.still(problem.shape.trajectory(C, f).centre)
     for size in np.arange(1.0, LEAST, -STEP):
         final = fine.unknowns(still + size * (C - still), f)
         if inside(fine, final):
             return np.append(final, np.log(f)) if problem.free_frequency else final
     return None
+
+
+def problem_of(
+    machine: Machine | Plant,
+    limits: Limits | JointLimits,
+    shape: Shape,
+    *,
+    rng: np.random.Generator,
+    at: Sequence[str] | None = None,
+    rows: Rows = "all",
+    criterion: Criterion = "d",
+    noise: Noise | Mapping[str, float] | ArrayLike | None = None,
+    rate: float = 100.0,
+    centre: ArrayLike | None = None,
+) -> tuple[ExcitationProblem, Array, Noise]:
+    """The problem, a place (n,) about which to start, and the noise; arguments as for `design_excitation`."""
+    check_criterion(criterion)
+    plant = plant_of(machine, rows, at) if isinstance(machine, Machine) else machine
+    whole = Limits(actuators=limits) if isinstance(limits, JointLimits) else limits
+    check_limits(plant, whole)
+    ends = _frequencies(rate, shape)
+    noisy = noise_of(plant, noise)
+    actuators, own = whole.actuators, whole.coordinates
+    if own is None and plant.bounded == plant.coordinates:
+        own = actuators
+    speeds = [x.speed[np.isfinite(x.speed)] for x in (actuators, own) if x is not None]
+    slow = FRICTION_SPEED_SHARE * float(min((s.min(initial=np.inf) for s in speeds), default=np.inf))
+    values = _values(plant) if whole.force is not None else np.zeros(plant.base.count)
+    bounds = Bounds(plant, whole, values, slow if np.isfinite(slow) else 1e-3)
+    _check_friction(bounds)
+    middle = _centre(plant, centre, own)
+    place, reach = _place_and_reach(bounds, middle, own, rng)
+    phases = np.arange(count := int(np.ceil(PHASES_PER_WAVE * shape.fastest))) / count
+    whitener = np.asarray(np.linalg.inv(np.linalg.cholesky(noisy.covariance)), dtype=np.float64)
+    problem = ExcitationProblem(
+        plant=plant,
+        shape=shape,
+        bounds=bounds,
+        goal=criterion,
+        phases=phases,
+        reach=reach,
+        whitener=whitener,
+        frequency=ends,
+        friction_speed=bounds.friction_speed,
+    )
+    return problem, place, noisy
+
+
+def _check_friction(bounds: Bounds) -> None:
+    """Refuse limits on forces that the friction of a joint uses up by itself."""
+    if bounds.limits.force is None:
+        return
+    allowed, faults = np.asarray(bounds.limits.force, dtype=np.float64), Faults()
+    for row, most, friction in zip(bounds.plant.rows, allowed, bounds.friction, strict=True):
+        if friction >= most:
+            faults.add(
+                "the dry friction of the model alone uses up what this joint may give.",
+                where=f"limits, force of {row}",
+                expected=f"more than {friction:g}",
+                found=f"{most:g}",
+                hint="Correct the limit or the friction; a joint that does not take part may be fixed in the model.",
+            )
+    faults.raise_if_any(IdentificationError, bounds.plant.name)
+
+
+def _centre(plant: Plant, centre: ArrayLike | None, own: JointLimits | None) -> Array:
+    """What is given, by coordinate: else the middle of its range, or home where it has none."""
+    middle = plant.home.copy()
+    if own is not None:
+        ranged = np.isfinite(own.high - own.low)
+        middle[ranged] = (own.low[ranged] + own.high[ranged]) / 2.0
+    if centre is None:
+        return middle
+    given = np.array(centre, dtype=np.float64)
+    if given.shape != middle.shape:
+        raise DataError(
+            "the centre is not a place of this machine.",
+            where="design_excitation, centre",
+            expected=f"{len(plant.coordinates)} numbers ({', '.join(plant.coordinates)}), NaN where the default will do",
+            found=f"shape {given.shape}",
+        )
+    return np.where(np.isnan(given), middle, given)
+
+
+def _place_and_reach(
+    bounds: Bounds, middle: Array, own: JointLimits | None, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """A place to stand at, and how far each coordinate can go: half its range, or until the first limit where it has none."""
+    half = (
+        np.full(len(middle), np.nan) if own is None else np.where(own.high < np.inf, (own.high - own.low) / 2.0, np.nan)
+    )
+    open_ended = ~np.isfinite(half)
+    if not open_ended.any():
+        return standing(bounds, middle, half, rng), half
+    if open_ended.all():
+        reach = reach_of(bounds, middle)
+        return standing(bounds, middle, reach, rng), reach
+    place = standing(bounds, middle, np.where(open_ended, np.pi, half), rng)
+    return place, np.where(open_ended, reach_of(bounds, place), half)
+
+
+def _frequencies(rate: float, shape: Shape) -> tuple[float, float]:
+    """The ends of the frequency; a fixed one must fit the sampling."""
+    low, high = shape.ends
+    if not rate > 4.0 * shape.fastest * high:
+        raise DataError(
+            "the sampling is too slow for this motion.",
+            where="design_excitation, rate",
+            expected=f"more than {4.0 * shape.fastest * high:g} Hz, four samples for its shortest wave",
+            found=f"{rate:g} Hz",
+        )
+    count = rate / low
+    if low == high and abs(count - round(count)) > 1e-6 * count:
+        below, above = rate / np.ceil(count), rate / np.floor(count)
+        raise DataError(
+            "the period does not fit the sampling, so periods could not be averaged.",
+            where=f"{type(shape).__name__}.frequency",
+            expected=f"a whole number of samples at {rate:g} Hz",
+            found=f"{count:.6g} at {low:g} Hz",
+            hint=f"The nearest frequencies that fit are {below:.9g} and {above:.9g} Hz.",
+        )
+    return low, high
+
+
+def _values(plant: Plant) -> Array:
+    values = plant.base.reduce(plant.base.parameters.values)
+    if not np.isfinite(values).all():
+        raise IdentificationError(
+            "limits on forces need a model whose parameters all have a value.",
+            where="limits.force",
+            hint="Give prior values in the model file, or leave the force out of the limits.",
+            source=plant.name,
+        )
+    return values

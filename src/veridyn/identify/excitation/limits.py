@@ -258,7 +258,7 @@ def check_limits(plant: Plant, limits: Limits) -> None:
                 expected=f"{len(plant.rows)} positive numbers ({', '.join(plant.rows)})",
                 found=f"{force.tolist()}",
             )
-    bodies = _bodies(plant)
+    bodies = plant.machine.body_names
     for body, (low, high) in limits.workspace.items():
         if body not in bodies:
             faults.add(f"there is no body '{body}'.", where="limits.workspace", hint=did_you_mean(body, bodies))
@@ -292,7 +292,3 @@ def _check_capsules(collision: Collision, bodies: tuple[str, ...], faults: Fault
         faults.add("a margin is zero or more.", where="limits.collision", found=f"{collision.margin:g} m")
     if collision.above and collision.floor is None:
         faults.add("a floor needs its height.", where="limits.collision")
-
-
-def _bodies(plant: Plant) -> tuple[str, ...]:
-    return plant.machine.body_names

@@ -8,20 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault, IdentificationError, did_you_mean
+from veridyn.errors import DataError, IdentificationError, did_you_mean
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.excitation.criteria import criterion
 from veridyn.identify.excitation.plant import Plant
-from veridyn.identify.excitation.problem import ExcitationProblem
+from veridyn.identify.excitation.problem import ExcitationProblem, shares
 from veridyn.identify.excitation.shape import Trajectory
-from veridyn.identify.excitation.start import shares
 from veridyn.signals.approach import Approach
 from veridyn.signals.run_up import RunUp
 from veridyn.signals.trajectory import FourierTrajectory
 
 Array = NDArray[np.float64]
 
-FINE_GRID_FACTOR = 4  # times as many phases as in the search, on which the use of limits is stated
 NOISE_ASSUMED = "no noise was given: deviations are those for 1 N or N*m on every row, and only their ratios count"
 LONGEST_APPROACH = 60.0  # s, from the machine's pose to the motion
 APPROACH_STEPS = 200  # samples of the approach on which limits are checked
@@ -52,13 +50,11 @@ def noise_of(plant: Plant, noise: Noise | Mapping[str, float] | ArrayLike | None
         missing = [name for name in rows if name not in noise]
         if unknown or missing:
             raise DataError(
-                Fault(
-                    "the noise is not that of this machine's rows.",
-                    where=where,
-                    expected=", ".join(rows),
-                    found=", ".join(str(name) for name in noise),
-                    hint=did_you_mean(str((unknown or missing)[0]), rows),
-                )
+                "the noise is not that of this machine's rows.",
+                where=where,
+                expected=", ".join(rows),
+                found=", ".join(str(name) for name in noise),
+                hint=did_you_mean(str((unknown or missing)[0]), rows),
             )
         made = Noise(np.diag([float(noise[name]) ** 2 for name in rows]))
     else:
@@ -68,12 +64,10 @@ def noise_of(plant: Plant, noise: Noise | Mapping[str, float] | ArrayLike | None
     right = C.shape == (len(rows), len(rows)) and np.isfinite(C).all() and np.allclose(C, C.T)
     if not right or np.linalg.eigvalsh(C)[0] <= 0.0 or not -1.0 < made.memory < 1.0:
         raise DataError(
-            Fault(
-                "this is no covariance of the rows' noise.",
-                where=where,
-                expected=f"{len(rows)} deviations above zero, or a positive definite ({len(rows)}, {len(rows)}); a memory within ±1",
-                found=f"shape {C.shape}, memory {made.memory:g}",
-            )
+            "this is no covariance of the rows' noise.",
+            where=where,
+            expected=f"{len(rows)} deviations above zero, or a positive definite ({len(rows)}, {len(rows)}); a memory within ±1",
+            found=f"shape {C.shape}, memory {made.memory:g}",
         )
     return made
 
@@ -125,12 +119,7 @@ class ExcitationPlan:
         X = problem.samples(u, problem.shape.basis(np.arange(count) / count))
         A = problem.plant.regressor(X)
         flat = A.reshape(-1, A.shape[2])
-        fine = problem.samples(
-            u,
-            problem.shape.basis(
-                np.arange(FINE_GRID_FACTOR * len(problem.phases)) / (FINE_GRID_FACTOR * len(problem.phases))
-            ),
-        )
+        fine = problem.samples(u, problem.shape.basis(problem.fine_phases))
         used = shares(problem.bounds, problem.bounds(fine, slopes=False)[0])
         goal_information = (
             flat.T @ flat / count if problem.goal == "condition" else information_of(A, noise, 0.0) / count
@@ -271,19 +260,15 @@ def _entered(problem: ExcitationProblem, trajectory: Trajectory, start: Array | 
                 blocked = why
     if blocked:
         raise IdentificationError(
-            Fault(
-                "no straight way leads from the start to the motion within the limits.",
-                where=f"{problem.plant.name}, {blocked}",
-                hint="Move the machine to a freer pose and give that as the start, or leave the start out.",
-            )
+            "no straight way leads from the start to the motion within the limits.",
+            where=f"{problem.plant.name}, {blocked}",
+            hint="Move the machine to a freer pose and give that as the start, or leave the start out.",
         )
     raise IdentificationError(
-        Fault(
-            "the motion cannot be entered from rest within the limits.",
-            where=f"{problem.plant.name}, {name}",
-            found=f"{100.0 * best:.1f} % of it used at best",
-            hint="Widen this limit, or lower the frequency.",
-        )
+        "the motion cannot be entered from rest within the limits.",
+        where=f"{problem.plant.name}, {name}",
+        found=f"{100.0 * best:.1f} % of it used at best",
+        hint="Widen this limit, or lower the frequency.",
     )
 
 

@@ -162,13 +162,7 @@ class TreePlant:
         used, T = self._spread
         weights = G if len(used) == T.shape[1] and np.array_equal(T, np.eye(len(used))) else G @ T.T
         found = regressor_adjoint(
-            self.machine,
-            self._motion(X),
-            weights,
-            self.chosen,
-            used,
-            friction_speed=friction_speed,
-            engine="compiled",
+            self.machine, self._motion(X), weights, self.chosen, used, friction_speed=friction_speed, engine="compiled"
         )
         return np.moveaxis(found, 0, 1)
 

@@ -21,13 +21,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.identify.estimator import fit_of
 from veridyn.identify.estimators.coloured import Hac, sandwich
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.weighted import WLS
-from veridyn.identify.fitting import fit_of
-from veridyn.identify.observation import stream
+from veridyn.identify.regression.observation import stream
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
-from veridyn.identify.sampling import Sampling
 from veridyn.identify.takes import TakeVariation, take_variation
 from veridyn.identify.validate import validate
 from veridyn.model.elements import Element

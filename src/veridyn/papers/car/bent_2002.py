@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.takes import TakeVariation, take_variation
 from veridyn.identify.validate import validate
 from veridyn.model.elements import Element, coulomb, drive_gain, spring

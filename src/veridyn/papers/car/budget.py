@@ -21,9 +21,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.identify.equation_plan import EquationPlan, Job
-from veridyn.identify.observation import stream
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.regression.equation_plan import EquationPlan, Job
+from veridyn.identify.regression.observation import stream
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.validate import predicted
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.mechanics.integrate import Trajectory
 from veridyn.model.coordinates import Rows

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from veridyn.identify.estimators.least_squares import Solution, solve
-from veridyn.identify.observation import observation
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.regression.observation import observation
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.ground.road import Flat, Road
 from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.papers.car.machine import TEN_ROWS, car_20, estimated_33

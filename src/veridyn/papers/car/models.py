@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataWarning
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.model.elements import drag, offset
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion

@@ -21,9 +21,9 @@ from veridyn.identify.base import base_parameters, generic_motion
 from veridyn.identify.essential import Essential, essential
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.least_squares import solve
-from veridyn.identify.observation import observation
+from veridyn.identify.regression.observation import observation
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import SIGMA_BELOW_TEN, TWO_SIGMA_BELOW_TEN, Acceptance, Fit
-from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import Validation, validate
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, IdentificationWarning, warn
 from veridyn.identify.estimate import identify
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
-from veridyn.identify.sampling import Sampling
 from veridyn.identify.validate import Validation, validate
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from veridyn.identify.estimators.gauss_markov import estimated
 from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.excitation.plant import Plant
-from veridyn.identify.handing import handed
+from veridyn.identify.regression.workers import map_in_order
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.periodic_filters import Three, amplitudes, dft_filter, fourier_fit, unfiltered, zero_phase_periodic
@@ -163,7 +163,7 @@ def trials(
     work = partial(_judged, e)
     progress(task, 0.0, float(count))
     done = 0
-    for both, ignoring in map(work, chunks()) if executor is None else handed(executor, work, chunks(), AHEAD):
+    for both, ignoring in map_in_order(executor, work, chunks(), AHEAD):
         stack.append(both)
         plain.append(ignoring)
         done += len(ignoring)

@@ -14,8 +14,8 @@ from veridyn.identify.estimators.cross_periods import across_periods
 from veridyn.identify.estimators.gauss_markov import GaussMarkov
 from veridyn.identify.estimators.likelihood import force_noise
 from veridyn.identify.excitation.closed import plant_of
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
-from veridyn.identify.sampling import Sampling
 from veridyn.mechanics.loops.closure import close, closed_motion
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.identify.estimators.harmonics import Scan
+from veridyn.identify.estimators.likelihood import Scan
 from veridyn.papers.hexapod.comparison import FilterComparison, Trials
 from veridyn.papers.hexapod.trials import DesignTrials
 from veridyn.report.blocks import Block, Figure, Table, Text

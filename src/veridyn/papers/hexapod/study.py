@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, IdentificationWarning, warn
 from veridyn.files.machine.write import model_text
-from veridyn.identify.estimators.harmonics import Scan, periodic_data, scan
-from veridyn.identify.estimators.likelihood import force_noise
+from veridyn.identify.estimators.likelihood import Scan, force_noise, periodic_data, scan
 from veridyn.identify.excitation.closed import plant_of
 from veridyn.identify.excitation.plan import ExcitationPlan
 from veridyn.identify.result import Fit

@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.identify.estimators.harmonics import PeriodicData, Scan, scan
+from veridyn.identify.estimators.likelihood import PeriodicData, Scan, scan
 from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.excitation.closed import ClosedPlant
 from veridyn.identify.excitation.criteria import Criterion
 from veridyn.identify.excitation.design import design_excitation
+from veridyn.identify.excitation.interior import Barrier
 from veridyn.identify.excitation.limits import Limits
 from veridyn.identify.excitation.plan import ExcitationPlan, Noise
 from veridyn.identify.excitation.shape import Fourier
-from veridyn.identify.interior import Barrier
 from veridyn.papers.hexapod.comparison import (
     EXPLICIT,
     RAW,

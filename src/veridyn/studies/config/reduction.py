@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from veridyn.identify.friction_terms import TERMS, Term
+from veridyn.identify.friction.terms import TERMS, Term
 from veridyn.studies.config.study import Number, StudySection
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from veridyn.errors import DataError, DeviceError, Fault, IdentificationError, did_you_mean
 from veridyn.files.yaml_plain import Place
+from veridyn.identify.estimate import ESTIMATORS
 from veridyn.identify.estimators.coloured import Hac
-from veridyn.identify.methods import ESTIMATORS
-from veridyn.identify.observation import Device
+from veridyn.identify.regression.observation import Device
 from veridyn.model.machine import Machine
 from veridyn.settings import names
 from veridyn.studies.config.identify import EstimatorSettings

@@ -14,10 +14,10 @@ from veridyn.errors import IdentificationWarning, warn
 from veridyn.files.ros_trajectory import joint_trajectory
 from veridyn.identify.excitation.closed import closed_samples, plant_of
 from veridyn.identify.excitation.design import design_excitation
+from veridyn.identify.excitation.interior import Barrier
 from veridyn.identify.excitation.plan import ExcitationPlan, Noise
 from veridyn.identify.excitation.plant import Plant
 from veridyn.identify.excitation.shape import SHAPES
-from veridyn.identify.interior import Barrier
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent

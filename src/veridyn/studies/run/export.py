@@ -16,7 +16,7 @@ from veridyn.errors import DataError, Fault, VeridynError
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.urdf_write import save_urdf
 from veridyn.files.machine.write import model_text
-from veridyn.identify.positive import POSITIVE
+from veridyn.identify.estimators.feasible_set import POSITIVE
 from veridyn.identify.result import Fit
 from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import INERTIAL, broken_law

@@ -12,7 +12,7 @@ import numpy as np
 
 from veridyn.errors import DataWarning, Fault, IdentificationWarning, warn
 from veridyn.identify.fleet import Fleet, fleet_of
-from veridyn.identify.handing import handed
+from veridyn.identify.regression.workers import map_in_order
 from veridyn.progress import Progress, silent
 from veridyn.studies.config.fleet import FleetFile
 from veridyn.studies.config.study import Loaded
@@ -123,7 +123,7 @@ def run_fleet(loaded: Loaded[FleetFile], progress: Progress = silent) -> FleetRu
     with executor_of(loaded) as executor:
         work = partial(run_machine, machine, shipped_study(loaded))
         progress(TASK, 0.0, float(len(jobs)))
-        runs = map(work, jobs) if executor is None else handed(executor, work, jobs)
+        runs = map_in_order(executor, work, jobs)
         for job, one in zip(jobs, runs, strict=True):
             found[job.name] = one
             progress(TASK, float(len(found)), float(len(jobs)))

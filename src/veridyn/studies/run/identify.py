@@ -13,24 +13,28 @@ from veridyn.arguments import checked
 from veridyn.errors import DataWarning, Fault, IdentificationError, IdentificationWarning, warn
 from veridyn.files.machine.urdf import urdf_limits
 from veridyn.identify.cutoff import Cutoff
-from veridyn.identify.diagnosis.alternatives import Mistake
-from veridyn.identify.diagnosis.attempt import attempt
+from veridyn.identify.diagnosis.alternatives import Mistake, omitted
 from veridyn.identify.diagnosis.delays import Delays, delays
 from veridyn.identify.diagnosis.evidence import Evidence, evidence
-from veridyn.identify.diagnosis.fit_check import stuck_forces, suspicions, with_traces
-from veridyn.identify.diagnosis.omitted import omitted
-from veridyn.identify.diagnosis.oversampled import assumes_uncorrelated, oversampled_rows
+from veridyn.identify.diagnosis.fit_check import (
+    assumes_uncorrelated,
+    attempt,
+    oversampled_rows,
+    stuck_forces,
+    suspicions,
+    with_traces,
+)
 from veridyn.identify.diagnosis.plausible import odd_clocks
 from veridyn.identify.essential import EssentialRule
+from veridyn.identify.estimator import with_tree_note
 from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.trust import Trust, trust_prior
 from veridyn.identify.estimators.weighted import OLS, WLS
-from veridyn.identify.fitting import with_tree_note
-from veridyn.identify.friction_evidence import FrictionLadder
-from veridyn.identify.friction_ladder import friction_ladder
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.friction.evidence import FrictionLadder
+from veridyn.identify.friction.ladder import friction_ladder
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 from veridyn.studies.config.identify import IdentifyFile

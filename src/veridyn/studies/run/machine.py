@@ -14,7 +14,7 @@ from veridyn.errors import DataError, Faults, FileError, ModelError, did_you_mea
 from veridyn.files.machine.load import MJCF_ENDINGS, load_model
 from veridyn.files.machine.urdf import load_urdf
 from veridyn.files.yaml_plain import Place
-from veridyn.identify.estimators.prior_groups import GROUPS, group_of
+from veridyn.identify.estimators.prior import GROUPS, group_of
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.weld import welded
 from veridyn.model.element_kinds import NAN

@@ -14,8 +14,7 @@ from veridyn.identify.delivery import unexcited_directions
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.gains import estimated_gains, gain_names
-from veridyn.identify.load_estimate import LoadEstimate, load_estimate
-from veridyn.identify.payload import with_payload
+from veridyn.identify.payload import LoadEstimate, load_estimate, with_payload
 from veridyn.identify.result import Fit
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Tie, Uncertainty

@@ -11,13 +11,12 @@ import numpy as np
 from veridyn.errors import DataError, Fault, IdentificationWarning, ModelError, warn
 from veridyn.identify.base import base_parameters
 from veridyn.identify.cutoff import Cutoff, candidates, propose_cutoff
-from veridyn.identify.dead_zone import with_dead_zones
 from veridyn.identify.diagnosis.alternatives import Mistake
 from veridyn.identify.diagnosis.delays import Delays, without_delays
 from veridyn.identify.diagnosis.plausible import measured_rates
 from veridyn.identify.logged import Logged, logged_at, motion
 from veridyn.identify.payload import carrying
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

@@ -16,7 +16,7 @@ import numpy as np
 from veridyn.errors import DataError, Fault
 from veridyn.files.log.blocks import LogFile, Window
 from veridyn.identify.logged import motion
-from veridyn.identify.sampling import Sampling
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from veridyn.identify.observation import observation
+from veridyn.identify.regression.observation import observation
 from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.assembly import assembled

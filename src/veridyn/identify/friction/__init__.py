@@ -1,0 +1,1 @@
+"""Which terms of friction a machine has: a ladder of terms, judged on held-out data."""

@@ -1,0 +1,305 @@
+"""The observation matrix, never stored: samples stream through the regressor into one small R factor for each row.
+
+For each row j the factor is that of [W_j | Y_j], over the columns that affect the row. Factors merge in any order, so blocks, threads,
+processes and several logs are the same operation. Weights, deviations, ranks and validation are all computed from the factors.
+
+Columns that depend on others whatever the motion are left out of the factors and put back at their end. By the closed rules
+(:mod:`veridyn.mechanics.tree.rules`) the columns of rigid bodies have D = D[:, kept] K for every state of the tree, so each row, filtered,
+weighed, masked or added to others, has
+
+    [W_j | Y_j] = [W_j[:, kept] | Y_j] blockdiag(K, 1),      R_j = triangle(R_kept blockdiag(K, 1)).
+
+A factor costs the square of its columns. Of the 20-dof car's 150 columns 84 stay, and a sample costs a third of the arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Literal, TypeVar, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import DataError, DeviceError
+from veridyn.identify.grouping import group
+from veridyn.identify.regression.equation_plan import EquationPlan, Job, driven
+from veridyn.identify.regression.factor import RowFactor, RowFactors
+from veridyn.identify.regression.linear_algebra import one_blas_thread, triangle_of
+from veridyn.identify.regression.sampling import Sampling, with_dead_zones
+from veridyn.identify.regression.tables import equations
+from veridyn.identify.regression.workers import MadeMotions, map_in_order
+from veridyn.mechanics.engine import Engine, wants_compiled
+from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.mechanics.tree.rules import structural
+from veridyn.model.coordinates import Rows
+from veridyn.model.machine import Machine
+from veridyn.model.motion import Motion
+from veridyn.progress import Progress, silent
+
+T = TypeVar("T")
+Device = Literal["cpu", "cuda"]
+Array = NDArray[np.float64]
+EXACT = 1e-12  # of the combinations of the closed rules: what a relation may miss them by
+WORTHWHILE = 0.75  # of the arithmetic of all columns: with more left, they stay
+MIN_SAMPLES = 50_000  # from which on the machine code of fewer columns pays for itself
+
+
+@takes_machine
+def observation(
+    machine: Machine,
+    motion: Motion | Sequence[Motion],
+    rows: Rows = "all",
+    sampling: Sampling | None = None,
+    *,
+    engine: Engine = "auto",
+    executor: Executor | None = None,
+    progress: Progress = silent,
+    passes: int = 1,
+) -> RowFactors:
+    """Stream one motion, or several, into row factors of [W_j | Y_j] (22).
+
+    Y_j is the measured force (zero for a passive joint, a virtual one and the base; paper 001, 5.2), less what the wrenches ask of the
+    row, less the columns of known parameters times their values. With an `executor` the samples are shared out. `engine`: "compiled",
+    "numpy", or "auto", which compiles where there are samples enough to pay for it; `passes`: how often as many will be streamed.
+    """
+    made = stream(machine, motion, rows, sampling, engine=engine, executor=executor, progress=progress, passes=passes)
+    return made.observe()
+
+
+def stream(
+    machine: Machine,
+    motion: Motion | Sequence[Motion],
+    rows: Rows = "all",
+    sampling: Sampling | None = None,
+    *,
+    engine: Engine = "auto",
+    executor: Executor | None = None,
+    progress: Progress = silent,
+    device: Device = "cpu",
+    passes: int = 1,
+) -> EquationStream:
+    """What :func:`observation` streams, checked and ready, for estimators that pass over the samples more than once.
+
+    A sequence of motions may make each of them when it is needed, so that a log need not fit the memory: it is walked through from the
+    first to the last, and none is kept. Its attribute `samples`, if it has one, saves counting them. :class:`MadeMotions` are made by the
+    workers of the executor, and checked there but for the first. On the `device` "cuda" factors are made on a GPU
+    (:mod:`veridyn.identify.regression.gpu`).
+    """
+    check_device(device)
+    how = sampling or Sampling()
+    several: Sequence[Motion] = (motion,) if isinstance(motion, Motion) else motion
+    if isinstance(several, MadeMotions) and how.drop:
+        raise DataError("samples cannot be dropped by number from motions that are made one by one.", where="drop")
+    seen = [several[0]] if isinstance(several, MadeMotions) else several
+    measured = measured_rows(machine, seen, rows)[0]
+    how = with_dead_zones(how, machine, seen, measured)
+    plan = EquationPlan(machine, machine.select_rows(measured), how)
+    plan.check(seen)
+    work = passes * samples_of(seen) * (len(several) if seen is not several else 1)
+    fewer = _fewer_columns(plan, engine, seen[0], work)
+    request = equations(machine, plan.computed, plan.wanted, seen[0])
+    plan = replace(plan, compile=wants_compiled(engine, machine, request, work))
+    return EquationStream(plan=plan, motions=several, executor=executor, progress=progress, device=device, fewer=fewer)
+
+
+def _fewer_columns(
+    plan: EquationPlan, engine: Engine, motion: Motion, work: int
+) -> tuple[EquationPlan, Dependence] | None:
+    """The plan without columns that depend on others, where its machine code pays for itself or is there already, and the rule."""
+    if engine == "numpy" or plan.how.method != "qr":
+        return None
+    rule = dependence(plan.machine)
+    if rule is None:
+        return None
+    fewer = replace(plan, kept=rule.kept, compile=True)
+    if not worthwhile(plan.columns, fewer.columns):
+        return None
+    request = equations(plan.machine, fewer.computed, fewer.wanted, motion)
+    return (fewer, rule) if work >= MIN_SAMPLES or wants_compiled("auto", plan.machine, request, 0) else None
+
+
+def check_device(device: str) -> None:
+    """Refuse a word that names no device."""
+    if device not in get_args(Device):
+        raise DataError(f"there is no device '{device}'.", where="device", expected="'cpu' or 'cuda'")
+
+
+def measured_rows(machine: Machine, motions: Sequence[Motion], rows: Rows) -> tuple[Rows, tuple[str, ...]]:
+    """The rows without those of prescribed coordinates whose force no motion has, and a note for each; rows given by name all stay."""
+    if not machine.prescribed or rows not in ("all", "joints", "actuated"):
+        return rows, ()
+    forces = [m.forces for m in motions]
+    missing = [
+        machine.coordinates[k]
+        for k in machine.held
+        if machine.coordinates[k] not in driven(machine) and all(f is None or np.isnan(f[:, k]).all() for f in forces)
+    ]
+    if not missing:
+        return rows, ()
+    named = [machine.rows[r] for r in machine.select_rows(rows)]
+    notes = tuple(
+        f"row '{c}' is not used: the coordinate is prescribed, and its force is not measured" for c in missing
+    )
+    return [r for r in named if r not in missing], notes
+
+
+def samples_of(motions: Sequence[Motion]) -> int:
+    """How many samples some motions have; one pass over them where they do not know."""
+    known = getattr(motions, "samples", None)
+    return sum(len(part) for part in motions) if known is None else int(known)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EquationStream:
+    """The equations of some motions, which can be passed over again and again and are never held at once."""
+
+    plan: EquationPlan
+    motions: Sequence[Motion]
+    executor: Executor | None = None
+    progress: Progress = silent
+    device: Device = "cpu"
+    fewer: tuple[EquationPlan, Dependence] | None = None
+
+    def observe(self) -> RowFactors:
+        """The factors of all rows, made on this processor; :func:`veridyn.identify.regression.gpu.observed` looks at the device.
+
+        Columns that depend on others whatever the motion are made from those, where `fewer` has a plan without them.
+        """
+        if self.fewer is None:
+            return self._observed()
+        plan, rule = self.fewer
+        found = replace(self, plan=plan)._observed()
+        whole = zip(found.rows, self.plan.columns, strict=True)
+        return RowFactors(found.parameters, tuple(rule.restored(f, columns) for f, columns in whole))
+
+    def _observed(self) -> RowFactors:
+        """The factors of the columns of the plan."""
+        if isinstance(self.motions, MadeMotions):
+            return self.merged(self._each_log(partial(_factors_of_log, self.plan, self.motions), "streaming logs"))
+        return self.merged(self.each(EquationPlan.factors))
+
+    def merged(self, parts: Iterable[tuple[RowFactor, ...]]) -> RowFactors:
+        """The factors of all jobs together."""
+        plan = self.plan
+        factors = plan.empty_factors()
+        with one_blas_thread():
+            for part in parts:
+                factors = tuple(a.merge(b) for a, b in zip(factors, part, strict=True))
+        return RowFactors(plan.machine.parameters, tuple(f.finished() for f in factors))
+
+    def each(
+        self, work: Callable[[EquationPlan, Job], T], lead: int = 0, task: str = "streaming samples"
+    ) -> Iterator[T]:
+        """What `work` makes of each job, in order. With an executor of processes, `work` and its results travel.
+
+        `lead`: how many equations before its own a job is to see as well (``plan.blocks`` starts with them).
+        """
+        self._check_processor()
+        plan = self.plan
+        if isinstance(self.motions, MadeMotions):
+            for parts in self._each_log(partial(_each_of_log, work, plan, self.motions, lead), task):
+                yield from parts
+            return
+        total, done = float(samples_of(self.motions)), 0.0
+        self.progress(task, done, total)
+        bound = partial(_counted, work, plan)
+        jobs = self._jobs(lead)
+        for part, count in map_in_order(self.executor, bound, jobs):
+            yield part
+            done += count
+            self.progress(task, done, total)
+
+    def _each_log(self, work: Callable[[object], T], task: str) -> Iterator[T]:
+        """What `work` makes of each source of made motions, in order."""
+        assert isinstance(self.motions, MadeMotions)
+        sources, total = self.motions.sources, float(len(self.motions))
+        self.progress(task, 0.0, total)
+        found = map_in_order(self.executor, work, sources)
+        for done, part in enumerate(found, start=1):
+            yield part
+            self.progress(task, float(done), total)
+
+    def _check_processor(self) -> None:
+        if self.device != "cpu":
+            raise DeviceError(
+                "this method passes over single equations, which stay on the GPU.",
+                where=f"device '{self.device}'",
+                expected="'ols', 'wls', 'map' or 'consistent', with covariance 'white'",
+                hint="Use device='cpu'.",
+            )
+
+    def _jobs(self, lead: int) -> Iterator[Job]:
+        """Jobs of one motion after the other."""
+        before = 0
+        for motion in self.motions:
+            yield from self.plan.jobs(motion, lead, before)
+            before += len(motion)
+
+
+def _counted(work: Callable[[EquationPlan, Job], T], plan: EquationPlan, job: Job) -> tuple[T, int]:
+    """What `work` makes of a job, and how many samples that was."""
+    return work(plan, job), job.stop - job.start
+
+
+def _each_of_log(
+    work: Callable[[EquationPlan, Job], T], plan: EquationPlan, motions: MadeMotions, lead: int, source: object
+) -> list[T]:
+    """What `work` makes of the jobs of one log, which is made and checked here."""
+    motion = motions.made(source)
+    try:
+        plan.check([motion])
+    except DataError as error:
+        raise DataError(error.faults, f"{source}") from None
+    return [work(plan, job) for job in plan.jobs(motion, lead)]
+
+
+def _factors_of_log(plan: EquationPlan, motions: MadeMotions, source: object) -> tuple[RowFactor, ...]:
+    """The factors of one log."""
+    factors = plan.empty_factors()
+    with one_blas_thread():
+        for part in _each_of_log(EquationPlan.factors, plan, motions, 0, source):
+            factors = tuple(a.merge(b) for a, b in zip(factors, part, strict=True))
+    return factors
+
+
+@dataclass(frozen=True, eq=False)
+class Dependence:
+    """Columns that are `kept`, and K (kept, p) that makes all estimated ones of them: D T = (D T)[:, kept] K."""
+
+    kept: tuple[int, ...]
+    matrix: Array
+
+    def restored(self, factor: RowFactor, columns: tuple[int, ...]) -> RowFactor:
+        """The factor of a row over all its columns from that over the kept ones."""
+        place = {c: k for k, c in enumerate(self.kept)}
+        K = self.matrix[np.ix_([place[c] for c in factor.columns], columns)]
+        wide = np.column_stack([factor.R[:, :-1] @ K, factor.R[:, -1]])
+        R = np.zeros((len(columns) + 1, len(columns) + 1), order="F")
+        R[: min(len(wide), len(R))] = triangle_of(wide)
+        return replace(factor, columns=columns, R=R)
+
+
+@lru_cache(maxsize=32)
+def dependence(machine: Machine) -> Dependence | None:
+    """The dependences of a tree's estimated columns by the closed rules; None where there are none, or where the rules do not reach."""
+    if machine.closed or machine.shares_coordinates:
+        return None
+    p = machine.parameters
+    B = structural(machine) @ p.estimated_matrix() * p.typical
+    kept = group(B, np.ones(B.shape[1])).kept
+    if len(kept) == np.count_nonzero(B.any(axis=0)):
+        return None
+    K = np.linalg.lstsq(B[:, kept], B, rcond=None)[0]
+    if np.abs(B[:, kept] @ K - B).max() > EXACT * np.abs(B).max():
+        return None
+    K[:, kept] = np.eye(len(kept))
+    return Dependence(kept, K * p.typical[list(kept)][:, None] / p.typical)
+
+
+def worthwhile(all_columns: tuple[tuple[int, ...], ...], fewer: tuple[tuple[int, ...], ...]) -> bool:
+    """Whether factors of fewer columns save enough: they cost the square of their columns."""
+    whole, left = (sum((len(cs) + 1) ** 2 for cs in columns) for columns in (all_columns, fewer))
+    return left < WORTHWHILE * whole

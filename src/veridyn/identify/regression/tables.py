@@ -1,0 +1,108 @@
+"""Blocks of equations, written by machine code or by the reference: one table for each row, its columns and its known side.
+
+All tables of a block are parts of one buffer, sized to stay in cache until the factors have taken them in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.mechanics.columns import columns
+from veridyn.mechanics.engine import SPREAD, Compiled, compiled
+from veridyn.mechanics.forces import needs_velocity
+from veridyn.mechanics.newton_euler import outward, rigid_rows
+from veridyn.mechanics.samples import acting_of, loaded_bodies, state_of
+from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.model.machine import Machine
+from veridyn.model.motion import Motion
+from veridyn.spatial.algebra import ARRAYS
+from veridyn.symbolic.emit_llvm import BLOCK
+from veridyn.symbolic.kernel import padded
+
+Array = NDArray[np.float64]
+BUFFER_DOUBLES = 2**20  # doubles of one buffer: eight megabytes, which stay near while the factors take them in
+MARGINS = 8  # of a filter that a block is long: its margins, computed and thrown away, are then a quarter of it
+WIDE_BUFFER_DOUBLES = 2**22  # doubles that such blocks may take
+
+Wanted = tuple[tuple[int, int, float, float], ...]
+
+
+def equations(machine: Machine, rows: tuple[int, ...], wanted: Wanted, motion: Motion) -> Request:
+    """What machine code computes to fill tables from a motion."""
+    fate = tuple((c, to, factor, bool(np.isnan(value))) for c, to, factor, value in wanted)
+    return Request("equations", rows, fate, loaded_bodies(machine, motion.wrenches))
+
+
+class SymbolTables:
+    """A buffer for one block of equations of some rows.
+
+    `columns` are each row's; `wanted` says what becomes of every parameter: (column, column it counts for, factor, known value or NaN).
+    A block has at most `largest` samples, more only where a filter's `margin` asks for it, and as many as are quickest where it is `wide`.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        rows: tuple[int, ...],
+        columns: tuple[tuple[int, ...], ...],
+        wanted: Wanted,
+        compile: bool,
+        largest: int,
+        margin: int,
+        wide: bool = False,
+    ) -> None:
+        self.machine, self.rows, self.columns, self.wanted, self.compile = machine, rows, columns, wanted, compile
+        self.place = {(r, c): k for k, (r, c) in enumerate((r, c) for r, cs in zip(rows, columns) for c in (*cs, -1))}
+        places = max(1, len(self.place))
+        fits = BUFFER_DOUBLES // places // BLOCK * BLOCK
+        longer = min(MARGINS * margin, WIDE_BUFFER_DOUBLES // places) if wide else 0
+        self.block = max(2 * margin, longer, min(largest, max(2 * BLOCK, fits)))
+        self.width = padded(self.block + 2 * margin) + SPREAD
+        self.buffer = np.zeros((len(self.place), self.width))
+        self._made: Compiled | None = None
+
+    def fill(self, part: Motion) -> Iterator[Array]:
+        """For each row [W_j | what wrenches and known parameters ask] of the samples of a block, in column order; used up by the caller."""
+        if self.compile:
+            self._by_machine_code(part)
+        else:
+            self._by_reference(part)
+        first = 0
+        for cs in self.columns:
+            yield self.buffer[first : first + len(cs) + 1, : len(part)].T
+            first += len(cs) + 1
+
+    def _by_machine_code(self, part: Motion) -> None:
+        if self._made is None or self._loaded != set(part.wrenches):
+            self._made = compiled(self.machine, equations(self.machine, self.rows, self.wanted, part))
+            self._loaded = set(part.wrenches)
+            at = np.array([self.place[label[0], label[1]] for label in self._made.labels], dtype=np.uintp)
+            self._addresses = self.buffer.ctypes.data + 8 * self.width * at
+            written = set(at.tolist())
+            self._blank = [k for k in self.place.values() if k not in written]
+        self.buffer[self._blank] = 0.0
+        self._made(self.machine, part, self._addresses, self.machine.parameters.values)
+
+    def _by_reference(self, part: Motion) -> None:
+        tree, N = tree_of(self.machine), len(part)
+        table = self.buffer[:, :N]
+        table[:] = 0.0
+        state = state_of(tree, part)
+        o = outward(tree, state, ARRAYS, needs_velocity(tree))
+        outside = rigid_rows(tree, o, {}, acting_of(tree, part))
+        for r in self.rows:
+            table[self.place[r, -1]] = outside[r]
+        fate = {c: (to, factor, value) for c, to, factor, value in self.wanted}
+        for c, entries in columns(tree, state, o, part.signals, ARRAYS, fate):
+            to, factor, value = fate[c]
+            for r, column in entries.items():
+                if (r, -1) not in self.place:
+                    continue
+                if np.isnan(value):
+                    table[self.place[r, to]] += factor * column
+                else:
+                    table[self.place[r, -1]] += factor * value * column
