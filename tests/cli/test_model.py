@@ -50,7 +50,7 @@ def test_nothing_is_imported_that_an_open_machine_does_not_need(name: str, tmp_p
 def test_passive_virtual_and_unknown_parts_are_named(tmp_path: Path) -> None:
     file = tmp_path / "odd.yaml"
     file.write_text(
-        "veridyn: 1\nname: odd\nbase: free\nbodies:\n"
+        "veridyn: 2\nname: odd\nbase: free\nbodies:\n"
         "  - {name: trunk}\n"
         "  - {name: slide, antecedent: trunk, joint: sliding, actuated: false, virtual: true}\n"
         "  - {name: foot, antecedent: slide, joint: fixed, mdh: {d: 0.1}}\n"
@@ -65,7 +65,7 @@ def test_passive_virtual_and_unknown_parts_are_named(tmp_path: Path) -> None:
 
 def test_a_bad_model_ends_with_2_and_all_its_faults(tmp_path: Path) -> None:
     file = tmp_path / "bad.yaml"
-    file.write_text("veridyn: 1\nbodies:\n  - {name: a, antecedent: b, joint: turning}\n  - {name: c, joint: turnig}\n")
+    file.write_text("veridyn: 2\nbodies:\n  - {name: a, antecedent: b, joint: turning}\n  - {name: c, joint: turnig}\n")
     done = CliRunner().invoke(app, ["model", "show", str(file)])
     assert done.exit_code == 2
     assert done.stderr.startswith("ModelError: bad.yaml, 2 faults:")
@@ -149,21 +149,13 @@ def test_laws_of_ones_own_are_shown() -> None:
     )
 
 
-def test_a_vehicle_file_is_converted_and_shown(tmp_path: Path) -> None:
-    old, new = tmp_path / "old.yaml", tmp_path / "car.yaml"
-    old.write_text(
-        "veridyn: 2\nvehicle: {name: small, mass: 900, front: 1.0, rear: {value: 1.4, sigma: 0.1}}\n", "utf-8"
-    )
-    done = CliRunner().invoke(app, ["model", "convert", str(old), str(new)])
-    assert done.exit_code == 0, done.output
-    assert "small, formulation single_track" in done.stdout and "In the study" not in done.stdout
-    shown = CliRunner().invoke(app, ["model", "show", str(new)])
+def test_a_car_is_shown(tmp_path: Path) -> None:
+    file = tmp_path / "car.yaml"
+    car = "car: {mass: 900, front: 1.0, rear: {value: 1.4, sigma: 0.1}}\n"
+    file.write_text(f"veridyn: 2\nname: small\nformulation: single_track\n{car}", "utf-8")
+    shown = CliRunner().invoke(app, ["model", "show", str(file)])
     assert shown.stdout.splitlines()[0] == "small: a car with tanh tyres, formulation single_track"
     row = next(line.split() for line in shown.stdout.splitlines() if line.startswith("rear "))
     assert row[:5] == ["rear", "estimated", "m", "1.4", "0.1"]
-    told = json.loads(CliRunner().invoke(app, ["--json", "model", "show", str(new)]).stdout)
+    told = json.loads(CliRunner().invoke(app, ["--json", "model", "show", str(file)]).stdout)
     assert told["sigma"] == {"rear": 0.1} and told["values"]["mass"] == 900.0 and told["sensors"] == ["yaw_rate", "ay"]
-    assert CliRunner().invoke(app, ["model", "convert", str(old), str(new)]).exit_code == 2  # it exists
-    old.write_text("veridyn: 1\nkind: observe\nvehicle: {mass: 900, front: 1.0, rear: 1.4}\nlog: {}\n", "utf-8")
-    done = CliRunner().invoke(app, ["model", "convert", str(old), str(tmp_path / "other.yaml")])
-    assert "In the study, write model: {file: other.yaml, formulation: single_track}" in done.stdout

@@ -31,7 +31,7 @@ def test_a_model_as_json(args: list[str]) -> None:
 
 def test_errors_as_json_have_every_fault_with_its_parts(tmp_path: Path) -> None:
     file = tmp_path / "bad.yaml"
-    file.write_text("veridyn: 1\nbodies:\n  - {name: a, antecedent: b, joint: turning}\n  - {name: c, joint: turnig}\n")
+    file.write_text("veridyn: 2\nbodies:\n  - {name: a, antecedent: b, joint: turning}\n  - {name: c, joint: turnig}\n")
     done = CliRunner().invoke(app, ["model", "show", str(file), "--json"])
     assert done.exit_code == 2
     found = json.loads(done.stdout)

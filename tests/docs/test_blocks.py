@@ -23,7 +23,7 @@ import veridyn as vd
 from studies.small_arm import log_of, small_arm
 from veridyn.cli.app import app
 from veridyn.errors import VeridynError
-from veridyn.files.log.save import save_log
+from veridyn.files.log.tables import save_log
 from veridyn.progress import silent
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.preparing import Preparing

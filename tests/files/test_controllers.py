@@ -1,12 +1,13 @@
-"""Settings of controllers: the same body read back from each of them, with SciPy's rotations."""
+"""Settings of controllers: the same body read back from each, with SciPy's rotations; a trajectory message read back as YAML."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from ruamel.yaml import YAML
 from scipy.spatial.transform import Rotation
 
-from veridyn.files.controllers import controller_settings, principal_axes
+from veridyn.files.controllers import controller_settings, joint_trajectory, principal_axes
 
 MASS, CENTRE = 2.5, np.array([0.01, -0.02, 0.06])
 INERTIA = np.array([[0.012, 0.002, -0.001], [0.002, 0.009, 0.0015], [-0.001, 0.0015, 0.014]])
@@ -47,3 +48,28 @@ def test_principal_axes_are_right_handed_and_near_the_frame(seed: int) -> None:
 def test_an_unknown_inertia_is_zero_and_named() -> None:
     s = controller_settings(MASS, CENTRE, None)
     assert not s["inertia_known"] and s["ur"]["inertia"] == [0.0] * 6
+
+
+@pytest.mark.parametrize("version", [(1, 1), (1, 2)])
+def test_a_message_is_read_back(version: tuple[int, int]) -> None:
+    """Fields of trajectory_msgs/JointTrajectory; numbers stay numbers in YAML 1.1 too, the times add up."""
+    rng = np.random.default_rng(0)
+    t = np.arange(130) / 100.0
+    q, qd, qdd, effort = (rng.normal(size=(130, 2)) * 10.0 ** rng.integers(-9, 2, (130, 2)) for _ in range(4))
+    reader = YAML(typ="safe", pure=True)
+    reader.version = version
+    said = reader.load(joint_trajectory(("a", "yes"), t, q, qd, qdd, effort))
+    assert list(said) == ["header", "joint_names", "points"] and said["joint_names"] == ["a", "yes"]
+    assert said["header"] == {"stamp": {"sec": 0, "nanosec": 0}, "frame_id": ""}
+    points = said["points"]
+    assert list(points[0]) == ["positions", "velocities", "accelerations", "effort", "time_from_start"]
+    for key, values in (("positions", q), ("velocities", qd), ("accelerations", qdd), ("effort", effort)):
+        assert np.array([p[key] for p in points], dtype=np.float64) == pytest.approx(values, abs=1e-9)
+    times = [p["time_from_start"]["sec"] + 1e-9 * p["time_from_start"]["nanosec"] for p in points]
+    assert times == pytest.approx(t) and all(isinstance(p["time_from_start"]["sec"], int) for p in points)
+
+
+def test_without_efforts_the_list_is_empty() -> None:
+    one = np.ones((1, 1))
+    said = YAML(typ="safe").load(joint_trajectory(("a",), np.zeros(1), one, one, one))
+    assert said["points"][0]["effort"] == []

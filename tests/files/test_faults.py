@@ -23,7 +23,7 @@ import pytest
 import veridyn as vd
 from veridyn.errors import FileError, VeridynError
 from veridyn.files.atomic import write_atomic
-from veridyn.files.log import csv as table_reader
+from veridyn.files.log import tables as table_reader
 from veridyn.files.shipped import shipped
 from veridyn.studies.run.folder import Run, new_run
 from veridyn.symbolic import cache

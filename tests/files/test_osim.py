@@ -1,15 +1,16 @@
-"""OpenSim models: a small one written here, against transforms worked out by hand, and faults."""
+"""OpenSim models and storages: a small one written here, against transforms worked out by hand, functions in closed form, and faults."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
 from veridyn.errors import DataError, FileError, ModelError
-from veridyn.files.osim import load_osim
+from veridyn.files.osim import DEEPEST, function_of, is_identity, load_osim, load_storage, number, numbers
 from veridyn.mechanics.kinematics import body_pose
 
 
@@ -213,3 +214,64 @@ def test_text_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
     model.write_bytes(text(WHOLE).replace("leg", "l\xe9g").encode("latin-1"))
     with pytest.raises(FileError, match="it is no XML"):
         load_osim(model)
+
+
+def test_functions_are_their_closed_forms() -> None:
+    x = np.array([-0.5, 0.0, 0.7])
+    line = ElementTree.fromstring("<LinearFunction><coefficients>2 -1</coefficients></LinearFunction>")
+    assert function_of(line, "f")(x) == pytest.approx(2 * x - 1) and not is_identity(line, "f")
+    spline = "<SimmSpline><x>-1 0 1 2</x><y>1 0 1 4</y></SimmSpline>"
+    text = f"<MultiplierFunction><scale>3</scale><function>{spline}</function></MultiplierFunction>"
+    assert function_of(ElementTree.fromstring(text), "f")(x) == pytest.approx(
+        3 * x**2
+    )  # the parabola through its points
+    assert is_identity(ElementTree.fromstring("<LinearFunction/>"), "f")
+
+
+@pytest.mark.parametrize("text", ["1 x", "1 1e51", "1 inf", "1 1_0", "1", "1 2 3", ""])
+def test_numbers_are_as_many_as_expected_finite_and_of_this_world(text: str) -> None:
+    with pytest.raises(FileError, match=r"body 'a', at: (.|\n)*2 finite numbers"):
+        numbers(ElementTree.fromstring(f"<a><at>{text}</at></a>"), "at", "0 0", 2, "body 'a'")
+    assert number(ElementTree.fromstring("<a/>"), "at", "7", "a") == 7.0
+
+
+def test_functions_nested_without_end_are_refused() -> None:
+    levels = DEEPEST + 2
+    text = "<MultiplierFunction><function>" * levels + "</function></MultiplierFunction>" * levels
+    with pytest.raises(FileError, match="a multiple of no function"):
+        function_of(ElementTree.fromstring(text), "f")
+
+
+def test_a_storage_is_read_by_column_and_checked(tmp_path: Path) -> None:
+    path = tmp_path / "run.sto"
+    path.write_text("name\nversion=1\nendheader\ntime\tknee\n0.0\t1.5\n0.1\t2.5\n")
+    found = load_storage(path)
+    assert found["knee"].tolist() == [1.5, 2.5] and found["time"].tolist() == [0.0, 0.1]
+    path.write_text("endheader\ntime knee\n0.0 1.5\n0.1\n")
+    with pytest.raises(FileError, match=r"line 4.*another number of cells"):
+        load_storage(path)
+    path.write_text("time knee\n0 1\n")
+    with pytest.raises(FileError, match="no OpenSim storage"):
+        load_storage(path)
+    with pytest.raises(FileError, match="cannot be read"):
+        load_storage(tmp_path / "none.sto")
+
+
+def test_a_storage_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    storage = tmp_path / "run.sto"
+    storage.write_bytes("endheader\ntime knee\n0 1\n1 \xe9\n".encode("latin-1"))
+    with pytest.raises(FileError, match=r"line 4\): it is not text in UTF-8(.|\n)*0xe9"):
+        load_storage(storage)
+
+
+def test_cells_of_a_storage_are_numbers_and_all_faults_are_listed(tmp_path: Path) -> None:
+    path = tmp_path / "run.sto"
+    path.write_text("endheader\ntime knee\n0.0 one\n\n0.1 nan\n0.2 2,5\n")
+    with pytest.raises(FileError, match=r"2 faults:(.|\n)*line 3(.|\n)*'one'(.|\n)*line 6(.|\n)*'2,5'"):
+        load_storage(path)
+    path.write_text("endheader\ntime knee knee\n0.0 1 2\n")
+    with pytest.raises(FileError, match="two columns are called 'knee'"):
+        load_storage(path)
+    path.write_text("endheader\ntime knee\n")
+    with pytest.raises(FileError, match="it holds no samples"):
+        load_storage(path)

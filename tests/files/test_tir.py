@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from veridyn.errors import DataWarning, FileError
-from veridyn.files.tir import SECTIONS, load_tir, parse_tir, tir_text
+from veridyn.errors import DataWarning, Faults, FileError
+from veridyn.files.tir import SECTIONS, SI, UNITS, _Line, _section, _si, _units, load_tir, parse_tir
+from veridyn.files.units import convert
 from veridyn.mechanics.ground.tyre import forces
-from veridyn.mechanics.ground.tyre_parameters import NAMES, TyreParameters, mirrored
+from veridyn.mechanics.ground.tyre_parameters import NAMES, RANGES, TyreParameters, mirrored
 
 FILE = """\
 $ a tyre that was never built
@@ -62,6 +63,32 @@ PKY2=2.0012
 PHY1=.0026747
 QBZ10=0
 """
+
+
+def tir_text(parameters: TyreParameters) -> str:
+    """The tyre as the text of a file, in the units it came in; reading it gives the same parameters."""
+    faults = Faults()
+    given = {key: _Line(section, key, text, 0) for section, key, text in parameters.other if section == "UNITS"}
+    units = _units(given, faults)
+    faults.raise_if_any(FileError, "tyre")
+    rows: dict[str, list[str]] = {"MDI_HEADER": []} | {section: [] for section in SECTIONS}
+    if not any(section == "MDI_HEADER" for section, _, _ in parameters.other):
+        rows["MDI_HEADER"] += ["FILE_TYPE = 'tir'", "FILE_VERSION = 3.0", "FILE_FORMAT = 'ASCII'"]
+    if not given:
+        rows["UNITS"] += [f"{quantity} = '{word}'" for quantity, word in SI.items()]
+    if not any((section, key) == ("MODEL", "PROPERTY_FILE_FORMAT") for section, key, _ in parameters.other):
+        rows["MODEL"].append("PROPERTY_FILE_FORMAT = 'PAC2002'")
+    for section, key, text in parameters.other:
+        rows.setdefault(section, []).append(f"{key} = {text}" if key else text)
+    defaults = {field.name: field.default for field in dataclasses.fields(TyreParameters)}
+    for name, value in parameters.values.items():
+        if name in RANGES and value == defaults[name]:
+            continue
+        shown = convert(value, _si(name), UNITS[name].format(**units)) if name in UNITS else value
+        rows[_section(name)].append(f"{name} = {shown!r}")
+    return "\n".join(
+        f"[{section}]\n" + "".join(row + "\n" for row in block) for section, block in rows.items() if block
+    )
 
 
 def test_a_file_becomes_a_tyre(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from veridyn.spatial.inertia import (
     moved,
     pseudo_inertia,
     six,
+    to_centre,
 )
 
 SEEDS = range(10)
@@ -60,6 +61,9 @@ def test_from_centre_is_the_sum_over_the_points(seed: int) -> None:
     about = ten(m, r - centre)[:6]
     assert from_centre(m.sum(), centre, about) == pytest.approx(ten(m, r), rel=1e-13, abs=1e-13)
     assert from_centre(m.sum(), centre, inertia_matrix(about)) == pytest.approx(ten(m, r), rel=1e-13, abs=1e-13)
+    mass, back, J = to_centre(ten(m, r))
+    assert mass == pytest.approx(m.sum(), rel=1e-13) and back == pytest.approx(centre, rel=1e-12, abs=1e-13)
+    assert six(J) == pytest.approx(about, rel=1e-10, abs=1e-11)  # rounding of the larger moments about the origin
 
 
 @pytest.mark.parametrize("seed", SEEDS)

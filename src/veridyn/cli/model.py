@@ -1,4 +1,4 @@
-"""``veridyn model``: look at a model file, or write it in today's format."""
+"""``veridyn model``: look at a model file."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 @app.callback()
 def models() -> None:
-    """Look at model files, and convert those of older formats.
+    """Look at model files.
 
     \b
     Example:
       veridyn model show robot.yaml
-      veridyn model convert old-car.yaml car.yaml
     """
 
 
@@ -55,40 +54,3 @@ def show(
         return
     print_machine(machine)  # before what needs closed loops: where they stay open is seen here
     print_parameters(machine, base_parameters(machine))
-
-
-@app.command()
-def convert(
-    old: Annotated[
-        Path,
-        typer.Argument(help="A model file of any version, a vehicle file, or a study with one.", show_default=False),
-    ],
-    new: Annotated[Path, typer.Argument(help="The model file to write; it must not exist.", show_default=False)],
-) -> None:
-    """Write the machine of a file as a model file of today's format.
-
-    A vehicle file, or a study with the section vehicle, becomes a car in formulation single_track; a study then names the new file.
-
-    \b
-    Example:
-      veridyn model convert old-car.yaml car.yaml
-    """
-    from veridyn.files.machine.load import load_model
-    from veridyn.files.machine.old_vehicle import has_vehicle, parse_vehicle
-    from veridyn.files.machine.write import save_model
-    from veridyn.files.yaml_nodes import text_of
-
-    is_yaml = old.suffix.lower() in (".yaml", ".yml")
-    text = text_of(old) if is_yaml else ""
-    of_study = False
-    if is_yaml and has_vehicle(text, old.name):
-        machine = parse_vehicle(text, old.name)
-        of_study = "\nkind:" in f"\n{text}"
-    else:
-        machine = load_model(old)
-    save_model(machine, new)
-    typer.echo(f"{new}: {machine.name}, formulation {machine.formulation}")
-    if of_study:
-        typer.echo(
-            f"In the study, write model: {{file: {new.name}, formulation: {machine.formulation}}} in place of vehicle."
-        )

@@ -44,6 +44,7 @@ from veridyn.version import __version__
 
 Array = NDArray[np.float64]
 
+FIGURES = ("estimator", "residual_sigma", "condition", "condition_scaled")  # alike in a fit and in its file
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the time of day is not part of a result: equal fits give equal files
 
 
@@ -115,25 +116,14 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
         veridyn=__version__,
         format=FORMAT,
         kind="fit",
-        estimator=fit.estimator,
-        residual_sigma=fit.residual_sigma,
-        condition=fit.condition,
-        condition_scaled=fit.condition_scaled,
+        **{name: getattr(fit, name) for name in (*FIGURES, "names", "units", "notes", "removed")},
         accept_percent=fit.acceptance.percent,
         accept_sigmas=fit.acceptance.sigmas,
-        names=list(fit.names),
-        units=list(fit.units),
-        values=[float(v) for v in fit.values],
-        rows=[RowFile(**{name: getattr(r, name) for name in RowFile.model_fields}) for r in fit.rows],
-        notes=list(fit.notes),
-        removed=list(fit.removed),
+        values=fit.values.tolist(),
+        rows=[RowFile.model_validate(r, from_attributes=True) for r in fit.rows],
         gap=fit.base.gap,
         source=fit.base.source,
-        feasibility=None
-        if sure is None
-        else FeasibleFile(
-            least=dict(sure.least), cost_percent=sure.cost_percent, bound=list(sure.bound), broken=list(sure.broken)
-        ),
+        feasibility=None if sure is None else FeasibleFile.model_validate(sure, from_attributes=True),
         constants=[] if fit.constants is None else list(fit.constants.names),
         known=[] if fit.known is None else list(fit.known.names),
         arrays=ArraysFile(file=beside.name, sha256=hashlib.sha256(arrays).hexdigest()),
@@ -180,6 +170,8 @@ def load(path: str | os.PathLike[str]) -> Fit:
         raise FileError(error.faults, f"the model inside {file.name}") from error
     arrays = arrays_beside(file, content.arrays)
     check_fit(file, content, arrays, machine)
+    same: dict[str, Any] = {name: getattr(content, name) for name in FIGURES}
+    same |= {name: arrays.get(name) for name in OPTIONAL}
     base = BaseParameters(
         parameters=machine.parameters,
         columns=tuple(int(c) for c in arrays["columns"]),
@@ -198,19 +190,10 @@ def load(path: str | os.PathLike[str]) -> Fit:
         values=np.array(content.values, dtype=np.float64),
         covariance=arrays["covariance"],
         rows=tuple(RowReport(**r.model_dump()) for r in content.rows),
-        estimator=content.estimator,
-        residual_sigma=content.residual_sigma,
-        condition=content.condition,
-        condition_scaled=content.condition_scaled,
+        **same,
         acceptance=Acceptance(content.accept_percent, content.accept_sigmas),
         notes=tuple(content.notes),
         removed=tuple(content.removed),
-        standard_values=arrays.get("standard_values"),
-        standard_covariance=arrays.get("standard_covariance"),
-        prior_share=arrays.get("prior_share"),
-        position_bias=arrays.get("position_bias"),
-        cutoff_change=arrays.get("cutoff_change"),
-        posterior_mean=arrays.get("posterior_mean"),
         feasibility=_feasibility(content.feasibility),
         constants=_constants(machine, content, arrays),
         known=KnownValues(tuple(content.known), arrays["known_covariance"], arrays["known_sensitivity"])
@@ -225,13 +208,7 @@ def _replay_file(settings: ReplaySettings | None) -> ReplayFile | None:
     """None where a control law, which is a program, closes the loop: such a fit is judged by its forces once it is loaded."""
     if settings is None or settings.law is not None:
         return None
-    return ReplayFile(
-        horizon=settings.horizon,
-        hold=settings.hold,
-        friction_speed=settings.friction_speed,
-        substeps=settings.substeps,
-        outputs=list(settings.outputs),
-    )
+    return ReplayFile.model_validate(settings, from_attributes=True)
 
 
 def _replay_settings(replay: ReplayFile | None) -> ReplaySettings | None:

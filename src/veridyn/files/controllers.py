@@ -1,4 +1,4 @@
-"""A load as robot controllers take it: Universal Robots, Franka, KUKA.
+"""What robot controllers take: a load for Universal Robots, Franka and KUKA, and a motion for ROS, written without ROS.
 
 All three want mass in kg, the centre of mass in the flange's frame and the inertia about the centre of mass; they differ in order, units
 and axes:
@@ -10,6 +10,8 @@ and axes:
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -97,3 +99,31 @@ def principal_axes(J: ArrayLike) -> tuple[Array, tuple[float, float, float]]:
 
 def _listed(values: ArrayLike) -> str:
     return "[" + ", ".join(f"{v:.6g}" for v in np.asarray(values, dtype=np.float64)) + "]"
+
+
+def joint_trajectory(
+    names: Sequence[str], t: Array, q: Array, qd: Array, qdd: Array, effort: Array | None = None
+) -> str:
+    """The ROS message trajectory_msgs/JointTrajectory of samples (N,) and (N, n) of the joints `names`: YAML, one point a line.
+
+    The names are those of ROS 2: header.stamp and time_from_start have sec and nanosec. Positions in rad or m, velocities and accelerations
+    per second and second squared, efforts in N*m or N; an empty list where none are known.
+    """
+    lines = [
+        "header: {stamp: {sec: 0, nanosec: 0}, frame_id: ''}",
+        f"joint_names: {json.dumps(list(names))}",
+        "points:",
+    ]
+    for k, time in enumerate(t):
+        sec, nanosec = divmod(round(1e9 * float(time)), 1_000_000_000)
+        forces = "[]" if effort is None else _floats(effort[k])
+        lines.append(
+            f"- {{positions: {_floats(q[k])}, velocities: {_floats(qd[k])}, accelerations: {_floats(qdd[k])}, effort: {forces}, "
+            f"time_from_start: {{sec: {sec}, nanosec: {nanosec}}}}}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _floats(values: Array) -> str:
+    """Numbers with a decimal point, which YAML 1.1 needs to read them as floats: 1e-05 without one is text."""
+    return "[" + ", ".join(f"{v:.9f}" for v in values) + "]"

@@ -17,21 +17,17 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from veridyn.errors import Fault, Faults, FileError, did_you_mean
-from veridyn.files.npz_arrays import read_arrays
+from veridyn.files.unpacking import read_arrays
 from veridyn.model.machine import Machine
 from veridyn.version import __version__
 
 Array = NDArray[np.float64]
 
 FORMAT = 1
+# Arrays that only some estimators have.
 OPTIONAL = (
-    "standard_values",
-    "standard_covariance",
-    "prior_share",
-    "position_bias",
-    "cutoff_change",
-    "posterior_mean",
-)  # arrays only some estimators have
+    *("standard_values", "standard_covariance", "prior_share", "position_bias", "cutoff_change", "posterior_mean"),
+)
 COVARIANCE_ROUNDING = 1e-6  # of correlations: asymmetry and negative eigenvalues that rounding may leave
 
 
@@ -118,23 +114,18 @@ def parsed_fit(file: Path) -> FitFile:
     except OSError as error:
         raise FileError(Fault(f"it cannot be read: {error.strerror or error}."), str(file)) from error
     except json.JSONDecodeError as error:
-        fault = Fault(
-            "it is not JSON, or its end is missing.", found=error.msg, hint="Save the fit again.", line=error.lineno
-        )
-        raise FileError(fault, file.name) from error
+        what, hint = "it is not JSON, or its end is missing.", "Save the fit again."
+        raise FileError(Fault(what, "", "", error.msg, hint, error.lineno), file.name) from error
     except (UnicodeDecodeError, RecursionError) as error:
         raise FileError(Fault("it is not a saved result.", expected="JSON text in UTF-8"), file.name) from error
     if not isinstance(content, dict) or "format" not in content or "kind" not in content:
-        raise FileError(
-            Fault("it is JSON, but not a saved result.", expected="the keys 'format' and 'kind'"), file.name
-        )
+        fault = Fault("it is JSON, but not a saved result.", expected="the keys 'format' and 'kind'")
+        raise FileError(fault, file.name)
     if content["format"] != FORMAT or content["kind"] != "fit":
-        fault = Fault(
-            "it holds something that this version cannot load.",
-            expected=f"format {FORMAT}, kind 'fit'",
-            found=f"format {content['format']}, kind '{content['kind']}'",
-            hint=f"It was written by veridyn {content.get('veridyn', 'of an unknown version')}; this is {__version__}.",
-        )
+        what = "it holds something that this version cannot load."
+        found = f"format {content['format']}, kind '{content['kind']}'"
+        hint = f"It was written by veridyn {content.get('veridyn', 'of an unknown version')}; this is {__version__}."
+        fault = Fault(what, "", f"format {FORMAT}, kind 'fit'", found, hint)
         raise FileError(fault, file.name)
     try:
         return FitFile.model_validate(content)
@@ -159,12 +150,9 @@ def arrays_beside(file: Path, named: ArraysFile) -> dict[str, NDArray[Any]]:
         ) from error
     found = hashlib.sha256(data).hexdigest()
     if found != named.sha256:
-        fault = Fault(
-            f"'{beside.name}' is not the file that was saved with it.",
-            expected=f"SHA-256 {named.sha256[:16]}…",
-            found=f"{found[:16]}… ({len(data)} bytes)",
-            hint="It was changed, cut off, or belongs to another result. Save the fit again.",
-        )
+        what = f"'{beside.name}' is not the file that was saved with it."
+        hint = "It was changed, cut off, or belongs to another result. Save the fit again."
+        fault = Fault(what, "", f"SHA-256 {named.sha256[:16]}…", f"{found[:16]}… ({len(data)} bytes)", hint)
         raise FileError(fault, source)
     arrays: dict[str, NDArray[Any]] = {}
     faults = Faults()
@@ -192,10 +180,7 @@ def check_fit(file: Path, content: FitFile, arrays: dict[str, NDArray[Any]], mac
     shapes |= {name: (shape, np.float64) for name, shape in optional.items() if name in arrays}
     if content.known:
         k = len(content.known)
-        shapes |= {
-            "known_covariance": ((k, k), np.float64),
-            "known_sensitivity": ((count, k), np.float64),
-        }
+        shapes |= {"known_covariance": ((k, k), np.float64), "known_sensitivity": ((count, k), np.float64)}
     known = [c.name for c in machine.constants]
     for name in content.constants:
         if name not in known:

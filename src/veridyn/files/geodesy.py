@@ -5,12 +5,15 @@
 Angles are in radians, as everywhere inside; heights are above the ellipsoid, as satellites give them, not above the sea. The plane touches
 the Earth at the origin: what lies on the ground at a distance d is d²/2R below it, 0.8 m at 3.2 km. pymap3d, of the extra ``geodesy``,
 does the sums. (The thesis, 003, prints its matrix (82) with a wrong entry.)
+
+Degrees-minutes of NMEA (ddmm.mmmm: 3643.2 is 36° 43.2′ = 36.72°), and latitudes exchanged with longitudes, are refused where the numbers
+show them: degrees-minutes of a place within 1° of the equator and of Greenwich look like degrees.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import degrees, pi, radians
+from math import cos, degrees, hypot, pi, radians
 from typing import Any
 
 import numpy as np
@@ -18,13 +21,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arguments import checked
 from veridyn.errors import DataError, DataWarning, Fault, Faults, part_at, warn
-from veridyn.files.fix_check import check_degrees
 from veridyn.files.units import convert
 from veridyn.model.experiment import Channel, Experiment
 
 Array = NDArray[np.float64]
 DEEPEST, HIGHEST = -12e3, 100e3  # m: what is below the sea, or above the air, was not measured by a receiver
 FAR = 100e3  # m from the origin, where a plane is no map any more
+DEGREE_M = 111e3  # m, about, of a degree of latitude
+NEAR_M = 100e3  # m: a log lies within it of its origin
 
 
 @dataclass(frozen=True)
@@ -44,11 +48,8 @@ class GeoOrigin:
     def in_degrees(cls, latitude: float, longitude: float, height: float = 0.0) -> GeoOrigin:
         """The same from degrees."""
         if 0.0 < abs(latitude) < pi / 2 and abs(longitude) < pi:
-            fault = Fault(
-                "these degrees look like radians.",
-                "origin",
-                found=f"latitude {latitude:.6g}, longitude {longitude:.6g}, which is at sea off the Gulf of Guinea",
-            )
+            found = f"latitude {latitude:.6g}, longitude {longitude:.6g}, which is at sea off the Gulf of Guinea"
+            fault = Fault("these degrees look like radians.", "origin", "", found)
             warn(DataWarning, fault)
         check_degrees(latitude, longitude, "origin")
         return cls(radians(latitude), radians(longitude), height)
@@ -135,15 +136,10 @@ def check_place(latitude: ArrayLike, longitude: ArrayLike, height: ArrayLike, wh
         if len(out):
             value, place = float(values.ravel()[out[0]]), "" if values.size == 1 else f", first at sample {out[0]}"
             angle = word != "height"
-            faults.add(
-                f"a {word} is out of range{place}.",
-                where=where,
-                expected=f"{low:.6g} to {high:.6g} {'rad' if angle else 'm'}",
-                found=f"{value:.6g}",
-                hint="These may be degrees: np.radians turns them, and GeoOrigin.in_degrees takes them."
-                if angle
-                else "",
-            )
+            what = f"a {word} is out of range{place}."
+            expected = f"{low:.6g} to {high:.6g} {'rad' if angle else 'm'}"
+            hint = "These may be degrees: np.radians turns them, and GeoOrigin.in_degrees takes them." if angle else ""
+            faults.add(what, where=where, expected=expected, found=f"{value:.6g}", hint=hint)
     faults.raise_if_any(DataError)
 
 
@@ -156,3 +152,65 @@ def _pymap3d() -> Any:
         )
         raise DataError(fault) from error
     return pymap3d
+
+
+def degrees_of_minutes(value: ArrayLike) -> Array:
+    """Degrees from degrees-minutes (ddmm.mmmm, dddmm.mmmm), with the sign of the hemisphere.
+
+    Examples
+    --------
+    >>> from veridyn.files import degrees_of_minutes
+    >>> degrees_of_minutes([3643.2, -425.2]).round(6).tolist()
+    [36.72, -4.42]
+    """
+    x = np.asarray(value, dtype=np.float64)
+    whole = np.floor(np.abs(x) / 100.0)
+    return np.sign(x) * (whole + (np.abs(x) - 100.0 * whole) / 60.0)
+
+
+def check_degrees(
+    latitude: ArrayLike, longitude: ArrayLike, where: str, near: tuple[float, float] | None = None
+) -> None:
+    """Refuse degrees-minutes, and latitudes exchanged with longitudes, by name; values in degrees, NaN is let through.
+
+    `near`: latitude and longitude of an origin that is given. Only the exchanged ones are near it where the two are exchanged.
+    """
+    lat, lon = (np.atleast_1d(np.asarray(x, dtype=np.float64)).ravel() for x in (latitude, longitude))
+    lat, lon = lat[np.isfinite(lat)], lon[np.isfinite(lon)]
+    if len(lat) == 0 or len(lon) == 0:
+        return
+    if _exchanged(lat, lon, near):
+        origin = "" if near is None else f" near the origin {near[0]:g}, {near[1]:g} deg"
+        expected, found = f"latitudes of −90 to 90 deg{origin}", f"latitude {lat[0]:.6g}, longitude {lon[0]:.6g}"
+        what, hint = "latitude and longitude are exchanged.", "Exchange the two columns."
+        raise DataError(Fault(what, where, expected, found, hint))
+    if _minutes(lat, lon):
+        a, b = degrees_of_minutes([lat[0], lon[0]]).tolist()
+        what = "these are degrees and minutes, ddmm.mmmm, as NMEA sentences have them."
+        hint = f"They stand for {a:.6f} and {b:.6f} deg: veridyn.files.degrees_of_minutes turns them."
+        raise DataError(Fault(what, where, "degrees", f"latitude {lat[0]:.8g}, longitude {lon[0]:.8g}", hint))
+
+
+def _exchanged(lat: Array, lon: Array, near: tuple[float, float] | None) -> bool:
+    if 90.0 < np.abs(lat).max() <= 180.0 and np.abs(lon).max() <= 90.0:
+        return True
+    if near is None or max(np.abs(lat).max(), np.abs(lon).max()) > 180.0:
+        return False
+    return _away(lat[0], lon[0], near) > NEAR_M > _away(lon[0], lat[0], near)
+
+
+def _away(lat: float, lon: float, near: tuple[float, float]) -> float:
+    """The distance of a place from another (m), roughly."""
+    east = (lon - near[1] + 180.0) % 360.0 - 180.0
+    return DEGREE_M * hypot(lat - near[0], east * cos(radians(near[0])))
+
+
+def _minutes(lat: Array, lon: Array) -> bool:
+    """Whether one is out of range as degrees and both are what degrees-minutes can be."""
+    out = np.abs(lat).max() > 90.0 or np.abs(lon).max() > 360.0
+    return bool(
+        out
+        and all((np.abs(x) % 100.0 < 60.0).all() for x in (lat, lon))
+        and degrees_of_minutes(np.abs(lat)).max() <= 90.0
+        and degrees_of_minutes(np.abs(lon)).max() <= 180.0
+    )

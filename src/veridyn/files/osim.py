@@ -3,12 +3,14 @@
 Each joint of OpenSim becomes a chain of simple joints: one for every axis of its transform that moves, in OpenSim's order
 (translations, then rotations about body-fixed axes). An axis is driven by a function of a coordinate: a line, or a spline such as
 those of a knee. So the machine has more coordinates than the model; :meth:`OsimModel.drive` makes them. The body that a joint connects
-with the ground is the free base.
+with the ground is the free base. Storages (.sto, .mot) are tables behind a head that ends with 'endheader'.
 """
 
 from __future__ import annotations
 
+import math
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +18,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
 
 from veridyn.arguments import checked
-from veridyn.errors import DataError, Fault, FileError, ModelError, did_you_mean
-from veridyn.files.osim_values import FUNCTIONS, function_of, is_identity, number, numbers
+from veridyn.errors import DataError, Fault, Faults, FileError, ModelError, did_you_mean, within
+from veridyn.files.expressions import MAX_NUMBER
 from veridyn.model.body import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Pose
@@ -28,9 +31,71 @@ from veridyn.spatial.rotations import rot_x, rot_y, rot_z
 from veridyn.spatial.transforms import Placement, rotation_to_axis
 
 Array = NDArray[np.float64]
+FUNCTIONS = ("Constant", "LinearFunction", "MultiplierFunction", "NaturalCubicSpline", "SimmSpline")
+DEEPEST = 16  # functions in functions
 Frame = tuple[Array, Array]  # rotation and position
 ROTATIONS = ("rotation1", "rotation2", "rotation3")
 TRANSLATIONS = ("translation1", "translation2", "translation3")
+MOST_FAULTS = 20  # listed of one storage
+
+
+def numbers(parent: ElementTree.Element, tag: str, default: str, count: int | None, where: str) -> Array:
+    """The numbers of a child element, `default` where there is none; `count` of them, or any number."""
+    text = parent.findtext(tag, default) or ""
+    words = text.split()
+    values = [_number(word) for word in words]
+    wrong = [word for word, value in zip(words, values, strict=True) if value is None]
+    if wrong or (count is not None and len(words) != count):
+        one = "number" if count == 1 else "numbers"
+        what = "it has another number of entries." if not wrong else f"it is not {'a ' * (count == 1)}{one}."
+        expected = f"{'' if count is None else f'{count} '}finite {one}, at most {MAX_NUMBER:g}"
+        found = f"'{wrong[0][:40]}'" if wrong else f"{len(words)}"
+        raise FileError(Fault(what, within(where, tag), expected, found, "Look at this element of the file."))
+    return np.array([v for v in values if v is not None], dtype=np.float64)
+
+
+def number(parent: ElementTree.Element, tag: str, default: str, where: str) -> float:
+    """One number of a child element."""
+    return float(numbers(parent, tag, default, 1, where)[0])
+
+
+def function_of(f: ElementTree.Element, where: str, depth: int = 0) -> Callable[[Array], Array]:
+    """What an element computes of a coordinate: a constant, a line, a spline, or a multiple of one of these."""
+    if f.tag == "MultiplierFunction":
+        scale, inside = number(f, "scale", "1", where), f.find("function/*")
+        if inside is None or depth == DEEPEST:
+            raise FileError(
+                Fault("a multiple of no function.", where, "one element in 'function'", "none or too many levels")
+            )
+        inner = function_of(inside, where, depth + 1)
+        return lambda x: scale * inner(x)
+    if f.tag == "Constant":
+        value = number(f, "value", "0", where)
+        return lambda x: np.full(len(x), value)
+    if f.tag == "LinearFunction":
+        a, b = numbers(f, "coefficients", "1 0", 2, where)
+        return lambda x: a * x + b
+    if f.tag in ("SimmSpline", "NaturalCubicSpline"):
+        x, y = numbers(f, "x", "", None, where), numbers(f, "y", "", None, where)
+        if len(x) != len(y) or len(x) < 2 or not (np.diff(x) > 0.0).all():
+            expected = "two or more increasing x, and as many y"
+            found = f"{len(x)} x and {len(y)} y" + ("" if len(x) != len(y) or len(x) < 2 else ", x not increasing")
+            raise FileError(Fault("its points make no spline.", within(where, f.tag), expected, found))
+        return CubicSpline(x, y, bc_type="natural" if f.tag == "NaturalCubicSpline" else "not-a-knot")
+    raise ModelError(Fault(f"functions of kind '{f.tag}' are not read.", where=where, expected=", ".join(FUNCTIONS)))
+
+
+def is_identity(f: ElementTree.Element, where: str) -> bool:
+    """Whether a function gives back what it is given."""
+    return f.tag == "LinearFunction" and numbers(f, "coefficients", "1 0", 2, where).tolist() == [1.0, 0.0]
+
+
+def _number(word: str) -> float | None:
+    try:
+        value = float(word) if "_" not in word else math.nan
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and abs(value) <= MAX_NUMBER else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +130,8 @@ class OsimModel:
         known = {d.of for d in (*self.drives, *self.root)} | set(self.couplers)
         strange = [name for name in values if name not in known]
         if strange:
-            raise DataError(
-                Fault(
-                    f"'{strange[0]}' is no coordinate.",
-                    where=self.machine.name,
-                    hint=did_you_mean(strange[0], sorted(known)),
-                )
-            )
+            hint = did_you_mean(strange[0], sorted(known))
+            raise DataError(Fault(f"'{strange[0]}' is no coordinate.", self.machine.name, hint=hint))
         at = {n: np.asarray(v, dtype=np.float64) for n, v in values.items()}
         for name, (source, function) in self.couplers.items():
             if name not in at and source in at:
@@ -116,26 +176,16 @@ class _Reader:
         by_child = {self.frame(j, "child")[0]: j for j in self.joints}
         strange = [b for b in by_child if b not in self.bodies]
         if strange or len(by_child) != len(self.joints):
-            raise ModelError(
-                Fault(
-                    "each joint has one body of its own at its end.",
-                    where=self.source,
-                    expected=f"{len(self.joints)} joints with as many bodies",
-                    found=f"joints to {', '.join(strange)}" if strange else f"{len(by_child)} bodies",
-                    hint=did_you_mean(strange[0], list(self.bodies)) if strange else "",
-                )
-            )
+            what = "each joint has one body of its own at its end."
+            found = f"joints to {', '.join(strange)}" if strange else f"{len(by_child)} bodies"
+            hint = did_you_mean(strange[0], list(self.bodies)) if strange else ""
+            raise ModelError(Fault(what, self.source, f"{len(self.joints)} joints with as many bodies", found, hint))
         missing = [b for b in self.bodies if b not in by_child]
         bases = [b for b, j in by_child.items() if self.frame(j, "parent")[0] == "ground"]
         if missing or len(bases) != 1:
-            raise ModelError(
-                Fault(
-                    "it is no tree with one base.",
-                    where=self.source,
-                    expected="one joint for each body, and one of them to the ground",
-                    found=f"no joint: {', '.join(missing) or 'none'}; on the ground: {', '.join(bases) or 'none'}",
-                )
-            )
+            expected = "one joint for each body, and one of them to the ground"
+            found = f"no joint: {', '.join(missing) or 'none'}; on the ground: {', '.join(bases) or 'none'}"
+            raise ModelError(Fault("it is no tree with one base.", self.source, expected, found))
         base = bases[0]
         made = [Body(base, None, "fixed", Placement())]
         drives: list[OsimDrive] = []
@@ -215,13 +265,8 @@ class _Reader:
             ]
         transform = joint.find("SpatialTransform")
         if kind != "CustomJoint" or transform is None:
-            raise ModelError(
-                Fault(
-                    f"joints of kind '{kind}' are not read.",
-                    where=where,
-                    expected="CustomJoint, PinJoint, UniversalJoint or WeldJoint",
-                )
-            )
+            expected = "CustomJoint, PinJoint, UniversalJoint or WeldJoint"
+            raise ModelError(Fault(f"joints of kind '{kind}' are not read.", where, expected))
         by_name = {str(a.get("name")): a for a in transform.iterfind("TransformAxis")}
         out: list[tuple[OsimDrive | None, Frame]] = []
         for label in (*TRANSLATIONS, *ROTATIONS):
@@ -279,3 +324,50 @@ def _about(axis: Array, angle: Array) -> Array:
     x, y, z = axis
     K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
     return np.eye(3) + np.sin(angle)[:, None, None] * K + (1.0 - np.cos(angle))[:, None, None] * (K @ K)
+
+
+@checked
+def load_storage(path: str | os.PathLike[str]) -> dict[str, Array]:
+    """Columns of an OpenSim storage (.sto, .mot) by name, as they stand: angles in degrees where its head says inDegrees=yes."""
+    file = Path(path)
+    try:
+        lines = file.read_bytes().decode("utf-8-sig").splitlines()
+    except OSError as error:
+        raise FileError(Fault("it cannot be read.", where=str(file), found=error.strerror or str(error))) from error
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        found, hint = f"the byte {error.object[error.start]:#04x}", "Save it as UTF-8."
+        raise FileError(Fault("it is not text in UTF-8.", str(file), found=found, hint=hint, line=line)) from error
+    ends = [k for k, line in enumerate(lines) if line.strip().lower() == "endheader"]
+    if not ends or ends[0] + 2 > len(lines):
+        raise FileError(
+            Fault("it is no OpenSim storage.", where=str(file), expected="a head that ends with 'endheader'")
+        )
+    names = lines[ends[0] + 1].split()
+    rows = [line.split() for line in lines[ends[0] + 2 :] if line.strip()]
+    faults, first = Faults(), ends[0] + 3
+    for name in [n for n, times in Counter(names).items() if times > 1]:
+        faults.add(f"two columns are called '{name}'.", where=str(file), line=first - 1)
+    numbered = [first + k for k, line in enumerate(lines[ends[0] + 2 :]) if line.strip()]
+    for line, row in zip(numbered, rows, strict=True):
+        if len(faults.found) == MOST_FAULTS:
+            break
+        if len(row) != len(names):
+            what = "a row has another number of cells than the head."
+            faults.add(what, where=str(file), expected=f"{len(names)}", found=f"{len(row)}", line=line)
+        elif wrong := [cell for cell in row if not _is_number(cell)]:
+            faults.add("a cell is no number.", where=str(file), found=f"'{wrong[0][:40]}'", line=line)
+    if not rows:
+        faults.add("it holds no samples.", where=str(file), expected="rows of numbers below the names")
+    faults.raise_if_any(FileError)
+    table = np.array(rows, dtype=np.float64)
+    return {name: table[:, k] for k, name in enumerate(names)}
+
+
+def _is_number(cell: str) -> bool:
+    """Whether a cell of a storage is a number; nan marks a sample that is missing."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""Tyre property files (.tir) of the PAC2002 family: read into TyreParameters, and written again.
+"""Tyre property files (.tir) of the PAC2002 family, read into TyreParameters.
 
     tyre = load_tir("205_60R15.tir", side="right")
 
@@ -121,32 +121,6 @@ def parse_tir(text: str, source: str = "tyre", side: Literal["left", "right"] | 
     return tyre if side is None else _on_side(tyre, side)
 
 
-def tir_text(parameters: TyreParameters) -> str:
-    """The tyre as the text of a file, in the units it came in; reading it gives the same parameters."""
-    faults = Faults()
-    given = {key: _Line(section, key, text, 0) for section, key, text in parameters.other if section == "UNITS"}
-    units = _units(given, faults)
-    faults.raise_if_any(FileError, "tyre")
-    rows: dict[str, list[str]] = {"MDI_HEADER": []} | {section: [] for section in SECTIONS}
-    if not any(section == "MDI_HEADER" for section, _, _ in parameters.other):
-        rows["MDI_HEADER"] += ["FILE_TYPE = 'tir'", "FILE_VERSION = 3.0", "FILE_FORMAT = 'ASCII'"]
-    if not given:
-        rows["UNITS"] += [f"{quantity} = '{word}'" for quantity, word in SI.items()]
-    if not any((section, key) == ("MODEL", "PROPERTY_FILE_FORMAT") for section, key, _ in parameters.other):
-        rows["MODEL"].append("PROPERTY_FILE_FORMAT = 'PAC2002'")
-    for section, key, text in parameters.other:
-        rows.setdefault(section, []).append(f"{key} = {text}" if key else text)
-    defaults = {field.name: field.default for field in dataclasses.fields(TyreParameters)}
-    for name, value in parameters.values.items():
-        if name in RANGES and value == defaults[name]:
-            continue
-        shown = convert(value, _si(name), UNITS[name].format(**units)) if name in UNITS else value
-        rows[_section(name)].append(f"{name} = {shown!r}")
-    return "\n".join(
-        f"[{section}]\n" + "".join(row + "\n" for row in block) for section, block in rows.items() if block
-    )
-
-
 def _lines(text: str, faults: Faults) -> Iterable[_Line]:
     section = ""
     for number, raw in enumerate(text.splitlines(), 1):
@@ -161,13 +135,9 @@ def _lines(text: str, faults: Faults) -> Iterable[_Line]:
         elif line.startswith("{") or all(_number(word) is not None for word in re.split(r"[\s,]+", line)):
             yield _Line(section, "", line, number)
         else:
-            faults.add(
-                "this line cannot be read.",
-                where=f"[{section}]",
-                expected="KEY = value, a row of numbers, or a comment after $ or !",
-                found=f"'{line[:60]}'",
-                line=number,
-            )
+            what = "this line cannot be read."
+            expected = "KEY = value, a row of numbers, or a comment after $ or !"
+            faults.add(what, where=f"[{section}]", expected=expected, found=f"'{line[:60]}'", line=number)
 
 
 def _without_comment(line: str) -> str:
@@ -205,17 +175,10 @@ def _check_format(lines: Iterable[_Line], source: str) -> None:
         line, found = form, f"PROPERTY_FILE_FORMAT = {form.text}"
     else:
         return
-    raise FileError(
-        Fault(
-            "it describes another tyre model.",
-            where="[MODEL]",
-            expected=f"one of {', '.join(FORMATS)}, or FITTYP below {OLDEST_OTHER_FIT}",
-            found=found,
-            hint="Its coefficients mean other things under the same names; export it as PAC2002 or MF-Tyre 5.2.",
-            line=line.number if line else None,
-        ),
-        source,
-    )
+    what = "it describes another tyre model."
+    expected = f"one of {', '.join(FORMATS)}, or FITTYP below {OLDEST_OTHER_FIT}"
+    hint = "Its coefficients mean other things under the same names; export it as PAC2002 or MF-Tyre 5.2."
+    raise FileError(Fault(what, "[MODEL]", expected, found, hint, line.number if line else None), source)
 
 
 def _named(faults: Iterable[Fault], values: Mapping[str, float], known: Mapping[str, _Line]) -> Iterable[Fault]:
@@ -240,12 +203,8 @@ def _units(said: Mapping[str, _Line], faults: Faults) -> dict[str, str]:
             symbols[quantity] = symbol
         else:
             fitting = [w for w, s in WORDS.items() if si_unit(s) == si_unit(WORDS[SI[quantity]])]
-            faults.add(
-                f"'{word}' is not a unit of {quantity.lower()}.",
-                where=f"[UNITS] {quantity}",
-                hint=did_you_mean(word, fitting),
-                line=said[quantity].number or None,
-            )
+            what, hint = f"'{word}' is not a unit of {quantity.lower()}.", did_you_mean(word, fitting)
+            faults.add(what, where=f"[UNITS] {quantity}", hint=hint, line=said[quantity].number or None)
     return symbols
 
 

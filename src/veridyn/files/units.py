@@ -65,15 +65,10 @@ def convert(value: Value, unit: str, into: str, where: str = "") -> Value:
     if source.dimension != target.dimension:
         turned = tuple(a - b for a, b in zip(source.dimension.exponents, target.dimension.exponents, strict=True))
         only_angle = all(e == 0 for name, e in zip(BASE, turned, strict=True) if name != "rad")
-        raise DataError(
-            Fault(
-                f"'{unit}' cannot be converted into '{into}'.",
-                where,
-                f"a unit of dimension {target.dimension} ('{into}')",
-                f"{source.dimension} ('{unit}')",
-                "They differ by an angle: name it (rad, deg, rev), as in 'N*m/rad' or 'rad/s'." if only_angle else "",
-            )
-        )
+        what = f"'{unit}' cannot be converted into '{into}'."
+        expected = f"a unit of dimension {target.dimension} ('{into}')"
+        hint = "They differ by an angle: name it (rad, deg, rev), as in 'N*m/rad' or 'rad/s'." if only_angle else ""
+        raise DataError(Fault(what, where, expected, f"{source.dimension} ('{unit}')", hint))
     return (value * source.factor + OFFSET.get(unit.strip(), 0.0) - OFFSET.get(into.strip(), 0.0)) / target.factor
 
 
@@ -179,27 +174,16 @@ _TOKEN = re.compile(
 def _parse(unit: str, where: str) -> _Unit:
     place = where or (f"unit '{unit}'")
     if not isinstance(unit, str) or not unit.strip():
-        raise DataError(
-            Fault(
-                "there is no unit.",
-                place,
-                "a unit such as 'rad', 'm/s^2', 'N*m'",
-                hint="Write '1' for a pure number; a number without a unit cannot be checked.",
-            )
-        )
+        hint = "Write '1' for a pure number; a number without a unit cannot be checked."
+        raise DataError(Fault("there is no unit.", place, "a unit such as 'rad', 'm/s^2', 'N*m'", "", hint))
     text = re.sub(r"[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+", lambda m: "^" + m[0].translate(_SUPERSCRIPT), unit.strip())
     tokens = _tokens(text, unit, place)
     factors, rest = _product(tokens, unit, place)
     if rest:
         raise _malformed(unit, place, f"'{rest[0][1]}' stands where nothing is expected")
     if len(factors) > 1 and any(s in OFFSET for s, _ in factors):
-        raise DataError(
-            Fault(
-                f"'{unit}' combines a temperature that has an offset.",
-                place,
-                hint="Use K for differences of temperature.",
-            )
-        )
+        what = f"'{unit}' combines a temperature that has an offset."
+        raise DataError(Fault(what, place, hint="Use K for differences of temperature."))
     factor, si, dims = 1.0, dict[str, Fraction](), dict[str, Fraction]()
     for symbol, power in factors:
         scale, written, base = _SYMBOLS[symbol]
@@ -266,11 +250,8 @@ def _known(symbol: str, unit: str, where: str) -> None:
 
 
 def _malformed(unit: str, where: str, reason: str) -> DataError:
-    return DataError(
-        Fault(
-            f"the unit '{unit}' cannot be read: {reason}.", where, hint="Write it like 'N*m/rad', 'm/s^2' or 'kg*m^2'."
-        )
-    )
+    hint = "Write it like 'N*m/rad', 'm/s^2' or 'kg*m^2'."
+    return DataError(Fault(f"the unit '{unit}' cannot be read: {reason}.", where, hint=hint))
 
 
 def _write(powers: Powers) -> str:

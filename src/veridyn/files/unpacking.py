@@ -1,19 +1,42 @@
-"""How much a compressed file may hold: a small file that unpacks to more than any log is refused before it fills the memory.
+"""Compressed files and NPZ arrays read without trusting what a file says of itself: what it unpacks to is bounded.
 
     allowed_bytes(packed) = max(64 MiB, 100 × packed)
 
 Recorded numbers shrink to between a half and a tenth; a hundredth is left to channels that stand still. Deflate itself allows a
-thousandth, so that without a bound a file of 0.8 MB becomes 0.8 GB.
+thousandth, so that without a bound a file of 0.8 MB becomes 0.8 GB. The header of an NPZ array must agree with the bytes behind it before
+any memory is taken, and nothing is unpickled.
 """
 
 from __future__ import annotations
 
+import struct
+import tokenize
+import zipfile
 import zlib
+from collections import Counter
+from math import prod
+from typing import IO, Any
 
-from veridyn.errors import Fault
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from veridyn.errors import Fault, FileError
 
 ALWAYS_ALLOWED_BYTES = 64 * 2**20
 MAX_RATIO = 100  # of unpacked to packed bytes
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # what NumPy writes; others unpack without a bound
+MAX_HEADER_CHARACTERS = 10_000
+SUFFIX = ".npy"
+ENCRYPTED = 1  # flag of a part of an archive
+OBJECTS = Fault(
+    "it holds Python objects, which only unpickling could read, and unpickling can run code.",
+    expected="an array of numbers",
+    hint="Save the numbers themselves: np.savez(file, name=np.asarray(values, dtype=float)).",
+)
+DAMAGED = (OSError, ValueError, EOFError, RuntimeError, OverflowError, struct.error, zipfile.BadZipFile, zlib.error)
+# What parsing the header of an array may raise: it is a Python literal.
+HEADER_ERRORS = (ValueError, TypeError, KeyError, SyntaxError, OverflowError, RecursionError, tokenize.TokenError)
+READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
 def allowed_bytes(packed: int) -> int:
@@ -25,12 +48,10 @@ def too_large(unpacked: int, packed: int, hint: str = "") -> Fault | None:
     """The fault of a file of `packed` bytes that claims to hold `unpacked` ones; None where that is allowed."""
     if unpacked <= allowed_bytes(packed):
         return None
-    return Fault(
-        "it unpacks to more than is read from a file of its size.",
-        expected=f"at most {allowed_bytes(packed)} bytes (64 MiB, or {MAX_RATIO} times the file)",
-        found=f"{unpacked} bytes from {packed}",
-        hint=hint or "Save it without compression if it is meant to be so large.",
-    )
+    what = "it unpacks to more than is read from a file of its size."
+    expected = f"at most {allowed_bytes(packed)} bytes (64 MiB, or {MAX_RATIO} times the file)"
+    found = f"{unpacked} bytes from {packed}"
+    return Fault(what, "", expected, found, hint or "Save it without compression if it is meant to be so large.")
 
 
 def inflate(packed: bytes | memoryview, limit: int) -> bytes:
@@ -48,3 +69,79 @@ def inflate(packed: bytes | memoryview, limit: int) -> bytes:
         if not unpacker.eof:
             raise ValueError("a compressed part is cut off")
     return data
+
+
+def read_arrays(stream: IO[bytes], source: str) -> dict[str, NDArray[Any] | Fault]:
+    """The arrays by name; a Fault in place of one says why it cannot be read. A :class:`FileError` where the file itself is damaged."""
+    size = stream.seek(0, 2)
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            members = archive.infolist()
+            faults = _listing_faults(members, size)
+            if faults:
+                raise FileError(faults, source)
+            return {m.filename.removesuffix(SUFFIX): _array(archive, m) for m in members}
+    except DAMAGED as error:
+        what = "it cannot be read: it is no NPZ file of numbers, or it is damaged."
+        fault = Fault(what, "", "what np.savez writes", _words(error), "Copy or save it again.")
+        raise FileError(fault, source) from error
+    except MemoryError as error:
+        fault = Fault("its arrays do not fit the memory.", found=f"{size} bytes", hint="Save it in parts.")
+        raise FileError(fault, source) from error
+
+
+def _listing_faults(members: list[zipfile.ZipInfo], size: int) -> list[Fault]:
+    """What is wrong with the table of contents of a file of `size` bytes."""
+    names = [m.filename.removesuffix(SUFFIX) for m in members]
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    faults = [Fault("two arrays have this name.", f"array '{name}'", hint="Save it again.") for name in twice]
+    for name, member in zip(names, members, strict=True):
+        if member.compress_type not in METHODS:
+            found = f"method {member.compress_type}"
+            hint = "Save it with np.savez or np.savez_compressed."
+            faults.append(Fault("its compression is not read.", f"array '{name}'", "none, or deflate", found, hint))
+        if member.flag_bits & ENCRYPTED:
+            faults.append(Fault("it is encrypted.", f"array '{name}'", hint="Save it without a password."))
+    bomb = too_large(sum(m.file_size for m in members), size, "Save it with np.savez if it is meant to be so large.")
+    return faults if bomb is None else [*faults, bomb]
+
+
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any] | Fault:
+    with archive.open(member) as stream:
+        fault = _header_fault(stream, member.file_size)
+    if fault is not None:
+        return fault
+    with archive.open(member) as stream:
+        try:
+            return npy.read_array(stream, allow_pickle=False, max_header_size=MAX_HEADER_CHARACTERS)
+        except HEADER_ERRORS as error:
+            return Fault("it cannot be read.", expected="an array of numbers", found=_words(error))
+
+
+def _header_fault(stream: IO[bytes], size: int) -> Fault | None:
+    """What is wrong with the head of an array of `size` bytes, before memory is taken for it."""
+    try:
+        version = npy.read_magic(stream)
+        read = READERS.get(version)
+        if read is None:
+            found = f"version {version[0]}.{version[1]}"
+            return Fault("its header is of a version that is not read.", expected="version 1.0 or 2.0", found=found)
+        shape, _, kind = read(stream, max_header_size=MAX_HEADER_CHARACTERS)
+        behind = size - stream.tell()
+    except HEADER_ERRORS as error:
+        hint = "The file is damaged, or not made by NumPy; save it again."
+        return Fault("its header is no header of an array.", "", "what np.save writes", _words(error), hint)
+    if kind.hasobject:
+        return OBJECTS
+    claimed = prod(max(0, n) for n in shape) * kind.itemsize
+    if min(shape, default=0) < 0 or claimed != behind:
+        expected = f"{claimed} bytes for type {kind}, shape {shape}"
+        hint = "The file is damaged or cut off; save it again."
+        return Fault("its header does not fit its data.", "", expected, f"{behind}", hint)
+    return None
+
+
+def _words(error: BaseException) -> str:
+    """The first line of an error, not too long."""
+    first = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return first if len(first) <= 120 else first[:117] + "…"

@@ -23,6 +23,7 @@ from veridyn.errors import Fault, FileError, did_you_mean
 
 MAX_CHARACTERS = 1_000_000
 REMEMBERED_CHARACTERS = 100_000  # of a text whose nodes are kept; those of the largest machines take a few megabytes
+LONGEST_TAG = 200  # characters; the time to read one grows with its square
 MAX_NODES = 100_000  # written, and after aliases are followed; a car with 38 joints has about two thousand
 
 MAX_DEPTH = 50  # of brackets inside brackets: the scanner takes a time for each token that grows with it; a description has five
@@ -42,27 +43,13 @@ _XML_KINDS = {"<robot": "a URDF file ends in .urdf", "<mujoco": "an MJCF file en
 _CUT = ("end of stream", "<stream end>")  # what the parser says when the text stops in the middle
 
 
-class _TooManyNodes(Exception):
-    """More values than any description has."""
-
-    def __init__(self, line: int) -> None:
-        super().__init__(line)
-        self.line = line
-
-
-LONGEST_TAG = 200  # characters; the time to read one grows with its square
-
-
-class _TooDeep(Exception):
-    """More brackets inside each other than any description has."""
-
-
 class _BoundedScanner(Scanner):
     """Stops at the first bracket beyond the bound, and at a tag without end."""
 
     def fetch_flow_collection_start(self, TokenClass: Any, to_push: str) -> None:
         if self.flow_level >= MAX_DEPTH:
-            raise _TooDeep(int(self.reader.line) + 1)
+            line = int(self.reader.line) + 1
+            raise FileError(Fault("brackets are nested too deeply.", expected=f"at most {MAX_DEPTH} levels", line=line))
         super().fetch_flow_collection_start(TokenClass, to_push)
 
     def fetch_tag(self) -> None:
@@ -79,7 +66,8 @@ class _BoundedComposer(Composer):
     def compose_node(self, parent: Node | None, index: Any) -> Node | None:
         self.made += 1
         if self.made > MAX_NODES:
-            raise _TooManyNodes(int(self.parser.peek_event().start_mark.line) + 1)
+            what, line = "it holds more values than any description.", self.parser.peek_event().start_mark.line + 1
+            raise FileError(Fault(what, "", f"at most {MAX_NODES} values", "", "Is it a log?", int(line)))
         return super().compose_node(parent, index)
 
 
@@ -95,10 +83,8 @@ def _composed(text: str, source: str) -> MappingNode:
     if not text.strip():
         raise FileError(Fault("the file is empty.", expected="a YAML document"), source)
     if len(text) > MAX_CHARACTERS:
-        raise FileError(
-            Fault(f"the file has {len(text)} characters.", expected=f"at most {MAX_CHARACTERS}", hint="Is it a log?"),
-            source,
-        )
+        what = f"the file has {len(text)} characters."
+        raise FileError(Fault(what, "", f"at most {MAX_CHARACTERS}", hint="Is it a log?"), source)
     if _XML.match(text):
         raise FileError(_xml_fault(text, source), source)
     yaml = YAML(typ="safe", pure=True)  # as the default, less the comments, which take a third of the time
@@ -106,21 +92,14 @@ def _composed(text: str, source: str) -> MappingNode:
     try:
         yaml.composer.warn_double_anchors = False  # a later anchor hides an earlier one: that is legal
         root = yaml.compose(text)
-    except _TooManyNodes as error:
-        expected = f"at most {MAX_NODES} values"
-        raise FileError(
-            Fault("it holds more values than any description.", "", expected, hint="Is it a log?", line=error.line),
-            source,
-        ) from None
+    except FileError as error:  # of the bounds above
+        raise FileError(error.faults, source) from None
     except MarkedYAMLError as error:
         raise FileError(_syntax_fault(error, text), source) from error
     except YAMLError as error:
         at = getattr(error, "position", None)
         line = text.count("\n", 0, at) + 1 if isinstance(at, int) else None
         raise FileError(Fault("a control character cannot stand in a text file.", line=line), source) from error
-    except _TooDeep as error:
-        fault = Fault("brackets are nested too deeply.", expected=f"at most {MAX_DEPTH} levels", line=error.args[0])
-        raise FileError(fault, source) from None
     except RecursionError:
         raise FileError(Fault("values are nested too deeply."), source) from None
     except (ValueError, TypeError, AttributeError, IndexError, KeyError, AssertionError, NotImplementedError) as error:
@@ -130,10 +109,8 @@ def _composed(text: str, source: str) -> MappingNode:
         found = "nothing but comments" if root is None else "a list" if isinstance(root, SequenceNode) else "plain text"
         raise FileError(Fault("this is not a YAML document of keys and values.", found=found), source)
     if _expanded(root, {}) > MAX_NODES:
-        raise FileError(
-            Fault("its aliases (*name) repeat without end, or too often.", expected=f"at most {MAX_NODES} values"),
-            source,
-        )
+        what = "its aliases (*name) repeat without end, or too often."
+        raise FileError(Fault(what, "", f"at most {MAX_NODES} values"), source)
     return root
 
 

@@ -24,7 +24,6 @@ EXAMPLES = {  # what a part of a model file looks like, by its word in messages
     "vector": "{name: u, along: [1, 0]}",
     "coordinate": "{name: phi, of: [A, B], from: [1, 0]}",
     "rack": "{name: rack, distance: x, angle: phi, radius: 0.05}",
-    "loop": "{name: closing, joint: turning, first: {body: rod}, second: {body: crank}}",
 }
 
 
@@ -118,13 +117,8 @@ class Reader:
             return None
         if isinstance(node, ScalarNode) and kind_of(node) not in ("nothing", "true or false"):
             return str(node.value)
-        self.fault(
-            node,
-            f"{name} must be text.",
-            where,
-            found=kind_of(node),
-            hint="Put it in quotes." if _is_truth(node) else "",
-        )
+        hint = "Put it in quotes." if _is_truth(node) else ""
+        self.fault(node, f"{name} must be text.", where, "", kind_of(node), hint)
         return None
 
     def optional_text(self, at: Mapping[str, Node], where: str, key: str) -> str:

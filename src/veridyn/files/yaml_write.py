@@ -36,10 +36,6 @@ def angle_text(x: float) -> str:
     return _ANGLES.get(float(x), number_text(x))
 
 
-def truth_text(x: bool) -> str:
-    return "true" if x else "false"
-
-
 def numbers_text(numbers: Iterable[float]) -> str:
     return f"[{', '.join(number_text(x) for x in numbers)}]"
 

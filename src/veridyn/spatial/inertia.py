@@ -49,6 +49,15 @@ def from_centre(mass: float, centre: ArrayLike, about_centre: ArrayLike) -> Arra
     return np.concatenate([six(J + mass * S.T @ S), mass * c, [mass]])
 
 
+def to_centre(X: ArrayLike) -> tuple[float, Array, Array]:
+    """Mass, centre of mass and the inertia (3, 3) about it: the inverse of :func:`from_centre`; the centre is 0 where the mass is."""
+    x = np.asarray(X, dtype=np.float64)
+    mass = float(x[9])
+    centre = x[6:9] / mass if mass != 0.0 else np.zeros(3)
+    S = cross_matrix(centre)
+    return mass, centre, np.array(inertia_matrix(x)) - mass * S.T @ S
+
+
 def moved(X: ArrayLike, R: ArrayLike, p: ArrayLike) -> Array:
     """The same body's parameters in frame i, from those in frame j that sits at (R, p) in i: Steiner with first moments.
 

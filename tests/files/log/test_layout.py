@@ -1,9 +1,15 @@
-"""What separates columns, where a header stands, and what is refused."""
+"""What separates columns, where a header stands, names from several rows, and what is refused."""
 
+import csv
+
+import numpy as np
 import pytest
 
+from real_logs import folder
 from veridyn.errors import FileError
-from veridyn.files.log.layout import find_layout
+from veridyn.files.log.layout import find_layout, motive_headers
+from veridyn.files.log.load import load_log
+from veridyn.files.log.survey import survey
 
 
 def write(tmp_path, text):
@@ -73,3 +79,43 @@ def test_lines_before_the_header_may_be_counted_by_the_user(tmp_path):
 def test_numbers_without_a_header_below_a_preamble(tmp_path):
     layout = find_layout(write(tmp_path, "the recorder\n0 1 2\n1 1 2\n2 1 2\n"), ["t", "a", "b"], None)
     assert (layout.delimiter, layout.before, layout.has_header) == (" ", 1, False)
+
+
+BODY = """Format Version,1.23,Take Name,run 1,Capture Frame Rate,100.0,Rotation Type,Quaternion,Length Units,Millimeters
+,
+,,Rigid Body,Rigid Body,Rigid Body,Rigid Body,Rigid Body,Rigid Body,Rigid Body,Rigid Body,Marker
+,,arm,arm,arm,arm,arm,arm,arm,arm,arm:1
+,,"A1","A1","A1","A1","A1","A1","A1","A1","B2"
+,,Rotation,Rotation,Rotation,Rotation,Position,Position,Position,Mean Marker Error,Position
+Frame,Time (Seconds),X,Y,Z,W,X,Y,Z,,X
+0,0.00,0,0,0,1,100,200,300,0.1,5
+1,0.01,0,0,0.1,0.99,110,200,300,0.1,
+2,0.02,0,0,0.2,0.98,120,200,300,0.1,6
+"""
+
+
+def test_names_of_several_rows(tmp_path):
+    (tmp_path / "take.csv").write_text(BODY)
+    log = load_log(tmp_path / "take.csv", time="Time (Seconds)")
+    np.testing.assert_allclose(log["arm.Position.X"].values, [0.1, 0.11, 0.12])
+    assert log["arm.Position.X"].unit == "m" and log["arm.Rotation.W"].unit == "1"
+    np.testing.assert_allclose(log["arm:1.Position.X"].values, [0.005, np.nan, 0.006])
+    np.testing.assert_array_equal(log["arm.Rotation.Z"].t, [0.0, 0.01, 0.02])
+
+
+def test_angles_and_words_before_the_rows():
+    text = BODY.replace("Quaternion", "XYZ").replace(",,Rigid", ",Type,Rigid").replace(",,arm", ",Name,arm")
+    found = motive_headers(list(csv.reader(text.replace(",,Rotation", ",,Rotation").splitlines())))
+    assert found is not None
+    assert found[1] == 6 and found[0][2] == "arm.Rotation.X [deg]" and found[0][6] == "arm.Position.X [mm]"
+    assert motive_headers([["t", "x"]]) is None
+
+
+def test_real_markers_and_force_plate():
+    path = folder("boxlift_s1")
+    markers, plate = (survey(path / f"S1_SquatLifting_{name}.csv") for name in ("Markers", "Forceplate"))
+    assert len(markers.columns["BODY:KNEE.Position.Y"]) == 5405
+    assert markers.units["BODY:KNEE.Position.Y"] == "m" and markers.units["Time (Seconds)"] == "s"
+    assert len(plate.columns["Fz"]) == 5405 and plate.columns["Fz"][4] == 808.21875
+    log = load_log(path / "S1_SquatLifting_Forceplate.csv", {"fz": "Fz"}, {"MocapTime": "s", "fz": "N"}, "MocapTime")
+    assert np.median(log["fz"].values) > 700.0

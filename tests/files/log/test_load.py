@@ -7,7 +7,7 @@ import pytest
 
 from veridyn.errors import DataError, FileError
 from veridyn.files.log.load import load_log
-from veridyn.files.log.save import save_log
+from veridyn.files.log.tables import save_log
 from veridyn.model.experiment import Experiment
 
 

@@ -9,8 +9,8 @@ import pytest
 from scipy.io import savemat
 
 from veridyn.errors import DataError, FileError
+from veridyn.files.log.arrays import load_arrays, named_arrays
 from veridyn.files.log.load import load_log
-from veridyn.files.log.mat import load_mat, named_arrays
 
 N = 40
 UNITS = {"t": "s", "qm": "mm", "tau": "Nm"}
@@ -31,7 +31,7 @@ def write(tmp_path, values, **how):
 @pytest.mark.parametrize("oned_as", ["row", "column"])
 def test_what_scipy_writes_is_read_to_the_last_bit(tmp_path, compressed, oned_as):
     given = variables()
-    log = load_mat(write(tmp_path, given, do_compression=compressed, oned_as=oned_as), units=UNITS)
+    log = load_arrays(write(tmp_path, given, do_compression=compressed, oned_as=oned_as), units=UNITS)
     assert log.names == ("qm", "tau.0", "tau.1")
     assert log["tau.1"].unit == "N*m"
     assert np.array_equal(log["tau.1"].values, given["tau"][:, 1])
@@ -43,7 +43,7 @@ def test_what_scipy_writes_is_read_to_the_last_bit(tmp_path, compressed, oned_as
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8", "?"])
 def test_every_type_of_number(tmp_path, dtype):
     given = np.random.default_rng(1).integers(0, 2 if dtype == "?" else 100, size=(N, 3)).astype(dtype)
-    log = load_mat(write(tmp_path, {"t": np.arange(N), "x": given}), units={"t": "s", "x": "1"})
+    log = load_arrays(write(tmp_path, {"t": np.arange(N), "x": given}), units={"t": "s", "x": "1"})
     assert np.array_equal(np.column_stack([log[name].values for name in log]), given.astype(float))
 
 
@@ -59,7 +59,7 @@ def test_the_other_order_of_bytes(tmp_path):
     head = b"MATLAB 5.0 MAT-file".ljust(124) + struct.pack(">H", 0x0100) + b"MI"
     path = tmp_path / "log.mat"
     path.write_bytes(head + variable("t", [0.0, 0.5, 1.0]) + variable("q", [1.0, 2.0, 4.0]))
-    assert load_mat(path, units={"t": "s", "q": "m"})["q"].values.tolist() == [1.0, 2.0, 4.0]
+    assert load_arrays(path, units={"t": "s", "q": "m"})["q"].values.tolist() == [1.0, 2.0, 4.0]
 
 
 def test_the_door_of_tables_opens_it_by_its_suffix(tmp_path):
@@ -71,7 +71,7 @@ def test_the_door_of_tables_opens_it_by_its_suffix(tmp_path):
 def test_fields_of_structures_have_names_of_their_own(tmp_path):
     given = variables()
     nested = {"log": {"time": given["t"], "arm": {"q": given["tau"], "name": "left"}}}
-    log = load_mat(write(tmp_path, nested), units={"log.time": "ms", "log.arm.q": "deg"}, time="log.time")
+    log = load_arrays(write(tmp_path, nested), units={"log.time": "ms", "log.arm.q": "deg"}, time="log.time")
     assert log.names == ("log.arm.q.0", "log.arm.q.1")
     assert log["log.arm.q.1"].values == pytest.approx(np.radians(given["tau"][:, 1]))
     assert log.notes == {"log.arm.name": "left"}
@@ -83,18 +83,18 @@ def test_what_makes_no_channel_is_refused_by_name_where_it_is_asked_for(tmp_path
     odd = {"cells": cells, "several": several, "z": np.ones(N) * 1j, "words": np.array(["ab", "cd"]), "empty": []}
     path = write(tmp_path, variables() | odd)
     with pytest.raises(FileError) as caught:
-        load_mat(path, units=UNITS)
+        load_arrays(path, units=UNITS)
     for part in ("'cells': it holds cells", "'several': it holds 2 structures", "'z': it holds complex numbers"):
         assert part in str(caught.value)
     assert "'words': it holds several words" in str(caught.value)
-    assert load_mat(path, {"q": "qm"}, {"t": "s", "q": "m"}).names == ("q",)
+    assert load_arrays(path, {"q": "qm"}, {"t": "s", "q": "m"}).names == ("q",)
     with pytest.raises(FileError, match=r"array 'cells': it holds cells"):
-        load_mat(path, {"q": "cells"}, {"t": "s"})
+        load_arrays(path, {"q": "cells"}, {"t": "s"})
 
 
 def test_units_are_mandatory(tmp_path):
     with pytest.raises(DataError, match=r"column 'qm': it has no unit"):
-        load_mat(write(tmp_path, variables()), units={"t": "s", "tau": "Nm"})
+        load_arrays(write(tmp_path, variables()), units={"t": "s", "tau": "Nm"})
 
 
 def test_what_is_no_mat_file_is_refused(tmp_path):
@@ -102,19 +102,19 @@ def test_what_is_no_mat_file_is_refused(tmp_path):
     for junk in (b"", b"t,q\n0,1\n", bytes(range(256)) * 4):
         path.write_bytes(junk)
         with pytest.raises(FileError, match=r"not the header of a MAT file"):
-            load_mat(path)
+            load_arrays(path)
     write(tmp_path, variables(), format="4")
     with pytest.raises(FileError, match=r"version 5 or later"):
-        load_mat(path)
+        load_arrays(path)
     with pytest.raises(FileError, match=r"does not exist"):
-        load_mat(tmp_path / "other.mat")
+        load_arrays(tmp_path / "other.mat")
 
 
 def test_a_file_that_is_cut_off_says_so(tmp_path):
     path = write(tmp_path, variables())
     path.write_bytes(path.read_bytes()[:700])
     with pytest.raises(FileError, match=r"cut off"):
-        load_mat(path, units=UNITS)
+        load_arrays(path, units=UNITS)
 
 
 @pytest.mark.parametrize("compressed", [False, True])
@@ -134,7 +134,7 @@ def test_damaged_files_end_in_an_error_or_in_numbers(tmp_path, compressed):
                 data[place] = rng.integers(256)
         path.write_bytes(bytes(data))
         try:
-            log = load_mat(path, {"x": "tau"}, {"t": "s", "x": "Nm"})
+            log = load_arrays(path, {"x": "tau"}, {"t": "s", "x": "Nm"})
         except (FileError, DataError):
             refused += 1
             continue
@@ -158,7 +158,7 @@ def hdf5(tmp_path, values):
 
 def test_version_7_3(tmp_path):
     given = variables()
-    log = load_mat(hdf5(tmp_path, given), units=UNITS)
+    log = load_arrays(hdf5(tmp_path, given), units=UNITS)
     assert log.names == ("qm", "tau.0", "tau.1")
     assert np.array_equal(log["tau.1"].values, given["tau"][:, 1])
     assert log.notes == {"gain": "35.15"}
@@ -168,7 +168,7 @@ def test_version_7_3_cut_off(tmp_path):
     path = hdf5(tmp_path, variables())
     path.write_bytes(path.read_bytes()[:900])
     with pytest.raises(FileError, match=r"it cannot be read"):
-        load_mat(path, units=UNITS)
+        load_arrays(path, units=UNITS)
 
 
 def test_version_7_3_without_its_reader_says_what_to_install(tmp_path, monkeypatch):
@@ -176,7 +176,7 @@ def test_version_7_3_without_its_reader_says_what_to_install(tmp_path, monkeypat
     path.write_bytes(b"MATLAB 7.3 MAT-file".ljust(512) + b"\x89HDF\r\n\x1a\n" + bytes(100))
     monkeypatch.setitem(sys.modules, "pymatreader", None)
     with pytest.raises(FileError, match=r"version 7.3.*\n.*pip install 'veridyn\[logs\]'.*-v7"):
-        load_mat(path, units=UNITS)
+        load_arrays(path, units=UNITS)
 
 
 def test_what_is_unpacked_of_all_variables_together_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

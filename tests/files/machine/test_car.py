@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import veridyn as vd
-from veridyn.errors import FileError, ModelError, VeridynError
+from veridyn.errors import ModelError, VeridynError
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.write import model_text
 from veridyn.model.differences import differences
@@ -104,10 +104,10 @@ def test_faults_have_names_and_lines(old: str, new: str, words: list[str]) -> No
         assert word in str(error.value)
 
 
-def test_a_formulation_without_a_car_and_files_of_the_old_format_are_named() -> None:
+def test_a_formulation_without_a_car_and_a_section_of_another_name_are_named() -> None:
     with pytest.raises(ModelError, match="the key 'car' is missing"):
         parse_machine("veridyn: 2\nformulation: single_track\n", "car.yaml")
-    with pytest.raises(FileError, match=r"older format.*\n.*veridyn model convert car.yaml"):
+    with pytest.raises(ModelError, match="there is no key 'vehicle' here"):
         parse_machine("veridyn: 2\nvehicle: {mass: 900, front: 1.0, rear: 1.4}\n", "car.yaml")
 
 

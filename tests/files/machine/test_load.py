@@ -1,4 +1,4 @@
-"""One reader for model files of every version and kind."""
+"""One reader for model files of every kind."""
 
 from __future__ import annotations
 
@@ -57,7 +57,6 @@ def test_files_of_version_1_are_the_same_machines_and_are_read_in_silence(file: 
 def test_faults_of_either_version_have_their_lines() -> None:
     for text in (
         "veridyn: 1\nmechanism: m\npoints: {A: {at: [0, x]}}\nbodies: {b: {points: {A: [0, 0]}}}\n",
-        "veridyn: 1\nbodies:\n  - {name: a, joint: hinge}\n",
         "veridyn: 2\nname: m\npoints: {A: {at: [0, x]}}\nbodies: {b: {points: {A: [0, 0]}}}\n",
         "veridyn: 2\nbodies:\n  - {name: a, joint: hinge}\n",
     ):
@@ -70,7 +69,12 @@ def test_faults_of_either_version_have_their_lines() -> None:
     [
         (
             "veridyn: 3\nbodies: []\n",
-            r"m\.yaml, veridyn \(line 1\): this version of the format is unknown\.\nExpected 1 or 2, found '3'",
+            r"m\.yaml, veridyn \(line 1\): this version of the format is unknown\.\nExpected 2, found '3'",
+        ),
+        (
+            "veridyn: 1\nname: old\nbodies:\n  - {name: a, joint: turning}\nloops: []\n",
+            r"m\.yaml, veridyn \(line 1\): model files of version 1 are no longer read\.\nExpected 2, found '1'\. "
+            r"Write veridyn: 2 and the keys of version 2, which docs/model-file\.md lists: loops are joints with cut: yes",
         ),
         ("veridyn: [2]\nbodies: []\n", "found something else"),
         ("kind: observe\nlog: x\n", "this is not a model file"),

@@ -373,13 +373,6 @@ def test_faults_of_capsules_have_their_line(old: str, new: str, words: str) -> N
     assert words in fault_of(CAPSULES.replace(old, new, 1))
 
 
-def test_files_of_version_1_say_where_laws_of_ones_own_belong() -> None:
-    text = OWN_LAWS.replace("veridyn: 2", "veridyn: 1")
-    with pytest.raises(ModelError, match=r"(?s)element 'k3' \(line 9\).*version 2.*veridyn: 2") as caught:
-        parse_machine(text, "wrist.yaml")
-    assert len(caught.value.faults) == 3
-
-
 ARM = """\
 veridyn: 2
 bodies:
@@ -392,8 +385,7 @@ bodies:
 def test_a_word_where_a_mapping_belongs_is_answered_with_an_example_of_the_part(word: str) -> None:
     """`elements: [inertia]` and its like, in every section that is a list."""
     section = {"body": "bodies"}.get(word, f"{word}s")
-    version1 = word == "loop"
-    text = "veridyn: 1\nbodies: [{name: a, joint: turning}]\n" if version1 else ARM
+    text = ARM
     if word in ("point", "vector", "coordinate", "rack"):
         text += "points: {A: {at: [0, 0], fixed: true}, B: {at: [1, 0]}}\n" if word != "point" else ""
     text = f"veridyn: 2\n{section}: [inertia]\n" if word == "body" else f"{text}{section}: [inertia]\n"

@@ -12,7 +12,7 @@ import pytest
 
 from veridyn.errors import FileError
 from veridyn.files.mesh import load
-from veridyn.files.mesh.limits import MeshFault, Triangles, fans, placed
+from veridyn.files.mesh.limits import Triangles, fans, placed
 from veridyn.files.mesh.load import load_mesh
 
 SPENT = 128  # MiB that refusing all of them may take; each asks for more than that
@@ -136,7 +136,7 @@ def test_polygons_become_fans():
     found = fans(np.array([3, 0, 5, 2, 4]), np.arange(14))
     expected = [[0, 1, 2], [3, 4, 5], [3, 5, 6], [3, 6, 7], [10, 11, 12], [10, 12, 13]]
     assert found.tolist() == expected
-    with pytest.raises(MeshFault, match="more corners than it lists"):
+    with pytest.raises(FileError, match="more corners than it lists"):
         fans(np.array([4]), np.arange(3))
 
 

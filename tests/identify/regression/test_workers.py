@@ -16,7 +16,7 @@ import pytest
 from studies.small_arm import log_of, small_arm
 from veridyn.errors import DataError, FileError
 from veridyn.files.log.load import load_log
-from veridyn.files.log.save import save_log
+from veridyn.files.log.tables import save_log
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.regression.sampling import Sampling

@@ -46,10 +46,10 @@ def test_a_log_is_one_file_or_several() -> None:
         parse_study(plain_yaml(text.replace("  file: ", "  files: {a: x.csv}\n  file: "), "formula.yaml"))
 
 
-def test_a_study_with_its_car_inside_is_told_how_to_be_converted() -> None:
+def test_a_study_with_its_car_inside_is_refused() -> None:
     text = (STUDIES / "formula.yaml").read_text(encoding="utf-8")
     old = text.replace("model: {file: formula_model.yaml, formulation: single_track}", "vehicle: {mass: 250}")
-    with pytest.raises(FileError, match=r"stands in a model file now(.|\n)*veridyn model convert formula.yaml"):
+    with pytest.raises(FileError, match=r"stands in a model file now(.|\n)*Write it in a file of its own"):
         parse_study(plain_yaml(old, "formula.yaml"))
 
 

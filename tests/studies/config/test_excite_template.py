@@ -33,7 +33,7 @@ def test_it_is_read_back_and_its_motion_keeps_the_limits(tmp_path: Path) -> None
 
 def test_a_model_without_values_or_limits_gets_guesses_and_no_noise(tmp_path: Path) -> None:
     (tmp_path / "model.yaml").write_text(
-        "veridyn: 1\nname: bare\nbodies:\n  - {name: a, antecedent: ground, joint: turning, coordinate: q1}\n"
+        "veridyn: 2\nname: bare\nbodies:\n  - {name: a, antecedent: ground, joint: turning, coordinate: q1}\n"
     )
     machine = load_model(tmp_path / "model.yaml")
     text = excite_template(tmp_path / "model.yaml", machine, tmp_path / "study.yaml")

@@ -12,7 +12,7 @@ import pytest
 from studies.crane_log import LOG, MECHANISM, TEXT, crane_log, table, written
 from veridyn.errors import FileError, ModelWarning
 from veridyn.files.log.load import load_log
-from veridyn.files.log.save import save_log
+from veridyn.files.log.tables import save_log
 from veridyn.files.machine.load import parse_machine
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.system import system_of

@@ -196,7 +196,7 @@ def test_limits_and_warnings(tmp_path: Path) -> None:
 
 def test_a_free_base_falls(tmp_path: Path) -> None:
     box = """
-veridyn: 1
+veridyn: 2
 name: box
 base: free
 gravity: [0, 0, -9.81]

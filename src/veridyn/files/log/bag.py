@@ -6,26 +6,36 @@ Numbers are named topic.field.subfield, those of joints topic.field.joint. A top
 where they have none the time at which they were received; the notes of the experiment say which. Times count in seconds from the
 beginning of the bag, so that no digit is lost. Header stamps more than a day from the times of receipt belong to another clock,
 such as that of a simulator, and keep its zero.
+
+Definitions of messages come from the bag; where it has none, as ROS 2 bags before Iron, those that come with rosbags are used, and a type
+that neither knows is refused by name.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from veridyn.errors import DataError, DataWarning, Fault, FileError, warn
-from veridyn.files.log.bag_messages import stacked
-from veridyn.files.log.bag_readers import Opened, Topic, errors_of_readers, opened
+from veridyn.files.log.bag_messages import Part, json_parts, json_time, plan_of, stacked
 from veridyn.files.log.clocked import DEFAULT, Columns, Samples, Source, experiment_of_source
-from veridyn.files.log.opening import existing_log, unreadable
+from veridyn.files.log.opening import DAMAGED, existing_log, unreadable
+from veridyn.files.unpacking import too_large
 from veridyn.model.experiment import Experiment
 
 RECEIVED = "received"  # the clock to ask for where header stamps are not to be trusted
 DAY = 86_400 * 10**9  # ns
+FARTHEST_NS = 2**63  # from 1970: what 64 bits hold
+UNKNOWN_MSG = "no definition of it is in the bag, and it is none of ROS' own"
+Decoder = Callable[[bytes], tuple[int, Iterable[Part]]]
 
 
 def load_bag(
@@ -90,12 +100,9 @@ def _source(file: Path, bag: Opened, wanted: Sequence[str], time: str) -> Source
                 samples[f"{name}.{path}"] = (t[numbers], values)
                 units[f"{name}.{path}"] = topic.units.get(path, "")
     if foreign and len(foreign) < len([n for n in notes if n.startswith("clock of")]):
-        fault = Fault(
-            "topics have clocks that do not agree: some header stamps are more than a day from the times of receipt.",
-            file.name,
-            found=", ".join(foreign),
-            hint=f"time='{RECEIVED}' puts all topics on the clock of the recorder.",
-        )
+        what = "topics have clocks that do not agree: some header stamps are more than a day from the times of receipt."
+        hint = f"time='{RECEIVED}' puts all topics on the clock of the recorder."
+        fault = Fault(what, file.name, "", ", ".join(foreign), hint)
         warn(DataWarning, fault)
     return Source(file, units, refused, lambda names: {n: samples[n] for n in names}, notes)
 
@@ -123,10 +130,8 @@ def _clock(topic: Topic, start: int, time: str) -> tuple[Any, str]:
         said = "times of receipt" + ("" if time == RECEIVED else ": its messages have no stamp")
         return (received - start) * 1e-9, said
     if missing > 1:  # one may be the zero of a simulator
-        fault = Fault(
-            f"{missing} of {len(stamps)} messages have no header stamp, so the times of receipt are used.",
-            where=f"topic '{topic.name}'",
-        )
+        what = f"{missing} of {len(stamps)} messages have no header stamp, so the times of receipt are used."
+        fault = Fault(what, f"topic '{topic.name}'")
         warn(DataWarning, fault)
         return (received - start) * 1e-9, "times of receipt: some messages have no stamp"
     if abs(int(stamps[0]) - int(received[0])) > DAY:
@@ -137,3 +142,239 @@ def _clock(topic: Topic, start: int, time: str) -> tuple[Any, str]:
 def _means(asked: str, topic: str) -> bool:
     """Whether a name that is asked for is this topic or begins with it."""
     return any(f"{a}.".startswith(f"{topic}.") or f"{topic}.".startswith(f"{a}.") for a in (asked, f"/{asked}"))
+
+
+@dataclass
+class Topic:
+    """One topic: how its messages are decoded into a stamp (ns, 0 for none) and numbers, what was found, and why it is not read."""
+
+    name: str
+    kind: str
+    fault: Fault | None = None
+    decode: Decoder | None = None
+    units: Mapping[str, str] = field(default_factory=dict)
+    refused: dict[str, Fault] = field(default_factory=dict)
+    stamps: list[int] = field(default_factory=list)
+    received: list[int] = field(default_factory=list)
+    blocks: dict[tuple[str, ...], tuple[list[int], list[Sequence[float]]]] = field(default_factory=dict)
+
+    def take(self, received: int, data: bytes) -> None:
+        """One more message."""
+        if self.decode is None:
+            return
+        stamp, parts = self.decode(data)
+        if not -FARTHEST_NS <= stamp < FARTHEST_NS:
+            raise ValueError(f"a header stamp of {stamp} ns is no time")
+        k = len(self.received)
+        for keys, values in parts:
+            numbers, rows = self.blocks.setdefault(keys, ([], []))
+            numbers.append(k)
+            rows.append(values)
+        self.stamps.append(stamp)
+        self.received.append(received)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A bag: its topics, when it begins (ns since 1970), and the messages of some of them: topic, time of receipt, bytes."""
+
+    topics: Mapping[str, Topic]
+    start: int
+    messages: Callable[[Sequence[str]], Iterator[tuple[str, int, bytes]]]
+
+
+def errors_of_readers() -> tuple[type[Exception], ...]:
+    """Everything that a damaged bag may raise."""
+    import apsw
+    import zstandard
+    from mcap.exceptions import McapError
+    from rosbags.rosbag1 import ReaderError as Error1
+    from rosbags.rosbag2 import ReaderError as Error2
+    from rosbags.serde import SerdeError
+    from rosbags.typesys import TypesysError
+
+    packed = []
+    for name in ("compression.zstd", "backports.zstd"):  # the one that rosbags unpacks with, by the version of Python
+        try:
+            packed.append(import_module(name).ZstdError)
+        except ImportError:
+            continue
+    return (*DAMAGED, *packed, apsw.Error, zstandard.ZstdError, McapError, Error1, Error2, SerdeError, TypesysError)
+
+
+@contextmanager
+def opened(file: Path) -> Iterator[Opened]:
+    """A bag, while it is open."""
+    try:
+        errors = errors_of_readers()
+    except ImportError as error:
+        fault = Fault(f"it is a bag, and {error.name} is not installed.", hint="pip install 'veridyn[logs]'")
+        raise FileError(fault, str(file)) from error
+    opening: AbstractContextManager[Opened] = _mcap(file) if file.suffix.lower() == ".mcap" else _ros(file)
+    try:
+        bag = opening.__enter__()
+    except errors as error:
+        hints = {
+            ".bag": "rosbag reindex mends a bag whose recorder was stopped.",
+            ".mcap": "mcap recover saves what is whole.",
+        }
+        fault = Fault("it is no whole bag.", found=unreadable(error).found, hint=hints.get(file.suffix.lower(), ""))
+        raise FileError(fault, str(file)) from error
+    try:
+        if not bag.topics:
+            raise FileError(Fault("the bag is empty.", expected="topics with messages"), str(file))
+        yield bag
+    finally:
+        opening.__exit__(None, None, None)
+
+
+@contextmanager
+def _ros(file: Path) -> Iterator[Opened]:
+    """ROS 1 by its suffix, else ROS 2."""
+    from rosbags.rosbag1 import Reader as Reader1
+    from rosbags.rosbag2 import Reader as Reader2
+
+    first = file.suffix.lower() == ".bag" and file.is_file()
+    with Reader1(file) if first else Reader2(file) as reader:
+        types = _Types(first)
+        topics: dict[str, Topic] = {}
+        for c in reader.connections:
+            found = topics.setdefault(c.topic, Topic(c.topic, c.msgtype))
+            if found.kind != c.msgtype:
+                found.fault = Fault(f"it holds messages of two types, {found.kind} and {c.msgtype}.")
+                continue
+            types.learn(c.msgtype, str(c.msgdef.data), c.msgdef.format.name)
+        for topic in topics.values():
+            types.teach(topic, "ros1" if first else "cdr")
+
+        def messages(names: Sequence[str]) -> Iterator[tuple[str, int, bytes]]:
+            chosen = [c for c in reader.connections if c.topic in names]
+            for c, received, data in reader.messages(connections=chosen):
+                yield c.topic, _whole(received, file), data
+
+        yield Opened(topics, _whole(reader.start_time, file) if reader.message_count else 0, messages)
+
+
+def _whole(received: object, file: Path) -> int:
+    """A time of receipt; a damaged file gives what it finds there, of whatever type and size."""
+    if isinstance(received, int) and -FARTHEST_NS <= received < FARTHEST_NS:
+        return received
+    expected = "within 292 years of 1970, which 64 bits hold"
+    what = "a time of receipt is no whole number of nanoseconds."
+    fault = Fault(what, "messages", expected, f"{received!r}"[:80])
+    raise FileError(fault, str(file))
+
+
+@contextmanager
+def _mcap(file: Path) -> Iterator[Opened]:
+    from mcap.reader import make_reader
+
+    with file.open("rb") as stream:
+        reader = make_reader(stream, validate_crcs=True)
+        summary = reader.get_summary()
+        if summary is None or summary.statistics is None:
+            raise EOFError("it has no summary: its recorder was stopped before the end")
+        bomb = too_large(sum(c.uncompressed_size for c in summary.chunk_indexes), file.stat().st_size)
+        if bomb is not None:
+            raise FileError(bomb, str(file))
+        first = any(s.encoding == "ros1msg" for s in summary.schemas.values())
+        types = _Types(first)
+        topics: dict[str, Topic] = {}
+        for channel in summary.channels.values():
+            schema = summary.schemas.get(channel.schema_id)
+            kind = schema.name if schema else ""
+            found = topics.setdefault(channel.topic, Topic(channel.topic, _full(kind)))
+            if found.kind != _full(kind):
+                found.fault = Fault(f"it holds messages of two types, {found.kind} and {kind}.")
+            elif channel.message_encoding == "json":
+                found.decode = _json_decoder(found)
+            elif channel.message_encoding in ("cdr", "ros1"):
+                form = {"ros2msg": "MSG", "ros1msg": "MSG", "ros2idl": "IDL"}.get(
+                    schema.encoding if schema else "", "NONE"
+                )
+                types.learn(found.kind, schema.data.decode() if schema else "", form)
+                types.teach(found, channel.message_encoding)
+            else:
+                found.fault = Fault(
+                    f"its messages are coded as '{channel.message_encoding}'.", expected="cdr, ros1 or json"
+                )
+
+        def messages(names: Sequence[str]) -> Iterator[tuple[str, int, bytes]]:
+            for _, channel, message in reader.iter_messages(topics=list(names)):
+                yield channel.topic, _whole(message.log_time, file), message.data
+
+        yield Opened(topics, _whole(summary.statistics.message_start_time, file), messages)
+
+
+def _full(kind: str) -> str:
+    """ROS 1 writes sensor_msgs/Imu where ROS 2 writes sensor_msgs/msg/Imu."""
+    package, _, name = kind.partition("/")
+    return f"{package}/msg/{name}" if name and "/" not in name else kind
+
+
+class _Types:
+    """Definitions of messages: those of the bag, and those of ROS for types that it does not define."""
+
+    def __init__(self, first: bool) -> None:
+        from rosbags.typesys import Stores, get_typestore
+
+        self.own: dict[str, Any] = {}
+        self.common = get_typestore(Stores.ROS1_NOETIC if first else Stores.LATEST)
+
+    def learn(self, kind: str, text: str, form: str) -> None:
+        """A definition as it stands in the bag."""
+        from rosbags.typesys import get_types_from_idl, get_types_from_msg
+
+        if form == "MSG" and text:
+            self.own |= get_types_from_msg(text, kind)
+        elif form == "IDL" and text:
+            for part in text.split("=" * 80 + "\n"):
+                if part.strip():
+                    self.own |= get_types_from_idl(part.partition("\n")[2] if part.startswith("IDL: ") else part)
+
+    def teach(self, topic: Topic, coded: str) -> None:
+        """Give a topic its decoder, or say why it has none."""
+        from rosbags.typesys import Stores, get_typestore
+
+        definitions = {**self.common.fielddefs, **self.own}
+        try:
+            plan = plan_of(topic.kind, definitions)
+        except KeyError as error:
+            missing = str(error.args[0])
+            inside = "" if missing == topic.kind else f", in it '{missing}'"
+            topic.fault = Fault(f"messages of type '{topic.kind}'{inside} are not known: {UNKNOWN_MSG}.")
+            return
+        store: Any = None
+
+        def decode(data: bytes) -> tuple[int, Iterable[Part]]:
+            nonlocal store
+            if store is None:  # not before the first message, because every type is compiled
+                store = get_typestore(Stores.EMPTY)
+                store.register({name: definitions[name] for name in _needed(topic.kind, definitions)})
+            read = store.deserialize_cdr if coded == "cdr" else store.deserialize_ros1
+            message = read(data, topic.kind)
+            return plan.time(message), plan.parts(message)
+
+        topic.decode, topic.units, topic.refused = decode, plan.units, plan.refused
+
+
+def _needed(kind: str, definitions: Mapping[str, Any]) -> set[str]:
+    """A type and all it is made of."""
+    found, open_ = set(), [kind]
+    while open_:
+        one = open_.pop()
+        if one in found:
+            continue
+        found.add(one)
+        for _, (what, detail) in definitions[one][1]:
+            inner, name = (what, detail) if what in (1, 2) else detail[0]
+            open_ += [name] if inner == 2 else []
+    return found
+
+
+def _json_decoder(topic: Topic) -> Decoder:
+    def decode(data: bytes) -> tuple[int, Iterable[Part]]:
+        message = json.loads(data)
+        return json_time(message), json_parts(message, topic.refused)
+
+    return decode

@@ -16,12 +16,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, Faults, FileError
-from veridyn.files.log.columns import Column, choose, clock_of_rate
-from veridyn.files.log.csv import parsed_blocks
+from veridyn.errors import Fault, Faults, FileError
+from veridyn.files.log.columns import (
+    Column,
+    Pairs,
+    asked_names,
+    choose,
+    clock_of_rate,
+    columns_of,
+    merged,
+    merged_headers,
+    raise_faults,
+)
 from veridyn.files.log.layout import BLANKS, CsvLayout, find_layout
-from veridyn.files.log.opening import PARQUET, clocked_format, existing_log
-from veridyn.files.log.stamps import Pairs, asked_names, columns_of, merged, merged_headers
+from veridyn.files.log.opening import ARRAYS, PARQUET, clocked_format, existing_log
+from veridyn.files.log.tables import parsed_blocks
 from veridyn.files.units import to_si
 from veridyn.model.experiment import Channel, Experiment
 
@@ -73,7 +82,7 @@ class LogFile:
                 held = {h: np.concatenate([held[h], x]) if held else x for h, x in block.items()}
             lo, hi = max(begin - margin, offset) - offset, min(end + margin, stop) - offset
             t = self._times(held, offset)
-            part = {c.name: Channel(c.name, t[lo:hi], *_si(held[c.header][lo:hi], c.unit)) for c in self.wanted}
+            part = {c.name: Channel(c.name, t[lo:hi], *to_si(held[c.header][lo:hi], c.unit)) for c in self.wanted}
             after = float(t[end - offset]) if end - offset < len(t) else np.inf
             yield Window(Experiment(part, self.file.name), float(t[begin - offset]), after)
             begin = end
@@ -129,37 +138,26 @@ def open_log(
     file = existing_log(path)
     layout = None
     if file.suffix.lower() in PARQUET:
-        schema = pq.read_schema(file)
-        headers = tuple(schema.names)
-        rows = pq.read_metadata(file).num_rows
-    elif file.suffix.lower() in (".mat", ".npz") or clocked_format(file):
+        headers, rows = tuple(pq.read_schema(file).names), pq.read_metadata(file).num_rows
+    elif file.suffix.lower() in ARRAYS or clocked_format(file):
         fault = Fault("it cannot be read in blocks.", expected="CSV or Parquet", hint="Leave log.block out.")
         raise FileError(fault, str(file))
     else:
         names = None if columns is None or isinstance(columns, Mapping) else columns
         layout = find_layout(file, names, delimiter, decimal, skip)
         if layout.delimiter == BLANKS:
-            fault = Fault(
-                "columns separated by blanks cannot be read in blocks.", expected="commas, semicolons or tabs"
-            )
-            raise FileError(fault, str(file))
-        headers = layout.headers
-        rows = _lines(file, layout.before)
+            what = "columns separated by blanks cannot be read in blocks."
+            raise FileError(Fault(what, expected="commas, semicolons or tabs"), str(file))
+        headers, rows = layout.headers, _lines(file, layout.before)
     headers, stamps = merged_headers(headers, asked_names(columns, units, time))
     structure, meaning = Faults(), Faults()
     wanted, clock = choose(headers, columns, units, time if rate is None else None, structure, meaning)
-    if structure or (clock is None and rate is None):
-        raise FileError([*structure.found, *meaning.found], str(file))
-    meaning.raise_if_any(DataError, str(file))
+    raise_faults(structure, meaning, str(file))
     return LogFile(file, clock, tuple(wanted), layout, rows, rate, stamps)
 
 
 def _numbers(column: pa.Array) -> Array:
     return np.array(column.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
-
-
-def _si(x: Array, unit: str) -> tuple[Array, str]:
-    return to_si(x, unit)
 
 
 def _length(block: Mapping[str, Array]) -> int:

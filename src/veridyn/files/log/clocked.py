@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, Faults, FileError, did_you_mean, part_at
-from veridyn.files.log.columns import Column, known_unit
+from veridyn.errors import DataError, Fault, Faults, did_you_mean, part_at
+from veridyn.files.log.columns import Column, known_unit, raise_faults
 from veridyn.files.units import to_si
 from veridyn.model.experiment import Channel, Experiment
 
@@ -60,11 +60,8 @@ def experiment_of_source(
     """The channels that are asked for, in SI. Without `columns`, all that the file offers as numbers; what is left out is noted."""
     where = str(source.file)
     if columns is not None and not isinstance(columns, Mapping):
-        fault = Fault(
-            "`columns` is no mapping, and these channels have names of their own.",
-            expected="columns={channel: name in the file}",
-            found=f"{columns!r}"[:60],
-        )
+        what = "`columns` is no mapping, and these channels have names of their own."
+        fault = Fault(what, "", "columns={channel: name in the file}", f"{columns!r}"[:60])
         raise DataError(fault, where)
     structure, meaning = Faults(), Faults()
     picked = {n: n for n in source.units} if columns is None else _picked(source, columns, time, structure)
@@ -88,9 +85,7 @@ def experiment_of_source(
     meaning.extend(_without_unit(bare))
     if not wanted and not structure:
         structure.add("it holds no channel of numbers.", hint=_listed(source.refused))
-    if structure:
-        raise FileError([*structure.found, *meaning.found], where)
-    meaning.raise_if_any(DataError, where)
+    raise_faults(structure, meaning, where)
     made = [Channel(c.name, t, *to_si(values, c.unit)) for c, (t, values) in wanted]
     said = {"left out": ", ".join(left)} if columns is None and left else {}
     return Experiment({c.name: c for c in made}, name, {**source.notes, **said})

@@ -1,7 +1,9 @@
 """Which columns of a table become channels, under which names and in which units.
 
 Every column used needs a unit, from `units` or from a header of the form ``name [unit]``, the time included, because a clock in
-milliseconds looks like any other.
+milliseconds looks like any other. A clock in two columns, as ROS 2 writes its stamps, is read as one:
+
+    header.stamp.sec, header.stamp.nanosec  →  header.stamp [s] = sec + 1e-9 nanosec        (both can still be asked for)
 """
 
 from __future__ import annotations
@@ -13,13 +15,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, Faults, did_you_mean, part_at
-from veridyn.files.units import dimension
+from veridyn.errors import DataError, Fault, Faults, FileError, did_you_mean, part_at
+from veridyn.files.units import dimension, to_si
+from veridyn.model.experiment import Channel, Experiment
 
 Array = NDArray[np.float64]
 
 DEFAULT_CLOCK = "t"
 USUAL_CLOCKS = ("t", "time", "timestamp", "seconds", "clock")
+Pairs = Mapping[str, tuple[str, str]]  # header of the sum → headers of seconds and of nanoseconds
+REST = ("nanosec", "nanosecs", "nsec", "nsecs")  # what the second column is called
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,31 @@ def choose(
     return wanted, clock
 
 
+def raise_faults(structure: Faults, meaning: Faults, source: str) -> None:
+    """A FileError where the file is not as asked for, else a DataError where its columns are not understood; each with all faults."""
+    if structure:
+        raise FileError([*structure.found, *meaning.found], source)
+    meaning.raise_if_any(DataError, source)
+
+
+def experiment_of(
+    table: Mapping[str, Array],
+    wanted: Sequence[Column],
+    clock: Column | None,
+    rate: float | None,
+    source: str,
+    name: str,
+    notes: Mapping[str, str] | None = None,
+) -> Experiment:
+    """Columns by header as channels in SI on one clock: that of a column, or of a rate in Hz."""
+    if clock is not None:
+        t, _ = to_si(table[clock.header], clock.unit)
+    else:
+        t = clock_of_rate(rate or 0.0, max((len(x) for x in table.values()), default=0), source)
+    made = [Channel(c.name, t, *to_si(table[c.header], c.unit)) for c in wanted]
+    return Experiment({c.name: c for c in made}, name, notes or {})
+
+
 def _no_clock(asked: str, headers: Sequence[str], meaning: Faults) -> Fault:
     """That there is no column for the time. The only column without a unit is likely to be it: that is one fault and not two."""
     without = [fault.at[1] for fault in meaning.found if fault.at[2:] == ("unit",)]
@@ -124,13 +154,9 @@ def known_unit(channel: str, unit: str, is_time: bool, meaning: Faults) -> str:
     """`unit`, once it is known to be one; what is wrong with it goes to `meaning`."""
     where = part_at("column", channel)
     if not unit:
-        meaning.add(
-            "it has no unit.",
-            where=where,
-            at=("column", channel, "unit"),
-            expected=f"units={{'{channel}': '…'}} or a header '{channel} [unit]'",
-            hint="Write '1' for a pure number.",
-        )
+        expected = f"units={{'{channel}': '…'}} or a header '{channel} [unit]'"
+        hint = "Write '1' for a pure number."
+        meaning.add("it has no unit.", where=where, expected=expected, hint=hint, at=("column", channel, "unit"))
         return "1"
     try:
         found = dimension(unit, where)
@@ -141,3 +167,48 @@ def known_unit(channel: str, unit: str, is_time: bool, meaning: Faults) -> str:
     except DataError as error:
         meaning.extend(error.faults)
     return unit
+
+
+def merged_headers(headers: Sequence[str], asked: Collection[str] = ()) -> tuple[tuple[str, ...], Pairs]:
+    """Headers with one for each stamp in place of its two columns, unless one of these is asked for by name."""
+    bare = {split_header(h)[0]: h for h in headers}
+    pairs: dict[str, tuple[str, str]] = {}
+    for name, header in bare.items():
+        match = re.fullmatch(r"(.+)[./_](secs?)", name, re.IGNORECASE)
+        if match is None or match[1] in bare:
+            continue
+        for rest in REST:
+            other = name[: match.start(2)] + rest
+            both = (header, bare.get(other, ""))
+            if both[1] and not {*both, name, other} & set(asked) and _units_fit(both):
+                pairs[f"{match[1]} [s]"] = both
+    if not pairs:
+        return tuple(headers), {}
+    place = {seconds: header for header, (seconds, _) in pairs.items()}
+    dropped = {rest for _, rest in pairs.values()}
+    return tuple(place.get(h, h) for h in headers if h not in dropped), pairs
+
+
+def _units_fit(both: tuple[str, str]) -> bool:
+    """Whether the headers have no other units than seconds and nanoseconds."""
+    return split_header(both[0])[1] in ("", "s") and split_header(both[1])[1] in ("", "ns")
+
+
+def asked_names(columns: Sequence[str] | Mapping[str, str] | None, units: Mapping[str, str], time: str) -> set[str]:
+    """Every name by which a caller of a reader asks for a column."""
+    given = () if columns is None else (*columns, *columns.values()) if isinstance(columns, Mapping) else columns
+    return {time, *units, *given}
+
+
+def columns_of(used: Sequence[str], pairs: Pairs) -> list[str]:
+    """The columns of a file that hold these headers."""
+    return list(dict.fromkeys(column for header in used for column in pairs.get(header, (header,))))
+
+
+def merged(table: Mapping[str, Array], pairs: Pairs) -> dict[str, Array]:
+    """Columns of a file with stamps in place of their seconds and nanoseconds."""
+    out = dict(table)
+    for header, (seconds, rest) in pairs.items():
+        if seconds in out and rest in out:
+            out[header] = out.pop(seconds) + 1e-9 * out.pop(rest)
+    return out

@@ -2,7 +2,7 @@
 
     a header in the first line, or below a preamble: the last line of as many cells as the rows of numbers below it
     a row of units below the header: "s; deg; N*m" makes "t [s]", "q1 [deg]", "tau1 [N*m]"
-    the several rows of names that motion capture writes (:mod:`veridyn.files.log.motive`)
+    the several rows of names that motion capture writes (OptiTrack's Motive)
 
 Columns are separated by semicolons, tabs, commas or, where lines have none of these, by any number of blanks.
 """
@@ -18,13 +18,15 @@ from pathlib import Path
 from typing import Literal
 
 from veridyn.errors import DataError, Fault, FileError
-from veridyn.files.log.motive import motive_headers
 from veridyn.files.units import dimension
 
 MISSING = ("", "nan", "NaN", "NAN", "NA", "null")
 BLANKS = " "  # as a delimiter: any number of blanks
 MARKS = (";", "\t", ",")
 SAMPLED_LINES = 300  # of the beginning of a file, in which its header is looked for
+MOTIVE_LENGTHS = {"meters": "m", "centimeters": "cm", "millimeters": "mm", "inches": "in", "feet": "ft"}
+MOTIVE_CLOCK = "time (seconds)"
+MOTIVE_WORDS = ("rotation", "position", "mean marker error", "marker quality")
 
 
 @dataclass(frozen=True)
@@ -91,23 +93,15 @@ def find_layout(
         if skip is None and mark == ",":
             made = motive_headers(table)
             if made is not None:
-                return CsvLayout(mark, decimal, made.headers, True, made.row)
+                return CsvLayout(mark, decimal, made[0], True, made[1])
         return _with_header(table, mark, decimal, width, skip)
     if names is False:
         start = skip if skip is not None else _first_row(table, width, decimal, width)
         return CsvLayout(mark, decimal, numbered_names(len(table[start])), False, start)
     start = skip if skip is not None else _first_row(table, width, decimal, len(names))
     if len(names) != len(table[start]):
-        raise FileError(
-            Fault(
-                "`columns` does not fit the file.",
-                expected=f"{len(table[start])} names",
-                found=f"{len(names)}",
-                hint="Give one name for each column, '' for one to skip.",
-                line=start + 1,
-            ),
-            str(file),
-        )
+        what, hint = "`columns` does not fit the file.", "Give one name for each column, '' for one to skip."
+        raise FileError(Fault(what, "", f"{len(table[start])} names", f"{len(names)}", hint, start + 1), str(file))
     return CsvLayout(mark, decimal, tuple(name.strip() for name in names), False, start)
 
 
@@ -123,15 +117,9 @@ def _refuse_empty(
     if held and (len(held) > 1 or more or names is not None):
         return
     behind = f"nothing behind the {skip} lines that are skipped" if skip else "an empty file"
-    raise FileError(
-        Fault(
-            "it holds no samples.",
-            expected="rows of numbers" + (" under a header" if names is None else ""),
-            found="a header alone" if held else behind,
-            hint="Check that the recording was stopped and saved.",
-        ),
-        str(file),
-    )
+    expected = "rows of numbers" + (" under a header" if names is None else "")
+    hint = "Check that the recording was stopped and saved."
+    raise FileError(Fault("it holds no samples.", "", expected, "a header alone" if held else behind, hint), str(file))
 
 
 def _delimiter(lines: Sequence[str], decimal: str) -> str:
@@ -202,3 +190,38 @@ def _is_unit(text: str) -> bool:
     except DataError:
         return False
     return True
+
+
+def motive_headers(table: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], int] | None:
+    """Names of the columns of a table of OptiTrack's Motive, and the line of "Frame, Time (Seconds), …", from 0; None for another table.
+
+        Format Version,1.22,…,Length Units,Meters,…
+        ,,Rigid Body,Rigid Body,…
+        ,,arm,arm,…
+        ,,"180B…","180B…",…
+        ,,Rotation,Position,…
+        Frame,Time (Seconds),X,X,…
+
+    becomes ``Frame [1]``, ``Time (Seconds) [s]``, ``arm.Rotation.X [1]``, ``arm.Position.X [m]``.
+    """
+    if not table or not table[0] or table[0][0].lower() != "format version":
+        return None
+    rows = (
+        k for k, row in enumerate(table) if len(row) > 1 and (row[0].lower(), row[1].lower()) == ("frame", MOTIVE_CLOCK)
+    )
+    at = next(rows, None)
+    if at is None:
+        return None  # a device, such as a force plate: a plain table below a preamble
+    settings = dict(zip(table[0][::2], table[0][1::2]))
+    length = MOTIVE_LENGTHS.get(settings.get("Length Units", "Meters").lower(), "m")
+    turned = "1" if settings.get("Rotation Type", "Quaternion").lower() == "quaternion" else "deg"
+    above = [row for row in table[1:at] if len(row) == len(table[at])]
+    blank = [""] * len(table[at])
+    what = next((row for row in reversed(above) if any(cell.lower() in MOTIVE_WORDS for cell in row[2:])), blank)
+    # Below the row of kinds (Marker, Rigid Body) stands that of names; parents and identifiers follow.
+    names = above[1] if len(above) > 1 else blank
+    headers = ["Frame [1]", f"{table[at][1]} [s]"]
+    for name, quantity, axis in list(zip(names, what, table[at]))[2:]:
+        unit = turned if quantity.lower() == "rotation" else "1" if "quality" in quantity.lower() else length
+        headers.append(".".join(part for part in (name, quantity, axis) if part) + f" [{unit}]")
+    return tuple(headers), at

@@ -27,16 +27,21 @@ from numpy.typing import NDArray
 
 from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, Faults, FileError
-from veridyn.files.log.columns import DEFAULT_CLOCK, choose, clock_of_rate
-from veridyn.files.log.csv import read_columns
-from veridyn.files.log.frames import Frame, FrameTable
+from veridyn.files.log.columns import (
+    DEFAULT_CLOCK,
+    asked_names,
+    choose,
+    columns_of,
+    experiment_of,
+    merged,
+    merged_headers,
+    raise_faults,
+)
 from veridyn.files.log.layout import find_layout
-from veridyn.files.log.opening import PARQUET, clocked_format, existing_log, unreadable
-from veridyn.files.log.parquet import read_parquet
-from veridyn.files.log.stamps import asked_names, columns_of, merged, merged_headers
+from veridyn.files.log.opening import ARRAYS, PARQUET, clocked_format, existing_log, unreadable
+from veridyn.files.log.tables import Frame, FrameTable, read_columns, read_parquet
 from veridyn.files.shipped import resolved
-from veridyn.files.units import to_si
-from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.experiment import Experiment
 
 Array = NDArray[np.float64]
 
@@ -161,15 +166,10 @@ def _check_rate(file: Path, rate: float | None, time: str) -> None:
 
 def _reader_by_format(file: Path) -> Callable[..., Experiment] | None:
     """The reader of a format that names its channels; imported here, because each brings a library of its own."""
-    suffix = file.suffix.lower()
-    if suffix == ".mat":
-        from veridyn.files.log.mat import load_mat
+    if file.suffix.lower() in ARRAYS:
+        from veridyn.files.log.arrays import load_arrays
 
-        return load_mat
-    if suffix == ".npz":
-        from veridyn.files.log.npz import load_npz
-
-        return load_npz
+        return load_arrays
     kind = clocked_format(file)
     if kind == "mdf":
         from veridyn.files.log.mdf import load_mdf
@@ -226,15 +226,8 @@ def _experiment(
     wanted, clock = choose(headers, columns, units, time if rate is None else None, structure, meaning)
     used = columns_of([c.header for c in (clock, *wanted) if c is not None], stamps)
     table = merged(read(used, structure), stamps)
-    if structure or (clock is None and rate is None):
-        raise FileError([*structure.found, *meaning.found], source)
-    meaning.raise_if_any(DataError, source)
-    if clock is not None:
-        t, _ = to_si(table[clock.header], clock.unit)
-    else:
-        t = clock_of_rate(rate or 0.0, max((len(x) for x in table.values()), default=0), source)
-    made = [Channel(c.name, t, *to_si(table[c.header], c.unit)) for c in wanted]
-    return Experiment({c.name: c for c in made}, name)
+    raise_faults(structure, meaning, source)
+    return experiment_of(table, wanted, clock, rate, source, name)
 
 
 def _line_that_is_no_text(file: Path) -> int | None:

@@ -10,8 +10,6 @@ Format: ASAM MDF 4.2.0.
 from __future__ import annotations
 
 import os
-import struct
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from io import BytesIO
@@ -23,7 +21,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, FileError
 from veridyn.files.log.clocked import DEFAULT, Columns, Samples, Source, experiment_of_source
-from veridyn.files.log.opening import MDF_WORDS, UNFINISHED, existing_file, unreadable
+from veridyn.files.log.opening import DAMAGED, MDF_WORDS, UNFINISHED, existing_file, unreadable
 from veridyn.files.unpacking import too_large
 from veridyn.model.experiment import Experiment
 
@@ -36,24 +34,6 @@ TIME = 1  # the kind of clock that counts seconds; others count angles, metres o
 WORDS = range(6, 16)  # types of data that are no numbers, in MDF 4: texts, bytes, dates
 WORDS_3 = (7, 8)  # and in MDF 3
 CLOCKS = {0: "no quantity", 2: "an angle", 3: "a distance", 4: "samples"}
-# What the reader says of a file that is cut off or overwritten.
-DAMAGED = (
-    OSError,
-    ValueError,
-    TypeError,
-    KeyError,
-    IndexError,
-    AttributeError,
-    EOFError,
-    OverflowError,
-    MemoryError,
-    RecursionError,
-    RuntimeError,
-    AssertionError,
-    UnicodeError,
-    struct.error,
-    zlib.error,
-)
 
 
 def _unpacking() -> tuple[type[Exception], ...]:
@@ -134,10 +114,8 @@ def _source(file: Path, mdf: Any, time: str, errors: tuple[type[Exception], ...]
     clocks = {mdf.groups[g].channels[i].name for g, i in masters}
     if time not in (DEFAULT, *clocks):
         hint = f"Leave `time` out. Clocks of this file: {', '.join(sorted(clocks)) or 'none'}."
-        raise DataError(
-            Fault(f"'{time}' is no clock, and every group has its own.", "time", found=f"'{time}'", hint=hint),
-            str(file),
-        )
+        what = f"'{time}' is no clock, and every group has its own."
+        raise DataError(Fault(what, "time", "", f"'{time}'", hint), str(file))
     for name, entries in mdf.channels_db.items():
         own = [e for e in entries if tuple(e) not in masters]
         names = [name] if len(own) == 1 else _told_apart(name, own)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+import struct
+import zlib
 from pathlib import Path
 
 from veridyn.errors import Fault, FileError, did_you_mean
 
 PARQUET = (".parquet", ".pq")
+ARRAYS = (".npz", ".mat")
 MDF = (".mf4", ".mdf")
 UNFINISHED = b"UnFinMF "
 MDF_WORDS = (b"MDF     ", UNFINISHED)  # how such a file begins
 BAGS = (".bag", ".db3", ".mcap")
+# What readers and decoders of other libraries raise about a file that is cut off or overwritten.
+BAD_VALUES = (ValueError, TypeError, KeyError, IndexError, AttributeError, AssertionError, OverflowError)
+DAMAGED = (*BAD_VALUES, OSError, EOFError, MemoryError, RuntimeError, struct.error, zlib.error)
 
 
 def existing_file(path: str | os.PathLike[str]) -> Path:

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, FileError, did_you_mean, part_at
 from veridyn.files.log.columns import clock_of_rate, split_header
-from veridyn.files.log.csv import read_columns
 from veridyn.files.log.layout import find_layout
 from veridyn.files.log.opening import PARQUET, existing_file, unreadable
-from veridyn.files.log.parquet import read_parquet
+from veridyn.files.log.tables import read_columns, read_parquet
 from veridyn.files.units import to_si
 from veridyn.model.experiment import Channel, Experiment
 
@@ -102,13 +101,10 @@ def load_spread(
         home = homes[0]
         clock = home if home in times else clocks[0]
         if len(tables[home][column]) != len(times[clock]):
-            faults.add(
-                f"part '{home}' is not as long as the clock in part '{clock}'.",
-                where=part_at("channel", channel),
-                expected=f"{len(times[clock])} samples",
-                found=f"{len(tables[home][column])}",
-                hint="A file that was cut off ends early.",
-            )
+            what = f"part '{home}' is not as long as the clock in part '{clock}'."
+            expected, found = f"{len(times[clock])} samples", f"{len(tables[home][column])}"
+            hint = "A file that was cut off ends early."
+            faults.add(what, where=part_at("channel", channel), expected=expected, found=found, hint=hint)
             continue
         made[channel] = Channel(channel, times[clock], *to_si(tables[home][column], unit, part_at("channel", channel)))
     faults.raise_if_any(FileError, name)
@@ -146,10 +142,7 @@ def _interleaved(file: Path, part: LogPart, faults: Faults) -> dict[str, Array]:
     single = find_layout(file, ("value",), part.delimiter or ",", part.decimal, part.skip)
     x = read_columns(file, single, ("value",), faults)["value"]
     if len(x) % k:
-        faults.add(
-            f"its {len(x)} values are no whole number of samples of {k}.",
-            where=file.name,
-            hint="It was cut off, or its header has too many or too few names.",
-        )
+        hint = "It was cut off, or its header has too many or too few names."
+        faults.add(f"its {len(x)} values are no whole number of samples of {k}.", where=file.name, hint=hint)
         return {}
     return dict(zip(part.header, x.reshape(-1, k).T, strict=True))

@@ -18,12 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, Faults, FileError
-from veridyn.files.log.columns import split_header
-from veridyn.files.log.csv import read_columns
+from veridyn.files.log.columns import merged, merged_headers, split_header
 from veridyn.files.log.layout import CsvLayout, find_layout, is_number, numbered_names
-from veridyn.files.log.opening import PARQUET, clocked_format, existing_log, unreadable
-from veridyn.files.log.parquet import read_parquet
-from veridyn.files.log.stamps import merged, merged_headers
+from veridyn.files.log.opening import ARRAYS, PARQUET, clocked_format, existing_log, unreadable
+from veridyn.files.log.tables import read_columns, read_parquet
 from veridyn.files.units import dimension
 
 Array = NDArray[np.float64]
@@ -53,12 +51,10 @@ def survey(path: str | os.PathLike[str]) -> Survey:
     if kind := clocked_format(file):
         return _of_clocked(file, kind)
     try:
-        if suffix == ".npz" or suffix == ".mat":
-            return _of_arrays(file, suffix)
+        if suffix in ARRAYS:
+            return _of_arrays(file)
         if suffix in PARQUET:
-            faults = Faults()
-            found = read_parquet(file, None, faults)
-            return _named(file, found, True)
+            return _named(file, read_parquet(file, None, Faults()), True)
         return _of_text(file)
     except (OSError, UnicodeDecodeError, ValueError, csv.Error) as error:
         raise FileError(unreadable(error), str(file)) from error
@@ -136,12 +132,11 @@ def _unit_in_brackets(header: str) -> str:
     return unit
 
 
-def _of_arrays(file: Path, suffix: str) -> Survey:
-    from veridyn.files.log.mat import named_arrays
-    from veridyn.files.log.npz import npz_arrays
+def _of_arrays(file: Path) -> Survey:
+    from veridyn.files.log.arrays import named_arrays
 
-    arrays = named_arrays(file) if suffix == ".mat" else npz_arrays(file)
-    if suffix == ".npz":
+    arrays = named_arrays(file)
+    if file.suffix.lower() == ".npz":
         refused = {key: value for key, value in arrays.items() if isinstance(value, Fault)}
         if refused:
             raise FileError([replace(value, where=f"array '{key}'") for key, value in refused.items()], str(file))

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
+import numpy as np
+from numpy.typing import NDArray
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from veridyn.files.machine.keys import BODY, CAPSULE, END, FRAME, JOINT, SHORT
-from veridyn.files.machine.native_bodies import (
+from veridyn.errors import within
+from veridyn.files.machine.keys import (
+    ANGLES,
     ANGLES_AND_LENGTHS,
-    carried_body,
-    only_one,
-    placed,
-    read_inertia,
-    read_mdh,
+    BODY,
+    CAPSULE,
+    CENTRAL,
+    END,
+    FRAME,
+    JOINT,
+    ROTATIONS,
+    SHORT,
 )
+from veridyn.files.machine.quarter_turns import ROUNDED, snap_quarter_turns
+from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
 from veridyn.model.assembly import Attachment
-from veridyn.model.body import Body
+from veridyn.model.body import SIGMA, Body, BodyJoint
 from veridyn.model.link import CUT_CHOICES, KINDS, Cut, End, Joint, JointKind, Link, LinkCapsule
-from veridyn.spatial.transforms import MDH, Placement
+from veridyn.model.names import GROUND
+from veridyn.spatial.inertia import INERTIAL, from_centre
+from veridyn.spatial.rotations import rpy
+from veridyn.spatial.transforms import MDH, Placement, rotation_to_axis
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -41,20 +54,21 @@ def read_body(
     so that its entry must describe the joint that carries it.
     """
     at = read.mapping(node, where, BODY if inside else BODY[1:])
-    inertia = read_inertia(read, at["inertia"], where) if "inertia" in at else None
+    inertia = _inertia(read, at["inertia"], where) if "inertia" in at else None
     virtual = read.truth(at["virtual"], where, "virtual", False) if "virtual" in at else False
     frames = {}
     if "frames" in at:
         for frame, key, value in read.items(at["frames"], f"{where}, frames"):
             if "." in frame:
                 read.fault(key, f"a frame cannot be called '{frame}'.", where, "a name without a dot")
-            frames[frame] = _frame(read, value, f"{where}, frame '{frame}'")
+            here = f"{where}, frame '{frame}'"
+            frames[frame] = _frame(read, read.mapping(value, here, FRAME), here)
     label = read.optional_text(at, where, "label")
     capsules = _capsules(read, at["capsules"], where) if "capsules" in at else ()
     link = Link(name=name, inertia=inertia, frames=frames, real=not virtual, label=label, capsules=capsules)
     if not floats and not needs_joint and not any(key in at for key in SHORT):
         return ReadBody(link, None)
-    return ReadBody(link, carried_body(read, node, at, name, where, free=floats))
+    return ReadBody(link, _carried_body(read, node, at, name, where, free=floats))
 
 
 def read_joint(read: Reader, node: Node, name: str, where: str, inside: bool) -> Joint | None:
@@ -111,7 +125,7 @@ def _end(read: Reader, node: Node, where: str) -> End | None:
         return read.text(node, where, "an end of a joint")
     at = read.mapping(node, where, END, required=("body",))
     body = read.text(at["body"], where, "body") if "body" in at else None
-    place = _placed(read, {key: value for key, value in at.items() if key != "body"}, where)
+    place = _frame(read, {key: value for key, value in at.items() if key != "body"}, where)
     return None if body is None else Attachment(body, place)
 
 
@@ -136,14 +150,128 @@ def _three(read: Reader, node: Node, where: str, name: str) -> tuple[float, floa
     return x, y, z
 
 
-def _frame(read: Reader, node: Node, where: str) -> MDH | Placement:
-    return _placed(read, read.mapping(node, where, FRAME), where)
-
-
-def _placed(read: Reader, at: Mapping[str, Node], where: str) -> MDH | Placement:
+def _frame(read: Reader, at: Mapping[str, Node], where: str) -> MDH | Placement:
+    """A frame from its keys: `mdh`, or `position` and one of :data:`ROTATIONS`."""
     if "mdh" not in at:
-        return placed(read, at, where)
+        return _placement(read, at, where)
     if len(at) > 1:
-        only_one(read, {"mdh": at["mdh"], "position": at["mdh"]}, where, ("mdh", "position"))
-    given = read.mapping(at["mdh"], f"{where}, mdh", ANGLES_AND_LENGTHS)
-    return read_mdh(read, given, where)
+        _only_one(read, {"mdh": at["mdh"], "position": at["mdh"]}, where, ("mdh", "position"))
+    return _mdh(read, at["mdh"], where)
+
+
+def _carried_body(read: Reader, node: Node, at: Mapping[str, Node], name: str, where: str, free: bool) -> Body:
+    """A body and the joint that carries it, from the keys of its entry; `free`, one without an antecedent floats."""
+    _only_one(read, at, where, ("actuated", "mu"))
+    mu = "actuated" if "actuated" in at else "mu"
+    antecedent = _antecedent(read, at, where)
+    return Body(
+        name=name,
+        antecedent=antecedent,
+        joint=_joint(read, node, at, where, floats=free and antecedent is None),
+        placement=_carried_frame(read, at, where),
+        actuated=read.truth(at[mu], where, mu, True) if mu in at else True,
+        real=not (read.truth(at["virtual"], where, "virtual", False) if "virtual" in at else False),
+        coordinate=read.optional_text(at, where, "coordinate"),
+        ratio=read.number(at["ratio"], where, "ratio", 1.0) if "ratio" in at else 1.0,
+        label=read.optional_text(at, where, "label"),
+    )
+
+
+def _only_one(read: Reader, at: Mapping[str, Node], where: str, keys: Sequence[str]) -> None:
+    """A fault where two keys that mean the same are given."""
+    given = [key for key in keys if key in at]
+    if len(given) > 1:
+        read.fault(at[given[1]], f"'{given[0]}' and '{given[1]}' say the same thing.", where, hint="Drop one.")
+
+
+def _antecedent(read: Reader, at: Mapping[str, Node], where: str) -> str | None:
+    if "antecedent" not in at:
+        return None
+    node = at["antecedent"]
+    if isinstance(node, ScalarNode) and str(node.tag).endswith(":int") and node.value == "0":
+        return GROUND  # the ground of the tables of the literature; a body called 0 is written "0"
+    return read.text(node, where, "antecedent") or GROUND
+
+
+def _joint(read: Reader, node: Node, at: Mapping[str, Node], where: str, floats: bool) -> BodyJoint:
+    _only_one(read, at, where, ("joint", "sigma"))
+    kind: str | None = "turning"
+    if "joint" in at:
+        kind = read.choice(at["joint"], where, "kind of joint", tuple(SIGMA))
+    elif "sigma" in at:
+        number = read.choice(at["sigma"], where, "σ of a joint", ("0", "1", "2"))
+        kind = next((word for word, sigma in SIGMA.items() if str(sigma) == number), None)
+    elif floats:
+        kind = "fixed"  # the root of a free tree has no joint to speak of
+    else:
+        read.fault(node, "the key 'joint' is missing.", where, expected="turning, sliding or fixed")
+    return cast(BodyJoint, kind or "turning")
+
+
+def _carried_frame(read: Reader, at: Mapping[str, Node], where: str) -> MDH | Placement:
+    _only_one(read, at, where, ("mdh", "placement"))
+    if "placement" not in at:
+        return _mdh(read, at["mdh"], where) if "mdh" in at else MDH()
+    return _placement(read, read.mapping(at["placement"], within(where, "placement"), ("position", *ROTATIONS)), where)
+
+
+def _mdh(read: Reader, node: Node, where: str) -> MDH:
+    """Modified Denavit-Hartenberg numbers; rounded quarter turns are made exact, and noted."""
+    given = read.mapping(node, within(where, "mdh"), ANGLES_AND_LENGTHS)
+    table = {key: read.number(value, where, key, 0.0) for key, value in given.items()}
+    angles = [key for key in ANGLES if key in table]
+    exact = _exact(read, node, where, [table[key] for key in angles])
+    return MDH(**table | dict(zip(angles, exact, strict=True)))
+
+
+def _exact(read: Reader, node: Node, where: str, angles: Sequence[float]) -> list[float]:
+    exact, changed = snap_quarter_turns(angles)
+    if changed:
+        read.notes.add(ROUNDED, where=where, found=changed, line=line_of(node))
+    return exact
+
+
+def _placement(read: Reader, given: Mapping[str, Node], where: str) -> Placement:
+    """A frame from the keys `position` and one of :data:`ROTATIONS`, each where given."""
+    _only_one(read, given, where, ROTATIONS)
+    position, rotation = [0.0, 0.0, 0.0], np.eye(3)
+    if "position" in given:
+        position = read.numbers(given["position"], where, "position", 3, 0.0)
+    if "rotation" in given:
+        rows = read.matrix(given["rotation"], where, "rotation", (3, 3))
+        rotation = np.eye(3) if rows is None else np.array(rows)
+    elif "rpy" in given:
+        rotation = rpy(*_exact(read, given["rpy"], where, read.numbers(given["rpy"], where, "rpy", 3, 0.0)))
+    elif "axis" in given:
+        axis = np.array(read.numbers(given["axis"], where, "axis", 3, 1.0))
+        if np.any(axis != 0.0):
+            rotation = rotation_to_axis(axis / np.abs(axis).max())
+        else:
+            read.fault(given["axis"], "an axis of length zero has no direction.", where)
+    return Placement(rotation, position)
+
+
+def _inertia(read: Reader, node: Node, where: str) -> Array:
+    """Ten numbers about the frame's origin, given so or by mass, centre and about_centre."""
+    inside = within(where, "inertia")
+    keys = (
+        {key.value for key, _ in node.value if isinstance(key, ScalarNode)} if isinstance(node, MappingNode) else set()
+    )
+    if not keys & set(CENTRAL):
+        at = read.mapping(node, inside, (*INERTIAL, *CENTRAL))
+        return np.array([read.number(at[s], where, s, unknown=True) if s in at else 0.0 for s in INERTIAL])
+    if mixed := [symbol for symbol in INERTIAL if symbol in keys]:
+        what = f"{mixed[0]} is about the frame's origin, mass, centre and about_centre are not."
+        read.fault(node, what, inside, hint="Give the one or the other.")
+        return np.full(10, np.nan)
+    at = read.mapping(node, inside, CENTRAL, required=("mass",))
+    mass = read.number(at["mass"], where, "mass") if "mass" in at else np.nan
+    centre = read.numbers(at["centre"], where, "centre", 3) if "centre" in at else [0.0] * 3
+    about = [0.0] * 6
+    if isinstance(given := at.get("about_centre"), MappingNode):
+        six = read.mapping(given, f"{inside}, about_centre", INERTIAL[:6])
+        about = [read.number(six[s], where, s) if s in six else 0.0 for s in INERTIAL[:6]]
+    elif given is not None:
+        about = read.numbers(given, where, "about_centre", 6)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return from_centre(mass, centre, about)

@@ -21,11 +21,9 @@ import numpy as np
 from ruamel.yaml.nodes import MappingNode, Node
 
 from veridyn.errors import At, Fault, ModelError, part_at, with_line
-from veridyn.files.machine.keys import CAR_TOP, PARAMETERS, TOP
-from veridyn.files.machine.native import read_constants
-from veridyn.files.machine.native_parameters import ParameterSection, read_parameters
-from veridyn.files.machine.parts import Parts
-from veridyn.files.machine.places import Places
+from veridyn.files.machine.keys import CAR_TOP, TOP
+from veridyn.files.machine.parameters import ParameterSection, read_constants, read_parameters
+from veridyn.files.machine.parts import Parts, Places
 from veridyn.files.machine.write_parts import sensor_text, uncertainty_lines
 from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
@@ -61,7 +59,7 @@ def parse_car(root: MappingNode, source: str) -> Machine:
     lines |= found
     own = car_parameters(car)
     priors = dict(zip(own.names, own.values.tolist(), strict=True))
-    section = read_parameters(read, top.get("parameters"), priors, PARAMETERS)
+    section = read_parameters(read, top.get("parameters"), priors)
     if sigma and section.uncertainty is not None:
         what = f"deviations stand here and with the parameters of the car ('{next(iter(sigma))}')."
         read.fault(top["parameters"], what, "parameters", hint="Give all of them in one of the two places.")

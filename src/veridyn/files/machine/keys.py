@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from veridyn.files.machine.native_bodies import KEYS as CARRIED_BODY
-from veridyn.files.machine.native_bodies import ROTATIONS
-from veridyn.files.machine.points import POINT_SECTIONS
 from veridyn.model.element_kinds import CONSTANT_KEYS
 
 FORMAT = 2
-FORMATS = (1, FORMAT)
 TOP = (
     *("veridyn", "name", "formulation", "dimension", "base", "gravity", "constants", "bodies", "joints"),
     *("points", "vectors", "coordinates", "racks"),
@@ -17,12 +13,23 @@ TOP = (
 )
 CAR_TOP = ("veridyn", "name", "formulation", "constants", "car", "sensors", "parameters")  # of a car of a few numbers
 POINT_TOP = ("vectors", "coordinates", "racks")  # sections that need points
-SHORT = tuple(
-    key for key in CARRIED_BODY if key not in ("name", "virtual", "label", "inertia")
+SHORT = (
+    "antecedent",
+    "joint",
+    "sigma",
+    "actuated",
+    "mu",
+    "mdh",
+    "placement",
+    "coordinate",
+    "ratio",
 )  # a joint within its body
-BODY = (*CARRIED_BODY, "frames", "capsules")
+BODY = ("name", *SHORT, "virtual", "label", "inertia", "frames", "capsules")
+ANGLES_AND_LENGTHS = ("gamma", "b", "alpha", "d", "theta", "r")
+ANGLES = ("gamma", "alpha", "theta")
+ROTATIONS = ("rotation", "rpy", "axis")
+CENTRAL = ("mass", "centre", "about_centre")
 CAPSULE = ("start", "end", "radius")
-POINT_BODY = POINT_SECTIONS["bodies"][1]
 FRAME = ("position", *ROTATIONS, "mdh")
 END = ("body", *FRAME)
 JOINT = ("kind", "a", "b", "coordinates", "ratio", "actuated", "cut", "length")
@@ -38,3 +45,4 @@ ASSEMBLY = ("hold", "guess")
 PARAMETERS = ("known", "tied", "typical", "values", "sigma", "covariance")
 COVARIANCE = ("names", "matrix")
 BASES = ("fixed", "free", "six_joints")
+SIX_PREFIX = "base_"  # of the joints of a base on six joints

@@ -1,15 +1,16 @@
-"""The machine that a model file describes: version 2, both kinds of version 1, URDF, or MJCF. Each reader is imported where it is used."""
+"""The machine that a model file describes: YAML, URDF, or MJCF. Each reader is imported where it is used."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from ruamel.yaml.nodes import MappingNode, ScalarNode
+from ruamel.yaml.nodes import Node, ScalarNode
 
 from veridyn.arguments import checked
 from veridyn.errors import Fault, FileError, ModelError
-from veridyn.files.machine.keys import FORMAT, FORMATS
+from veridyn.files.machine.keys import FORMAT
 from veridyn.files.shipped import resolved
 from veridyn.files.yaml_nodes import compose, line_of, text_of
 from veridyn.model.machine import Machine
@@ -24,7 +25,7 @@ def load_model(path: str | Path, *, base: Literal["auto", "fixed", "free"] = "au
     Parameters
     ----------
     path : str or path
-        A model file (YAML) of any version, whatever the formulation; or .urdf; or .xml and .mjcf, a model of MuJoCo
+        A model file (YAML), whatever the formulation; or .urdf; or .xml and .mjcf, a model of MuJoCo
         (:func:`~veridyn.files.machine.mjcf.load_mjcf`); or "veridyn:NAME", a file that comes with veridyn.
     base : {"auto", "fixed", "free"}
         Of a URDF or MJCF: whether its root stands on the ground or moves freely. "auto" is free where the file says so, by a floating
@@ -70,54 +71,42 @@ def load_model(path: str | Path, *, base: Literal["auto", "fixed", "free"] = "au
 def parse_machine(text: str, source: str = "model") -> Machine:
     """The machine that the text of a model file describes. `source` stands in messages and names a nameless machine."""
     root = compose(text, source)
-    if _version(root, source) == FORMAT:
-        if _is_car(root):
-            from veridyn.files.machine.car import parse_car
-
-            return parse_car(root, source)
-        from veridyn.files.machine.read import parse_root
-
-        return parse_root(root, source)
-    if any(isinstance(key, ScalarNode) and key.value == "mechanism" for key, _ in root.value):
+    keys = {key.value: value for key, value in root.value if isinstance(key, ScalarNode)}
+    if "mechanism" in keys and getattr(keys.get("veridyn"), "value", None) == "1":
         from veridyn.files.machine.natural import parse_mechanism
         from veridyn.mechanics.natural.to_machine import machine_of_mechanism
 
         return machine_of_mechanism(parse_mechanism(text, source))
-    from veridyn.files.machine.native import parse_model
-
-    return parse_model(text, source)
-
-
-def _is_car(root: MappingNode) -> bool:
-    """Whether it describes a car of a few numbers: by the section car, or by its formulation."""
-    keys = {key.value: value for key, value in root.value if isinstance(key, ScalarNode)}
+    _check_version(keys, source)
     word = keys.get("formulation")
-    return "car" in keys or (isinstance(word, ScalarNode) and word.value == "single_track")
+    if "car" in keys or (isinstance(word, ScalarNode) and word.value == "single_track"):
+        from veridyn.files.machine.car import parse_car
+
+        return parse_car(root, source)
+    from veridyn.files.machine.read import parse_root
+
+    return parse_root(root, source)
 
 
-def _version(root: MappingNode, source: str) -> int:
-    """The version of the format; a file without one is of the newest, whose reader reports the missing key."""
-    keys = {key.value: value for key, value in root.value if isinstance(key, ScalarNode)}
-    if "vehicle" in keys and "bodies" not in keys:
-        what = "this is a vehicle file of an older format."
-        raise FileError(Fault(what, hint=f"Convert it: veridyn model convert {source} NEW.yaml"), source)
+def _check_version(keys: Mapping[str, Node], source: str) -> None:
+    """Refuse a file of another kind or version; where none is given, the reader reports the missing key."""
     if "veridyn" not in keys and "bodies" not in keys:
         found = f"the keys {', '.join(list(keys)[:8]) or '(none)'}"
         hint = f"A model file begins with veridyn: {FORMAT} and lists bodies."
         raise FileError(Fault("this is not a model file.", found=found, hint=hint), source)
     version = keys.get("veridyn")
     if version is None:
-        return FORMAT
-    known = {str(number): number for number in FORMATS}
+        return
     word = version.value if isinstance(version, ScalarNode) else ""
-    if word not in known:
-        fault = Fault(
-            "this version of the format is unknown.",
-            where="veridyn",
-            expected=" or ".join(known),
-            found=f"'{word}'" if word else "something else",
-            hint="A newer veridyn may know it.",
-            line=line_of(version),
+    if word == str(FORMAT):
+        return
+    if word == "1":
+        what = "model files of version 1 are no longer read."
+        hint = (
+            f"Write veridyn: {FORMAT} and the keys of version {FORMAT}, which docs/model-file.md lists: loops are joints with cut: yes; "
+            "mechanism is name, angles and distances are coordinates, springs and dampers elements, drives, forces and torques loads."
         )
-        raise FileError(fault, source)
-    return known[word]
+    else:
+        what, hint = "this version of the format is unknown.", "A newer veridyn may know it."
+    found = f"'{word}'" if word else "something else"
+    raise FileError(Fault(what, "veridyn", str(FORMAT), found, hint, line_of(version)), source)

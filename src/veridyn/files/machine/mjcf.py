@@ -18,8 +18,7 @@ from veridyn.errors import At, DataWarning, ModelError, part_at, warn, with_line
 from veridyn.files.machine.mjcf_drives import read_drives
 from veridyn.files.machine.mjcf_reader import IDENTITY, Frame, MjcfReader, read_root, together
 from veridyn.files.machine.urdf_joints import ROW_NAMES, free_name
-from veridyn.files.machine.urdf_notes import broken_inertias, check_word, warnings_of
-from veridyn.files.machine.urdf_reader import UrdfLimits, UrdfLink
+from veridyn.files.machine.urdf_reader import UrdfLimits, UrdfLink, broken_inertias, check_word, warnings_of
 from veridyn.files.machine.urdf_xml import XmlNode
 from veridyn.mechanics.tree.check import check_tree
 from veridyn.model.body import Body, BodyJoint
@@ -145,11 +144,8 @@ class _Reading:
         g = np.array([0.0, 0.0, -9.81])
         for node in (child for child in self.root.children if child.tag == "option"):
             g = self.read.numbers(node, "gravity", g.tolist(), "option")
-            for key in ("wind", "density", "viscosity", "magnetic"):
-                if (
-                    key != "magnetic"
-                    and self.read.numbers(node, key, [0.0] * (3 if key == "wind" else 1), "option").any()
-                ):
+            for key, count in (("wind", 3), ("density", 1), ("viscosity", 1)):
+                if self.read.numbers(node, key, [0.0] * count, "option").any():
                     self.read.note(node, f"'{key}' of <option> is not read: no fluid acts on the machine.")
             flag = node.first("flag")
             if flag is not None and flag.attributes.get("gravity") == "disable":

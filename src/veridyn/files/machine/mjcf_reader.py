@@ -11,10 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, Faults, FileError, did_you_mean
+from veridyn.errors import Fault, FileError, did_you_mean
 from veridyn.files.expressions import MAX_NUMBER
-from veridyn.files.machine.quarter_turns import ROUNDED, snap_quarter_turns
-from veridyn.files.machine.urdf_xml import XmlNode, bytes_of, parse_xml
+from veridyn.files.machine.urdf_xml import XmlNode, XmlReader, bytes_of, parse_xml
 from veridyn.spatial.inertia import cross_matrix
 from veridyn.spatial.rotations import matrix_of, rot_x, rot_y, rot_z, snapped
 
@@ -25,16 +24,7 @@ IDENTITY: Frame = (np.eye(3), np.zeros(3))
 TURNS = {"x": rot_x, "y": rot_y, "z": rot_z}
 ORIENTATIONS = ("quat", "axisangle", "euler", "xyaxes", "zaxis")
 ACTUATORS = (
-    "general",
-    "motor",
-    "position",
-    "velocity",
-    "intvelocity",
-    "damper",
-    "cylinder",
-    "muscle",
-    "adhesion",
-    "dcmotor",
+    *("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder", "muscle", "adhesion", "dcmotor"),
     "plugin",
 )
 MAX_FILES = 100
@@ -50,22 +40,9 @@ ATTRIBUTES = {
     "body": ("name", "childclass", "pos", *ORIENTATIONS, "mocap", "gravcomp", "sleep", "user"),
     "inertial": ("pos", *ORIENTATIONS, "mass", "diaginertia", "fullinertia"),
     "joint": (
-        *(
-            "name",
-            "class",
-            "type",
-            "group",
-            "pos",
-            "axis",
-            "range",
-            "limited",
-            "ref",
-            "springref",
-            "springdamper",
-            "margin",
-        ),
-        *("stiffness", "damping", "armature", "frictionloss", "user", "actuatorfrcrange", "actuatorfrclimited"),
-        *("actuatorgravcomp", "solreflimit", "solimplimit", "solreffriction", "solimpfriction"),
+        *("name", "class", "type", "group", "pos", "axis", "range", "limited", "ref", "springref", "springdamper"),
+        *("margin", "stiffness", "damping", "armature", "frictionloss", "user", "actuatorfrcrange"),
+        *("actuatorfrclimited", "actuatorgravcomp", "solreflimit", "solimplimit", "solreffriction", "solimpfriction"),
     ),
     "compiler": ("angle", "eulerseq", "coordinate", "inertiafromgeom", "autolimits", "balanceinertia", "settotalmass"),
 }
@@ -76,9 +53,7 @@ def read_root(file: Path) -> XmlNode:
     root = parse_xml(bytes_of(file, "xml"), file.name, "MJCF")
     if root.tag != "mujoco":
         hint = {"sdf": "This is an SDF file.", "robot": "This is a URDF file."}.get(root.tag, "")
-        fault = Fault(
-            "this is not an MJCF file.", expected="<mujoco>", found=f"<{root.tag}>", hint=hint, line=root.line
-        )
+        fault = Fault("this is not an MJCF file.", "", "<mujoco>", f"<{root.tag}>", hint, root.line)
         raise FileError(fault, file.name)
     folder, seen, waiting = file.parent.resolve(), {file.resolve()}, [root]
     while waiting:
@@ -125,19 +100,11 @@ class Compiler:
 
 
 @dataclass
-class MjcfReader:
+class MjcfReader(XmlReader):
     """Takes values out of nodes; what is wrong goes to `faults` with its line, what is not read to `notes`."""
 
-    faults: Faults = field(default_factory=Faults)
-    notes: Faults = field(default_factory=Faults)
     compiler: Compiler = field(default_factory=Compiler)
     defaults: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
-
-    def fault(self, node: XmlNode, what: str, where: str = "", expected: str = "", found: str = "") -> None:
-        self.faults.add(what, where=where, expected=expected, found=found, line=node.line)
-
-    def note(self, node: XmlNode, what: str, where: str = "", found: str = "") -> None:
-        self.notes.add(what, where=where, found=found, line=node.line)
 
     def check_words(self, root: XmlNode) -> None:
         """A tag or attribute that is nearly one that is read is a slip of the pen, and what it says would be lost."""
@@ -286,13 +253,8 @@ class MjcfReader:
         return snapped(np.column_stack([x, y / size, np.cross(x, y / size)]))
 
     def _exact(self, node: XmlNode, where: str, angles: Sequence[float]) -> list[float]:
-        """Angles (rad) of a body with rounded quarter turns made exact, and noted; those of other elements as they are."""
-        if node.tag != "body":
-            return list(angles)
-        turns, changed = snap_quarter_turns(angles)
-        if changed:
-            self.note(node, ROUNDED, where, found=changed)
-        return turns
+        """Angles (rad) of a body with rounded quarter turns made exact; those of other elements as they are."""
+        return self.exact(node, where, angles) if node.tag == "body" else list(angles)
 
     def _euler(self, angles: Sequence[float]) -> Array:
         """Of angles in rad. Small letters turn about axes that move with the frame, capital ones about fixed axes."""

@@ -2,13 +2,17 @@
 
 Bodies keep their frames, so each joint acts along z. MuJoCo's equations of motion are then those of veridyn: inertia, armature, springs and
 damping agree to rounding; dry friction (frictionloss) is a soft constraint in MuJoCo, which at rest creeps and slides with the same force.
+
+An element acts on c = Σ aᵢ qᵢ. On one coordinate, with coefficient a, it is attributes of its joint: stiffness k a² with its springref at
+rest/a, damping h a², armature I a², frictionloss |a| fs. On several, the same as those of a fixed tendon of length c. Constant forces are
+biases of actuators. Everything else has no counterpart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 from xml.etree import ElementTree
 
 import numpy as np
@@ -17,35 +21,26 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.arguments import checked
 from veridyn.errors import DataWarning, Fault, Faults, ModelError, part_at, warn
 from veridyn.files.atomic import refuse_to_replace, write_atomic
-from veridyn.files.machine.mjcf_elements import Carried, JointLaw
+from veridyn.files.machine.urdf_reader import UrdfLimits
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.body import Body
+from veridyn.model.elements import Element
 from veridyn.model.machine import Machine
-from veridyn.spatial.inertia import INERTIAL, broken_law, cross_matrix, inertia_matrix
+from veridyn.spatial.inertia import INERTIAL, broken_law, to_centre
 from veridyn.spatial.quaternions import quaternion
 
 Array = NDArray[np.float64]
 LEAST = 1e-14  # kg and kg*m^2: MuJoCo takes no moving body with less than 1e-15
 WORLD = "world"  # the name of MuJoCo's ground
-
-
-class JointRange(Protocol):
-    """What a joint may do; infinite where nothing is known. :class:`~veridyn.files.machine.urdf_reader.UrdfLimits` has it."""
-
-    @property
-    def lower(self) -> float: ...
-    @property
-    def upper(self) -> float: ...
-    @property
-    def effort(self) -> float: ...
+CARRIED = ("spring", "damper", "inertia", "coulomb", "offset")
 
 
 @checked
 def save_mjcf(
     machine: Machine | Fit,
     path: str | Path,
-    limits: Mapping[str, JointRange] | None = None,
+    limits: Mapping[str, UrdfLimits] | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write a machine as an MJCF file, which MuJoCo and :func:`~veridyn.files.machine.load.load_model` read.
@@ -90,7 +85,7 @@ def save_mjcf(
         warn(DataWarning, Fault(f"{Path(path).name}: {fault}"))
 
 
-def mjcf_text(machine: Machine, limits: Mapping[str, JointRange] | None = None) -> str:
+def mjcf_text(machine: Machine, limits: Mapping[str, UrdfLimits] | None = None) -> str:
     """The text of an MJCF file of an open machine; see :func:`save_mjcf`."""
     carried = Carried.of(machine)
     _check(machine, carried)
@@ -121,7 +116,7 @@ def mjcf_text(machine: Machine, limits: Mapping[str, JointRange] | None = None) 
     return ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _joint(here: ElementTree.Element, b: Body, law: JointLaw, limits: Mapping[str, JointRange]) -> None:
+def _joint(here: ElementTree.Element, b: Body, law: JointLaw, limits: Mapping[str, UrdfLimits]) -> None:
     kind = "hinge" if b.joint == "turning" else "slide"
     made = {"name": b.coordinate_name, "type": kind, "axis": "0 0 1"}
     if (limit := limits.get(b.coordinate_name)) is not None and np.isfinite([limit.lower, limit.upper]).all():
@@ -136,10 +131,7 @@ def _inertial(here: ElementTree.Element, b: Body, ten: Array | None, moving: boo
             least = repr(LEAST)
             ElementTree.SubElement(here, "inertial", pos="0 0 0", mass=least, diaginertia=f"{least} {least} {least}")
         return
-    mass = float(ten[9])
-    centre = ten[6:9] / mass
-    C = cross_matrix(centre)
-    J = np.array(inertia_matrix(ten)) - mass * C.T @ C
+    mass, centre, J = to_centre(ten)
     if np.array_equal(J, np.diag(np.diag(J))):
         moments, axes = np.diag(J).copy(), np.eye(3)
     else:
@@ -167,7 +159,7 @@ def _tendons(root: ElementTree.Element, carried: Carried) -> None:
             ElementTree.SubElement(tendon, "joint", joint=coordinate, coef=repr(-a if law.flipped else a))
 
 
-def _actuators(root: ElementTree.Element, machine: Machine, carried: Carried, limits: Mapping[str, JointRange]) -> None:
+def _actuators(root: ElementTree.Element, machine: Machine, carried: Carried, limits: Mapping[str, UrdfLimits]) -> None:
     """A motor for each actuated coordinate, of gear 1 or as the transmission has it, and constant forces as biases.
 
     A transmission q = T q_m makes the length of motor m Σ (T⁻¹)ₘᵢ qᵢ: a gear where that is one coordinate, else a fixed tendon.
@@ -231,11 +223,8 @@ def _check(machine: Machine, carried: Carried) -> None:
     where, bodies = machine.name, tree_of(machine).bodies
     if machine.closed:
         hint = "MuJoCo holds loops by soft constraints; cut the machine open first."
-        faults.add(
-            f"an MJCF file of an open tree cannot hold its {len(machine.cut_joints)} closed loops.",
-            where=where,
-            hint=hint,
-        )
+        what = f"an MJCF file of an open tree cannot hold its {len(machine.cut_joints)} closed loops."
+        faults.add(what, where=where, hint=hint)
     if machine.shares_coordinates:
         counts = {c: sum(b.coordinate_name == c for b in bodies) for c in machine.coordinates}
         shared = ", ".join(c for c, n in counts.items() if n > 1)
@@ -256,11 +245,8 @@ def _check(machine: Machine, carried: Carried) -> None:
         faults.raise_if_any(ModelError, machine.name)
     for b in bodies:
         if b.real and (law := broken_law(_ten(machine, b))):
-            faults.add(
-                f"no distribution of mass has this inertia: {law}.",
-                where=part_at("body", b.name),
-                hint="MuJoCo takes physical bodies only; estimate with 'consistent'.",
-            )
+            what, hint = f"no distribution of mass has this inertia: {law}.", "MuJoCo takes physical bodies only;"
+            faults.add(what, where=part_at("body", b.name), hint=f"{hint} estimate with 'consistent'.")
     for name, law in [
         *carried.joints.items(),
         *((" and ".join(c for c, _ in k), v) for k, v in carried.tendons.items()),
@@ -301,3 +287,106 @@ def _ten(machine: Machine, body: Body) -> Array:
 
 def _text(values: ArrayLike) -> str:
     return " ".join(repr(float(v) + 0.0) for v in np.asarray(values, dtype=np.float64))
+
+
+@dataclass
+class JointLaw:
+    """What acts along one length: stiffness about `rest`, damping, armature and dry friction, and the constant force `bias` against it."""
+
+    stiffness: float = 0.0
+    moment: float = 0.0
+    damping: float = 0.0
+    armature: float = 0.0
+    frictionloss: float = 0.0
+    bias: float = 0.0
+
+    def add(self, e: Element, value: float, a: float) -> None:
+        """An element of this value on a times the length."""
+        if e.kind == "spring":
+            self.stiffness += value * a * a
+            self.moment += value * a * e.constant("rest")
+        elif e.kind == "damper":
+            self.damping += value * a * a
+        elif e.kind == "inertia":
+            self.armature += value * a * a
+        elif e.kind == "coulomb":
+            self.frictionloss += value * abs(a)
+        else:
+            self.bias += value * a
+
+    @property
+    def rest(self) -> float:
+        """Where the springs together are relaxed."""
+        return self.moment / self.stiffness if self.stiffness != 0.0 else 0.0
+
+    def settle(self) -> None:
+        """Springs whose stiffnesses cancel leave a constant force."""
+        if self.stiffness == 0.0:
+            self.bias -= self.moment
+            self.moment = 0.0
+
+    def negative(self) -> list[str]:
+        """The attributes that are below zero, which MJCF does not have."""
+        return [word for word in ("stiffness", "damping", "armature", "frictionloss") if getattr(self, word) < 0.0]
+
+    def attributes(self, rest: str) -> dict[str, str]:
+        """Those that are not zero, as texts; `rest` is the attribute of the relaxed position, and a tendon always states it."""
+        found = {
+            word: repr(value)
+            for word in ("stiffness", "damping", "armature", "frictionloss")
+            if (value := float(getattr(self, word))) != 0.0
+        }
+        if self.stiffness != 0.0 and (self.rest != 0.0 or rest == "springlength"):
+            found[rest] = repr(float(abs(self.rest) if rest == "springlength" else self.rest))
+        return found
+
+    @property
+    def flipped(self) -> bool:
+        """Whether a tendon runs the other way: its springlength cannot be negative."""
+        return self.rest < 0.0
+
+
+@dataclass
+class Carried:
+    """Laws by coordinate and by combination of coordinates; and the elements that MJCF has no place for, by kind."""
+
+    joints: dict[str, JointLaw] = field(default_factory=dict)
+    tendons: dict[tuple[tuple[str, float], ...], JointLaw] = field(default_factory=dict)
+    left_out: dict[str, list[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, machine: Machine) -> Carried:
+        """The elements of a machine, sorted."""
+        out = cls({c: JointLaw() for c in machine.coordinates})
+        for e in machine.elements:
+            if e.kind not in CARRIED or _way(machine, e):
+                kind = f"{e.kind} {_way(machine, e)}".rstrip()
+                out.left_out.setdefault(kind, []).append(e.parameter_name)
+                continue
+            value = machine.parameters[e.parameter_name]
+            if len(e.on) == 1:
+                coordinate, a = next(iter(e.on.items()))
+                out.joints[coordinate].add(e, value, a)
+                continue
+            out.tendons.setdefault(tuple(e.on.items()), JointLaw()).add(e, value, 1.0)
+        for law in out.laws():
+            law.settle()
+        return out
+
+    def laws(self) -> Iterable[JointLaw]:
+        return (*self.joints.values(), *self.tendons.values())
+
+
+def _way(machine: Machine, e: Element) -> str:
+    """How an element acts that neither a joint nor a fixed tendon carries; empty for others.
+
+    MuJoCo's mass matrix has no entry between joints of different branches, so the armature of a tendon acts within one branch only.
+    """
+    if e.between is not None or e.wheel is not None or e.on_body is not None:
+        return "between two places" if e.between is not None else "on a wheel" if e.wheel is not None else "on a body"
+    if e.kind != "inertia" or len(e.on) == 1:
+        return ""
+    tree = tree_of(machine)
+    carriers = [next(j for j, b in enumerate(tree.bodies) if b.coordinate_name == c) for c in e.on]
+    outermost = max(carriers, key=lambda j: len(tree.path(j)))
+    return "" if set(carriers) <= set(tree.path(outermost)) else "across branches"

@@ -1,4 +1,4 @@
-"""``elements``, ``loads``, ``sensors`` and ``transmission`` in a model file: what acts on a machine and what measures it."""
+"""What acts on a machine and what measures it in a model file, and where: places, elements, loads, sensors, transmission, assembly."""
 
 from __future__ import annotations
 
@@ -8,23 +8,84 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 import numpy as np
-from ruamel.yaml.nodes import MappingNode, Node
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from veridyn.errors import At, DataError, Faults, at_line, part_at
-from veridyn.files.machine.keys import ELEMENT, LOAD, LOADS, NUMBERS, SENSOR, SENSOR_NUMBERS, TABLE, TRANSMISSION
-from veridyn.files.machine.places import Places
+from veridyn.errors import At, DataError, Faults, at_line, part_at, within
+from veridyn.files.machine.keys import (
+    ASSEMBLY,
+    ELEMENT,
+    LOAD,
+    LOADS,
+    NUMBERS,
+    SENSOR,
+    SENSOR_NUMBERS,
+    TABLE,
+    TRANSMISSION,
+)
 from veridyn.files.yaml_nodes import line_of, name_in
+from veridyn.files.yaml_reader import Reader
+from veridyn.model.assembly import Assembly
 from veridyn.model.element_kinds import CONSTANT_KEYS, NAN
 from veridyn.model.elements import Element, own_law_faults
 from veridyn.model.load import Drive, Force, Load, Torque
 from veridyn.model.names import GROUND
 from veridyn.model.own_law import OWN, with_numbers
 from veridyn.model.place import Marker, PointRef
-from veridyn.model.point_parts import Damper, Spring
+from veridyn.model.point_parts import Damper, DirectionRef, Spring
 from veridyn.model.sensor import KINDS as SENSORS
 from veridyn.model.sensor import Sensor, SensorKind
 from veridyn.model.table_law import LawTable
 from veridyn.model.transmission import Transmission
+
+MARKER = ("body", "at", "axis", "side")
+
+
+@dataclass
+class Places:
+    """Reads places in two or three dimensions; the names of the points decide what [A, B] means."""
+
+    read: Reader
+    dimension: int = 3
+    points: list[str] = field(default_factory=list)
+
+    def number(self, at: Mapping[str, Node], where: str, key: str, default: float = float("nan")) -> float:
+        return self.read.number(at[key], where, key) if key in at else default
+
+    def text(self, at: Mapping[str, Node], where: str, key: str) -> str:
+        return self.read.optional_text(at, where, key)
+
+    def truth(self, at: Mapping[str, Node], where: str, key: str, default: bool = False) -> bool:
+        return self.read.truth(at[key], where, key, default) if key in at else default
+
+    def vector(self, node: Node, where: str, name: str) -> list[float]:
+        return self.read.numbers(node, where, name, self.dimension)
+
+    def place(self, node: Node, where: str) -> PointRef:
+        """The name of a point or body, or a marker {body, at, axis, side}; without `at` it sits in the origin of the body's frame."""
+        if not isinstance(node, MappingNode):
+            return self.read.text(node, where, "a place") or ""
+        at = self.read.mapping(node, within(where, "marker"), MARKER, ("body",))
+        body = self.text(at, where, "body")
+        parts = {key: self.vector(at[key], where, key) for key in MARKER[1:] if key in at}
+        return Marker(body, parts.get("at", [0.0] * self.dimension), parts.get("axis", ()), parts.get("side", ()))
+
+    def pair(self, node: Node, where: str) -> tuple[PointRef, PointRef] | None:
+        """Two places; None, and a fault, where there are not two."""
+        ends = [self.place(item, where) for item in self.read.sequence(node, where, "its two places")]
+        if len(ends) != 2:
+            expected = "[{body: NAME, at: [x, y, z]}, {body: NAME, at: [x, y, z]}], or names of points"
+            self.read.fault(node, "it acts between two places.", where, expected, f"{len(ends)}")
+            return None
+        return ends[0], ends[1]
+
+    def direction(self, node: Node, where: str) -> DirectionRef:
+        """A vector's name, two points, a marker, or components."""
+        if isinstance(node, SequenceNode):
+            names = [str(item.value) for item in node.value if isinstance(item, ScalarNode)]
+            if len(names) == 2 and all(name in self.points for name in names):
+                return names[0], names[1]
+            return self.vector(node, where, "a direction")
+        return self.place(node, where)
 
 
 @dataclass
@@ -72,10 +133,8 @@ class Parts:
             wheel = None
         numbers = {key: read.number(at[key], where, key, unknown=key == "value") for key in NUMBERS if key in at}
         name, signal, unit = (read.optional_text(at, where, key) for key in ("name", "signal", "unit"))
-        if not kind or (not on and between is None and wheel is None):
-            self.odd_names += [given] if given else []
-            return None
-        own = self._own_law(at, kind, where)
+        acts = bool(on) or between is not None or wheel is not None
+        own = self._own_law(at, kind, where) if kind and acts else None
         if own is None:
             self.odd_names += [given] if given else []
             return None
@@ -163,12 +222,10 @@ class Parts:
         if kind == "force":
             value = places.vector(at["value"], where, "value") if "value" in at else zero
             return Force(name, places.place(at["on"], where), value)
-        if "value" not in at:
-            torque: float | list[float] = zero
-        elif places.dimension == 2:
-            torque = places.number(at, where, "value")
-        else:
-            torque = places.vector(at["value"], where, "value")
+        torque: float | list[float] = zero
+        if "value" in at:
+            plane = places.dimension == 2
+            torque = places.number(at, where, "value") if plane else places.vector(at["value"], where, "value")
         return Torque(name, places.text(at, where, "on"), torque, places.text(at, where, "against") or GROUND)
 
     def _sensor(self, node: Node, name: str, inside: bool) -> Sensor | None:
@@ -203,6 +260,17 @@ class Parts:
         except DataError as error:
             read.faults.extend(at_line(fault, line_of(at["matrix"])) for fault in error.faults)
             return None
+
+
+def read_assembly(read: Reader, node: Node) -> Assembly:
+    """Where the machine is put together."""
+    at = read.mapping(node, "assembly", ASSEMBLY)
+    found: dict[str, dict[str, float]] = {key: {} for key in ASSEMBLY}
+    for key, values in found.items():
+        if key in at:
+            for name, _, value in read.items(at[key], f"assembly, {key}"):
+                values[name] = read.number(value, f"assembly, {key}", name, 0.0)
+    return Assembly(found["hold"], found["guess"])
 
 
 def _of_points(e: Element, between: tuple[PointRef, PointRef] | None) -> Spring | Damper | None:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 from ruamel.yaml.nodes import Node, SequenceNode
 
 from veridyn.errors import At, part_at
-from veridyn.files.machine.places import Places
+from veridyn.files.machine.parts import Places
 from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
 from veridyn.model.point_parts import (

@@ -17,12 +17,15 @@ from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
 from veridyn.errors import At, Fault, Faults, ModelError, did_you_mean, part_at, with_line
 from veridyn.files.machine.bodies import ReadBody, read_body, read_joint
-from veridyn.files.machine.keys import BASES, PARAMETERS, POINT_TOP, TOP
-from veridyn.files.machine.native import SIX_PREFIX, read_constants
-from veridyn.files.machine.native_loops import read_assembly
-from veridyn.files.machine.native_parameters import ParameterSection, constants_in, priors_of, read_parameters
-from veridyn.files.machine.parts import Parts
-from veridyn.files.machine.places import Places
+from veridyn.files.machine.keys import BASES, POINT_TOP, SIX_PREFIX, TOP
+from veridyn.files.machine.parameters import (
+    ParameterSection,
+    constants_in,
+    priors_of,
+    read_constants,
+    read_parameters,
+)
+from veridyn.files.machine.parts import Parts, Places, read_assembly
 from veridyn.files.machine.points import POINT_SECTIONS, PointSections
 from veridyn.files.machine.quarter_turns import warn_of_rounded_angles
 from veridyn.files.yaml_nodes import line_of
@@ -54,7 +57,7 @@ def parse_root(root: MappingNode, source: str) -> Machine:
     draft = _Draft(read, top, read.optional_text(top, "", "name") or Path(source).stem)
     draft.read_all()
     laws = constants_in([e for e in draft.elements if isinstance(e, Element)])
-    section = read_parameters(read, top.get("parameters"), draft.priors(), PARAMETERS, laws)
+    section = read_parameters(read, top.get("parameters"), draft.priors(), laws)
     draft.check()
     if read.faults:
         found = dict.fromkeys(sorted(read.faults.found, key=lambda fault: fault.line or 0))

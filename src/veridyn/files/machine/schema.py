@@ -11,9 +11,12 @@ from typing import Any
 
 from veridyn.files.machine.car import PRIOR
 from veridyn.files.machine.keys import (
+    ANGLES_AND_LENGTHS,
+    ASSEMBLY,
     BASES,
     BODY,
     CAPSULE,
+    CENTRAL,
     COVARIANCE,
     ELEMENT,
     END,
@@ -24,13 +27,13 @@ from veridyn.files.machine.keys import (
     LOADS,
     NUMBERS,
     PARAMETERS,
+    ROTATIONS,
     SENSOR,
     SENSOR_NUMBERS,
     TOP,
     TRANSMISSION,
 )
-from veridyn.files.machine.native_bodies import ANGLES_AND_LENGTHS, CENTRAL, ROTATIONS
-from veridyn.files.machine.places import MARKER
+from veridyn.files.machine.parts import MARKER
 from veridyn.files.machine.points import ANGLE, DISTANCE, POINT_SECTIONS
 from veridyn.files.machine.points import BODY as POINT_BODY
 from veridyn.files.machine.points import KINDS as POINT_JOINTS
@@ -47,17 +50,52 @@ from veridyn.spatial.inertia import INERTIAL
 
 Schema = dict[str, Any]
 
+
+def _object(properties: Mapping[str, Schema], required: Sequence[str] = ()) -> Schema:
+    out: Schema = {"type": "object", "properties": dict(properties), "additionalProperties": False}
+    return {**out, "required": list(required)} if required else out
+
+
+def _free(values: Schema) -> Schema:
+    return {"type": "object", "additionalProperties": values}
+
+
+def _array(items: Schema, least: int, most: int | None = None) -> Schema:
+    return {"type": "array", "items": items, "minItems": least, "maxItems": least if most is None else most}
+
+
 TEXT: Schema = {"type": ["string", "number"]}  # a body may be called 1
 NUMBER: Schema = {
     "type": ["number", "string"],
     "description": "A number, or a formula of numbers and constants: pi/2, L - 0.1.",
 }
-UNKNOWN: Schema = {
-    "anyOf": [NUMBER, {"type": "null"}],
-    "description": "A number, a formula, or unknown.",
-}
+UNKNOWN: Schema = {"anyOf": [NUMBER, {"type": "null"}], "description": "A number, a formula, or unknown."}
 TRUTH: Schema = {"enum": [True, False, 0, 1]}
 NAMES: Schema = {"type": "array", "items": TEXT}
+THREE, SIX, VECTOR = _array(NUMBER, 3), _array(NUMBER, 6), _array(NUMBER, 2, 3)
+MATRIX: Schema = {"type": "array", "items": {"type": "array", "items": NUMBER}}
+PLACED: Schema = _object({key: TEXT if key == "body" else VECTOR for key in MARKER}, ("body",))
+PLACE: Schema = {"anyOf": [TEXT, PLACED]}
+DIRECTION: Schema = {"anyOf": [TEXT, PLACED, {"type": "array"}]}
+MOMENTS: Schema = {"anyOf": [SIX, _object(dict.fromkeys(INERTIAL[:6], NUMBER))]}
+COMMON: dict[str, Schema] = {  # what a key holds, where a part does not say otherwise
+    **dict.fromkeys(("name", "body", "antecedent", "coordinate", "label", "signal", "unit", "formula"), TEXT),
+    **dict.fromkeys(("against", "distance", "angle"), TEXT),
+    **dict.fromkeys(("ratio", "length", "radius", "offset", "mass", "sigma", *NUMBERS, *SENSOR_NUMBERS), NUMBER),
+    **dict.fromkeys(("actuated", "mu", "virtual", "fixed", "turns"), TRUTH),
+    **dict.fromkeys(("position", "rpy", "axis"), THREE),
+    **dict.fromkeys(("at", "along", "centre"), VECTOR),
+    **dict.fromkeys(("on", "to", "a", "b"), PLACE),
+    **dict.fromkeys(("of", "from", "towards"), DIRECTION),
+    **dict.fromkeys(("rotation", "matrix"), MATRIX),
+    **dict.fromkeys(("motors", "joints", "names", "prescribed"), NAMES),
+    "mdh": _object(dict.fromkeys(ANGLES_AND_LENGTHS, NUMBER)),
+}
+
+
+def _keys(names: Sequence[str], **own: Schema) -> dict[str, Schema]:
+    """What each key holds: as `own` has it, else as every part has it."""
+    return {key: own[key] if key in own else COMMON[key] for key in names}
 
 
 def _of_constant(key: str) -> str:
@@ -139,20 +177,20 @@ def model_schema() -> Schema:
         "formulation": {"enum": list(FORMULATIONS)},
         "dimension": {"enum": [2, 3]},
         "base": {"enum": list(BASES)},
-        "gravity": {"anyOf": [_array(3), _array(2)]},
+        "gravity": {"anyOf": [THREE, _array(NUMBER, 2)]},
         "constants": _free(NUMBER),
         "bodies": {"anyOf": [_named(_body()), _named(_point_body())]},
-        "joints": {"anyOf": [_named(_joint()), _named(_point_joint())]},
-        "points": _named(_section("points", {"at": _vector(), "fixed": TRUTH})),
-        "vectors": _named(_section("vectors", {"along": _vector(), "fixed": TRUTH})),
+        "joints": {"anyOf": [_named(_joint()), _named(_section("joints", kind={"enum": list(POINT_JOINTS)}))]},
+        "points": _named(_section("points")),
+        "vectors": _named(_section("vectors")),
         "coordinates": _named(_coordinate()),
-        "racks": _named(_section("racks", {"distance": TEXT, "angle": TEXT, "radius": NUMBER, "offset": NUMBER})),
+        "racks": _named(_section("racks")),
         "elements": {"type": "array", "items": _element()},
         "loads": _named(_load()),
         "sensors": _named(_sensor()),
         "parameters": _parameters(),
-        "transmission": _object({"motors": NAMES, "joints": NAMES, "matrix": _matrix()}, TRANSMISSION),
-        "assembly": _object({"hold": _free(NUMBER), "guess": _free(NUMBER)}),
+        "transmission": _object(_keys(TRANSMISSION), TRANSMISSION),
+        "assembly": _object(dict.fromkeys(ASSEMBLY, _free(NUMBER))),
         "prescribed": NAMES,
         "car": _car(),
     }
@@ -173,105 +211,70 @@ def _car() -> Schema:
 
 
 def _body() -> Schema:
-    about = _object({key: _central()[key] for key in CENTRAL}, ("mass",))
-    frame = _frame()
-    keys = {
-        "name": TEXT,
-        "antecedent": TEXT,
+    about = _object(_keys(CENTRAL, centre=THREE, about_centre=MOMENTS), ("mass",))
+    capsule = _object(_keys(CAPSULE, start=THREE, end=THREE), ("start", "radius"))
+    own = {
         "joint": {"enum": list(SIGMA)},
         "sigma": {"enum": sorted(SIGMA.values())},
-        "actuated": TRUTH,
-        "mu": TRUTH,
-        "mdh": frame["mdh"],
-        "placement": _object({key: frame[key] for key in ("position", *ROTATIONS)}),
-        "coordinate": TEXT,
-        "ratio": NUMBER,
-        "virtual": TRUTH,
-        "label": TEXT,
+        "placement": _object(_keys(("position", *ROTATIONS))),
         "inertia": {"anyOf": [_object(dict.fromkeys(INERTIAL, UNKNOWN)), about]},
-        "frames": _free(_object({key: frame[key] for key in FRAME})),
-        "capsules": {"type": "array", "items": _capsule()},
+        "frames": _free(_object(_keys(FRAME))),
+        "capsules": {"type": "array", "items": capsule},
     }
-    return _described(keys, BODY, ())
-
-
-def _capsule() -> Schema:
-    keys = {"start": _array(3), "end": _array(3), "radius": NUMBER}
-    return _object({key: keys[key] for key in CAPSULE}, ("start", "radius"))
+    return _described(_keys(BODY, **own), BODY, ())
 
 
 def _point_body() -> Schema:
-    local = _free(_vector())
-    keys = {
-        "points": local,
-        "vectors": local,
-        "bar": {"type": "array", "items": TEXT, "minItems": 2, "maxItems": 2},
-        "length": NUMBER,
-        "mass": NUMBER,
-        "centre": _vector(),
-        "inertia": {"anyOf": [NUMBER, _array(6), _matrix()]},
-    }
-    return _object({"name": TEXT, **{key: keys[key] for key in POINT_BODY}})
+    local = _free(VECTOR)
+    inertia = {"anyOf": [NUMBER, SIX, MATRIX]}
+    keys = _keys(POINT_BODY, points=local, vectors=local, bar=_array(TEXT, 2), inertia=inertia)
+    return _object({"name": TEXT, **keys})
 
 
 def _joint() -> Schema:
-    frame = _frame()
-    end = {"anyOf": [TEXT, _object({"body": TEXT, **{key: frame[key] for key in END if key != "body"}}, ("body",))]}
-    keys = {
-        "name": TEXT,
+    end = {"anyOf": [TEXT, _object(_keys(END), ("body",))]}
+    own = {
         "kind": {"enum": list(JOINTS)},
         "a": end,
         "b": end,
         "coordinates": {"anyOf": [TEXT, NAMES]},
-        "ratio": NUMBER,
         "actuated": {"anyOf": [TRUTH, NAMES]},
         "cut": {"enum": [*CUT_CHOICES, True, False]},
-        "length": NUMBER,
     }
-    return _described(keys, ("name", *JOINT), ("a", "b"))
-
-
-def _point_joint() -> Schema:
-    return _section("joints", {"kind": {"enum": list(POINT_JOINTS)}, "a": _place(), "b": _place(), "length": NUMBER})
+    return _described(_keys(("name", *JOINT), **own), ("name", *JOINT), ("a", "b"))
 
 
 def _coordinate() -> Schema:
-    direction = {"anyOf": [TEXT, _marker(), {"type": "array"}]}
-    angle = {"of": direction, "from": direction, "towards": direction, "start": NUMBER}
-    distance = {"a": _place(), "b": _place(), "along": direction}
-    return {
-        "anyOf": [
-            _object({"name": TEXT, **{key: angle[key] for key in ANGLE}}, ("of", "from")),
-            _object({"name": TEXT, **{key: distance[key] for key in DISTANCE}}, ("a", "b")),
-        ]
-    }
+    angle = {"name": TEXT, **_keys(ANGLE, start=NUMBER)}
+    distance = {"name": TEXT, **_keys(DISTANCE, along=DIRECTION)}
+    return {"anyOf": [_object(angle, ("of", "from")), _object(distance, ("a", "b"))]}
 
 
 def _element() -> Schema:
-    keys: dict[str, Schema] = {"kind": {"enum": list(KINDS)}, "on": {"anyOf": [TEXT, _free(NUMBER)]}}
-    keys["between"] = {"type": "array", "items": _place(), "minItems": 2, "maxItems": 2}
-    keys["wheel"] = _marker()
-    keys |= dict.fromkeys(("name", "signal", "unit"), TEXT)
-    keys["formula"] = TEXT
-    points = {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": MOST_POINTS}
+    points = _array(NUMBER, 2, MOST_POINTS)
     words = {"of": TEXT, "shape": {"enum": list(SHAPES)}, "outside": {"enum": list(OUTSIDE)}}
-    keys["table"] = _object({"at": points, "values": points, **words}, ("at", "values"))
-    keys |= {key: UNKNOWN if key == "value" else NUMBER for key in NUMBERS}
+    own = {
+        "kind": {"enum": list(KINDS)},
+        "on": {"anyOf": [TEXT, _free(NUMBER)]},
+        "between": _array(PLACE, 2),
+        "wheel": PLACED,
+        "table": _object({"at": points, "values": points, **words}, ("at", "values")),
+        "value": UNKNOWN,
+    }
     return {
-        **_described(keys, ELEMENT, ("kind",)),
+        **_described(_keys(ELEMENT, **own), ELEMENT, ("kind",)),
         "oneOf": [{"required": [key]} for key in ("on", "between", "wheel")],
     }
 
 
 def _load() -> Schema:
-    value = {"anyOf": [NUMBER, _vector()]}
-    keys = {"name": TEXT, "kind": {"enum": list(LOADS)}, "on": _place(), "value": value, "against": TEXT}
+    keys = _keys(("name", *LOAD), kind={"enum": list(LOADS)}, value={"anyOf": [NUMBER, VECTOR]})
     return _described(keys, ("name", *LOAD), ("kind", "on"))
 
 
 def _sensor() -> Schema:
-    keys = {"name": TEXT, "kind": {"enum": list(SENSORS)}, "on": _place(), "to": _place(), "sigma": NUMBER}
-    keys |= {"axes": {"type": "string", "pattern": "^[xyz]*$"}, "turns": TRUTH, **dict.fromkeys(SENSOR_NUMBERS, NUMBER)}
+    axes = {"type": "string", "pattern": "^[xyz]*$"}
+    keys = _keys(("name", *SENSOR), kind={"enum": list(SENSORS)}, axes=axes)
     return _described(keys, ("name", *SENSOR), ("kind", "on", "sigma"))
 
 
@@ -283,33 +286,15 @@ def _parameters() -> Schema:
         "typical": _free(NUMBER),
         "values": _free(UNKNOWN),
         "sigma": _free(NUMBER),
-        "covariance": _object({"names": NAMES, "matrix": _matrix()}, COVARIANCE),
+        "covariance": _object(_keys(COVARIANCE), COVARIANCE),
     }
     return _object({key: sections[key] for key in PARAMETERS})
 
 
-def _frame() -> dict[str, Schema]:
-    return {
-        "position": _array(3),
-        "rotation": _matrix(),
-        "rpy": _array(3),
-        "axis": _array(3),
-        "mdh": _object(dict.fromkeys(ANGLES_AND_LENGTHS, NUMBER)),
-    }
-
-
-def _marker() -> Schema:
-    return _object({key: TEXT if key == "body" else _vector() for key in MARKER}, ("body",))
-
-
-def _place() -> Schema:
-    return {"anyOf": [TEXT, _marker()]}
-
-
-def _section(name: str, keys: Mapping[str, Schema]) -> Schema:
+def _section(name: str, **own: Schema) -> Schema:
     """An item of a section of the description by points, which requires what the reader requires."""
     _, allowed, required = POINT_SECTIONS[name]
-    return _object({"name": TEXT, **{key: keys[key] for key in allowed}}, required)
+    return _object({"name": TEXT, **_keys(allowed, **own)}, required)
 
 
 def _named(item: Schema) -> Schema:
@@ -321,29 +306,3 @@ def _named(item: Schema) -> Schema:
 def _described(properties: Mapping[str, Schema], keys: Sequence[str], required: Sequence[str]) -> Schema:
     """An object with exactly these keys, each with what it is for."""
     return _object({key: {**properties[key], "description": DESCRIPTIONS[key]} for key in keys}, required)
-
-
-def _object(properties: Mapping[str, Schema], required: Sequence[str] = ()) -> Schema:
-    out: Schema = {"type": "object", "properties": dict(properties), "additionalProperties": False}
-    return {**out, "required": list(required)} if required else out
-
-
-def _free(values: Schema) -> Schema:
-    return {"type": "object", "additionalProperties": values}
-
-
-def _array(length: int) -> Schema:
-    return {"type": "array", "items": NUMBER, "minItems": length, "maxItems": length}
-
-
-def _vector() -> Schema:
-    return {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 3}
-
-
-def _matrix() -> Schema:
-    return {"type": "array", "items": {"type": "array", "items": NUMBER}}
-
-
-def _central() -> dict[str, Schema]:
-    six = {"anyOf": [_array(6), _object(dict.fromkeys(INERTIAL[:6], NUMBER))]}
-    return {"mass": NUMBER, "centre": _array(3), "about_centre": six}

@@ -25,8 +25,17 @@ from veridyn.files.machine.urdf_joints import (
     settle_mimics,
     split_joint,
 )
-from veridyn.files.machine.urdf_notes import Impossible, broken_inertias, check_word, warnings_of
-from veridyn.files.machine.urdf_reader import KINDS, UrdfJoint, UrdfLimits, UrdfLink, UrdfReader
+from veridyn.files.machine.urdf_reader import (
+    KINDS,
+    Impossible,
+    UrdfJoint,
+    UrdfLimits,
+    UrdfLink,
+    UrdfReader,
+    broken_inertias,
+    check_word,
+    warnings_of,
+)
 from veridyn.files.machine.urdf_xml import bytes_of, parse_xml, refuse_xacro
 from veridyn.mechanics.tree.check import check_tree
 from veridyn.model.body import Body
@@ -204,20 +213,14 @@ class UrdfFile:
                     )
             other = carried.setdefault(joint.child, joint)
             if other is not joint and joint.child in self.links:
-                faults.add(
-                    f"its child '{joint.child}' is carried by joint '{other.name}' (line {other.node.line}) already.",
-                    where=part_at("joint", joint.name),
-                    hint="A URDF is a tree: cut the loop at one joint.",
-                    line=joint.node.line,
-                )
+                what = f"its child '{joint.child}' is carried by joint '{other.name}' (line {other.node.line}) already."
+                hint = "A URDF is a tree: cut the loop at one joint."
+                faults.add(what, where=part_at("joint", joint.name), hint=hint, line=joint.node.line)
         for cycle in cycles({child: joint.parent for child, joint in carried.items() if child}):
             first = carried[cycle[0]]
-            faults.add(
-                "its child is its own ancestor, so this is not a tree.",
-                where=part_at("joint", first.name),
-                found=" → ".join([*cycle, cycle[0]]),
-                line=first.node.line,
-            )
+            what = "its child is its own ancestor, so this is not a tree."
+            found = " → ".join([*cycle, cycle[0]])
+            faults.add(what, where=part_at("joint", first.name), found=found, line=first.node.line)
         broken = len(faults.found) > before or any(not (j.parent and j.child) for j in self.joints.values())
         roots = [name for name in names if name not in carried]
         if len(roots) > 1 and not broken:
@@ -293,19 +296,8 @@ class UrdfFile:
             name = joint.child if straight else free_name(f"{joint.name}_axis", taken)
             taken.add(name)
             lines["body", name] = joint.node.line
-            own = real and straight
-            bodies.append(
-                Body(
-                    name,
-                    joint.parent,
-                    kind,
-                    Placement(R, p),
-                    actuated=joint.actuated,
-                    real=own,
-                    coordinate=coordinate,
-                    ratio=ratio,
-                )
-            )
+            body = Body(name, joint.parent, kind, Placement(R, p), real=real and straight)
+            bodies.append(replace(body, actuated=joint.actuated, coordinate=coordinate, ratio=ratio))
             if not straight:
                 bodies.append(Body(joint.child, name, "fixed", Placement(turn.T), real=real))
         return bodies, lines

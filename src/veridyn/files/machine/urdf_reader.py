@@ -1,21 +1,25 @@
-"""The elements of a URDF file: links, joints and limits with their numbers, every fault noted by name and line."""
+"""The elements of a URDF file: links, joints and limits with their numbers, every fault noted by name and line.
+
+What is read all the same is reported by one warning for each kind of oddity, with the count of places.
+"""
 
 from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Faults, did_you_mean, part_at
+from veridyn.errors import DataError, Fault, FileError, did_you_mean, part_at
 from veridyn.files.expressions import MAX_NUMBER
-from veridyn.files.machine.quarter_turns import ROUNDED, snap_quarter_turns
-from veridyn.files.machine.urdf_xml import XmlNode
+from veridyn.files.machine.urdf_xml import XmlNode, XmlReader
 from veridyn.model.body import BodyJoint
-from veridyn.spatial.inertia import from_centre, inertia_matrix
+from veridyn.spatial.inertia import broken_law, from_centre, inertia_matrix
 from veridyn.spatial.rotations import rpy, snapped
 
 Array = NDArray[np.float64]
@@ -40,6 +44,8 @@ DENSEST = 1e5  # kg/m^3; osmium has 2.3e4
 NOT_SI = "its inertia does not look like SI units."
 MOST_TURNS = 4.0  # of a joint with limits
 THINNEST = 1e-4  # kg/m^3 of a ball of the same gyration; a metre of thin wire is near 1e-2
+Impossible = Literal["unknown", "keep", "refuse"]
+SHOWN_LINKS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,22 +95,8 @@ class UrdfLimits:
     effort: float = math.inf
 
 
-@dataclass
-class UrdfReader:
+class UrdfReader(XmlReader):
     """Takes values out of nodes; what is wrong goes to `faults` with its line, and a harmless value comes back."""
-
-    faults: Faults = field(default_factory=Faults)
-    notes: Faults = field(default_factory=Faults)
-
-    def fault(
-        self, node: XmlNode, what: str, where: str = "", expected: str = "", found: str = "", hint: str = ""
-    ) -> None:
-        self.faults.add(what, where=where, expected=expected, found=found, hint=hint, line=node.line)
-
-    def note(
-        self, node: XmlNode, what: str, where: str = "", expected: str = "", found: str = "", hint: str = ""
-    ) -> None:
-        self.notes.add(what, where=where, expected=expected, found=found, hint=hint, line=node.line)
 
     def new_name(self, node: XmlNode, taken: Mapping[str, UrdfLink] | Mapping[str, UrdfJoint]) -> str:
         name = node.attributes.get("name", "").strip()
@@ -285,10 +277,7 @@ class UrdfReader:
             self.note(node, f"its {what} looks like millimetres.", where, "metres", f"xyz {node.attributes['xyz']}")
         if np.abs(angles).max() > 2.001 * math.pi:
             self.note(node, "its angles look like degrees.", where, "radians", f"rpy {node.attributes['rpy']}")
-        turns, changed = snap_quarter_turns(angles.tolist()) if exact else (angles.tolist(), "")
-        if changed:
-            self.note(node, ROUNDED, where, found=changed)
-        return rpy(*turns), p
+        return rpy(*(self.exact(node, where, angles.tolist()) if exact else angles.tolist())), p
 
     def _check_attributes(self, node: XmlNode, known: Sequence[str], where: str) -> None:
         for key in node.attributes:
@@ -331,3 +320,60 @@ class UrdfReader:
 
 def said(node: XmlNode) -> list[tuple[str, Mapping[str, str]]]:
     return [(inner.tag, inner.attributes) for inner in node.walk()]
+
+
+def broken_inertias(links: Mapping[str, UrdfLink]) -> dict[str, Fault]:
+    """Link → fault, for each link whose inertia no physical body has."""
+    hint = "Without strict the file is read, and such inertias are unknown."
+    return {
+        link.name: Fault(
+            f"no distribution of mass has this inertia: {law}.",
+            where=part_at("link", link.name),
+            hint=hint,
+            line=link.node.line,
+        )
+        for link in links.values()
+        if link.ten is not None and (law := broken_law(link.ten))
+    }
+
+
+def warnings_of(
+    notes: Sequence[Fault], links: Mapping[str, UrdfLink], impossible: Impossible, source: str
+) -> list[Fault]:
+    """What a reader warns of: one line about inertias that no body has, and one warning for all notes of a kind."""
+    broken = broken_inertias(links)
+    found = [_inertia_line(list(broken), sum(x.ten is not None for x in links.values()), impossible)] if broken else []
+    if impossible == "unknown":  # then their size does not matter either
+        notes = [n for n in notes if not (n.what == NOT_SI and n.at[-1:] and n.at[-1] in broken)]
+    kinds: dict[str, list[Fault]] = {}
+    for note in sorted(notes, key=lambda note: note.line or 0):
+        kinds.setdefault(_kind(note), []).append(note)
+    found += [_together(group) for group in kinds.values()]
+    return [Fault(str(FileError(fault, source))) for fault in found]
+
+
+def _kind(note: Fault) -> str:
+    """Notes that differ in numbers only are of one kind."""
+    return re.sub(r"\d+", "#", note.what)
+
+
+def _together(group: Sequence[Fault]) -> Fault:
+    """The first note of a kind, which says how many others there are."""
+    first = group[0]
+    if len(group) == 1:
+        return first
+    return replace(first, where=f"{first.where} (line {first.line}) and {len(group) - 1} more", line=None, at=())
+
+
+def _inertia_line(names: Sequence[str], bodies: int, impossible: Impossible) -> Fault:
+    listed = ", ".join(names[:SHOWN_LINKS]) + (", …" if len(names) > SHOWN_LINKS else "")
+    has, it = ("has an inertia", "it is") if len(names) == 1 else ("have inertias", "they are")
+    done = "taken as unknown, to be identified" if impossible == "unknown" else "kept as in the file"
+    return Fault(f"{len(names)} of {bodies} links {has} that no physical body has ({listed}); {it} {done}.")
+
+
+def check_word(name: str, word: str, known: Sequence[str]) -> None:
+    """Refuse a word that an argument does not have."""
+    if word not in known:
+        hint = "'warn' is now called 'keep'." if word == "warn" else ""
+        raise DataError(Fault("this word is unknown.", name, " or ".join(f"'{w}'" for w in known), f"'{word}'", hint))

@@ -1,13 +1,17 @@
-"""URDF written: identified parameters put into a copy of the file the machine came from, where every other byte stays as it is; or anew."""
+"""URDF written: identified parameters put into a copy of the file the machine came from, where every other byte stays as it is; or anew.
+
+In a new URDF the ground is a root link called "ground" without inertia; a free base hangs on it by a floating joint. It has no meshes.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +20,6 @@ from veridyn.arguments import checked
 from veridyn.errors import DataWarning, Fault, Faults, ModelError, did_you_mean, part_at, warn
 from veridyn.files.atomic import refuse_to_replace, write_atomic
 from veridyn.files.machine.urdf import UrdfFile, read_urdf
-from veridyn.files.machine.urdf_new import urdf_text
 from veridyn.files.machine.urdf_reader import SIX, UrdfJoint, UrdfLink
 from veridyn.files.machine.urdf_xml import XmlNode, bytes_of
 from veridyn.identify.result import Fit
@@ -27,7 +30,9 @@ from veridyn.model.elements import Element
 from veridyn.model.link import Link
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.spatial.inertia import INERTIAL, broken_law, cross_matrix, inertia_matrix, six
+from veridyn.model.names import GROUND
+from veridyn.spatial.inertia import INERTIAL, broken_law, six, to_centre
+from veridyn.spatial.rotations import angles_of
 
 Array = NDArray[np.float64]
 
@@ -76,7 +81,7 @@ def save_urdf(
         _check_same_machine(machine, said.machine(machine.base, machine.gravity, "keep"), said.source)
     placed = _placed(machine, said)
     _check_values(machine, placed, allow_impossible)
-    text = urdf_text(machine, placed.values, {}).encode() if like is None else _edited(data, said, machine, placed)
+    text = _new_text(machine, placed.values).encode() if like is None else _edited(data, said, machine, placed)
     _check_agreement(_in_urdf(machine, placed.left_out), text, name)
     marked = like is not None and Path(like).read_bytes().startswith(BYTE_ORDER_MARK)
     write_atomic(path, (BYTE_ORDER_MARK if marked else b"") + text, overwrite)
@@ -88,9 +93,8 @@ def save_urdf(
 
 def _bare(machine: Machine) -> bytes:
     """The URDF of a machine without what acts on its joints: it says which joint carries which coordinate."""
-    if missing := machine.parameters.missing():
-        _refuse_missing(machine, list(missing), Faults())
-    return urdf_text(machine, {}, {}).encode()
+    _refuse_missing(machine, machine.parameters.missing())
+    return _new_text(machine, {}).encode()
 
 
 @dataclass
@@ -155,7 +159,7 @@ def _differences(a: Body, b: Body) -> list[tuple[str, str, str]]:
     return [(key, x, y) for (key, x), y in zip(facts(a).items(), facts(b).values(), strict=True) if x != y]
 
 
-def _ten(machine: Machine, link: Link) -> Array:
+def _ten(machine: Machine, link: Link | Body) -> Array:
     return np.array([machine.parameters[link.parameter(symbol)] for symbol in INERTIAL])
 
 
@@ -163,9 +167,7 @@ def _check_values(machine: Machine, placed: _Placed, allow_impossible: bool) -> 
     """Refuse what has no value, what a URDF cannot say, and, unless allowed, what no body can have."""
     faults = Faults()
     lost = {e.parameter_name for e in placed.left_out}
-    unknown = [name for name in machine.parameters.missing() if name not in lost]
-    if unknown:
-        _refuse_missing(machine, unknown, faults)
+    _refuse_missing(machine, [name for name in machine.parameters.missing() if name not in lost])
     hint = "Estimate under the laws of physics, or pass allow_impossible=True."
     for link in machine.links:
         if not link.real:
@@ -185,10 +187,10 @@ def _check_values(machine: Machine, placed: _Placed, allow_impossible: bool) -> 
     faults.raise_if_any(ModelError, machine.name)
 
 
-def _refuse_missing(machine: Machine, unknown: list[str], faults: Faults) -> None:
-    listed = ", ".join(unknown[:8]) + (", …" if len(unknown) > 8 else "")
-    faults.add(f"{len(unknown)} parameters have no value: {listed}.", where=machine.name)
-    faults.raise_if_any(ModelError)
+def _refuse_missing(machine: Machine, unknown: Sequence[str]) -> None:
+    if unknown:
+        listed = ", ".join(unknown[:8]) + (", …" if len(unknown) > 8 else "")
+        raise ModelError(Fault(f"{len(unknown)} parameters have no value: {listed}.", where=machine.name))
 
 
 @dataclass
@@ -249,11 +251,9 @@ def _edit_link(edits: _Edits, link: UrdfLink, x: Array) -> None:
     node = link.node.first("inertial")
     if node is None or link.ten is None or np.array_equal(x, link.ten):
         return
-    mass, origin = x[9], node.first("origin")
-    centre = x[6:9] / mass if mass != 0.0 else np.zeros(3)
-    C = cross_matrix(centre)
-    J = link.turned.T @ (np.array(inertia_matrix(x)) - mass * C.T @ C) @ link.turned
-    xyz = {"xyz": " ".join(_number(c) for c in centre)}
+    mass, centre, J = to_centre(x)
+    J = link.turned.T @ J @ link.turned
+    xyz, origin = {"xyz": _text(centre)}, node.first("origin")
     if origin is None:
         edits.insert(node, "origin", xyz | {"rpy": "0 0 0"})
     else:
@@ -292,16 +292,10 @@ def _check_agreement(machine: Machine, text: bytes, source: str) -> None:
     far = miss > AGREE * np.maximum(peak, 1e-6 * peak.max(initial=0.0))
     if far.any():
         k = int(np.argmax(miss * far))
-        raise ModelError(
-            Fault(
-                "read again, the file does not give the forces of the machine; nothing was written.",
-                where=f"row '{machine.rows[k]}'",
-                expected=f"agreement to {AGREE:g} of {peak[k]:.6g}",
-                found=f"{miss[k]:.3g}",
-                hint="A mass that is very small beside its first moments cannot be written as a centre of mass.",
-            ),
-            source,
-        )
+        what = "read again, the file does not give the forces of the machine; nothing was written."
+        expected, found = f"agreement to {AGREE:g} of {peak[k]:.6g}", f"{miss[k]:.3g}"
+        hint = "A mass that is very small beside its first moments cannot be written as a centre of mass."
+        raise ModelError(Fault(what, f"row '{machine.rows[k]}'", expected, found, hint), source)
 
 
 def _trial(machine: Machine) -> Motion:
@@ -320,3 +314,68 @@ def _trial(machine: Machine) -> Motion:
 def _number(x: float) -> str:
     """The shortest text that is read back as this number."""
     return repr(float(x) + 0.0)
+
+
+def _new_text(machine: Machine, dynamics: Mapping[str, Mapping[str, float]]) -> str:
+    """The text of a URDF of an open machine. `dynamics`: joint → damping and friction. Joints are called as their coordinates.
+
+    Joints that share a coordinate mimic the first of them. A sliding joint has the limits ±1e9 m, as the format wants some.
+    """
+    _check_tree(machine)
+    root = ElementTree.Element("robot", name=machine.name)
+    ElementTree.SubElement(root, "link", name=GROUND)
+    leaders: dict[str, Body] = {}
+    bodies = tree_of(machine).bodies
+    for b in bodies:
+        _link(root, machine, b)
+    for j, b in enumerate(bodies):
+        free = machine.base == "free" and j == 0
+        leader = leaders.setdefault(b.coordinate_name, b) if b.coordinate_name else b
+        name = b.coordinate_name if b.coordinate_name and leader is b else f"{b.name}_joint"
+        kind = "floating" if free else {"turning": "continuous", "sliding": "prismatic", "fixed": "fixed"}[b.joint]
+        joint = ElementTree.SubElement(root, "joint", name=name, type=kind)
+        R, p = b.placement.rotation, b.placement.position
+        ElementTree.SubElement(joint, "origin", xyz=_text(p), rpy=_text(angles_of(R)))
+        ElementTree.SubElement(joint, "parent", link=b.antecedent or GROUND)
+        ElementTree.SubElement(joint, "child", link=b.name)
+        if b.joint == "fixed":
+            continue
+        ElementTree.SubElement(joint, "axis", xyz="0 0 1")
+        if leader is not b:
+            ElementTree.SubElement(joint, "mimic", joint=b.coordinate_name, multiplier=repr(b.ratio), offset="0")
+        if kind == "prismatic":
+            ElementTree.SubElement(joint, "limit", lower="-1e9", upper="1e9", effort="1e9", velocity="1e9")
+        if words := {word: repr(float(v)) for word, v in dynamics.get(name, {}).items() if v != 0.0}:
+            ElementTree.SubElement(joint, "dynamics", words)
+    ElementTree.indent(root)
+    return '<?xml version="1.0"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _link(root: ElementTree.Element, machine: Machine, b: Body) -> None:
+    link = ElementTree.SubElement(root, "link", name=b.name)
+    if not b.real:
+        return
+    mass, centre, J = to_centre(_ten(machine, b))
+    inertial = ElementTree.SubElement(link, "inertial")
+    ElementTree.SubElement(inertial, "origin", xyz=_text(centre), rpy="0 0 0")
+    ElementTree.SubElement(inertial, "mass", value=_number(mass))
+    ElementTree.SubElement(inertial, "inertia", {k: repr(float(v)) for k, v in zip(SIX, six(J), strict=True)})
+
+
+def _check_tree(machine: Machine) -> None:
+    faults = Faults()
+    if machine.closed:
+        what = f"a URDF is a tree and cannot hold its {len(machine.cut_joints)} closed loops."
+        faults.add(what, where=machine.name, hint="yaml keeps them.")
+    leaders: dict[str, Body] = {}
+    for b in tree_of(machine).bodies:
+        if b.name == GROUND:
+            faults.add("a body cannot be called as the ground is.", where=part_at("body", b.name))
+        if b.joint != "fixed" and leaders.setdefault(b.coordinate_name, b) is b and b.ratio != 1.0:
+            what = "a joint that moves by a ratio of its own coordinate has no counterpart in URDF."
+            faults.add(what, where=part_at("body", b.name), found=f"ratio {b.ratio:g}")
+    faults.raise_if_any(ModelError, machine.name)
+
+
+def _text(values: Array) -> str:
+    return " ".join(_number(v) for v in values)

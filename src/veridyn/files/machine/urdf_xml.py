@@ -10,7 +10,8 @@ from xml.parsers import expat
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, FileError, at_line, did_you_mean
+from veridyn.errors import Fault, Faults, FileError, at_line, did_you_mean
+from veridyn.files.machine.quarter_turns import ROUNDED, snap_quarter_turns
 from veridyn.files.yaml_nodes import text_of
 
 Array = NDArray[np.float64]
@@ -37,6 +38,31 @@ class XmlNode:
 
     def first(self, tag: str) -> XmlNode | None:
         return next((child for child in self.children if child.tag == tag), None)
+
+
+@dataclass
+class XmlReader:
+    """Collects what is wrong with a file (`faults`) and what is odd, or not read (`notes`), each with its line."""
+
+    faults: Faults = field(default_factory=Faults)
+    notes: Faults = field(default_factory=Faults)
+
+    def fault(
+        self, node: XmlNode, what: str, where: str = "", expected: str = "", found: str = "", hint: str = ""
+    ) -> None:
+        self.faults.add(what, where=where, expected=expected, found=found, hint=hint, line=node.line)
+
+    def note(
+        self, node: XmlNode, what: str, where: str = "", expected: str = "", found: str = "", hint: str = ""
+    ) -> None:
+        self.notes.add(what, where=where, expected=expected, found=found, hint=hint, line=node.line)
+
+    def exact(self, node: XmlNode, where: str, angles: Sequence[float]) -> list[float]:
+        """Angles (rad) with rounded quarter turns made exact, and noted."""
+        turns, changed = snap_quarter_turns(angles)
+        if changed:
+            self.note(node, ROUNDED, where, found=changed)
+        return turns
 
 
 def bytes_of(file: Path, kind: str = "urdf") -> bytes:
@@ -101,10 +127,7 @@ def refuse_xacro(root: XmlNode, source: str) -> None:
             ]
     if left:
         first = min(left, key=lambda node: node.start)
-        fault = Fault(
-            "this is a xacro file, not yet a URDF.",
-            found=f"{len(left)} elements to expand, the first <{first.tag}>",
-            hint="Expand it first: xacro robot.urdf.xacro > robot.urdf",
-            line=first.line,
-        )
+        found = f"{len(left)} elements to expand, the first <{first.tag}>"
+        hint = "Expand it first: xacro robot.urdf.xacro > robot.urdf"
+        fault = Fault("this is a xacro file, not yet a URDF.", found=found, hint=hint, line=first.line)
         raise FileError(fault, source)

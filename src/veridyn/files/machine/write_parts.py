@@ -18,7 +18,6 @@ from veridyn.files.yaml_write import (
     number_text,
     numbers_text,
     same_number,
-    truth_text,
     wrapped,
 )
 from veridyn.model.assembly import Attachment
@@ -176,7 +175,7 @@ def sensor_text(s: Sensor) -> dict[str, str]:
     out |= {"axes": name_text(s.axes)} if s.axes else {}
     given = {key: getattr(s, key) for key in SENSOR_NUMBERS}
     out |= {key: number_text(x) for key, x in given.items() if x is not None and not is_zero(x)}
-    return out | ({"turns": truth_text(s.turns)} if s.turns else {})
+    return out | ({"turns": "true"} if s.turns else {})
 
 
 def transmission_lines(t: Transmission) -> list[str]:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.errors import Fault, FileError
+
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
@@ -21,12 +23,9 @@ MOST_NODES = 10_000  # parts of a scene, counted as often as they are placed
 LONGEST_LINE = 1 << 20  # bytes, of a text file
 
 
-class MeshFault(Exception):
-    """Why a mesh is not read: a sentence without its place; `expected` and `found` as in :class:`veridyn.errors.Fault`."""
-
-    def __init__(self, what: str, expected: str = "", found: str = "", hint: str = "") -> None:
-        super().__init__(what)
-        self.what, self.expected, self.found, self.hint = what, expected, found, hint
+def mesh_fault(what: str, expected: str = "", found: str = "", hint: str = "") -> FileError:
+    """Why a mesh is not read: a sentence without its place, which whoever names the file adds."""
+    return FileError(Fault(what, "", expected, found, hint))
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +39,9 @@ class Triangles:
 def limit(count: int, most: int, what: str) -> int:
     """A number of things that is within its limit."""
     if count > most:
-        raise MeshFault("it is too large.", f"at most {most:,} {what}", f"{count:,}")
+        raise mesh_fault("it is too large.", f"at most {most:,} {what}", f"{count:,}")
     if count < 0:
-        raise MeshFault("it announces a number below zero.", f"a number of {what}", str(count))
+        raise mesh_fault("it announces a number below zero.", f"a number of {what}", str(count))
     return count
 
 
@@ -55,20 +54,20 @@ def numbers(text: str) -> Array:
             warnings.simplefilter("error")
             return np.fromstring(text, dtype=np.float64, sep=" ")
     except (ValueError, DeprecationWarning):
-        raise MeshFault("it holds text where numbers are expected.") from None
+        raise mesh_fault("it holds text where numbers are expected.") from None
 
 
 def whole_numbers(values: Array, what: str) -> Indices:
     """Values as integers; others are refused."""
     if not np.isfinite(values).all() or (np.abs(values) > 2**53).any() or (values != np.rint(values)).any():
-        raise MeshFault(f"its {what} are not whole numbers.")
+        raise mesh_fault(f"its {what} are not whole numbers.")
     return values.astype(np.int64)
 
 
 def fans(counts: Indices, corners: Indices) -> Indices:
     """Triangles (f, 3) of polygons with these numbers of corners, each cut into a fan about its first corner."""
     if (counts < 0).any() or int(counts.sum()) > len(corners):
-        raise MeshFault("its polygons have more corners than it lists.", found=f"{len(corners):,} corners")
+        raise mesh_fault("its polygons have more corners than it lists.", found=f"{len(corners):,} corners")
     each = np.maximum(counts - 2, 0)
     limit(int(each.sum()), MOST_TRIANGLES, "triangles")
     first = np.repeat(np.cumsum(counts) - counts, each)
@@ -79,18 +78,18 @@ def fans(counts: Indices, corners: Indices) -> Indices:
 def checked(vertices: Array, faces: Indices) -> Triangles:
     """Triangles whose vertices are finite and whose faces name vertices that are there."""
     if not len(faces):
-        raise MeshFault("it holds no triangles.")
+        raise mesh_fault("it holds no triangles.")
     if len(vertices) and not np.isfinite(vertices).all():
-        raise MeshFault("it holds places that are not finite.")
+        raise mesh_fault("it holds places that are not finite.")
     if int(faces.min()) < 0 or int(faces.max()) >= len(vertices):
-        raise MeshFault("a face names a vertex that is not there.", f"0 to {len(vertices) - 1}", f"{int(faces.max())}")
+        raise mesh_fault("a face names a vertex that is not there.", f"0 to {len(vertices) - 1}", f"{int(faces.max())}")
     return Triangles(vertices, faces)
 
 
 def joined(parts: list[Triangles]) -> Triangles:
     """Several meshes as one."""
     if not parts:
-        raise MeshFault("it holds no triangles.")
+        raise mesh_fault("it holds no triangles.")
     starts = np.cumsum([0, *(len(p.vertices) for p in parts)])
     faces = np.concatenate([p.faces + start for p, start in zip(parts, starts)])
     return Triangles(np.concatenate([p.vertices for p in parts]), faces)

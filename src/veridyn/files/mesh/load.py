@@ -1,41 +1,327 @@
-"""The triangles of a mesh file, by the ending of its name and by what it holds.
+"""The triangles of a mesh file, by the ending of its name and by what it holds; STL, Wavefront OBJ and PLY, text and binary, are read here.
 
 vertices, faces = load_mesh("meshes/link1.stl")
 """
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 
-from veridyn.errors import Fault, FileError
-from veridyn.files.mesh.dae import read_dae
-from veridyn.files.mesh.glb import read_glb
-from veridyn.files.mesh.limits import LARGEST_FILE, MeshFault, Triangles
-from veridyn.files.mesh.plain import read_obj, read_stl
-from veridyn.files.mesh.ply import read_ply
+import numpy as np
+from numpy.typing import NDArray
 
-READERS = {".stl": read_stl, ".obj": read_obj, ".dae": read_dae, ".ply": read_ply, ".glb": read_glb}
+from veridyn.errors import FileError
+from veridyn.files.mesh.limits import (
+    LARGEST_FILE,
+    LONGEST_LINE,
+    MOST_TRIANGLES,
+    MOST_VERTICES,
+    Array,
+    Indices,
+    Triangles,
+    checked,
+    fans,
+    limit,
+    mesh_fault,
+    numbers,
+    whole_numbers,
+)
+from veridyn.files.mesh.scenes import read_dae, read_glb
+
+STL_HEAD = 84  # bytes: 80 of text, 4 of the number of triangles
+STL_TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
+LONGEST_HEADER = 1 << 16  # bytes
+TYPES = {"char": "i1", "uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4", "uint": "u4", "float": "f4"}
+TYPES |= {"int8": "i1", "uint8": "u1", "int16": "i2", "uint16": "u2", "int32": "i4", "uint32": "u4", "float32": "f4"}
+TYPES |= {"double": "f8", "float64": "f8"}
+CORNERS = ("vertex_indices", "vertex_index")
 
 
 def load_mesh(file: Path) -> Triangles:
     """The triangles of a file, in its own unit; :class:`veridyn.errors.FileError` says why one is not read."""
     reader = READERS.get(file.suffix.lower())
     if reader is None:
-        hint = "Convert it, for instance in Blender or MeshLab."
-        found = file.suffix or "no ending"
-        raise FileError(Fault("meshes of this kind are not read.", expected=", ".join(READERS), found=found, hint=hint))
+        what, hint = "meshes of this kind are not read.", "Convert it, for instance in Blender or MeshLab."
+        raise mesh_fault(what, ", ".join(READERS), file.suffix or "no ending", hint)
     try:
         size = file.stat().st_size
         if size > LARGEST_FILE:
-            expected = f"at most {LARGEST_FILE >> 20} MiB"
-            raise FileError(Fault("it is too large.", expected=expected, found=f"{size / (1 << 20):.0f} MiB"))
+            raise mesh_fault("it is too large.", f"at most {LARGEST_FILE >> 20} MiB", f"{size / (1 << 20):.0f} MiB")
         with file.open("rb") as stream:
             content = stream.read(LARGEST_FILE + 1)  # a pipe or a file that grows has another size than it says
     except OSError as error:
-        raise FileError(Fault("it cannot be read.", found=error.strerror or str(error))) from error
+        raise mesh_fault("it cannot be read.", found=error.strerror or str(error)) from error
     if len(content) > LARGEST_FILE:
-        raise FileError(Fault("it is too large.", expected=f"at most {LARGEST_FILE >> 20} MiB"))
+        raise mesh_fault("it is too large.", f"at most {LARGEST_FILE >> 20} MiB")
+    return reader(content)
+
+
+def read_stl(content: bytes) -> Triangles:
+    """Triangles of an STL file; equal corners become one vertex. It is binary where its length is that of the triangles it announces."""
+    if len(content) >= STL_HEAD:
+        count = int.from_bytes(content[80:STL_HEAD], "little")
+        if len(content) == STL_HEAD + count * STL_TRIANGLE.itemsize:
+            limit(count, MOST_TRIANGLES, "triangles")
+            corners = np.frombuffer(content, STL_TRIANGLE, offset=STL_HEAD)["corners"]
+            return _merged(corners.reshape(-1, 3).astype(np.float64))
+    if content.lstrip()[:5].lower() != b"solid":
+        expected = "a length of 84 + 50 n bytes for the n triangles of its header, or text that begins with “solid”"
+        raise mesh_fault("it is no STL file.", expected, f"{len(content):,} bytes, beginning {content[:8]!r}")
+    values = array("d")
+    for words in _lines(content, b"vertex"):
+        if len(values) >= 3 * MOST_VERTICES:
+            raise mesh_fault("it is too large.", f"at most {MOST_TRIANGLES:,} triangles")
+        values.extend(_three(words))
+    if len(values) % 9:
+        raise mesh_fault("it is cut off: a triangle has three corners.", found=f"{len(values) // 3} corners")
+    return _merged(np.frombuffer(values, dtype=np.float64).reshape(-1, 3))
+
+
+def read_obj(content: bytes) -> Triangles:
+    """Faces of an OBJ file, polygons cut into triangles; lines, materials, normals and textures are not read."""
+    places, counts, corners = array("d"), array("q"), array("q")
+    for words in _lines(content, b"v", b"f"):
+        if words[0] == b"v":
+            if len(places) >= 3 * MOST_VERTICES:
+                raise mesh_fault("it is too large.", f"at most {MOST_VERTICES:,} vertices")
+            places.extend(_three(words))
+            continue
+        if len(corners) + len(words) > MOST_VERTICES:
+            raise mesh_fault("it is too large.", f"at most {MOST_TRIANGLES:,} triangles")
+        counts.append(len(words) - 1)
+        try:
+            named = [int(word.partition(b"/")[0]) for word in words[1:]]
+            corners.extend(k - 1 if k > 0 else len(places) // 3 + k for k in named)  # −1 is the last one so far
+        except (ValueError, OverflowError):
+            raise mesh_fault("a face names something that is no vertex.", found=repr(b" ".join(words)[:60])) from None
+    vertices = np.frombuffer(places, dtype=np.float64).reshape(-1, 3) if places else np.empty((0, 3))
+    if not counts:
+        raise mesh_fault("it holds no faces.", "lines such as “f 1 2 3”")
+    return checked(vertices, fans(np.frombuffer(counts, dtype=np.int64), np.frombuffer(corners, dtype=np.int64)))
+
+
+def _lines(content: bytes, *kinds: bytes) -> Iterator[list[bytes]]:
+    """The words of the lines that begin with one of these, in small letters."""
+    file, carried = BytesIO(content), b""
+    while line := file.readline(LONGEST_LINE + 1):
+        line = carried + line
+        if len(line) > LONGEST_LINE:
+            raise mesh_fault("a line is too long.", f"at most {LONGEST_LINE:,} bytes")
+        if line.rstrip().endswith(b"\\"):  # it goes on in the next
+            carried = line.rstrip()[:-1] + b" "
+            continue
+        carried = b""
+        if line[:1] in b" \t" or line[:1].lower() in b"vf":
+            words = line.split()
+            if words and words[0].lower() in kinds:
+                yield [words[0].lower(), *words[1:]]
+
+
+def _three(words: list[bytes]) -> tuple[float, float, float]:
     try:
-        return reader(content)
-    except MeshFault as fault:
-        raise FileError(Fault(fault.what, expected=fault.expected, found=fault.found, hint=fault.hint)) from None
+        return float(words[1]), float(words[2]), float(words[3])
+    except (ValueError, IndexError):
+        raise mesh_fault("a vertex is not three numbers.", found=repr(b" ".join(words)[:60])) from None
+
+
+def _merged(corners: Array) -> Triangles:
+    """Triangles of corners (3 f, 3) in order; corners at exactly one place become one vertex."""
+    if not len(corners):
+        raise mesh_fault("it holds no triangles.")
+    rows = np.ascontiguousarray(corners + 0.0).view(np.dtype((np.void, 24))).ravel()  # −0 is 0
+    _, first, number = np.unique(rows, return_index=True, return_inverse=True)
+    return checked(corners[first], number.reshape(-1, 3).astype(np.int64))
+
+
+@dataclass
+class _Element:
+    """`properties`: name, type and, of a list, the type of its length."""
+
+    name: str
+    count: int
+    properties: list[tuple[str, str, str]] = field(default_factory=list)
+
+
+def read_ply(content: bytes) -> Triangles:
+    """Triangles of a PLY file, of its elements `vertex` and `face`; what else it holds is passed over."""
+    order, elements, start = _header(content)
+    vertices: Array | None = None
+    faces: Indices | None = None
+    rows = _TextRows(content[start:]) if order == "" else _BinaryRows(content, start, order)
+    for element in elements:
+        found, counts = rows.take(element)
+        if element.name == "vertex":
+            if not {"x", "y", "z"} <= set(found):
+                raise mesh_fault("its vertices have no place.", "properties x, y and z", ", ".join(found))
+            vertices = np.stack([np.asarray(found[k], dtype=np.float64) for k in "xyz"], axis=-1)
+        elif element.name == "face":
+            named = next((k for k in CORNERS if k in counts), None)
+            if named is None:
+                raise mesh_fault("its faces have no corners.", f"a list called {CORNERS[0]}", ", ".join(found))
+            faces = fans(counts[named], whole_numbers(np.asarray(found[named], dtype=np.float64), "corners"))
+    if vertices is None or faces is None:
+        raise mesh_fault("it holds no triangles.", "elements vertex and face", ", ".join(e.name for e in elements))
+    return checked(vertices, faces)
+
+
+def _header(content: bytes) -> tuple[str, list[_Element], int]:
+    """Order of bytes ("" is text), elements, and where the data begin."""
+    end = content.find(b"end_header", 0, LONGEST_HEADER)
+    stop = content.find(b"\n", end)
+    if not content.startswith(b"ply") or end < 0 or stop < 0:
+        raise mesh_fault("it is no PLY file.", "a header from “ply” to “end_header”", repr(content[:8]))
+    orders = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
+    order, elements = None, []
+    for line in content[:end].decode("latin-1").splitlines():
+        match line.split():
+            case ["format", kind, _] if kind in orders:
+                order = orders[kind]
+            case ["element", name, count] if count.isdecimal() and len(count) < 12:
+                elements.append(_Element(name, limit(int(count), MOST_VERTICES, f"elements {name}")))
+            case ["property", "list", length, kind, name] if elements and length in TYPES and kind in TYPES:
+                elements[-1].properties.append((name, TYPES[kind], TYPES[length]))
+            case ["property", kind, name] if elements and kind in TYPES:
+                elements[-1].properties.append((name, TYPES[kind], ""))
+            case ["element" | "property" | "format", *_]:
+                raise mesh_fault("a line of its header cannot be read.", found=line[:60])
+    limit(sum(e.count for e in elements), MOST_TRIANGLES + MOST_VERTICES, "elements")
+    if order is None:
+        raise mesh_fault("its header names no format.", ", ".join(orders))
+    return order, elements, stop + 1
+
+
+class _TextRows:
+    """Rows of text: numbers one after another, each list after its length."""
+
+    def __init__(self, body: bytes) -> None:
+        self._values, self._at = numbers(body.decode("latin-1")), 0
+
+    def take(self, element: _Element) -> tuple[dict[str, Array], dict[str, Indices]]:
+        """Columns of the next rows: of a list, all of its entries, and how many each row has."""
+        columns, lists = _empty(element)
+        width = self._uniform(element)
+        if width is not None:
+            end = self._at + element.count * sum(width)
+            rows, at = self._values[self._at : end].reshape(element.count, -1), 0
+            for (name, _, length), wide in zip(element.properties, width):
+                first = at + bool(length)
+                columns[name] = rows[:, first : at + wide].ravel()
+                if length:
+                    lists[name] = whole_numbers(rows[:, at], "lengths of lists")
+                at += wide
+            if all((lists[n] == w - 1).all() for (n, _, length), w in zip(element.properties, width) if length):
+                self._at = end
+                return columns, lists
+        gathered, counts = _Gathered(columns), _Gathered(lists)
+        for _ in range(element.count if element.properties else 0):
+            for name, _, length in element.properties:
+                size = self._length(element) if length else 1
+                if self._at + size > len(self._values):
+                    raise _short(element)
+                gathered[name].extend(self._values[self._at : self._at + size].tolist())
+                self._at += size
+                if length:
+                    counts[name].append(size)
+        return gathered.arrays(), {name: c.astype(np.int64) for name, c in counts.arrays().items()}
+
+    def _uniform(self, element: _Element) -> list[int] | None:
+        """Numbers of each property in the first row, which others may share."""
+        at, width = self._at, []
+        for _, _, length in element.properties:
+            if length and (at >= len(self._values) or not 0 <= self._values[at] < len(self._values)):
+                return None
+            width.append(1 + int(self._values[at]) if length else 1)
+            at += width[-1]
+        fits = element.count * sum(width) <= len(self._values) - self._at
+        return width if element.count and width and fits else None
+
+    def _length(self, element: _Element) -> int:
+        if self._at >= len(self._values) or not 0 <= self._values[self._at] <= len(self._values):
+            raise _short(element)
+        self._at += 1
+        return int(self._values[self._at - 1])
+
+
+class _BinaryRows:
+    """Rows of bytes."""
+
+    def __init__(self, content: bytes, start: int, order: str) -> None:
+        self._content, self._at, self._order = content, start, order
+
+    def take(self, element: _Element) -> tuple[dict[str, NDArray], dict[str, Indices]]:
+        """Columns of the next rows: of a list, all of its entries, and how many each row has."""
+        columns, lists = _empty(element)
+        row = self._row(element)
+        if row is not None:
+            rows = np.frombuffer(self._content, row, element.count, self._at)
+            for k, (name, _, length) in enumerate(element.properties):
+                columns[name] = rows[f"v{k}"].ravel()
+                if length:
+                    lists[name] = rows[f"n{k}"].astype(np.int64)
+            same = all((c == rows[f"v{k}"].shape[1]).all() for k, c in _listed(element, lists))
+            if same:
+                self._at += element.count * row.itemsize
+                return columns, lists
+        gathered, counts = _Gathered(columns), _Gathered(lists)
+        for _ in range(element.count if element.properties else 0):
+            for name, kind, length in element.properties:
+                size = int(self._read(length, 1, element)[0]) if length else 1
+                gathered[name].extend(self._read(kind, size, element).tolist())
+                if length:
+                    counts[name].append(size)
+        return gathered.arrays(), {name: c.astype(np.int64) for name, c in counts.arrays().items()}
+
+    def _row(self, element: _Element) -> np.dtype | None:
+        """The layout of the first row, which others may share."""
+        at, fields = self._at, []
+        for k, (_, kind, length) in enumerate(element.properties):
+            if length:
+                size = np.dtype(self._order + length)
+                if at + size.itemsize > len(self._content):
+                    return None
+                count = int(np.frombuffer(self._content, size, 1, at)[0])
+                if not 0 <= count * np.dtype(kind).itemsize <= len(self._content) - at:
+                    return None
+                fields += [(f"n{k}", size), (f"v{k}", self._order + kind, (count,))]
+            else:
+                fields.append((f"v{k}", self._order + kind))
+            at = self._at + np.dtype(fields).itemsize
+        fits = element.count * np.dtype(fields).itemsize <= len(self._content) - self._at
+        return np.dtype(fields) if element.count and fields and fits else None
+
+    def _read(self, kind: str, count: int, element: _Element) -> NDArray:
+        size = np.dtype(kind).itemsize * count
+        if count < 0 or self._at + size > len(self._content):
+            raise _short(element)
+        self._at += size
+        return np.frombuffer(self._content, self._order + kind, count, self._at - size)
+
+
+class _Gathered(dict[str, array]):
+    """Values of rows that differ in length, by name, eight bytes for each."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__({name: array("d") for name in names})
+
+    def arrays(self) -> dict[str, Array]:
+        return {name: np.array(values) for name, values in self.items()}
+
+
+def _empty(element: _Element) -> tuple[dict[str, NDArray], dict[str, Indices]]:
+    columns = {name: np.empty(0) for name, _, _ in element.properties}
+    return columns, {name: np.empty(0, dtype=np.int64) for name, _, length in element.properties if length}
+
+
+def _listed(element: _Element, lists: dict[str, Indices]) -> list[tuple[int, Indices]]:
+    return [(k, lists[name]) for k, (name, _, length) in enumerate(element.properties) if length]
+
+
+def _short(element: _Element) -> FileError:
+    return mesh_fault("it ends before its data do.", f"{element.count:,} elements {element.name}")
+
+
+READERS = {".stl": read_stl, ".obj": read_obj, ".dae": read_dae, ".ply": read_ply, ".glb": read_glb}

@@ -204,7 +204,7 @@ def parse_study(yaml: PlainYaml, kind: str | None = None) -> StudyFile:
 def _refuse_vehicle(yaml: PlainYaml) -> None:
     """A study of the older format, whose car stood in it."""
     if "vehicle" in yaml.values and "model" not in yaml.values:
-        hint = f"Convert it: veridyn model convert {yaml.source} NEW.yaml, and write model: {{file: NEW.yaml, formulation: {OF_A_CAR}}}."
+        hint = f"Write it in a file of its own (docs/own-car.md), and here model: {{file: NEW.yaml, formulation: {OF_A_CAR}}}."
         what = "the car of a study stands in a model file now."
         raise FileError(Fault(what, "vehicle", hint=hint, line=yaml.line(("vehicle",))), yaml.source)
 

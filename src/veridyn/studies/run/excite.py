@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import IdentificationWarning, warn
-from veridyn.files.ros_trajectory import joint_trajectory
+from veridyn.files.controllers import joint_trajectory
 from veridyn.identify.excitation.closed import closed_samples, plant_of
 from veridyn.identify.excitation.design import design_excitation
 from veridyn.identify.excitation.interior import Barrier

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from veridyn.files.log.save import save_log
+from veridyn.files.log.tables import save_log
 from veridyn.files.shipped import is_shipped
 from veridyn.files.yaml_plain import Place
 from veridyn.mechanics.natural.mechanism import Mechanism

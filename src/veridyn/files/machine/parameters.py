@@ -1,4 +1,4 @@
-"""The section ``parameters`` of a model file: what is known or tied, and other priors and typical sizes."""
+"""The sections ``constants`` and ``parameters`` of a model file: names for numbers, what is known or tied, priors and typical sizes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from ruamel.yaml.nodes import MappingNode, Node
 
 from veridyn.errors import ModelError, did_you_mean
+from veridyn.files.expressions import is_constant_name
+from veridyn.files.machine.keys import COVARIANCE, PARAMETERS
 from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
 from veridyn.model.body import Body
@@ -19,7 +21,6 @@ from veridyn.model.parameters import ParameterSet, Tie, Uncertainty
 from veridyn.spatial.inertia import INERTIAL
 
 WHERE = "parameters"
-SECTIONS = ("known", "tied", "typical", "values")
 
 
 @dataclass
@@ -45,11 +46,21 @@ class ParameterSection:
         return replace(out, typical=sizes)
 
 
+def read_constants(read: Reader, node: Node) -> None:
+    """Names for numbers, which later formulas of the file may use."""
+    for name, key, value in read.items(node, "constants"):
+        if is_constant_name(name):
+            # 1 stands for a value that cannot be read, so that what uses it is not reported as well.
+            read.constants[name] = read.number(value, "constants", name, fallback=1.0)
+        else:
+            expected = "letters, digits and _, and no word of formulas"
+            read.fault(key, f"a constant cannot be called '{name}'.", "constants", expected)
+
+
 def read_parameters(
     read: Reader,
     node: Node | None,
     priors: Mapping[str, float],
-    allowed: Sequence[str] = SECTIONS,
     constants: Mapping[str, float] | None = None,
 ) -> ParameterSection:
     """Read the section and check it against the machine's parameters, whose values without it are `priors`.
@@ -59,7 +70,7 @@ def read_parameters(
     out = ParameterSection()
     if node is None:
         return out
-    at = read.mapping(node, WHERE, allowed)
+    at = read.mapping(node, WHERE, PARAMETERS)
     if "values" in at:
         for name, key, value in read.items(at["values"], f"{WHERE}, values"):
             if _exists(read, key, name, priors):
@@ -96,7 +107,7 @@ def _read_uncertainty(read: Reader, at: Mapping[str, Node], priors: Mapping[str,
         return Uncertainty(tuple(sigma), np.diag([s**2 for s in sigma.values()]))
     if "covariance" not in at:
         return None
-    given = read.mapping(at["covariance"], where, ("names", "matrix"), required=("names", "matrix"))
+    given = read.mapping(at["covariance"], where, COVARIANCE, required=COVARIANCE)
     if len(given) < 2:
         return None
     names = read.texts(given["names"], where, "names")
