@@ -27,7 +27,7 @@ from benchmarks.panda import lines as panda
 from benchmarks.single_state import single_state
 from benchmarks.startup import commands, startup
 from benchmarks.vehicle import driving, said
-from veridyn.symbolic.host import this_host
+from veridyn.symbolic.kernel import this_host
 
 HERE = Path(__file__).resolve().parent
 REFERENCE = {

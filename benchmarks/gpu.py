@@ -100,9 +100,8 @@ def pack(folder: Path) -> None:
     from veridyn.mechanics.symbols import Request
     from veridyn.mechanics.tree.of_machine import tree_of
     from veridyn.symbolic.emit_ptx import emit_ptx
-    from veridyn.symbolic.evaluate import evaluate
-    from veridyn.symbolic.gram_plan import gram_plan
-    from veridyn.symbolic.gram_ptx import gram_kernel
+    from veridyn.symbolic.expression import evaluate
+    from veridyn.symbolic.gram_ptx import gram_kernel, gram_plan
 
     folder.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, np.ndarray] = {}

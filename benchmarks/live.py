@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 
+from veridyn.live.tracker import Sample
+
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
@@ -23,7 +25,6 @@ from tests.live.chromium import Chromium
 
 from veridyn.live.opening import SHOWS
 from veridyn.live.replay import Pace, Replay
-from veridyn.live.sample import Sample
 from veridyn.live.server import LiveServer
 from veridyn.live.session import Session
 from veridyn.progress import silent

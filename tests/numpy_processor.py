@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from strangers.evaluate import evaluate
-from veridyn.symbolic.gram_plan import BLOCKS, SIDE, WARPS
+from veridyn.symbolic.gram_ptx import BLOCKS, SIDE, WARPS
 
 
 class NumpyProcessor:

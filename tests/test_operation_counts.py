@@ -21,8 +21,7 @@ from veridyn.mechanics.symbols import Request
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.virtual_base import on_six_joints
-from veridyn.symbolic.count import Count, count
-from veridyn.symbolic.expression import Graph, Number
+from veridyn.symbolic.expression import Count, Graph, Number, count
 
 ALLOWED = 1.10
 CARS: dict[str, Callable[[], Tree]] = {"38 dof": lambda: tree_of(car_38()), "20 dof": lambda: tree_of(car_20())}

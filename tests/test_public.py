@@ -20,7 +20,6 @@ def loaded_after(code: str) -> set[str]:
 
 
 MOST_NAMES = 70  # that a newcomer can learn; the rest is in modules
-MOVED = {name: module for module, names in veridyn.MOVED.items() for name in names.split()}
 # The names of the documented way from a file to an observer.
 RELIED_ON = (
     "load_model load_log motion Signals inverse_dynamics regressor base_parameters identify validate design_excitation Fourier Robust",
@@ -54,22 +53,6 @@ def test_everything_needed_to_build_a_machine_can_be_reached() -> None:
     for module, names in BUILDING.items():
         for name in names.split():
             assert hasattr(getattr(veridyn, module), name), f"{module}.{name}"
-
-
-@pytest.mark.parametrize("name", sorted(MOVED))
-def test_a_name_that_moved_works_with_one_warning_that_names_its_place(name: str) -> None:
-    place = f"veridyn.{MOVED[name]}.{name}"
-    with pytest.warns(DeprecationWarning, match=rf"veridyn\.{name} is {place} now") as found:
-        value = getattr(veridyn, name)
-    assert len(found) == 1 and found[0].filename == __file__
-    assert value is getattr(getattr(veridyn, MOVED[name]), name)
-    assert name not in dir(veridyn)
-
-
-def test_a_program_that_takes_a_moved_name_is_warned_once() -> None:
-    code = "import veridyn as vd\nfor k in range(3): vd.damper('q1')"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stderr.count("DeprecationWarning: veridyn.damper is veridyn.elements.damper now") == 1
 
 
 def test_the_type_checker_is_told_that_the_package_is_typed() -> None:
@@ -111,10 +94,3 @@ def test_the_example_runs_to_its_end() -> None:
     done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].endswith("of the parameters lie within two deviations of the truth")
-
-
-def test_a_renamed_name_works_with_one_warning_that_names_the_new_one() -> None:
-    with pytest.warns(DeprecationWarning, match=r"veridyn\.Unsure is veridyn\.ProcessNoise now") as found:
-        value = veridyn.Unsure
-    assert len(found) == 1 and found[0].filename == __file__ and value is veridyn.ProcessNoise
-    assert "Unsure" not in dir(veridyn)

@@ -23,48 +23,24 @@ def method_of(given: Any, base: type[M], aliases: Mapping[str, type[M]], verb: s
     """The method object that the argument of a verb means; `rows`: words that name rows, which are not methods."""
     if isinstance(given, base):
         return given
-    where, classes = verb, ", ".join(kind.__name__ for kind in aliases.values())
     if isinstance(given, str) and given in aliases:
-        return _default(aliases[given], given, where)
+        kind, needed = aliases[given], _needed(aliases[given])
+        if needed:
+            what = f"the method '{given}' has no default settings."
+            raise kind.error(Fault(what, verb, f"{kind.__name__}({needed})", f"'{given}'"))
+        return kind()
     if isinstance(given, type) and issubclass(given, base):
-        raise base.error(
-            Fault(
-                f"the class {given.__name__} is given, not an object of it.",
-                where,
-                f"{given.__name__}({_needed(given)})",
-                f"{given.__name__}",
-            )
-        )
-    names_rows = isinstance(given, list | tuple) or (isinstance(given, str) and given in rows)
-    if names_rows:
-        shown = list(given) if isinstance(given, tuple) else given
-        raise base.error(
-            Fault(
-                f"{shown!r} names rows, not a method.",
-                where,
-                "a method as third argument",
-                f"{shown!r}",
-                f"Rows are given by keyword: {verb}(…, rows={shown!r}).",
-            )
-        )
+        what = f"the class {given.__name__} is given, not an object of it."
+        raise base.error(Fault(what, verb, f"{given.__name__}({_needed(given)})", given.__name__))
+    if isinstance(given, list | tuple) or (isinstance(given, str) and given in rows):
+        shown = repr(list(given) if isinstance(given, tuple) else given)
+        hint = f"Rows are given by keyword: {verb}(…, rows={shown})."
+        raise base.error(Fault(f"{shown} names rows, not a method.", verb, "a method as third argument", shown, hint))
     if isinstance(given, str):
-        raise base.error(Fault(f"there is no method '{given}'.", where, hint=did_you_mean(given, list(aliases))))
-    raise base.error(
-        Fault(
-            "the third argument is not a method of this verb.",
-            where,
-            f"one of {classes}, or one of the words {', '.join(aliases)}",
-            type(given).__name__,
-        )
-    )
-
-
-def _default(kind: type[M], alias: str, where: str) -> M:
-    needed = _needed(kind)
-    if needed:
-        what = f"the method '{alias}' has no default settings."
-        raise kind.error(Fault(what, where, f"{kind.__name__}({needed})", f"'{alias}'"))
-    return kind()
+        raise base.error(Fault(f"there is no method '{given}'.", verb, hint=did_you_mean(given, list(aliases))))
+    classes = ", ".join(kind.__name__ for kind in aliases.values())
+    expected = f"one of {classes}, or one of the words {', '.join(aliases)}"
+    raise base.error(Fault("the third argument is not a method of this verb.", verb, expected, type(given).__name__))
 
 
 def _needed(kind: type) -> str:
@@ -73,11 +49,10 @@ def _needed(kind: type) -> str:
 
 
 def verb_with_method(error: type[VeridynError], gone: Mapping[str, str]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A decorator for verbs of three positional arguments. `gone`: keyword of an older version → what to write instead."""
+    """A decorator for verbs of three positional arguments. `gone`: keyword that belongs elsewhere → what to write instead."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         verb = function.__name__
-        checked = without_old_keywords(error, gone)(function)
 
         @functools.wraps(function)
         def door(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -85,24 +60,8 @@ def verb_with_method(error: type[VeridynError], gone: Mapping[str, str]) -> Call
                 hint = f"Rows and all further settings are given by keyword: {verb}(…, {args[3]!r}, rows={args[2]!r})."
                 what = "only the first three arguments are positional, and the third is the method."
                 raise error(Fault(what, verb, "3 positional arguments", f"{len(args)}", hint if _words(args) else ""))
-            return checked(*args, **kwargs)
-
-        return door
-
-    return decorate
-
-
-def without_old_keywords(
-    error: type[VeridynError], gone: Mapping[str, str], name: str = ""
-) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A decorator that refuses keywords of an older version. `gone`: see above; `name`: of the function, where not its own."""
-
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        @functools.wraps(function)
-        def door(*args: P.args, **kwargs: P.kwargs) -> R:
-            old = next((word for word in gone if word in kwargs), None)
-            if old is not None:
-                raise error(Fault(f"there is no argument '{old}'.", name or function.__name__, hint=gone[old]))
+            for word in gone.keys() & kwargs.keys():
+                raise error(Fault(f"there is no argument '{word}'.", verb, hint=gone[word]))
             return function(*args, **kwargs)
 
         return door

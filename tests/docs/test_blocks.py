@@ -52,7 +52,7 @@ NOT_RUN = {
     ("docs/logs.md", 'log = vd.load_log("drive.mf4"'): "needs asammdf; tests/files/log/test_mdf.py",
     ("docs/logs.md", 'log = vd.load_log(\n    "run.mcap"'): "needs rosbags; tests/files/log/test_bag.py",
     ("docs/logs.md", 'log = vd.load_log("drive.bag"'): "needs rosbags; tests/files/log/test_bag.py",
-    ("docs/logs.md", "veridyn view"): "opens a browser; tests/cli/test_view.py",
+    ("docs/logs.md", "veridyn view"): "opens a browser; tests/cli/test_browser.py",
     (
         "docs/papers/humanoid.md",
         "fit = vd.signals.fit_markers",

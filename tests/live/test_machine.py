@@ -9,7 +9,7 @@ import pytest
 from veridyn.errors import ModelError
 from veridyn.live.machine import MachineTracker
 from veridyn.live.opening import Arriving, open_session
-from veridyn.live.sample import Sample
+from veridyn.live.tracker import Sample
 from veridyn.observe.measurements import Status
 from veridyn.observe.methods import Smoother
 from veridyn.studies.config.study import load_study

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from veridyn.live.replay import Pace, Replay
-from veridyn.live.sample import Again, Sample
+from veridyn.live.tracker import Again, Sample
 
 LOG = [Sample(0.1 * k, {}, 0.0) for k in range(5)]
 

@@ -15,12 +15,9 @@ import pytest
 
 from live.chromium import Chromium
 from veridyn.errors import DataError
-from veridyn.live.feed import Feed
-from veridyn.live.row import Layout, Row, Shown
-from veridyn.live.sample import Sample, Trouble
 from veridyn.live.server import LiveServer
-from veridyn.live.session import Session
-from veridyn.live.tracker import Tracked
+from veridyn.live.session import Feed, Session
+from veridyn.live.tracker import Layout, Row, Sample, Shown, Tracked, Trouble
 
 LAYOUT = Layout(
     "a <test> machine",

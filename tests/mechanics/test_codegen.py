@@ -25,7 +25,7 @@ from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.motion import Motion
-from veridyn.symbolic.count import count
+from veridyn.symbolic.expression import count
 
 N = 4
 

@@ -41,7 +41,7 @@ from veridyn.model.body import Body
 from veridyn.model.elements import spring
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import MDH
-from veridyn.symbolic.host import this_host
+from veridyn.symbolic.kernel import this_host
 
 WIDTHS = (2, 4, 8)
 # In the quick suite that of this processor; symbolic/test_emit_llvm.py runs pieces of every width there.

@@ -11,8 +11,7 @@ from veridyn.elements import LawTable, table
 from veridyn.errors import ModelError
 from veridyn.spatial.algebra import ARRAYS
 from veridyn.symbolic.derivative import forward
-from veridyn.symbolic.evaluate import evaluate
-from veridyn.symbolic.expression import Graph
+from veridyn.symbolic.expression import Graph, evaluate
 
 RNG = np.random.default_rng(3)
 AT = np.sort(RNG.uniform(-1.0, 2.0, 9))

@@ -6,8 +6,7 @@ import pytest
 from real_logs import folder
 from veridyn.files.geodesy import GeoOrigin, enu_of
 from veridyn.model.experiment import Channel
-from veridyn.signals.clock_offset import estimate_clock_offset
-from veridyn.signals.sensor_clocks import offset_findings
+from veridyn.signals.clock_offset import estimate_clock_offset, offset_findings
 
 A, E2 = 6378137.0, 6.69437999014e-3  # WGS 84
 

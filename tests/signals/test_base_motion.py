@@ -6,12 +6,20 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from veridyn.errors import DataError
+from veridyn.errors import DataError, DataWarning
 from veridyn.model.body import Body
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Pose
-from veridyn.signals.base_motion import base_from_pose, moved_to_base, nearest_rotations, pose_at, smoothed_pose
+from veridyn.signals.base_motion import (
+    base_from_pose,
+    fit_markers,
+    marker_cluster,
+    moved_to_base,
+    nearest_rotations,
+    pose_at,
+    smoothed_pose,
+)
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals, motion
 from veridyn.spatial.transforms import MDH, Placement
@@ -103,3 +111,105 @@ def test_the_nearest_rotation_is_one() -> None:
     A = np.eye(3) + 0.1 * rng.standard_normal((50, 3, 3))
     R = nearest_rotations(A)
     assert np.abs(R @ np.swapaxes(R, 1, 2) - np.eye(3)).max() < 1e-14 and np.linalg.det(R) == pytest.approx(np.ones(50))
+
+
+PLACES = np.array([[0.06, 0.0, 0.12], [-0.06, 0.01, 0.1], [0.0, 0.07, 0.17], [0.01, -0.07, 0.17], [0.0, 0.0, 0.25]])
+NAMES = ("chest", "back", "left", "right", "head")
+
+
+def seen(N: int = 200, noise: float = 0.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    t = np.arange(N) * 0.01
+    angle = np.stack([0.3 * np.sin(t), 0.2 * np.cos(1.3 * t), t], axis=1)
+    R = Rotation.from_rotvec(angle).as_matrix()
+    p = np.stack([np.sin(t), 0.1 * t, 0.3 + 0.05 * np.cos(2 * t)], axis=1)
+    markers = p[:, None] + np.einsum("nij,mj->nmi", R, PLACES)
+    return t, R, p, markers + noise * rng.standard_normal(markers.shape)
+
+
+def test_without_noise_the_pose_is_exact() -> None:
+    t, R, p, m = seen()
+    fit = fit_markers(t, m, PLACES, NAMES)
+    assert np.abs(fit.pose.rotation - R).max() < 1e-13 and np.abs(fit.pose.position - p).max() < 1e-13
+    assert fit.residual.max() < 1e-14 and fit.valid.all() and fit.lost == () and (fit.seen == 5).all()
+
+
+def test_with_noise_it_is_the_least_squares_of_a_stranger() -> None:
+    t, _, _, m = seen(20, noise=1e-3)
+    fit = fit_markers(t, m, PLACES)
+    for k in range(20):
+        best = Rotation.align_vectors(m[k] - m[k].mean(axis=0), PLACES - PLACES.mean(axis=0))[0]
+        assert fit.pose.rotation[k] == pytest.approx(best.as_matrix(), abs=1e-9)
+    assert 3e-4 < fit.residual.mean() < 3e-3
+
+
+def test_a_flat_cluster_is_not_turned_inside_out() -> None:
+    t, R, _, _ = seen(30)
+    flat = PLACES * np.array([1.0, 1.0, 0.0])
+    fit = fit_markers(t, np.einsum("nij,mj->nmi", R, flat), flat)
+    assert np.abs(fit.pose.rotation - R).max() < 1e-12
+
+
+def test_three_of_five_are_enough_and_short_gaps_are_bridged() -> None:
+    t, R, p, m = seen()
+    m[50:60, 3:] = np.nan
+    m[100:103] = np.nan
+    fit = fit_markers(t, m, PLACES, max_gap=0.05)
+    assert fit.valid.all() and (fit.seen[50:60] == 3).all() and np.isnan(fit.residual[100:103]).all()
+    assert np.abs(fit.pose.rotation - R).max() < 1e-5 and np.abs(fit.pose.position - p).max() < 1e-5
+
+
+def test_markers_lost_for_half_a_second_are_reported_by_time_and_name() -> None:
+    t, _, _, m = seen()
+    m[80:130, :4] = np.nan
+    with pytest.warns(
+        DataWarning,
+        match=r"(?s)fewer than three markers .* 0.800 s to 1.290 s; not seen then: chest, back, left, right",
+    ) as told:
+        fit = fit_markers(t, m, PLACES, NAMES, body="torso")
+    assert "markers of 'torso'" in str(told[0].message).replace("\n", " ")
+    assert fit.lost == ((pytest.approx(0.80), pytest.approx(1.29)),)
+    assert not fit.valid[80:130].any() and fit.valid[:80].all() and fit.valid[130:].all()
+    assert fit.unusable(t, 0.1).sum() == 70
+    assert "lost from 0.800 s to 1.290 s" in fit.summary()
+
+
+def test_lost_at_the_ends_the_last_pose_stays_and_is_not_valid() -> None:
+    t, R, _, m = seen()
+    m[:3] = m[-2:] = np.nan
+    with pytest.warns(DataWarning):
+        fit = fit_markers(t, m, PLACES)
+    assert not fit.valid[:3].any() and not fit.valid[-2:].any()
+    assert np.abs(fit.pose.rotation[:3] - R[3]).max() < 1e-12
+
+
+def test_a_cluster_of_unknown_shape_turns_as_the_body_does() -> None:
+    t, R, _, m = seen(noise=2e-4)
+    m[10:20, 0] = np.nan
+    fit = fit_markers(t, m, marker_cluster(m))
+    turned = np.einsum("nij,kj->nik", fit.pose.rotation, fit.pose.rotation[0])
+    assert np.abs(turned - np.einsum("nij,kj->nik", R, R[0])).max() < 0.01
+
+
+@pytest.mark.parametrize(
+    ("places", "names", "text"),
+    [
+        (np.zeros((5, 2)), None, "not points"),
+        (PLACES[:4], None, "do not belong together"),
+        (np.outer(np.arange(5), [1.0, 2.0, 0.5]), None, "do not fix a pose"),
+        (PLACES, ("a", "b"), "not every marker has a name"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(places: np.ndarray, names: tuple[str, ...] | None, text: str) -> None:
+    t, _, _, m = seen(10)
+    with pytest.raises(DataError, match=text):
+        fit_markers(t, m, places, names)
+
+
+def test_markers_that_are_never_seen_together_are_refused() -> None:
+    t, _, _, m = seen(10)
+    m[:, 2:] = np.nan
+    with pytest.raises(DataError, match="hardly ever seen together"):
+        fit_markers(t, m, PLACES)
+    with pytest.raises(DataError, match="no sample in which every marker is seen"):
+        marker_cluster(m)

@@ -1,13 +1,21 @@
 """Zero-phase filters against SciPy on whole signals, closed forms, and the claim that filtering in parallel is unbiased."""
 
-import tracemalloc
+from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.signal import butter, sosfiltfilt
+from scipy.signal import butter, sosfilt_zi, sosfiltfilt, sosfreqz
 
 from veridyn.errors import DataError
-from veridyn.signals.butterworth import Butterworth, overlap, zero_phase, zero_phase_blocks
+from veridyn.signals.butterworth import (
+    Butterworth,
+    both_ways,
+    butterworth_sections,
+    overlap,
+    squared_gain,
+    steady_state,
+    zero_phase,
+)
 
 FILTERS = [
     Butterworth(20.0),
@@ -65,35 +73,6 @@ def test_a_sinusoid_keeps_its_phase_and_takes_the_stated_gain():
 
 
 @pytest.mark.parametrize("settings", FILTERS)
-@pytest.mark.parametrize("block", [7, 250, 1999, 6000])
-def test_blocks_equal_the_whole_and_keep_their_lengths(signal, settings, block):
-    parts = [signal[i : i + block] for i in range(0, len(signal), block)]
-    out = list(zero_phase_blocks(iter(parts), RATE, settings))
-    assert [len(p) for p in out] == [len(p) for p in parts]
-    whole = zero_phase(signal, RATE, settings)
-    assert np.abs(np.concatenate(out) - whole).max() < 1e-10 * np.abs(signal).max()
-
-
-def test_blocks_of_uneven_lengths_and_one_column(signal):
-    x = signal[:, 0]
-    edges = np.sort(np.random.default_rng(5).integers(0, len(x), 40))
-    parts = np.split(x, edges)
-    out = list(zero_phase_blocks([*parts, x[:0]], RATE, FILTERS[0]))
-    assert np.abs(np.concatenate(out) - zero_phase(x, RATE, FILTERS[0])).max() < 1e-10 * np.abs(x).max()
-
-
-def test_blocks_hold_a_few_blocks_only():
-    settings, block = Butterworth(20.0), np.ones((1000, 20))
-    tracemalloc.start()
-    for part in zero_phase_blocks((block for _ in range(150)), RATE, settings):
-        assert np.abs(part - 1.0).max() < 1e-12
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    # The whole is 24 MB; some copies of two blocks and twice the overlap (about 420 samples) are below 3 MB.
-    assert peak < 3e6
-
-
-@pytest.mark.parametrize("settings", FILTERS)
 def test_overlap_is_the_memory_of_the_filter(settings):
     n = overlap(settings, RATE, 1e-9)
     x = np.zeros(2 * n + 2000)
@@ -143,14 +122,10 @@ def test_cutoff_above_nyquist_is_refused_with_numbers():
 def test_short_and_nan_signals_are_refused():
     with pytest.raises(DataError, match=r"channel 'z1': it is too short.\nExpected at least 16 samples, found 15"):
         zero_phase(np.zeros(15), RATE, Butterworth(20.0), where="channel 'z1'")
-    with pytest.raises(DataError, match=r"at least 16 samples, found 15"):
-        list(zero_phase_blocks([np.zeros(10), np.zeros(5)], RATE, Butterworth(20.0)))
     x = np.zeros((100, 2))
     x[7, 1] = np.nan
     with pytest.raises(DataError, match=r"sample 7 in column 1"):
         zero_phase(x, RATE, Butterworth(20.0))
-    with pytest.raises(DataError, match=r"sample 107 in column 1"):
-        list(zero_phase_blocks([np.zeros((100, 2)), x], RATE, Butterworth(20.0)))
 
 
 @pytest.mark.parametrize(
@@ -197,3 +172,59 @@ def test_white_noise_behind_the_filter() -> None:
     ):
         found = zero_phase(noise, 200.0, kind).std()
         assert found == pytest.approx(kind.white_gain(200.0), rel=0.01)
+
+
+@pytest.mark.parametrize("order", range(1, 13))
+@pytest.mark.parametrize(("kind", "name"), [("low", "lowpass"), ("high", "highpass")])
+@pytest.mark.parametrize("edge", [0.1, 7.0, 180.0, 499.0])
+def test_the_sections_are_those_of_scipy(order: int, kind: str, name: str, edge: float) -> None:
+    expected = butter(order, edge, name, fs=1000.0, output="sos")
+    found = butterworth_sections(order, (edge,), kind, 1000.0)  # pyright: ignore[reportArgumentType]
+    np.testing.assert_allclose(found[:, 3:], expected[:, 3:], rtol=0.0, atol=1e-13)
+    f = np.array([0.02, 0.9, 1.1, 2.0]) * edge
+    wanted = np.abs(sosfreqz(expected, worN=f, fs=1000.0)[1]) ** 2
+    # Poles within 1e-3 of one: the digits of both are lost alike in 1 + a₁ + a₂
+    np.testing.assert_allclose(squared_gain(found, f, 1000.0), wanted, rtol=2e-5 if edge < 1.0 else 1e-9, atol=1e-300)
+
+
+def test_a_band_is_one_too() -> None:
+    expected = butter(3, (5.0, 40.0), "bandpass", fs=1000.0, output="sos")
+    np.testing.assert_allclose(butterworth_sections(3, (5.0, 40.0), "band", 1000.0), expected)
+
+
+@pytest.mark.parametrize(("order", "kind"), [(1, "low"), (4, "low"), (5, "high"), (2, "band")])
+def test_the_steady_state_is_that_of_scipy(order: int, kind: str) -> None:
+    sos = butterworth_sections(order, (5.0, 40.0) if kind == "band" else (5.0,), kind, 1000.0)  # pyright: ignore[reportArgumentType]
+    np.testing.assert_allclose(steady_state(sos), sosfilt_zi(sos), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("columns", [1, 3, 8, 17])
+@pytest.mark.parametrize(
+    ("order", "edges", "kind"),
+    [(1, 30.0, "lowpass"), (4, 0.5, "lowpass"), (3, 5.0, "highpass"), (2, (2.0, 40.0), "bandpass")],
+)
+def test_it_is_sosfiltfilt_to_rounding(columns: int, order: int, edges: float | tuple[float, float], kind: str) -> None:
+    sos = butter(order, edges, kind, fs=1000.0, output="sos")
+    x = np.cumsum(np.random.default_rng(columns).normal(size=(700, columns)), axis=0)
+    expected = sosfiltfilt(sos, x, axis=0, padtype="odd", padlen=20)
+    np.testing.assert_allclose(both_ways(sos, x, 20), expected, rtol=0.0, atol=1e-11 * np.abs(x).max())
+
+
+def test_a_column_does_not_depend_on_its_neighbours_and_the_input_stays() -> None:
+    sos = butter(4, 7.0, fs=1000.0, output="sos")
+    x = np.random.default_rng(0).normal(size=(16 * 64 - 30, 11))  # with its ends a multiple of 4096 bytes long
+    before = x.copy()
+    whole = both_ways(sos, x, 15)
+    assert all(np.array_equal(both_ways(sos, x[:, [k]], 15)[:, 0], whole[:, k]) for k in range(11))
+    assert np.array_equal(x, before)
+
+
+def test_the_longest_reflection_that_fits_is_used_whole() -> None:
+    sos = butter(2, 50.0, fs=1000.0, output="sos")
+    x = np.random.default_rng(1).normal(size=(10, 2))
+    expected = sosfiltfilt(sos, x, axis=0, padtype="odd", padlen=9)
+    np.testing.assert_allclose(both_ways(sos, x, 9), expected, rtol=0.0, atol=1e-12)
+
+
+def test_no_column_is_no_work() -> None:
+    assert both_ways(butter(2, 50.0, fs=1000.0, output="sos"), np.zeros((40, 0)), 9).shape == (40, 0)

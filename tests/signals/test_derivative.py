@@ -2,13 +2,18 @@
 
 import numpy as np
 import pytest
+from scipy.integrate import cumulative_trapezoid
 
 from veridyn.errors import DataError, DataWarning
 from veridyn.signals.derivative import (
+    apply,
     central_difference,
     central_gain,
+    centred,
     derivative,
     derivative_gain,
+    derivative_weights,
+    trapezoid,
     warn_if_biased,
     worst_gain_error,
 )
@@ -104,3 +109,36 @@ def test_bad_requests_are_refused():
         worst_gain_error(60.0, 100.0)
     with pytest.raises(DataError, match="sampling rate"):
         derivative(np.zeros(40), 0.0)
+
+
+def test_five_point_weights_are_those_of_the_tables():
+    # Fornberg 1988, tables 1 and 2: (1, −8, 0, 8, −1)/12 and (−1, 16, −30, 16, −1)/12.
+    assert derivative_weights(centred(2), 1) == pytest.approx(np.array([1, -8, 0, 8, -1]) / 12, abs=1e-16)
+    assert derivative_weights(centred(2), 2) == pytest.approx(np.array([-1, 16, -30, 16, -1]) / 12, abs=1e-16)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("offsets", [centred(8), centred(3), tuple(range(6)), (-1, 0, 1, 2, 3)])
+def test_derivative_of_every_polynomial_the_points_can_hold(offsets, order):
+    rng = np.random.default_rng(3)
+    polynomial = np.polynomial.Polynomial(rng.standard_normal(len(offsets)) / 8.0 ** np.arange(len(offsets)))
+    at = 10
+    x = polynomial(np.arange(40.0) - at)
+    found = apply(x, offsets, derivative_weights(offsets, order), at)
+    assert found == pytest.approx(polynomial.deriv(order)(0.0), rel=1e-11, abs=1e-12)
+
+
+def test_apply_works_on_columns():
+    x = np.arange(24.0).reshape(6, 2, 2)
+    assert np.allclose(apply(x, (-1, 1), (-0.5, 0.5), 3), 4.0)
+
+
+def test_equation_30_equals_scipy():
+    x = np.random.default_rng(0).standard_normal((50, 2))
+    assert trapezoid(x, 20.0) == pytest.approx(cumulative_trapezoid(x, dx=0.05, axis=0, initial=0.0), abs=1e-14)
+    assert trapezoid(x, 20.0, initial=[1.0, 2.0])[0] == pytest.approx([1.0, 2.0])
+
+
+def test_bad_requests_are_refused_of_integral():
+    with pytest.raises(DataError, match="sample 3"):
+        trapezoid([0.0, 1.0, 2.0, np.nan], 10.0)

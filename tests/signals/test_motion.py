@@ -1,3 +1,7 @@
+"""Channels on one clock stay as they are; others are brought to it."""
+
+from __future__ import annotations
+
 import numpy as np
 import pytest
 

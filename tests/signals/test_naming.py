@@ -1,15 +1,31 @@
+"""A machine's own sensors and drives as the quantities of a motion."""
+
+from __future__ import annotations
+
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import veridyn as vd
 from veridyn.errors import DataError, DataWarning
 from veridyn.machines.parallel import palletizer
+from veridyn.mechanics.integrate import BaseState, Inputs
 from veridyn.model.body import Body
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.load import Drive
 from veridyn.model.machine import Machine
+from veridyn.model.place import Marker
+from veridyn.model.sensor import Sensor
 from veridyn.model.transmission import Transmission
-from veridyn.signals.naming import Naming, measured_positions, unit_faults
+from veridyn.signals.motion import motion
+from veridyn.signals.naming import Naming, measured_positions, unit_faults, with_sensor_channels, with_usual_names
+from veridyn.simulate.imperfection import Imperfection
+from veridyn.simulate.manoeuvre import Driven
+from veridyn.simulate.readings import exact_readings
+from veridyn.simulate.simulator import exact, record
+from veridyn.spatial.inertia import from_centre
+from veridyn.spatial.transforms import MDH
 
 T = np.arange(50) / 100.0
 
@@ -132,3 +148,145 @@ def test_many_joints_without_a_channel_are_one_fault():
     text = refused(chain, named(q__q1="rad", force__q1="N*m", q__q2="rad"))
     assert text.startswith("run.csv: 5 of 7 joints have no channel: q.q3, q.q4, q.q5, q.q6, ….") and "lock: [" in text
     assert "7 faults" in refused(chain, named(a="rad"))
+
+
+TEN = from_centre(2.0, (0.2, 0.01, 0.0), np.diag([0.01, 0.03, 0.03]))
+
+
+def channel(name: str, values: np.ndarray, unit: str) -> Channel:
+    return Channel(name, T, values, unit)
+
+
+def test_encoders_and_drives_are_positions_and_forces() -> None:
+    sensors = [
+        Sensor("coarse", "coordinate", "q1", 0.1),
+        Sensor("fine", "coordinate", "q1", 1e-4, bias=0.5, delay=0.02, turns=True),
+        Sensor("tacho", "rate", "q1", 1e-3),
+    ]
+    drives = [Drive("motor", "q1"), Drive("booster", "q1")]
+    machine = Machine.of_bodies([Body("1", placement=MDH(alpha=np.pi / 2))], sensors=sensors, loads=drives)
+    angle = 3.0 + 8.0 * T
+    read = (angle + 0.5 + np.pi) % (2.0 * np.pi) - np.pi
+    log = Experiment(
+        {
+            "coarse": channel("coarse", angle + 9.0, "rad"),
+            "fine": Channel("fine", T + 0.02, read, "rad"),
+            "tacho": channel("tacho", np.full(50, 8.0), "rad/s"),
+            "motor": channel("motor", T, "N*m"),
+            "booster": channel("booster", 2.0 * T, "N*m"),
+        },
+        "log",
+    )
+    found = with_sensor_channels(machine, log)
+    q = found["q.q1"]
+    np.testing.assert_allclose(q.t, T, atol=1e-12)
+    np.testing.assert_allclose(q.values - q.values[0], angle - angle[0], atol=1e-12)  # modulo turns at the start
+    np.testing.assert_array_equal(found["qd.q1"].values, 8.0)
+    np.testing.assert_allclose(found["force.q1"].values, 3.0 * T)
+    kept = log.replacing(channel("q.q1", angle, "rad"))
+    np.testing.assert_array_equal(with_sensor_channels(machine, kept)["q.q1"].values, angle)
+
+
+def test_an_inertial_unit_on_a_free_base_is_its_motion_whatever_its_mounting() -> None:
+    """Readings of turned sensors against the motion of the base itself, which the integrator knows without any sensor."""
+    turned = {"axis": (0.0, 1.0, 0.0), "side": (0.0, 0.0, 1.0)}
+    sensors = [
+        Sensor("gyro", "gyroscope", Marker("trunk", (0.3, 0.1, 0.0), **turned), 1e-3),
+        Sensor("acc", "accelerometer", Marker("trunk", (0.0, 0.0, 0.0), **turned), 1e-2),
+        Sensor("log", "velocity", Marker("trunk", (0.0, 0.0, 0.0), **turned), 1e-2),
+        Sensor("far", "accelerometer", Marker("trunk", (0.3, 0.0, 0.0)), 1e-9),  # not the base's own acceleration
+    ]
+    machine = Machine.of_bodies([Body("trunk", None, "fixed")], base="free", inertia={"trunk": TEN}, sensors=sensors)
+    push = Inputs(wrenches=lambda t, q, qd: {"trunk": [1.0, np.sin(3.0 * t), 20.0, 0.02, 0.01, np.cos(t)]})
+    start = BaseState(quaternion=(0.9, 0.1, -0.4, 0.2), velocity=(1.0, -2.0, 0.5), omega=(0.5, -0.7, 0.4))
+    run = Driven(0.5, 200.0, [], [], push, start).run(machine)
+    ideal = record(machine, run, {"base.*": Imperfection()}, sensors=())
+    log = exact_log(machine, run)
+    assert not any(name.startswith("base.") for name in log)
+    seen = with_sensor_channels(machine, log)
+    for part in ("omega", "acceleration", "velocity"):
+        for axis in "xyz":
+            name = f"base.{part}.{axis}"
+            np.testing.assert_allclose(seen[name].values, ideal[name].values, atol=1e-10)
+    made = motion(machine, log)
+    assert made.base is not None
+    np.testing.assert_allclose(made.base.acceleration, run.motion.base.acceleration, atol=1e-10)
+
+
+def exact_log(machine: Machine, run) -> Experiment:
+    """The readings of the sensors alone, without noise."""
+    wrench = {name: c for name, c in exact(machine, run).channels.items() if name.startswith("wrench.")}
+    return Experiment({**exact_readings(machine, run, machine.sensors), **wrench}, "sensors")
+
+
+T_USUAL = np.arange(200) / 100.0
+
+
+def robot() -> Machine:
+    return Machine.of_bodies([Body("a", coordinate="shoulder_pan"), Body("b", "a", coordinate="elbow")], name="robot")
+
+
+def spaced_log(**units: str) -> Experiment:
+    plain = {name.replace("__", " "): unit for name, unit in units.items()}
+    return Experiment.from_arrays(T_USUAL, {n: np.sin(9.0 * T_USUAL + len(n)) for n in plain}, plain, "run.csv")
+
+
+@pytest.mark.parametrize(
+    "units",
+    [
+        {"q1": "rad", "q2": "m", "tau1": "N*m", "tau2": "N"},
+        {"Pos_1": "rad", "Pos_2": "m", "Torque_1": "N*m", "Torque_2": "N"},
+        {"position__1": "rad", "position__2": "m", "effort__1": "N*m", "effort__2": "N"},
+    ],
+)
+def test_numbered_columns(units) -> None:
+    found = with_usual_names(arm(), spaced_log(**units))
+    assert set(found.names) == {"q.q1", "q.q2", "force.q1", "force.q2"}
+    first = next(iter(units)).replace("__", " ")
+    assert np.array_equal(found["q.q1"].values, spaced_log(**units)[first].values)
+
+
+def test_columns_named_after_joints() -> None:
+    found = with_usual_names(
+        robot(), spaced_log(shoulder_pan="rad", elbow="rad", shoulder_pan_effort="N*m", elbow_effort="N*m")
+    )
+    assert set(found.names) == {"q.shoulder_pan", "q.elbow", "force.shoulder_pan", "force.elbow"}
+
+
+def test_the_unit_decides_what_a_name_may_be() -> None:
+    found = with_usual_names(arm(), spaced_log(q1="rad", q2="rad", tau1="A", tau2="A"))
+    assert set(found.names) == {"q1", "q2", "tau1", "tau2"}  # q2 slides; currents are no forces
+    half = with_usual_names(arm(), spaced_log(q1="rad", temperature="K"))
+    assert set(half.names) == {"q1", "temperature"}  # one coordinate is missing
+
+
+def test_two_ways_are_refused_and_both_are_named() -> None:
+    with pytest.raises(DataError, match=r"several channels may be the forces[\s\S]*tau1, tau2; torque1, torque2"):
+        with_usual_names(arm(), spaced_log(q1="rad", q2="m", tau1="N*m", tau2="N", torque1="N*m", torque2="N"))
+
+
+def test_own_names_win() -> None:
+    given = Experiment.from_arrays(
+        T_USUAL,
+        {"q.q1": T_USUAL, "q1": T_USUAL, "q2": T_USUAL},
+        {"q.q1": "rad", "q1": "rad", "q2": "m"},
+        "run.csv",
+    )
+    assert with_usual_names(arm(), given) is given
+
+
+def test_a_csv_with_the_headers_of_the_readme_becomes_a_motion(tmp_path) -> None:
+    file = tmp_path / "run.csv"
+    rows = np.column_stack(
+        [
+            T_USUAL,
+            np.sin(3 * T_USUAL),
+            0.1 * np.cos(2 * T_USUAL),
+            np.cos(3 * T_USUAL),
+            2 * np.sin(T_USUAL),
+        ]
+    )
+    head = "time [s],q1 [rad],q2 [m],tau1 [N*m],tau2 [N]"
+    np.savetxt(file, rows, delimiter=",", header=head, comments="")
+    motion = vd.motion(arm(), vd.load_log(file), vd.Signals(lowpass=20.0))
+    assert motion.forces is not None and motion.forces[50, 0] == pytest.approx(np.cos(3 * motion.t[50]), abs=0.02)

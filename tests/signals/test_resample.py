@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-from scipy.signal import decimate as scipy_decimate
 
 from veridyn.errors import DataError, DataWarning
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.butterworth import Butterworth
-from veridyn.signals.resample import anti_alias, decimate, gaps, outside, resample, uniform_rate
+from veridyn.signals.resample import anti_alias, gaps, on_one_clock, outside, resample, uniform_rate
 
 
 def channel(t, f=np.sin, name="q1"):
@@ -85,22 +84,10 @@ def test_going_down_from_a_jittering_clock():
     assert np.abs(out.values - np.sin(2 * np.pi * out.t))[inner].max() < 2e-2
 
 
-def test_decimate_against_scipy_and_its_stated_filter():
-    rate, factor = 1000.0, 10
-    t = np.arange(5000) / rate
-    x = np.column_stack([np.sin(2 * np.pi * 3.0 * t), np.cos(2 * np.pi * 200.0 * t)])
-    out = decimate(x, factor, rate)
-    assert out.shape == (500, 2)
-    other = scipy_decimate(x, factor, axis=0, zero_phase=True)
-    # SciPy's Chebyshev filter ripples by 0.05 dB (0.6 %) in each pass; away from the ends they agree to that.
-    assert np.abs(out - other)[20:-20].max() < 0.015
-    assert np.abs(out[20:-20, 1]).max() < 2e-5  # 200 Hz is gone; what is left are the ends' transients
-    stated = anti_alias(rate / factor)
+def test_the_filter_before_going_down_is_the_stated_one():
+    stated = anti_alias(100.0)
     assert stated == Butterworth(40.0, order=8)
-    assert stated.gain([40.0, 50.0], rate) == pytest.approx([0.5, 0.027], abs=1e-3)
-    assert np.array_equal(decimate(x, 1, rate), x)
-    narrow = decimate(x, 5, rate, Butterworth(10.0))
-    assert narrow[100:-100, 0] == pytest.approx(x[500:-500:5, 0], abs=1e-3)
+    assert stated.gain([40.0, 50.0], 1000.0) == pytest.approx([0.5, 0.027], abs=1e-3)
 
 
 def test_uniform_rate_with_and_without_jitter():
@@ -168,5 +155,36 @@ def test_channels_without_common_time_and_other_bad_requests():
         resample(channel([0.0, 1.0, 2.0]), 10.0, "cubic")
     with pytest.raises(DataError, match="sampling rate"):
         resample(log["a"], -1.0)
-    with pytest.raises(DataError, match="a whole number from 1, found 0"):
-        decimate(np.zeros(100), 0, 10.0)
+
+
+def log_of(*clocks: np.ndarray) -> Experiment:
+    """Channels a, b … with the value t² at their own times."""
+    channels = [Channel(name, t, t**2, "m") for name, t in zip("abc", clocks)]
+    return Experiment({c.name: c for c in channels}, "log")
+
+
+def test_one_uniform_clock_is_kept_as_it_is() -> None:
+    t = 0.01 * np.arange(200)
+    log = log_of(t, t.copy())
+    found, rate = on_one_clock(log, None, "cubic", None)
+    assert found is log
+    assert rate == pytest.approx(100.0, rel=1e-12)
+
+
+def test_the_fastest_uniform_clock_is_the_common_one() -> None:
+    found, rate = on_one_clock(log_of(0.01 * np.arange(200), 0.02 * np.arange(100) + 0.003), None, "cubic", None)
+    assert rate == pytest.approx(100.0, rel=1e-12)
+    assert np.array_equal(found["a"].t, found["b"].t)
+    for name in "ab":  # a cubic spline has a parabola exactly
+        np.testing.assert_allclose(found[name].values, found[name].t ** 2, atol=1e-12)
+
+
+def test_the_rate_that_is_wanted_is_made() -> None:
+    found, rate = on_one_clock(log_of(0.01 * np.arange(200)), 50.0, "linear", None)
+    assert rate == 50.0
+    np.testing.assert_allclose(np.diff(found["a"].t), 0.02, atol=1e-12)
+
+
+def test_a_log_without_channels_is_refused() -> None:
+    with pytest.raises(DataError, match="no channel of it belongs to this machine"):
+        on_one_clock(Experiment({}, "log"), None, "cubic", None)

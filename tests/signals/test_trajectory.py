@@ -1,8 +1,13 @@
+"""Periodic B-splines, against SciPy's own periodic evaluation and finite differences."""
+
+from __future__ import annotations
+
 import numpy as np
 import pytest
+from scipy.interpolate import BPoly
 
 from veridyn.errors import DataError
-from veridyn.signals.trajectory import FourierTrajectory, JointLimits
+from veridyn.signals.trajectory import FourierTrajectory, JointLimits, SampledTrajectory, SplineTrajectory, spline_basis
 
 LIMITS = JointLimits(
     low=np.array([-1.0, 0.0, -3.0]),
@@ -97,3 +102,103 @@ def test_limits_that_contradict_themselves_are_refused():
         JointLimits(np.zeros(1), np.ones(2), np.ones(2), np.ones(2))
     with pytest.raises(DataError, match=r"2 faults(.|\n)*a speed must be above zero(.|\n)*an acceleration"):
         JointLimits(np.zeros(1), np.ones(1), np.zeros(1), np.array([np.nan]))
+
+
+def trajectory(degree: int = 5) -> SplineTrajectory:
+    return SplineTrajectory(np.random.default_rng(0).normal(size=(12, 3)), 0.2, degree)
+
+
+@pytest.mark.parametrize("degree", [3, 4, 5])
+def test_rates_are_those_of_differences(degree: int) -> None:
+    s = trajectory(degree)
+    t, h = np.linspace(0.13, 4.7, 40), 1e-5
+    q, qd, qdd = s.at(t)
+    assert (s.at(t + h)[0] - s.at(t - h)[0]) / (2 * h) == pytest.approx(qd, abs=1e-7)
+    assert (s.at(t + h)[1] - s.at(t - h)[1]) / (2 * h) == pytest.approx(qdd, abs=1e-5)
+    assert s.at(t + s.period)[0] == pytest.approx(q)
+
+
+def test_weights_add_up_to_one_and_stay_in_the_range_of_the_points() -> None:
+    phase = np.linspace(0.0, 1.0, 101)
+    B = spline_basis(phase, 12, 5)
+    assert B[0].sum(axis=1) == pytest.approx(np.ones(101))
+    assert B[1].sum(axis=1) == pytest.approx(np.zeros(101), abs=1e-10)
+    assert B[0].min() >= -1e-15
+    s = trajectory()
+    q = s.at(np.linspace(0.0, 5.0, 400))[0]
+    assert (q <= s.points.max(axis=0)).all() and (q >= s.points.min(axis=0)).all()
+
+
+def test_it_starts_from_rest_where_asked() -> None:
+    s = trajectory().with_start(2.0)
+    q, qd, qdd = s.at(0.0)
+    assert q == pytest.approx(s.centre) and not qd.any() and not qdd.any()
+    assert s.grid()[-1] == pytest.approx(7.0)
+
+
+@pytest.mark.parametrize(
+    ("points", "frequency", "degree", "words"),
+    [
+        (np.zeros((4, 2)), 0.1, 5, "control points"),
+        (np.zeros((12, 2)), 0.0, 5, "times are not usable"),
+        (np.zeros((12, 2)), 0.1, 2, "acceleration would jump"),
+    ],
+)
+def test_what_cannot_be_is_refused(points: np.ndarray, frequency: float, degree: int, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        SplineTrajectory(points, frequency, degree)
+
+
+RNG = np.random.default_rng(1)
+TRUE = FourierTrajectory(
+    np.array([0.3, -0.2]), 0.3 * RNG.standard_normal((2, 3)), 0.3 * RNG.standard_normal((2, 3)), 0.5
+)
+T = np.linspace(0.0, 2.0, 201)
+BETWEEN = np.linspace(0.1, 1.9, 977)
+
+
+def test_a_table_with_rates_is_met_to_the_second_derivative() -> None:
+    table = SampledTrajectory(T, *TRUE.at(T))
+    assert np.stack(table.at(T)) == pytest.approx(np.stack(TRUE.at(T)), abs=1e-10)
+    # the error of the quintic is h⁶ q⁽⁶⁾/46080, and its second derivative h⁴ q⁽⁶⁾/… : h = 0.01 s, q⁽⁶⁾ up to (2π·1.5)⁶
+    for found, wanted, most in zip(table.at(BETWEEN), TRUE.at(BETWEEN), (1e-10, 1e-8, 5e-6)):
+        assert found == pytest.approx(wanted, abs=most)
+
+
+def test_its_pieces_are_those_of_scipy() -> None:
+    t = np.array([0.0, 0.3, 0.5, 1.1])
+    q, qd, qdd = RNG.standard_normal((3, 4, 1))
+    own = SampledTrajectory(t, q, qd, qdd)
+    other = BPoly.from_derivatives(t, np.stack([q[:, 0], qd[:, 0], qdd[:, 0]], axis=1))
+    x = np.linspace(0.0, 1.1, 50)
+    for order, found in enumerate(own.at(x)):
+        assert found[:, 0] == pytest.approx(other.derivative(order)(x) if order else other(x), abs=1e-9)
+
+
+def test_positions_alone_are_enough() -> None:
+    table = SampledTrajectory(T, TRUE.at(T)[0])
+    for found, wanted, most in zip(table.at(BETWEEN), TRUE.at(BETWEEN), (1e-9, 1e-7, 1e-4)):
+        assert found == pytest.approx(wanted, abs=most)
+
+
+def test_shapes_ends_and_the_clock() -> None:
+    table = SampledTrajectory(T + 5.0, TRUE.at(T)[0])
+    assert table.at(6.0)[0].shape == (2,) and table.at([[5.0, 6.0]])[2].shape == (1, 2, 2)
+    assert table.at(99.0)[0] == pytest.approx(table.at(7.0)[0])
+    moved = table.from_zero()
+    assert moved.t[0] == 0.0 and (moved.n, moved.length) == (2, pytest.approx(2.0))
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ((T, TRUE.at(T)[0][:50]), "do not belong together"),
+        ((T[:4], TRUE.at(T)[0][:4]), "at least 6 rows"),
+        ((T, TRUE.at(T)[0], TRUE.at(T)[1]), "both or neither"),
+        ((T[::-1], TRUE.at(T)[0]), "runs backwards"),
+        ((T, np.where(T[:, None] > 1.0, np.nan, TRUE.at(T)[0])), "the first in row 102"),
+    ],
+)
+def test_a_bad_table_is_refused(args: tuple, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        SampledTrajectory(*args)

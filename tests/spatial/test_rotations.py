@@ -1,5 +1,7 @@
 """Rotation matrices and quaternions: orthonormal, exact at right angles, rates against finite differences."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -8,6 +10,7 @@ from strangers.random_trees import random_rotation
 from veridyn.spatial.rotations import (
     is_rotation,
     matrix_of,
+    quaternion,
     quaternion_rate,
     right_jacobian,
     rot_x,
@@ -27,7 +30,7 @@ def rodrigues(axis: np.ndarray, angle: float) -> np.ndarray:
     return np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * K @ K
 
 
-def quaternion(axis: np.ndarray, angle: float) -> np.ndarray:
+def about_axis(axis: np.ndarray, angle: float) -> np.ndarray:
     return np.concatenate([[np.cos(angle / 2)], np.sin(angle / 2) * axis])
 
 
@@ -83,7 +86,7 @@ def test_matrix_of_a_quaternion_is_rodrigues_formula() -> None:
     axes = rng.standard_normal((6, 3))
     axes /= np.linalg.norm(axes, axis=1, keepdims=True)
     angles = rng.uniform(-np.pi, np.pi, 6)
-    Q = np.array([quaternion(u, phi) for u, phi in zip(axes, angles, strict=True)])
+    Q = np.array([about_axis(u, phi) for u, phi in zip(axes, angles, strict=True)])
     R = matrix_of(Q)
     assert R.shape == (6, 3, 3)
     for k in range(6):
@@ -119,3 +122,10 @@ def test_the_right_jacobian_is_that_of_the_exponential() -> None:
             plus, minus = (Rotation.from_rotvec(theta + way * d).as_matrix() for way in (1, -1))
             numeric[:, k] = rotation_vector(minus.T @ plus) / 2e-6
         assert right_jacobian(theta) == pytest.approx(numeric, abs=1e-8)
+
+
+def test_quaternions_of_all_branches() -> None:
+    rng = np.random.default_rng(3)
+    halves = [np.diag([1.0, -1, -1]), np.diag([-1.0, 1, -1]), np.diag([-1.0, -1, 1])]
+    for R in [*halves, *(random_rotation(rng) for _ in range(30))]:
+        assert matrix_of(quaternion(R)) == pytest.approx(R, abs=1e-12)

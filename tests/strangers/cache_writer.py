@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from threading import Barrier
 
-from veridyn.symbolic import cache, user_key
+from veridyn.symbolic import cache, trust
 
 SIZE = 300_000
 
@@ -42,7 +42,7 @@ def key_together(folder: str, rounds: int, barrier: Barrier) -> list[bytes]:
     found = []
     for k in range(rounds):
         place = Path(folder) / f"user{k}"
-        user_key.key_folder = lambda place=place: place
+        trust.key_folder = lambda place=place: place
         barrier.wait(60)
-        found.append(user_key.user_key() or b"")
+        found.append(trust.user_key() or b"")
     return found

@@ -9,8 +9,7 @@ import pytest
 from scipy.signal import butter, sosfilt
 
 from veridyn.symbolic.biquad_llvm import biquad_program
-from veridyn.symbolic.host import this_host
-from veridyn.symbolic.kernel import compile_object, loaded
+from veridyn.symbolic.kernel import compile_object, loaded, this_host
 
 SIGNATURE = ctypes.CFUNCTYPE(
     None, *[ctypes.c_int64] * 2, ctypes.c_void_p, *[ctypes.c_int64] * 2, *[ctypes.c_void_p] * 2

@@ -16,7 +16,7 @@ import pytest
 
 from strangers.cache_writer import write_together
 from veridyn.errors import CacheWarning
-from veridyn.symbolic import cache, trust, user_key
+from veridyn.symbolic import cache, trust
 from veridyn.symbolic.cache import Stored, folder, is_remembered, key_of, load_or_make, remembered
 
 STORED = Stored(bytes(range(256)) * 40, {"labels": [[0, 1], [2, 3]], "samples": ["q.0", "s.é"], "places": 7})
@@ -154,7 +154,7 @@ def test_a_planted_file_is_made_again(place: Path, forgery: str) -> None:
 def test_with_the_right_key_it_would_have_been_loaded(place: Path) -> None:
     """The forgeries above fail by their key and name, not by their form."""
     load_or_make("a", Maker())
-    key = user_key.user_key()
+    key = trust.user_key()
     assert key is not None
     (place / "a.object").write_bytes(forged(key, "a.object"))
     assert load_or_make("a", Maker()) == FOREIGN
@@ -199,7 +199,7 @@ def test_without_a_key_nothing_is_kept(place: Path, monkeypatch: pytest.MonkeyPa
 def test_without_a_home_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (cache.VARIABLE, "XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)
-    for module in (cache, user_key):
+    for module in (cache, trust):
         monkeypatch.setattr(module, "home", lambda: None)
     make = Maker()
     with pytest.warns(CacheWarning, match="this user has no home folder") as caught:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from strangers.exact_trigonometry import error_in_ulp
 from strangers.exact_trigonometry import sine_and_cosine as exact
-from veridyn.symbolic.elementary import arc_tangent, exponential, logarithm, sine_and_cosine
+from veridyn.symbolic.elementary import Arithmetic, arc_tangent, exponential, logarithm, sine_and_cosine
 
 MASK = 2**64 - 1
 
@@ -20,27 +22,36 @@ def wrapped(value: int) -> int:
     return (value + 2**63) % 2**64 - 2**63
 
 
-class Plain:
+class Plain(Arithmetic[Any]):
     """Arithmetic on Python's own numbers; products and sums are rounded one by one, as where no fused operation exists."""
 
-    number = staticmethod(float)
-    whole = staticmethod(int)
-    add = staticmethod(lambda a, b: a + b)
-    sub = staticmethod(lambda a, b: a - b)
-    mul = staticmethod(lambda a, b: a * b)
-    div = staticmethod(lambda a, b: a / b)
-    fma = staticmethod(lambda a, b, c: a * b + c)
-    bits = staticmethod(lambda a: struct.unpack("<q", struct.pack("<d", a))[0])
-    double = staticmethod(lambda i: struct.unpack("<d", struct.pack("<q", wrapped(i)))[0])
-    plus = staticmethod(lambda i, j: wrapped(i + j))
-    minus = staticmethod(lambda i, j: wrapped(i - j))
-    both = staticmethod(lambda i, j: wrapped((i & MASK) & (j & MASK)))
-    either = staticmethod(lambda i, j: wrapped((i & MASK) ^ (j & MASK)))
-    up = staticmethod(lambda i, k: wrapped(i << k))
-    down = staticmethod(lambda i, k: i >> k)
-    less = staticmethod(lambda a, b: a < b)
-    differs = staticmethod(lambda i, j: i != j)
-    choose = staticmethod(lambda c, a, b: a if c else b)
+    OPERATIONS: ClassVar[dict[str, Callable[..., Any]]] = {
+        "add": lambda a, b: a + b,
+        "sub": lambda a, b: a - b,
+        "mul": lambda a, b: a * b,
+        "div": lambda a, b: a / b,
+        "fma": lambda a, b, c: a * b + c,
+        "bits": lambda a: struct.unpack("<q", struct.pack("<d", a))[0],
+        "double": lambda i: struct.unpack("<d", struct.pack("<q", wrapped(i)))[0],
+        "plus": lambda i, j: wrapped(i + j),
+        "minus": lambda i, j: wrapped(i - j),
+        "both": lambda i, j: wrapped((i & MASK) & (j & MASK)),
+        "either": lambda i, j: wrapped((i & MASK) ^ (j & MASK)),
+        "up": lambda i, k: wrapped(i << k),
+        "down": lambda i, k: i >> k,
+        "less": lambda a, b: a < b,
+        "differs": lambda i, j: i != j,
+        "choose": lambda a, b, c: a if c else b,
+    }
+
+    def number(self, value: float) -> Any:
+        return float(value)
+
+    def whole(self, value: int) -> Any:
+        return int(value)
+
+    def operation(self, name: str, *operands: Any) -> Any:
+        return self.OPERATIONS[name](*operands)
 
 
 @pytest.mark.parametrize("reach", [1e-8, 1.0, 10.0, 1e6])

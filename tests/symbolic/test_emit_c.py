@@ -10,9 +10,8 @@ import pytest
 
 from strangers.compiled_c import compile_c, name_of
 from strangers.evaluate import evaluate, twins
-from veridyn.symbolic.count import count
 from veridyn.symbolic.emit_c import Argument, CSource, emit_c
-from veridyn.symbolic.expression import Graph, Number
+from veridyn.symbolic.expression import Graph, Number, count
 
 X = Argument("x", 3, "what goes in")
 Y = Argument("y", 4, "what comes out", output=True)

@@ -12,8 +12,7 @@ from strangers.evaluate import Twin, twins
 from veridyn.symbolic import emit_llvm
 from veridyn.symbolic.emit_llvm import BLOCK, FLAGS, PIECE, Program, emit, place_stride
 from veridyn.symbolic.expression import ADD, COS, SIN, Graph, live
-from veridyn.symbolic.host import this_host
-from veridyn.symbolic.kernel import Kernel, compile_object
+from veridyn.symbolic.kernel import Kernel, compile_object, this_host
 
 NAMES = tuple("abcdef")
 N = 150

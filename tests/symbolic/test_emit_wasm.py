@@ -22,8 +22,32 @@ from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.symbols import Request
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.symbolic import emit_wasm as module
-from veridyn.symbolic.emit_wasm import WasmModule, emit_wasm
+from veridyn.symbolic.emit_wasm import F64, I64, WasmFunction, WasmModule, emit_wasm, section, signed, unsigned, vector
 from veridyn.symbolic.expression import Graph
+
+
+@pytest.mark.parametrize(("value", "code"), [(0, "00"), (127, "7f"), (128, "8001"), (624485, "e58e26")])
+def test_numbers_as_the_standard_writes_them(value: int, code: str) -> None:
+    assert unsigned(value).hex() == code
+
+
+@pytest.mark.parametrize(("value", "code"), [(0, "00"), (63, "3f"), (64, "c000"), (-1, "7f"), (-123456, "c0bb78")])
+def test_signed_numbers_as_the_standard_writes_them(value: int, code: str) -> None:
+    """-123456 is the example of the standard."""
+    assert signed(value).hex() == code
+
+
+def test_sections_and_vectors_have_their_length_before_them() -> None:
+    assert section(1, vector([b"ab", b"c"])).hex() == "0104" + "02" + b"abc".hex()
+
+
+def test_locals_are_declared_in_runs_of_one_kind() -> None:
+    f = WasmFunction(1)
+    x = f.add(b"\x20\x00", f.number(1.0))
+    f.bits(f.mul(x, x))
+    assert f.locals == [F64, F64, I64]
+    assert f.body().hex().startswith(unsigned(len(f.body()) - 1).hex() + "02" + "027c" + "017e")
+
 
 SAMPLES = 20
 PAGE = """<body><script>

@@ -12,8 +12,7 @@ from numpy_processor import NumpyProcessor
 from veridyn.errors import DeviceError
 from veridyn.symbolic.expression import Graph
 from veridyn.symbolic.gpu import Gpu, open_gpu, require_memory
-from veridyn.symbolic.gram_plan import gram_plan
-from veridyn.symbolic.gram_ptx import SHARED_BYTES
+from veridyn.symbolic.gram_ptx import SHARED_BYTES, gram_plan
 
 
 class CudaError(RuntimeError):

@@ -8,8 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from veridyn.symbolic.host import this_host
-from veridyn.symbolic.kernel import compile_object, loaded
+from veridyn.symbolic.kernel import compile_object, loaded, this_host
 from veridyn.symbolic.qr_llvm import AT_ONCE, PANEL, qr_program
 
 WIDTHS = (1, 2, 4, 8)

@@ -3,14 +3,20 @@
 import numpy as np
 import pytest
 
+import veridyn as vd
 from studies.small_arm import small_arm
 from veridyn.errors import FileError
 from veridyn.files.machine.load import load_model
 from veridyn.files.shipped import shipped
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.system import system_of
+from veridyn.model.body import Body
+from veridyn.model.machine import Machine
+from veridyn.model.motion import Motion
+from veridyn.spatial.inertia import from_centre
+from veridyn.spatial.transforms import MDH
 from veridyn.view.live import posable_mechanism, posable_tree
-from veridyn.view.playing import recorded
+from veridyn.view.playing import predicted_poses, recorded
 
 
 def write(tmp_path, text):
@@ -53,3 +59,44 @@ def test_what_cannot_be_played_is_named(tmp_path, text, said):
     machine = small_arm()
     with pytest.raises(FileError, match=said):
         recorded(posable_tree(machine), machine, write(tmp_path, text))
+
+
+def arm() -> Machine:
+    inertia = {
+        "1": from_centre(3.0, [0.2, 0.0, 0.0], np.diag([0.01, 0.05, 0.05])),
+        "2": from_centre(1.0, [0.15, 0.01, 0.0], np.diag([0.003, 0.01, 0.01])),
+    }
+    bodies = [Body("1", placement=MDH(alpha=np.pi / 2)), Body("2", "1", placement=MDH(d=0.4))]
+    return Machine.of_bodies(bodies, inertia=inertia)
+
+
+@pytest.fixture
+def case():
+    machine, t = arm(), np.arange(240) / 60.0
+    q = np.column_stack([np.sin(2.0 * t), 0.5 * np.cos(3.0 * t)])
+    qd = np.column_stack([2.0 * np.cos(2.0 * t), -1.5 * np.sin(3.0 * t)])
+    qdd = np.column_stack([-4.0 * np.sin(2.0 * t), -4.5 * np.cos(3.0 * t)])
+    return machine, t, q, vd.inverse_dynamics(machine, Motion(t, q, qd, qdd))
+
+
+def test_with_the_right_forces_it_stays_with_the_machine(case):
+    machine, t, q, forces = case
+    ghost = predicted_poses(machine, t, q, forces)
+    assert ghost is not None and np.abs(ghost - q).max() < 0.02
+    assert np.array_equal(ghost[::30], q[::30])
+
+
+def test_with_a_wrong_model_it_leaves_and_comes_back(case):
+    machine, t, q, forces = case
+    heavy = machine.with_parameters(1.3 * machine.parameters.values)
+    off = np.abs(predicted_poses(heavy, t, q, forces) - q).max(axis=1)
+    assert off[29::30].min() > 0.05 and np.array_equal(off[::30], np.zeros(8))
+
+
+def test_where_nothing_can_be_predicted_there_is_none(case):
+    machine, t, q, forces = case
+    forces = forces.copy()
+    forces[5, 0] = np.nan
+    assert predicted_poses(machine, t, q, forces) is None
+    ship = Machine.of_bodies([Body("hull"), Body("1", "hull"), Body("2", "1")], base="free")
+    assert ship.coordinates == ("q1", "q2") and predicted_poses(ship, t, q, case[3]) is None

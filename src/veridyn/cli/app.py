@@ -10,23 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from veridyn.cli import (
-    capabilities,
-    codegen,
-    compare,
-    demo,
-    excite,
-    export,
-    identify,
-    live,
-    model,
-    new,
-    observe,
-    schema,
-    simulate,
-    view,
-    warm,
-)
+from veridyn.cli import browser, demo, model, new, study
 from veridyn.cli.output import flags_first, print_error, set_mode
 from veridyn.errors import VeridynError, VeridynWarning
 from veridyn.version import __version__
@@ -81,19 +65,12 @@ app = typer.Typer(
 )
 app.add_typer(demo.app, name="demo")
 app.add_typer(model.app, name="model")
-app.command()(capabilities.capabilities)
-app.command()(codegen.codegen)
-app.command()(identify.identify)
-app.command()(excite.excite)
-app.command()(observe.observe)
-app.command()(simulate.simulate)
-app.command()(new.new)
-app.command()(export.export)
-app.command()(compare.compare)
-app.command()(live.live)
-app.command()(view.view)
-app.command()(schema.schema)
-app.command()(warm.warm)
+COMMANDS = (  # in the order of the help
+    *(model.capabilities, model.codegen, study.identify, study.excite, study.observe, study.simulate, new.new),
+    *(model.export, study.compare, browser.live, browser.view, model.schema, model.warm),
+)
+for command in COMMANDS:
+    app.command()(command)
 
 
 def _version(requested: bool) -> None:

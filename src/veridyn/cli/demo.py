@@ -3,45 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from veridyn.cli.recording import Recorded, recorded
 
 if TYPE_CHECKING:
-    from veridyn.identify.regression.observation import Sampling
-    from veridyn.model.coordinates import Rows
-    from veridyn.model.experiment import Experiment
-    from veridyn.model.machine import Machine
     from veridyn.progress import Progress
-    from veridyn.signals.motion import Signals
+    from veridyn.report.blocks import Verdict
+    from veridyn.studies.result import Result
+    from veridyn.studies.run.folder import Run
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 Out = Annotated[Path, typer.Option(help="Folder that gets the new run folder.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the noise; the same seed gives the same result.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Do less, and say so in the result.")]
-
-
-class Demo(Protocol):
-    """What a machine hands over to be identified."""
-
-    @property
-    def truth(self) -> Machine: ...
-    @property
-    def model(self) -> Machine: ...
-    @property
-    def training(self) -> Experiment: ...
-    @property
-    def validation(self) -> Experiment: ...
-    @property
-    def signals(self) -> Signals: ...
-    @property
-    def sampling(self) -> Sampling: ...
-    @property
-    def rows(self) -> Rows: ...
 
 
 @app.callback()
@@ -64,9 +44,24 @@ def arm(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> None:
     Example:
       veridyn demo arm --out runs --seed 3
     """
-    from veridyn.machines.arm import demonstration
+    import numpy as np
 
-    _identify("arm", demonstration, out, seed, quick)
+    from veridyn.files.machine.write import model_text
+    from veridyn.machines.arm import demonstration
+    from veridyn.report.page import identification_page
+    from veridyn.studies.identification import identification
+    from veridyn.studies.result import fingerprint
+
+    def work(progress: Progress) -> tuple[Any, Result]:
+        made = demonstration(np.random.default_rng(seed), quick=quick, progress=progress)
+        logs = made.training, made.validation
+        how = made.signals, made.sampling, made.rows
+        study = identification(made.model, *logs, *how, truth=made.truth, progress=progress)
+        inputs = {"model": fingerprint(model_text(made.model))}
+        inputs |= {f"{name} log": fingerprint(log) for name, log in zip(("training", "validation"), logs, strict=True)}
+        return study, study.result("demo arm", seed=seed, quick=quick, inputs=inputs)
+
+    _record("arm", out, seed, quick, work, identification_page)
 
 
 @app.command()
@@ -82,19 +77,14 @@ def car(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> None:
     """
     import numpy as np
 
-    from veridyn.cli.shown import print_verdict
     from veridyn.papers.car.demo import car_demonstration
     from veridyn.papers.car.page import car_page, car_verdict
 
-    def work(progress: Progress) -> Recorded:
+    def work(progress: Progress) -> tuple[Any, Result]:
         made = car_demonstration(np.random.default_rng(seed), quick, progress)
-        return Recorded(
-            made.result("demo car", seed),
-            lambda result, command: car_page(made, result, command),
-            lambda result: print_verdict(car_verdict(made), result),
-        )
+        return made, made.result("demo car", seed)
 
-    _recorded("car", out, seed, quick, work)
+    _record("car", out, seed, quick, work, car_page, car_verdict)
 
 
 @app.command()
@@ -110,23 +100,18 @@ def humanoid(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> N
     """
     import numpy as np
 
-    from veridyn.cli.shown import print_verdict
     from veridyn.files.machine.write import model_text
     from veridyn.papers.humanoid.page import humanoid_page, verdict_of
     from veridyn.papers.humanoid.study import humanoid_study
     from veridyn.studies.result import fingerprint
 
-    def work(progress: Progress) -> Recorded:
+    def work(progress: Progress) -> tuple[Any, Result]:
         study = humanoid_study(np.random.default_rng(seed), quick=quick, progress=progress)
         inputs = {"model": fingerprint(model_text(study.model))}
         inputs |= {f"log of {name}": fingerprint(log) for name, log in study.logs.items()}
-        return Recorded(
-            study.result("demo humanoid", seed=seed, quick=quick, inputs=inputs),
-            lambda result, command: humanoid_page(study, result, command),
-            lambda result: print_verdict(verdict_of(study), result),
-        )
+        return study, study.result("demo humanoid", seed=seed, quick=quick, inputs=inputs)
 
-    _recorded("humanoid", out, seed, quick, work)
+    _record("humanoid", out, seed, quick, work, humanoid_page, verdict_of)
 
 
 @app.command()
@@ -145,19 +130,15 @@ def fourbar(
     Example:
       veridyn demo fourbar --out runs --seed 3
     """
-    from veridyn.cli.shown import print_verdict
     from veridyn.papers.fourbar.machine import fourbar_study
     from veridyn.report.observer import observation_page, observation_verdict
 
-    def work(progress: Progress) -> Recorded:
+    def work(progress: Progress) -> tuple[Any, Result]:
         study = fourbar_study(seed, quick=quick, filter=filter, progress=progress)
-        return Recorded(
-            study.result("demo fourbar", seed=seed, quick=quick, inputs=study.inputs),
-            lambda result, command: observation_page(study, result, command, "Observers on a four-bar linkage"),
-            lambda result: print_verdict(observation_verdict(study), result),
-        )
+        return study, study.result("demo fourbar", seed=seed, quick=quick, inputs=study.inputs)
 
-    _recorded("fourbar", out, seed, quick, work)
+    page = partial(observation_page, title="Observers on a four-bar linkage")
+    _record("fourbar", out, seed, quick, work, page, observation_verdict)
 
 
 @app.command()
@@ -171,19 +152,14 @@ def buggy(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> None
     Example:
       veridyn demo buggy --out runs --quick
     """
-    from veridyn.cli.shown import print_verdict
     from veridyn.papers.buggy.page import buggy_page, buggy_verdict
     from veridyn.papers.buggy.study import FULL, QUICK, buggy_study
 
-    def work(progress: Progress) -> Recorded:
+    def work(progress: Progress) -> tuple[Any, Result]:
         study = buggy_study(seed, QUICK if quick else FULL, progress)
-        return Recorded(
-            study.result("demo buggy", seed),
-            lambda result, command: buggy_page(study, result, command),
-            lambda result: print_verdict(buggy_verdict(study), result),
-        )
+        return study, study.result("demo buggy", seed)
 
-    _recorded("buggy", out, seed, quick, work)
+    _record("buggy", out, seed, quick, work, buggy_page, buggy_verdict)
 
 
 @app.command()
@@ -199,57 +175,37 @@ def hexapod(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> No
     """
     import numpy as np
 
-    from veridyn.cli.shown import print_verdict
     from veridyn.papers.hexapod.page import hexapod_page, verdict_of
     from veridyn.papers.hexapod.study import hexapod_study
 
-    def work(progress: Progress) -> Recorded:
+    def work(progress: Progress) -> tuple[Any, Result]:
         study = hexapod_study(np.random.default_rng(seed), quick=quick, progress=progress)
-        return Recorded(
-            study.result("demo hexapod", seed),
-            lambda result, command: hexapod_page(study, result, command),
-            lambda result: print_verdict(verdict_of(study), result),
-        )
+        return study, study.result("demo hexapod", seed)
 
-    _recorded("hexapod", out, seed, quick, work)
+    _record("hexapod", out, seed, quick, work, hexapod_page, verdict_of)
 
 
-def _identify(name: str, demonstration: Callable[..., Demo], out: Path, seed: int, quick: bool) -> None:
-    """Make the logs, run the study, write the run folder, and say where the report is."""
-    import numpy as np
+def _record(
+    name: str,
+    out: Path,
+    seed: int,
+    quick: bool,
+    work: Callable[[Progress], tuple[Any, Result]],
+    page: Callable[..., str],
+    verdict_of: Callable[[Any], Verdict] | None = None,
+) -> None:
+    """Run the study of a demonstration, write the run folder, and print its verdict, or the rows of an identification."""
+    from veridyn.cli.shown import print_study, print_verdict
 
-    from veridyn.cli.shown import print_study
-    from veridyn.files.machine.write import model_text
-    from veridyn.report.page import identification_page
-    from veridyn.studies.identification import identification
-    from veridyn.studies.result import fingerprint
+    def recorded_work(_: Run, progress: Progress) -> Recorded:
+        study, result = work(progress)
 
-    def work(progress: Progress) -> Recorded:
-        made = demonstration(np.random.default_rng(seed), quick=quick, progress=progress)
-        study = identification(
-            made.model,
-            made.training,
-            made.validation,
-            made.signals,
-            made.sampling,
-            made.rows,
-            truth=made.truth,
-            progress=progress,
-        )
-        inputs = {
-            "model": fingerprint(model_text(made.model)),
-            "training log": fingerprint(made.training),
-            "validation log": fingerprint(made.validation),
-        }
-        return Recorded(
-            study.result(f"demo {name}", seed=seed, quick=quick, inputs=inputs),
-            lambda result, command: identification_page(study, result, command),
-            lambda result: print_study(study, result),
-        )
+        def show(result: Result) -> None:
+            if verdict_of is None:
+                print_study(study, result)
+            else:
+                print_verdict(verdict_of(study), result)
 
-    _recorded(name, out, seed, quick, work)
+        return Recorded(result, partial(page, study), show)
 
-
-def _recorded(name: str, out: Path, seed: int, quick: bool, work: Callable[[Progress], Recorded]) -> None:
-    command = f"veridyn demo {name} --seed {seed}" + (" --quick" if quick else "")
-    recorded(out, name, command, lambda _, progress: work(progress))
+    recorded(out, name, f"veridyn demo {name} --seed {seed}" + (" --quick" if quick else ""), recorded_work)

@@ -28,8 +28,7 @@ def new(
     model: Annotated[
         Path,
         typer.Argument(
-            help="A model file (YAML) or a URDF; veridyn:NAME is one that comes with veridyn.",
-            show_default=False,
+            help="A model file (YAML) or a URDF; veridyn:NAME is one that comes with veridyn.", show_default=False
         ),
     ],
     log: Annotated[
@@ -48,8 +47,7 @@ def new(
     ] = Path("study.yaml"),
     force: Annotated[bool, typer.Option("--force", help="Write over a study file that exists.")] = False,
     rate: Annotated[
-        float | None,
-        typer.Option(help="Samples a second of a log without a clock, Hz.", show_default=False),
+        float | None, typer.Option(help="Samples a second of a log without a clock, Hz.", show_default=False)
     ] = None,
     base: BaseOption = BaseWord.auto,
     strict: Strict = False,

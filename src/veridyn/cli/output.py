@@ -6,16 +6,21 @@ The options stand before or behind the command: ``veridyn identify study.yaml --
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
 from veridyn.errors import VeridynError
 from veridyn.progress import Progress
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 Mode = Literal["normal", "quiet", "verbose", "json"]
 FLAGS: Mapping[str, Mode] = {
@@ -25,6 +30,7 @@ FLAGS: Mapping[str, Mode] = {
     "--verbose": "verbose",
     "--json": "json",
 }
+PLAIN_WIDTH = 200  # of a line where there is no terminal: nothing is cut
 _mode: ContextVar[Mode] = ContextVar("mode", default="normal")
 
 
@@ -84,3 +90,22 @@ class Stages:
         """Each task with the seconds until the next one began."""
         marks = [*self.began.values(), time.perf_counter()]
         return [f"{marks[k + 1] - marks[k]:8.2f} s  {task}" for k, task in enumerate(self.began)]
+
+
+def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> Table:
+    """A table whose first `left` columns are words and the others numbers."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    for k, name in enumerate(head):
+        table.add_column(name, justify="left" if k < left else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def console() -> Console:
+    """A console as wide as the terminal that prints names as they are: ":arm:" is no picture."""
+    from rich.console import Console
+
+    return Console(emoji=False) if sys.stdout.isatty() else Console(width=PLAIN_WIDTH, emoji=False)

@@ -1,4 +1,4 @@
-"""What the commands print of a study."""
+"""What the commands print of a study, in tables and lines as wide as the terminal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import typer
 
-from veridyn.cli.plain_table import console, plain_table
+from veridyn.cli.output import console, plain_table
 from veridyn.report.blocks import Verdict
 from veridyn.report.output_error import HEAD, simulation_lines
 from veridyn.report.verdict import verdict

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import typer
 
-from veridyn.cli.plain_table import console, plain_table
+from veridyn.cli.output import console, plain_table
 from veridyn.identify.base import BaseParameters
 from veridyn.mechanics.loops.assembly import CLOSED_TOLERANCE_M
 from veridyn.mechanics.loops.pose import AssembledPose, assembled_pose

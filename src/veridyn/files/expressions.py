@@ -1,7 +1,7 @@
 """Formulas in a model file: numbers, constants, arithmetic and a few functions; never code.
 
-Two fences stand in a row. The text is parsed and every node of it must be of a short list, so that nothing but arithmetic is left
-(:mod:`veridyn.model.formula_text`); then simpleeval computes it with operators that know floats only, so that no power fills the memory.
+The text is parsed and every node of it must be of a short list, so that nothing but arithmetic is left (:mod:`veridyn.model.formula_text`).
+It is computed with operators that know floats only, so that no power fills the memory.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import keyword
 import math
 import operator
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
-
-from simpleeval import InvalidExpression, SimpleEval
 
 from veridyn.model.formula_text import OPERATORS, FormulaWords, parsed, refuse
 
@@ -40,17 +39,18 @@ OF_TIME: Mapping[str, Callable[..., float]] = MappingProxyType(
 )
 ALLOWED = f"numbers, earlier constants, pi, + - * / ** ( ) and {' '.join(FUNCTIONS)}"
 
-_COMPUTED: tuple[Callable[..., object], ...] = (
+_COMPUTED: tuple[Callable[..., float], ...] = (
     *(operator.add, operator.sub, operator.mul, operator.truediv),
     lambda a, b: float(a) ** float(b),
     *(operator.neg, operator.pos),
 )
+_COMPUTES = dict(zip(OPERATORS, _COMPUTED, strict=True))
 
 
 def evaluate(expression: str, constants: Mapping[str, float] = PI) -> float:
     """The value of a formula in `constants` and pi: a finite real number, or a :class:`ModelError` that says why not."""
     names = {**PI, **{name: float(value) for name, value in constants.items()}}
-    return _computed(*_prepared(expression.strip(), names, FUNCTIONS))
+    return _computed(_parsed(expression, names, FUNCTIONS), names, FUNCTIONS, expression.strip())
 
 
 def function_of(expression: str, variable: str = "t") -> Callable[[float], float]:
@@ -58,35 +58,32 @@ def function_of(expression: str, variable: str = "t") -> Callable[[float], float
 
     Besides the functions of model files: exp, tanh, and step(x), which is 1 from x = 0 on.
     """
-    machine, tree, text = _prepared(expression.strip(), {**PI, variable: 0.0}, {**FUNCTIONS, **OF_TIME})
+    functions = {**FUNCTIONS, **OF_TIME}
+    tree = _parsed(expression, {**PI, variable: 0.0}, functions)
 
     def value(at: float) -> float:
-        machine.names[variable] = float(at)
-        return _computed(machine, tree, text)
+        return _computed(tree, {**PI, variable: float(at)}, functions, expression.strip())
 
     return value
 
 
-def _prepared(
-    text: str, names: dict[str, float], functions: Mapping[str, Callable[..., float]]
-) -> tuple[SimpleEval, ast.Expression, str]:
-    """What computes a formula that has passed both fences."""
+def _parsed(text: str, names: Mapping[str, float], functions: Mapping[str, Callable[..., float]]) -> ast.expr:
     words = FormulaWords(functions, names, ALLOWED, "no constant defined above it", MAX_LENGTH)
-    tree = parsed(text, words)
-    operators = dict(zip(OPERATORS, _COMPUTED, strict=True))
-    return SimpleEval(operators=operators, functions=dict(functions), names=names), tree, text
+    return parsed(text.strip(), words).body
 
 
-def _computed(machine: SimpleEval, tree: ast.Expression, text: str) -> float:
+def _computed(
+    tree: ast.expr, names: Mapping[str, float], functions: Mapping[str, Callable[..., float]], text: str
+) -> float:
     try:
-        value = machine.eval(text, previously_parsed=tree.body)
+        value = _value(tree, names, functions)
     except ZeroDivisionError:
         refuse(f"'{text}' divides by zero.")
     except OverflowError:
         refuse(f"'{text}' is too large a number.")
     except (ValueError, TypeError) as error:
         refuse(f"'{text}' cannot be computed: {error}.")
-    except (InvalidExpression, RecursionError):
+    except RecursionError:
         refuse(f"'{text}' is not a formula.", f"Allowed: {ALLOWED}.")
     if isinstance(value, complex):
         refuse(f"'{text}' is not a real number.")
@@ -95,6 +92,24 @@ def _computed(machine: SimpleEval, tree: ast.Expression, text: str) -> float:
     if abs(value) > MAX_NUMBER:
         refuse(f"'{text}' is too large a number.")
     return float(value)
+
+
+def _value(node: ast.expr, names: Mapping[str, float], functions: Mapping[str, Callable[..., float]]) -> float:
+    """What a node is that has passed the fence."""
+    inner = partial(_value, names=names, functions=functions)
+    match node:
+        case ast.Constant(value=float(number)):
+            return number
+        case ast.Name(id=name):
+            return names[name]
+        case ast.BinOp(left=a, op=op, right=b):
+            return _COMPUTES[type(op)](inner(a), inner(b))
+        case ast.UnaryOp(op=op, operand=a):
+            return _COMPUTES[type(op)](inner(a))
+        case ast.Call(func=ast.Name(id=name), args=args):
+            return functions[name](*map(inner, args))
+        case _:
+            raise TypeError(f"{type(node).__name__} is no part of a formula")
 
 
 def is_constant_name(name: str) -> bool:

@@ -37,7 +37,7 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
-from veridyn.signals.repair import REPAIRABLE
+from veridyn.signals.mend import REPAIRABLE
 
 METHOD_IS_THIRD = "The method is the third argument: identify(machine, motion, Robust(loss='tukey'), rows='joints')."
 ROW_WORDS = ("all", "joints", "base", "actuated")

@@ -29,9 +29,7 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, Pose
 from veridyn.signals.motion import Signals, prepare
-from veridyn.signals.naming import measured_positions
-from veridyn.signals.sensors import with_sensor_channels
-from veridyn.signals.usual_names import with_usual_names
+from veridyn.signals.naming import measured_positions, with_sensor_channels, with_usual_names
 
 Array = NDArray[np.float64]
 Lowpass = float | Literal["auto"] | None
@@ -64,7 +62,7 @@ def motion(machine: Machine, log: Experiment, signals: Signals | None = None, *,
         The machine.
     log : Experiment
         Channels such as "q.c" (rad or m) and "force.c" (N*m or N) for a coordinate c, each on its own clock; usual names such as q1 and
-        tau1 are understood too (:mod:`veridyn.signals.usual_names`).
+        tau1 are understood too (:mod:`veridyn.signals.naming`).
     signals : Signals, optional
         Rate, low-pass filter, derivative and trim; by default the rate of the fastest channel, and a low-pass chosen from the spectra of
         the positions where their noise would bias what follows. Ends in motion lose what the low-pass takes to settle, unless `trim` says

@@ -12,12 +12,21 @@ from typing import Any
 import numpy as np
 
 from veridyn.errors import VeridynError
-from veridyn.live.columns import SampleColumns, columns_of
+from veridyn.live.arrivals import SampleColumns, columns_of
 from veridyn.live.replay import Pace, Replay
-from veridyn.live.row import Array, Layout, Row, Shown
-from veridyn.live.sample import Sample, SampleSource, Trouble
 from veridyn.live.session import Session
-from veridyn.live.tracker import StampCheck, Tracked, refused_stamp
+from veridyn.live.tracker import (
+    Array,
+    Layout,
+    Row,
+    Sample,
+    SampleSource,
+    Shown,
+    StampCheck,
+    Tracked,
+    Trouble,
+    refused_stamp,
+)
 from veridyn.observe.car.fit import fit_car
 from veridyn.observe.car.log import SLOWEST_M_S, lateral_measurements
 from veridyn.observe.car.observation import ObservedCar, observed_car
@@ -33,18 +42,12 @@ from veridyn.studies.run.car.observe import replace_span
 
 ACTING = ("speed", "steer", "ax")
 WHEEL_POINTS = 12
-STATES_FIRST = 5  # that move; parameters follow
 
 
 class CarTracker:
     """Runs the lateral observer of a car; its place is that of speed, yaw rate and sideslip added up, for the picture alone."""
 
-    def __init__(
-        self,
-        observed: ObservedCar,
-        virtual: Sequence[str],
-        notes: tuple[str, ...] = (),
-    ) -> None:
+    def __init__(self, observed: ObservedCar, virtual: Sequence[str], notes: tuple[str, ...] = ()) -> None:
         self._car, self._system, self._start = observed.machine, observed.equations, observed.start
         car, system = self._car, self._system
         self._quantities = CarQuantities(system, tuple(virtual))
@@ -124,11 +127,7 @@ class CarTracker:
         read, deviation = self._quantities.at(x, P, inputs)
         speed, turned = float(acting[0]), self._way[2]
         self._way += dt * np.array(
-            [
-                speed * np.cos(turned) - x[0] * np.sin(turned),
-                speed * np.sin(turned) + x[0] * np.cos(turned),
-                x[1],
-            ]
+            [speed * np.cos(turned) - x[0] * np.sin(turned), speed * np.sin(turned) + x[0] * np.cos(turned), x[1]]
         )
         row = Row(
             sample.t,

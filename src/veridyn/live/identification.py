@@ -1,13 +1,16 @@
 """An identification followed as it converges: parameters with deviations that shrink as samples come in.
 
-Equations of each block go into R factors that merge (:mod:`veridyn.identify.regression.factor`), so the estimate after any number of
-samples is that of weighted least squares on all of them, and no sample is kept.
+Equations of each block go into R factors that merge (:mod:`veridyn.identify.regression.factor`), so the estimate after any number of samples is
+that of weighted least squares on all of them, and no sample is kept.
+
+Filters and derivatives reach `reach` samples to either side, so a block is made once that many samples came after it. Blocks lie end to
+end: each sample enters one block, but for those at the two ends of a recording.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from math import ceil, nan
 from pathlib import Path
 from typing import Any
@@ -19,22 +22,32 @@ from veridyn.files.archive import save
 from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.identify.estimator import fit_of
 from veridyn.identify.estimators.least_squares import solve
+from veridyn.identify.logged import motion
 from veridyn.identify.regression.factor import RowFactors
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
-from veridyn.live.blocks import BlockBuilder
-from veridyn.live.columns import SampleColumns, channel_units, columns_of
-from veridyn.live.picture import tree_picture
+from veridyn.live.arrivals import SampleColumns, channel_units, columns_of
+from veridyn.live.machine import tree_picture
 from veridyn.live.replay import Pace, Replay
-from veridyn.live.row import Array, Layout, Row, Shown
-from veridyn.live.sample import Sample, SampleSource, Trouble
 from veridyn.live.session import Session
-from veridyn.live.tracker import StampCheck, Tracked, refused_stamp
+from veridyn.live.tracker import (
+    Array,
+    Layout,
+    Row,
+    Sample,
+    SampleSource,
+    Shown,
+    StampCheck,
+    Tracked,
+    Trouble,
+    refused_stamp,
+)
 from veridyn.mechanics.loops.closure import closed_home
 from veridyn.model.coordinates import Rows
-from veridyn.model.experiment import Experiment
+from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
+from veridyn.model.motion import Motion
 from veridyn.progress import Progress
 from veridyn.signals.motion import Signals
 from veridyn.studies.config.identify import IdentifyFile
@@ -46,9 +59,68 @@ from veridyn.studies.run.preparing import Preparing
 from veridyn.studies.run.recordings import Recordings
 from veridyn.studies.run.streamed import margin_of, with_margin
 
+SPARE = 64  # samples beyond the margin of the filters, for interpolation and derivatives
+GAP = 20.0  # times the step of the samples, after which they belong to another recording
 UPDATE_S = 0.25  # s of samples between estimates
 SEPARATED = 1e-6  # of a parameter's group, in typical sizes, that may lie outside what the samples so far excite
 TITLE = "weighted least squares"
+
+
+@dataclass
+class BlockBuilder:
+    """`size`: samples of a block; `margin`: samples that it carries besides on either side, which its equations leave out again.
+
+    `units`: channel → its unit. Not for two threads at once.
+    """
+
+    machine: Machine
+    signals: Signals
+    size: int
+    margin: int
+    units: Mapping[str, str]
+    _t: list[float] = field(default_factory=list)
+    _rows: list[Mapping[str, float]] = field(default_factory=list)
+
+    @property
+    def reach(self) -> int:
+        return self.margin + SPARE
+
+    @property
+    def step(self) -> float:
+        return 1.0 / float(self.signals.rate or 1.0)
+
+    def add(self, sample: Sample) -> Motion | None:
+        """The motion of the next block, margins included, once it is complete; a DataError where its channels cannot be used.
+
+        After a gap of the samples, what came before it is dropped.
+        """
+        if self._t and sample.t - self._t[-1] > GAP * self.step:
+            self.clear()
+        self._t.append(sample.t)
+        self._rows.append({n: v for n, v in sample.values.items() if n in self.units})
+        if len(self._t) < self.size + 2 * self.reach:
+            return None
+        start, end = self._t[self.reach], self._t[self.reach + self.size - 1] + self.step
+        try:
+            whole = motion(self.machine, self._log(), self.signals)
+        finally:
+            del self._t[: self.size], self._rows[: self.size]
+        low, high = (int(np.searchsorted(whole.t, at - 0.5 * self.step)) for at in (start, end))
+        low, high = max(low, self.margin), min(high, len(whole) - self.margin)
+        return whole[low - self.margin : high + self.margin] if high > low else None
+
+    def clear(self) -> None:
+        """Forget the samples that are not part of a block yet."""
+        self._t.clear()
+        self._rows.clear()
+
+    def _log(self) -> Experiment:
+        t, channels = np.array(self._t), {}
+        for name, unit in self.units.items():
+            values = np.array([row.get(name, np.nan) for row in self._rows])
+            there = np.isfinite(values)
+            channels[name] = Channel(name, t[there], values[there], unit)
+        return Experiment(channels, "samples that came in")
 
 
 class FitTracker:

@@ -9,14 +9,12 @@ from types import MappingProxyType
 from typing import Any
 
 from veridyn.errors import DataError, Fault, did_you_mean
-from veridyn.live.arrivals import Datagrams, GrowingFile, Messages
-from veridyn.live.columns import SampleColumns, columns_of
+from veridyn.live.arrivals import Datagrams, GrowingFile, Messages, SampleColumns, columns_of
 from veridyn.live.machine import MachineTracker
 from veridyn.live.replay import Pace, Replay, log_samples
-from veridyn.live.sample import Sample, SampleSource
 from veridyn.live.session import Session
 from veridyn.live.shows import Show, arm_show, crane_show
-from veridyn.live.tracker import LiveTracker
+from veridyn.live.tracker import LiveTracker, Sample, SampleSource
 from veridyn.observe.readings import measurements_of
 from veridyn.progress import Progress, silent
 from veridyn.studies.config.car import CarObserveFile, CarStudyFile

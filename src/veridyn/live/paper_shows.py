@@ -7,12 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from veridyn.live.car import CarTracker, drive_samples
-from veridyn.live.machine import MachineTracker
-from veridyn.live.picture import picture_of
+from veridyn.live.machine import MachineTracker, picture_of
 from veridyn.live.replay import log_samples
-from veridyn.live.sample import Sample
 from veridyn.live.shows import DRAW_ON, prepared_observer
-from veridyn.live.tracker import LiveTracker
+from veridyn.live.tracker import LiveTracker, Sample
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor

@@ -9,7 +9,7 @@ from threading import Event
 
 import numpy as np
 
-from veridyn.live.sample import Again, Item, Sample
+from veridyn.live.tracker import Again, Item, Sample
 from veridyn.model.experiment import Experiment
 from veridyn.observe.availability import muted
 from veridyn.observe.machine import MachineSystem

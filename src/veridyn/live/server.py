@@ -1,4 +1,4 @@
-"""The page of a live run, its stream of events and its commands over HTTP, by the standard library alone.
+"""The page of a live run, one HTML file, its stream of events and its commands over HTTP, by the standard library alone.
 
 The page is served to this computer alone unless a host says otherwise, and then only to those who have the token. Each page that is open
 has a thread and a place in the feed of its own, so that none waits for another.
@@ -6,26 +6,71 @@ has a thread and a place in the feed of its own, so that none waits for another.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import socket
 import threading
 import time
 from contextlib import suppress
+from functools import cache
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import resources
 from typing import Any
 from urllib.parse import parse_qs
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
 from veridyn.errors import VeridynError
 from veridyn.live.arrivals import taken_port
-from veridyn.live.page import live_page, page_policy
 from veridyn.live.session import Session
+from veridyn.live.tracker import Layout
+from veridyn.report.template import own_file
 from veridyn.view.admission import Admission, protective_headers, readable_url
 
 HEARTBEAT_S = 5.0  # between signs of life where nothing is new
 PAUSE_S = 0.012  # between events: rows that come in meanwhile travel together
 MOST_PAGES = 24
 LONGEST_COMMAND = 4096  # bytes
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(loader=PackageLoader("veridyn.live", "templates"), autoescape=True, undefined=StrictUndefined)
+
+
+@cache
+def _own(name: str) -> Markup:
+    return Markup(resources.files("veridyn.live").joinpath("templates", name).read_text(encoding="utf-8"))
+
+
+def live_page(layout: Layout) -> str:
+    """The page of a run; everything else comes with its stream of events."""
+    return (
+        _environment()
+        .get_template("live.html")
+        .render(
+            title=layout.title,
+            kind=layout.kind,
+            style=own_file("style.css"),
+            own=_own("live.css"),
+            script=_own("live.js"),
+        )
+    )
+
+
+@cache
+def page_policy() -> str:
+    """What the page may load: its own style and script, by their digests, and the stream and commands of the server it came from."""
+    style = _digest(f"\n{own_file('style.css')}\n{_own('live.css')}\n")
+    script = _digest(f"\n{_own('live.js')}\n")
+    return f"default-src 'none'; style-src {style}; script-src {script}; connect-src 'self'"
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 class LiveServer:

@@ -1,22 +1,173 @@
-"""A run that a page shows: samples from a source through a tracker into a feed, and what the reader of the page asks for."""
+"""A run that a page shows: samples from a source through a tracker into a feed, and what the reader of the page asks for.
+
+The feed keeps the newest rows in a ring, and a place in it for each reader. The observer adds a row and goes on; it never waits for a
+reader. A reader that is slower than the observer finds that the ring has gone past its place: it goes on with the oldest row that is
+left, and the rows in between are counted as lost.
+"""
 
 from __future__ import annotations
 
+import json
+import secrets
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from math import inf, isfinite
 from typing import Any
 
 from veridyn.errors import DataError, Fault, VeridynError, did_you_mean
-from veridyn.live.feed import Feed
 from veridyn.live.replay import Pace
-from veridyn.live.sample import Again, SampleSource, Trouble
-from veridyn.live.tracker import LiveTracker
+from veridyn.live.tracker import Again, Array, Layout, LiveTracker, Row, SampleSource, Trouble, numbers
 
+KEPT_ROWS = 1200
+FRESH_ROWS = 300  # that a page gets when it is opened
+KEPT_ALARMS = 200
 PICTURE_S = 1.0 / 30.0  # between pictures of the machine, which cost more than rows
 COSTLY = 5.0  # times what a picture took, before the next one: the observer has four fifths of the time at least
 FASTEST = 1000.0  # pace that counts as “as fast as it can”
+
+
+@dataclass
+class Alarm:
+    """A sentence, how often it was said, and the number of the change that said it last."""
+
+    text: str
+    level: str
+    count: int = 1
+    change: int = 0
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a reader has not seen yet: rows as JSON with the number `last` of the newest, a picture, alarms and the state, where new.
+
+    `lost`: rows that the reader missed, since it was opened.
+    """
+
+    run: str
+    rows: tuple[str, ...]
+    last: int
+    lost: int
+    pose: str | None
+    alarms: tuple[Alarm, ...]
+    state: Mapping[str, Any] | None
+
+    def text(self) -> str:
+        """The batch as one line of JSON."""
+        parts = [f'"rows":[{",".join(self.rows)}]', f'"last":{self.last}', f'"lost":{self.lost}']
+        if self.pose is not None:
+            parts.append(f'"pose":{self.pose}')
+        if self.alarms:
+            told = [[a.change, a.level, a.text, a.count] for a in self.alarms]
+            parts.append(f'"alarms":{json.dumps(told)}')
+        if self.state is not None:
+            parts.append(f'"state":{json.dumps(self.state)}')
+        return "{" + ",".join(parts) + "}"
+
+
+@dataclass
+class Feed:
+    """The newest rows, the newest picture, alarms, and the state of the run; `run` is another word each time the program is started."""
+
+    layout: Layout
+    keep: int = KEPT_ROWS
+    run: str = field(default_factory=lambda: secrets.token_hex(4))
+
+    def __post_init__(self) -> None:
+        self._changed = threading.Condition()
+        self._rows: deque[str] = deque(maxlen=self.keep)
+        self._last = 0  # number of the newest row
+        self._pose: tuple[int, str] | None = None
+        self._alarms: dict[str, Alarm] = {}
+        self._changes = 0
+        self._state: dict[str, Any] = {}
+        self._state_changes = 0
+        self.closed = False
+
+    @property
+    def last(self) -> int:
+        return self._last
+
+    @property
+    def alarms(self) -> tuple[Alarm, ...]:
+        with self._changed:
+            return tuple(self._alarms.values())
+
+    def publish(self, row: Row, points: Array | None = None) -> int:
+        """Add a row, and a picture (points, 3) where there is a new one; the number of the row."""
+        with self._changed:
+            self._last += 1
+            self._rows.append(row.text(self._last))
+            if points is not None:
+                pose = [round(v, 5) if v is not None else None for v in numbers(points.ravel())]
+                self._pose = self._last, json.dumps(pose, separators=(",", ":"))
+            self._changed.notify_all()
+            return self._last
+
+    def alarm(self, text: str, key: str = "", level: str = "warning") -> None:
+        """Say something; what has the `key` of an alarm before it is counted there, with the newer words."""
+        with self._changed:
+            self._changes += 1
+            name = key or f"{self._changes}"
+            before = self._alarms.pop(name, None)
+            count = 1 if before is None else before.count + 1
+            self._alarms[name] = Alarm(text, level, count, self._changes)
+            while len(self._alarms) > KEPT_ALARMS:
+                self._alarms.pop(next(iter(self._alarms)))
+            self._changed.notify_all()
+
+    def state(self, **words: Any) -> None:
+        """Change what is known of the run: sensors that are off, pace, whether it is paused or has ended."""
+        with self._changed:
+            self._state |= words
+            self._state_changes += 1
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Let every reader end."""
+        with self._changed:
+            self.closed = True
+            self._changed.notify_all()
+
+    def reader(self, after: int | None = None) -> FeedReader:
+        """A place in the ring: behind the row `after`, where that is one of this run, or with the last few rows."""
+        with self._changed:
+            if after is not None and 0 <= after <= self._last:
+                return FeedReader(self, after)
+            return FeedReader(self, max(self._last - min(FRESH_ROWS, len(self._rows)), 0))
+
+
+class FeedReader:
+    """A reader's place in a feed; not for two threads at once."""
+
+    def __init__(self, feed: Feed, after: int) -> None:
+        self._feed, self._seen = feed, after
+        self._pose = self._alarms = self._state = -1
+        self.lost = 0
+
+    def take(self, timeout: float | None = None) -> Batch | None:
+        """All that is new, as soon as there is something; None when the time is over, or when the feed is closed."""
+        feed = self._feed
+        with feed._changed:
+            feed._changed.wait_for(lambda: feed.closed or self._behind(), timeout)
+            if not self._behind():
+                return None
+            count = feed._last - self._seen
+            missed = max(count - len(feed._rows), 0)
+            rows = list(feed._rows)[-count:] if count else []
+            pose = feed._pose[1] if feed._pose is not None and feed._pose[0] > self._pose else None
+            alarms = tuple(a for a in feed._alarms.values() if a.change > self._alarms)
+            state = dict(feed._state) if feed._state_changes > self._state else None
+            self.lost += missed
+            self._seen, self._alarms, self._state = feed._last, feed._changes, feed._state_changes
+            self._pose = self._pose if feed._pose is None else feed._pose[0]
+            return Batch(feed.run, tuple(rows), feed._last, self.lost, pose, alarms, state)
+
+    def _behind(self) -> bool:
+        f = self._feed
+        return f._last > self._seen or f._changes > self._alarms or f._state_changes > self._state
 
 
 class Session:

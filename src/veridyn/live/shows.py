@@ -12,8 +12,7 @@ from veridyn.files.log.load import load_log
 from veridyn.files.shipped import shipped
 from veridyn.live.machine import MachineTracker
 from veridyn.live.replay import log_samples
-from veridyn.live.sample import Sample
-from veridyn.live.tracker import LiveTracker
+from veridyn.live.tracker import LiveTracker, Sample
 from veridyn.machines.arm import FRICTION_SPEED, arm, exciting, perturb_inertias, tracking
 from veridyn.machines.spatial import CRANE, crane
 from veridyn.mechanics.formulated import GivenMachine

@@ -24,7 +24,7 @@ from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.symbolic.evaluate import evaluate
+from veridyn.symbolic.expression import evaluate
 from veridyn.symbolic.kernel import padded
 
 Array = NDArray[np.float64]

@@ -21,7 +21,7 @@ from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.symbolic.evaluate import evaluate
+from veridyn.symbolic.expression import evaluate
 
 Array = NDArray[np.float64]
 

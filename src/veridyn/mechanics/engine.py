@@ -23,10 +23,9 @@ from veridyn.model.motion import Motion
 from veridyn.model.names import GROUND
 from veridyn.model.place import Marker
 from veridyn.symbolic.cache import Stored, is_remembered, key_of, load_or_make, remembered
-from veridyn.symbolic.count import Count, count
 from veridyn.symbolic.emit_llvm import BLOCK, emit
-from veridyn.symbolic.host import Host, this_host
-from veridyn.symbolic.kernel import Addresses, Kernel, compile_object, padded
+from veridyn.symbolic.expression import Count, count
+from veridyn.symbolic.kernel import Addresses, Host, Kernel, compile_object, padded, this_host
 from veridyn.symbolic.sources import note_sources, source_digest
 
 Array = NDArray[np.float64]

@@ -4,6 +4,10 @@ numba optimises every function together with all it calls, and makes machine cod
 deep in a tree of calls is worked on once for each level above it. What no Python program calls needs neither, since it is optimised again
 in its callers. What is needed of numba for this is not public: with another version than those it was tried with, functions are compiled
 as numba does it, which takes longer.
+
+No public option does the same. ``inline="always"`` and ``forceinline=True`` write a function out at every call, so that code grows with the
+number of ways through a tree of calls: 31 functions in six levels, each calling three, take more than 100 s; as numba does it 7.6 s, and
+linked 3.8 s, with the same speed of what is made.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor, check_sensors
 from veridyn.spatial.algebra import ARRAYS
-from veridyn.symbolic.evaluate import evaluate
+from veridyn.symbolic.expression import evaluate
 from veridyn.symbolic.kernel import Single, padded
 
 Array = NDArray[np.float64]

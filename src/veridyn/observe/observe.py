@@ -46,7 +46,6 @@ SHORTER = 0.25  # of a step whose iteration does not converge: its first guess i
 TUNING_SAMPLES = 1000  # samples of a log that choose the noise where none is given
 OF_THE_FILTER = "It is a setting of the filter: observe(machine, log, EKF({}=…))."
 GONE = {name: OF_THE_FILTER.format(name) for name in ("gate", "late", "horizon", "engine")}
-GONE["unsure"] = "Write process_noise=ProcessNoise(…)."
 GONE["filter"] = "The filter is the third argument: observe(machine, log, EKF(gate=0.999)), or a word such as 'ukf'."
 
 

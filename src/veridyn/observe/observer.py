@@ -19,7 +19,6 @@ from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
 from veridyn.mechanics.formulated import GivenMachine
 from veridyn.mechanics.formulation import FRICTION_SPEED
-from veridyn.method import without_old_keywords
 from veridyn.model.sensor import Choice
 from veridyn.observe.bounds import ParameterBounds, Parameters
 from veridyn.observe.filter import Filter
@@ -100,7 +99,6 @@ class Observer:
     """
 
     @checked
-    @without_old_keywords(ModelError, {"unsure": "Write process_noise=ProcessNoise(…)."}, "Observer")
     def __init__(
         self,
         machine: GivenMachine,

@@ -14,8 +14,8 @@ from veridyn.model.experiment import Channel, Experiment
 from veridyn.observe.availability import muted
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import OWN_DEVIATION, SAME_STAMP_S, Measurements, Status
-from veridyn.signals.clock_unit import MILLISECONDS, SLOWEST_CLOCK, slow_clock
 from veridyn.signals.coarse import coarse_fault
+from veridyn.signals.plausibility import MILLISECONDS, SLOWEST_CLOCK, slow_clock
 
 Array = NDArray[np.float64]
 InputHold = Literal["zero", "linear"]

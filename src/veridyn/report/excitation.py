@@ -19,8 +19,8 @@ from veridyn.report.words import measured, number, percent, unit_text
 from veridyn.studies.result import Result
 from veridyn.studies.run.excite import ExcitationStudy
 from veridyn.view.machine import tree_layer
+from veridyn.view.meshes import solids_of
 from veridyn.view.scene import scene
-from veridyn.view.solids import solids_of
 
 Array = NDArray[np.float64]
 

@@ -22,8 +22,8 @@ from veridyn.spatial.rotations import matrix_of
 from veridyn.studies.result import Result
 from veridyn.studies.run.observe import ObserveRun
 from veridyn.view.machine import tree_layer
+from veridyn.view.meshes import solids_of
 from veridyn.view.scene import scene
-from veridyn.view.solids import solids_of
 
 Array = NDArray[np.float64]
 MAX_FRAMES = 240  # of an animation, at most

@@ -19,7 +19,7 @@ from veridyn.report.words import number, unit_text
 from veridyn.signals.whiteness import Whiteness
 from veridyn.studies.observation import FilterScore, ObservationStudy
 from veridyn.studies.result import Result
-from veridyn.view.mechanism import mechanism_layer
+from veridyn.view.machine import mechanism_layer
 from veridyn.view.scene import Layer, scene
 
 Array = NDArray[np.float64]

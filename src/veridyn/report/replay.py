@@ -15,8 +15,8 @@ from veridyn.report.blocks import Animation, Section, Text
 from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.trace import Trace
 from veridyn.view.machine import tree_layer
+from veridyn.view.meshes import solids_of
 from veridyn.view.scene import Gauge, scene
-from veridyn.view.solids import solids_of
 
 Array = NDArray[np.float64]
 FRAMES = 150

@@ -21,8 +21,8 @@ from veridyn.report.words import count, listed, number, percent, unit_text
 from veridyn.studies.result import Result
 from veridyn.studies.run.simulate import OPEN, ROUGH, SimulateRun
 from veridyn.view.machine import tree_layer
+from veridyn.view.meshes import solids_of
 from veridyn.view.scene import scene
-from veridyn.view.solids import solids_of
 
 Array = NDArray[np.float64]
 T = TypeVar("T")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault
-from veridyn.signals.noise_floor import HARMLESS_NOISE
+from veridyn.signals.lowpass import HARMLESS_NOISE
 
 Array = NDArray[np.float64]
 UNITS = ("N", "N*m", "A")  # of forces, torques and the currents that stand for them

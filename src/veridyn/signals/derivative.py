@@ -1,4 +1,4 @@
-"""Derivatives of sampled signals whose gain is known: y(ω) = G(ω) (jω)^m x(ω), with G real, so no phase is added.
+"""Derivatives and integrals of sampled signals whose gain is known: y(ω) = G(ω) (jω)^m x(ω), with G real, so no phase is added.
 
 - "central": f_d(t_k) = (f(t_{k+1}) − f(t_{k−1})) / 2T_e, equation (29); m = 2 applies it twice. G = (sin ωT / ωT)^m.
   At the 12.7 Hz wheel hop and 100 Hz sampling G² is 0.805, which identifies an unsprung mass 24 % too large.
@@ -8,11 +8,18 @@
 Neither removes noise: low-pass with :func:`veridyn.signals.butterworth.zero_phase`, which commutes with both.
 Time runs along axis 0, `rate` is in Hz, the result is in units of `x` per second^m. The 8 samples at either end use
 shorter formulas (centred while two neighbours remain, then one-sided of fourth order) and follow a band less far.
+
+The weights w of offsets o_j (in samples) satisfy Σ w_j o_j^p = d^m/do^m o^p at 0 for every power p below the number of points. On a centred
+set these are the maximally flat filters: all derivatives of the gain's error vanish at zero frequency (B. Fornberg, "Generation of finite
+difference formulas on arbitrarily spaced grids", Math. Comp. 51, 1988).
 Reference: Venture et al. 2006, IEEE T-ITS 7(3), section IV.C.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -21,7 +28,6 @@ from scipy.ndimage import correlate1d
 
 from veridyn.errors import DataError, DataWarning, Fault, did_you_mean, warn
 from veridyn.signals.samples import as_rate, as_samples
-from veridyn.signals.stencil import apply, centred, derivative_weights
 
 Array = NDArray[np.float64]
 Method = Literal["compensated", "central"]
@@ -96,12 +102,7 @@ def worst_gain_error(cutoff: float, rate: float, method: Method = "compensated",
 
 
 def warn_if_biased(
-    cutoff: float,
-    rate: float,
-    method: Method = "central",
-    order: int = 2,
-    percent: float = 1.0,
-    where: str = "signal",
+    cutoff: float, rate: float, method: Method = "central", order: int = 2, percent: float = 1.0, where: str = "signal"
 ) -> float:
     """The worst error (in percent) of the derivative below `cutoff`; a DataWarning where it is more than `percent`."""
     worst = 100.0 * worst_gain_error(cutoff, rate, method, order)
@@ -138,3 +139,44 @@ def _check(method: str, order: int, where: str) -> None:
         )
     if order not in (1, 2):
         raise DataError(Fault("this derivative is not offered.", where, "order 1 or 2", f"{order!r}"))
+
+
+@lru_cache(maxsize=64)
+def derivative_weights(offsets: tuple[int, ...], order: int) -> tuple[float, ...]:
+    """Weights (one per offset) of the `order`-th derivative at offset 0, for a step of one, by Fornberg's recursion."""
+    # c[j][m]: the weight of offset j in the m-th derivative on the offsets seen so far
+    c = [[Fraction(0)] * (order + 1) for _ in offsets]
+    c[0][0], before = Fraction(1), 1
+    for i in range(1, len(offsets)):
+        product = 1
+        for j in range(i):
+            apart = offsets[i] - offsets[j]
+            product *= apart
+            if j == i - 1:
+                ratio = Fraction(before, product)
+                for m in range(order, -1, -1):
+                    c[i][m] = ratio * ((m * c[j][m - 1] if m else 0) - offsets[j] * c[j][m])
+            for m in range(order, -1, -1):
+                c[j][m] = (offsets[i] * c[j][m] - (m * c[j][m - 1] if m else 0)) / apart
+        before = product
+    return tuple(float(row[order]) for row in c)
+
+
+def centred(half: int) -> tuple[int, ...]:
+    """The offsets −half … half."""
+    return tuple(range(-half, half + 1))
+
+
+def apply(x: Array, offsets: Sequence[int], weights: Sequence[float], at: int) -> Array:
+    """Σ_j w_j x[at + o_j] along axis 0, for one sample `at`."""
+    picked = x[[at + o for o in offsets]]
+    return np.tensordot(np.asarray(weights), picked, axes=1)
+
+
+def trapezoid(x: ArrayLike, rate: float, initial: ArrayLike = 0.0, where: str = "signal") -> Array:
+    """The running integral by equation (30), same shape as `x`, starting at `initial`."""
+    rate = as_rate(rate, where)
+    samples = as_samples(x, least=2, where=where)
+    steps = (samples[1:] + samples[:-1]) / (2.0 * rate)
+    start = np.broadcast_to(np.asarray(initial, dtype=np.float64), steps.shape[1:])
+    return np.concatenate([start[None], start + np.cumsum(steps, axis=0)])

@@ -2,6 +2,11 @@
 
 mended(log, Mending(...)) → pieces without resets, gaps, repeated stamps or missing values, and what was done to get them.
 Nothing is done that the settings do not say, and nothing is done silently. Whatever the settings refuse is raised, all at once.
+
+Samples that an electrical fault made, bridged from their neighbours: spikes and short dropouts to zero.
+
+x of a spike or dropout becomes the straight line between the last sample before it and the first behind it. Nothing else changes: a frozen
+stretch is too long for a line, and clipped values are not known.
 """
 
 from __future__ import annotations
@@ -18,8 +23,8 @@ from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.findings import Finding, Findings
+from veridyn.signals.outliers import dropouts, spikes
 from veridyn.signals.quality import DEFAULT, QualityLimits, inspect
-from veridyn.signals.repair import repaired
 
 Array = NDArray[np.float64]
 BRIDGED_GAP_S = 0.02  # s: a span that motion of some hertz crosses as a straight line; never called a hole (chosen)
@@ -28,6 +33,7 @@ MOST_MISPLACED = 20  # stamps in a row that may be wrong in a clock that otherwi
 STEP_SPREAD = (
     0.5  # of a step: by how much the time over misplaced stamps may differ from that of as many usual steps (chosen)
 )
+REPAIRABLE = ("spike", "dropout")  # kinds of findings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,3 +228,32 @@ def _pieces(log: Experiment, holes: Sequence[tuple[float, float]], told: list[Fa
     left = f", and {short} samples left out in pieces shorter than {SHORTEST_PIECE}" if short else ""
     told.append(Fault(f"cut into {len(out)} pieces where {len(holes)} span(s) hold no measurement{left}.", log.name))
     return out
+
+
+def damaged(x: Array, spike: float, kinds: tuple[str, ...] = REPAIRABLE) -> NDArray[np.intp]:
+    """Indices of the samples of a signal (N,) that are spikes (`spike` as in ``QualityLimits``) or belong to a dropout."""
+    hit = [spikes(x, spike)] if "spike" in kinds else []
+    if "dropout" in kinds:
+        hit += [np.arange(a, b + 1) for a, b in dropouts(x)]
+    return np.unique(np.concatenate([np.empty(0, dtype=np.intp), *hit]))
+
+
+def repaired(channel: Channel, spike: float, kinds: tuple[str, ...] = REPAIRABLE) -> Channel:
+    """The channel with damaged samples bridged; the same object where there are none."""
+    x = channel.values
+    bad = damaged(x, spike, kinds) if len(x) > 4 else []
+    if not len(bad):
+        return channel
+    good = np.delete(np.arange(len(x)), bad)
+    whole = x.copy()
+    whole[bad] = np.interp(channel.t[bad], channel.t[good], x[good])
+    return replace(channel, values=whole)
+
+
+def note(finding: Finding) -> str:
+    """What was done about a finding, in words."""
+    what = {"spike": "spike(s)", "dropout": "sample(s) of dropouts to zero"}[finding.kind]
+    return (
+        f"repaired: {finding.count} {what} of channel '{finding.channel}', first at t = {finding.t_start:.6f} s, "
+        "bridged from the neighbours"
+    )

@@ -15,7 +15,7 @@ wrench.b.fx … mz            wrench acting on a body, all six components      N
 signal.s                    anything else a gain multiplies                  any
 =========================== ================================================ ==================
 
-Sensors and drives of the machine's own record channels of their own names; :mod:`veridyn.signals.sensors` says what they stand for.
+Sensors and drives of the machine's own record channels of their own names; :mod:`veridyn.signals.naming` says what they stand for.
 
 Positions, rates and the base's motion pass the low-pass; forces, wrenches and signals do not: filtering both sides of the
 equations alike is the business of the identification (parallel filtering).
@@ -40,15 +40,22 @@ from veridyn.model.motion import BaseMotion, Motion, NoiseBands, Pose
 from veridyn.signals.base_motion import NAMES, base_from_pose, nearest_rotations, pose_channels
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.derivative import Method, derivative, warn_if_biased
-from veridyn.signals.ends import Trim, trim_note, trimmed_ends
 from veridyn.signals.findings import Findings
-from veridyn.signals.naming import AXES, Naming
-from veridyn.signals.noise_floor import BANDS, HARMLESS_NOISE, NoiseFloor, chosen_cutoff, noise_floor
-from veridyn.signals.one_clock import on_one_clock
+from veridyn.signals.lowpass import (
+    BANDS,
+    HARMLESS_NOISE,
+    NoiseFloor,
+    Trim,
+    chosen_cutoff,
+    noise_floor,
+    trim_note,
+    trimmed_ends,
+)
+from veridyn.signals.mend import REPAIRABLE, note, repaired
+from veridyn.signals.naming import AXES, Naming, with_sensor_channels
 from veridyn.signals.quality import DEFAULT
-from veridyn.signals.repair import REPAIRABLE, note, repaired
+from veridyn.signals.resample import on_one_clock
 from veridyn.signals.samples import as_rate
-from veridyn.signals.sensors import with_sensor_channels
 
 Array = NDArray[np.float64]
 SHOCKS = ("base.acceleration.", "wrench.", "signal.")  # quantities that impacts make spikes of
@@ -58,12 +65,12 @@ SHOCKS = ("base.acceleration.", "wrench.", "signal.")  # quantities that impacts
 class Signals:
     """How a log becomes a motion.
 
-    `rate` (Hz) of the common clock, by default that of the fastest uniform channel. `lowpass` (Hz) and `order` are those of
-    one pass of the zero-phase Butterworth filter; "auto", the default, takes the cut-off from the spectrum of what is differentiated
-    (:mod:`veridyn.signals.noise_floor`) and filters only where noise would matter; None filters nothing. `derivative`: "compensated" or
+    `rate` (Hz) of the common clock, by default that of the fastest uniform channel. `lowpass` (Hz) and `order` are those of one pass of
+    the zero-phase Butterworth filter; "auto", the default, takes the cut-off from the spectrum of what is differentiated
+    (:mod:`veridyn.signals.lowpass`) and filters only where noise would matter; None filters nothing. `derivative`: "compensated" or
     "central". `measured_rates` False differentiates even where q̇, q̈ or ω̇ are measured. `trim` seconds are cut at both ends, after
     filtering; "auto", the default, cuts what the low-pass takes to settle off ends in motion, two periods of its cut-off at order 4, and
-    nothing off ends at rest or without a low-pass (:mod:`veridyn.signals.ends`); 0 keeps every sample. `interpolation` brings channels
+    nothing off ends at rest or without a low-pass (:mod:`veridyn.signals.lowpass`); 0 keeps every sample. `interpolation` brings channels
     to the common clock. `max_gap` (s) is the longest span without a sample that it may bridge, by default five steps of the channel.
     `inspection` "repair" reports what is found in the log and bridges spikes and short dropouts to zero from their neighbours, "report"
     bridges nothing, "off" is for logs that have been mended before. What is found and repaired is listed in the notes of the motion.

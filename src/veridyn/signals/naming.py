@@ -2,13 +2,36 @@
 
 The table of names stands in :mod:`veridyn.signals.motion`. Everything that is missing, wrong or unusable is collected and
 raised at once. Floors below the files know no conversion of units: here an SI unit is only compared with another.
+
+Channels of a machine's own sensors and drives, read as the quantities that a motion is made of.
+
+=============================================================== ==========================
+on the machine                                                  is
+=============================================================== ==========================
+a sensor of kind coordinate or rate on coordinate c             q.c, qd.c
+a drive on coordinate c                                         force.c
+a gyroscope on a free base, with all three axes                 base.omega.x …
+an accelerometer at the origin of a free base, three axes       base.acceleration.x …
+a velocity sensor there, along axes of its own                  base.velocity.x …
+=============================================================== ==========================
+
+Channels that have these names already stay as they are. Of two sensors of one quantity the one with less noise is taken.
+
+Channels under the names that most logs use, found where a log does not use veridyn's own: q1 [rad] and tau1 [N*m] for six joints.
+
+    positions  q1, q_1, pos1, position_1, theta1, or the coordinate's own name, alone or with such a word before or behind it
+    forces     tau1, torque_1, effort1, force_1, or such a word before or behind the coordinate's name
+    rates      qd1, dq1, vel1, velocity_1, or such a word before or behind the coordinate's name
+
+A name counts only with the unit of what it would measure, and only where one way of naming fits every coordinate (of forces: every actuated
+one that has any). Where two ways fit, none is taken, and both are named.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +39,10 @@ from numpy.typing import NDArray
 from veridyn.errors import ALIKE, DataError, DataWarning, Fault, Faults, did_you_mean, warn
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.load import Drive
 from veridyn.model.machine_parts import MachineParts
+from veridyn.model.place import Marker, frame
+from veridyn.model.sensor import Sensor
 from veridyn.signals.findings import Findings
 from veridyn.signals.quality import inspect, inspect_clocks
 
@@ -29,6 +55,13 @@ OF_COORDINATES = ("q.", "qd.", "qdd.", "force.")
 OF_MOTORS = ("q_motor.", "force_motor.")
 _DERIVED: Mapping[str, Mapping[str, float]] = {"N": {"kg": 1, "m": 1, "s": -2}, "J": {"kg": 1, "m": 2, "s": -2}}
 _FACTOR = r"[A-Za-z]+(?:\^-?[\d.]+)?"
+OF_BASE = {"gyroscope": "omega", "accelerometer": "acceleration", "velocity": "velocity"}
+WORDS = {
+    "q": ("q", "pos", "position", "theta", "joint", "angle"),
+    "force": ("tau", "torque", "effort", "force"),
+    "qd": ("qd", "dq", "vel", "velocity", "speed"),
+}
+WHAT = {"q": "positions", "force": "forces", "qd": "rates"}
 
 
 @dataclass
@@ -210,3 +243,122 @@ def _powers(unit: str) -> Mapping[str, float] | str:
         for base, e in _DERIVED.get(symbol, {symbol: 1.0}).items():
             out[base] = out.get(base, 0.0) + e * exponent
     return {base: e for base, e in out.items() if e != 0.0}
+
+
+def with_sensor_channels(tree: MachineParts, log: Experiment) -> Experiment:
+    """The same log with what the sensors and drives of the machine recorded under the names that a motion is made from."""
+    found: dict[str, Channel] = {}
+    for sensor in sorted(tree.sensors, key=lambda s: s.variance):
+        if all(name in log for name in sensor.channels(3)):
+            for channel in _readings(tree, sensor, log):
+                found.setdefault(channel.name, channel)
+    for load in tree.loads:
+        if isinstance(load, Drive) and load.name in log:
+            given = log[load.name]
+            name = f"force.{load.coordinate}"
+            before = found.get(name)
+            values = given.values if before is None else before.values + given.values  # several drives act together
+            found[name] = Channel(name, given.t, values, given.unit)
+    return log.replacing(*(channel for name, channel in found.items() if name not in log))
+
+
+def _readings(tree: MachineParts, sensor: Sensor, log: Experiment) -> Iterator[Channel]:
+    """What a sensor measures of the motion itself; nothing where it measures something else."""
+    names = sensor.channels(3)
+    t = log[names[0]].t - sensor.delay
+    if sensor.kind in ("coordinate", "rate"):
+        values = log[names[0]].values - sensor.bias
+        symbol = "q" if sensor.kind == "coordinate" else "qd"
+        yield Channel(f"{symbol}.{sensor.on}", t, np.unwrap(values) if sensor.turns else values, log[names[0]].unit)
+        return
+    axes = _axes_on_base(tree, sensor)
+    if axes is None or sensor.components(3) != ("x", "y", "z") or any(len(log[n]) != len(t) for n in names):
+        return
+    values = (np.column_stack([log[n].values for n in names]) - sensor.bias) @ axes
+    for k, axis in enumerate("xyz"):
+        yield Channel(f"base.{OF_BASE[sensor.kind]}.{axis}", t, values[:, k], log[names[k]].unit)
+
+
+def _axes_on_base(tree: MachineParts, sensor: Sensor) -> Array | None:
+    """The sensor's axes as rows, in the frame of a free base whose own motion it measures; None where it does not."""
+    if tree.base != "free" or sensor.kind not in OF_BASE:
+        return None
+    place = sensor.on if isinstance(sensor.on, Marker) else Marker(sensor.on, (0.0, 0.0, 0.0))
+    away = sensor.kind != "gyroscope" and any(place.at)
+    if place.body != tree.root or away or not sensor.has_own_axes:
+        return None
+    return np.array(frame(place)) if place.axis else np.eye(3)
+
+
+@dataclass(frozen=True)
+class _Way:
+    """One way of naming: coordinate → the channel it would be."""
+
+    text: str
+    channels: Mapping[str, str]
+
+
+def with_usual_names(tree: MachineParts, log: Experiment) -> Experiment:
+    """The log with channels renamed to ``q.c``, ``qd.c`` and ``force.c`` where they have usual names; as it is where nothing is missing."""
+    renamed: dict[str, str] = {}
+    faults = Faults()
+    for symbol in WORDS:
+        if any(name in log for c in tree.coordinates for name in _own(tree, c, symbol)):
+            continue
+        ways = list(_ways(tree, log, symbol))
+        distinct = {tuple(w.channels.items()): w for w in ways}
+        if len(distinct) > 1:
+            shown = "; ".join(", ".join(w.channels.values()) for w in distinct.values())
+            first = next(iter(tree.coordinates))
+            faults.add(
+                f"several channels may be the {WHAT[symbol]}.",
+                where=log.name,
+                expected=f"one channel '{symbol}.{first}' for the coordinate '{first}', and so on",
+                found=shown,
+                hint=f"Name the right ones where the log is loaded: columns={{'{symbol}.{first}': …}}.",
+            )
+        elif distinct:
+            (way,) = distinct.values()
+            renamed |= {channel: f"{symbol}.{c}" for c, channel in way.channels.items()}
+    faults.raise_if_any(DataError)
+    if not renamed:
+        return log
+    channels = {renamed.get(n, n): replace(x, name=renamed.get(n, n)) for n, x in log.channels.items()}
+    return Experiment(channels, log.name, log.notes)
+
+
+def _own(tree: MachineParts, c: str, symbol: str) -> Sequence[str]:
+    return (f"{symbol}.{c}", *(motor_channels(tree, c, symbol) if symbol != "qd" else ()))
+
+
+def _ways(tree: MachineParts, log: Experiment, symbol: str) -> Iterator[_Way]:
+    """Every way of naming under which each coordinate, or of forces each that can have one, has a channel of the right unit."""
+    kinds = dict(zip(tree.coordinates, tree.coordinate_kinds, strict=True))
+    lower = {name.lower(): name for name in log.names}
+    if len(lower) < len(log.names):  # names that differ by capitals only are left alone
+        return
+    for pattern in _patterns(symbol):
+        found: dict[str, str] = {}
+        for k, c in enumerate(tree.coordinates, 1):
+            name = lower.get(pattern.format(c=c, i=k).lower())
+            if name is not None and _fits(log.channels[name], symbol, kinds[c] == "turning"):
+                found[c] = name
+        needed = [c for c, driven in zip(tree.coordinates, tree.actuated, strict=True) if driven or symbol != "force"]
+        if found and set(needed) <= set(found) and len(set(found.values())) == len(found):
+            yield _Way(pattern, found)
+
+
+def _patterns(symbol: str) -> Iterator[str]:
+    for word in WORDS[symbol]:
+        for join in ("", "_", ".", " "):
+            yield word + join + "{i}"
+            yield word + join + "{c}"
+            if join:
+                yield "{c}" + join + word
+    if symbol == "q":
+        yield "{c}"
+
+
+def _fits(channel: Channel, symbol: str, turning: bool) -> bool:
+    unit = {"q": ("rad", "m"), "qd": ("rad/s", "m/s"), "force": ("N*m", "N")}[symbol][0 if turning else 1]
+    return not unit_faults(channel, (unit,))

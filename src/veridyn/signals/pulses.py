@@ -7,23 +7,33 @@ A count is sampled: at the sample where it changed, the edge passed a seconds be
 that is shorter than p/ω lies anywhere in it, a₁ = 0 and a₂ = Δt; of several the last one is known better. With measured times of edges the
 reading is made at the edge, and its deviation is that of the clock and of the holes. Taken at every sample instead, as if it were white,
 the rounding of a count is an error that lasts from edge to edge, and a filter that averages it is far too sure of the speed.
+
+False wheel counts at standstill: a hole edge that vibrates before its sensor counts, though the wheel stands.
+
+A signed count then goes up and down by one; an unsigned one goes up. Either is told from rolling by what else there is: the other wheels,
+and channels such as a speed or a yaw rate that are near zero. A wheel that counts on while all of these stand does not roll.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import copysign, hypot, isfinite, pi, sqrt
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arguments import checked
-from veridyn.errors import DataError, Fault, Faults
-from veridyn.model.experiment import Channel
+from veridyn.errors import DataError, Fault, Faults, did_you_mean
+from veridyn.model.experiment import Channel, Experiment
+from veridyn.signals.findings import Finding, Findings
 
 Array = NDArray[np.float64]
 ROUNDED = 1e-3  # of a pitch: numbers of a log have few digits
+Mask = NDArray[np.bool_]
+ROLLED_EDGES = 1  # that another wheel may pass while this one counts `least`: it stands, or just moves off
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,12 +157,7 @@ def edge_ages(dt: float, edges: int, pitch: float, speed: float) -> tuple[float,
 
 @checked
 def readings_of_counts(
-    count: Channel,
-    wheel: PulseWheel,
-    name: str,
-    *,
-    speed: Channel | None = None,
-    false: ArrayLike | None = None,
+    count: Channel, wheel: PulseWheel, name: str, *, speed: Channel | None = None, false: ArrayLike | None = None
 ) -> tuple[Channel, ...]:
     """Readings of a wheel's angle from its sampled count: the channels `name` and `name.sigma`, at the samples where the count changed.
 
@@ -163,7 +168,7 @@ def readings_of_counts(
     name : the output of the sensor of the wheel's angle.
     speed : rate of the wheel (rad/s), from another sensor; its sign is the direction of an unsigned count. Without it the speed is that
         from edge to edge, with the change since the edge before as its deviation, and an unsigned count goes forward.
-    false : (N,) samples whose change is no edge (:func:`veridyn.signals.false_counts.find_false_counts`); with it there is a channel
+    false : (N,) samples whose change is no edge (:func:`veridyn.signals.pulses.find_false_counts`); with it there is a channel
         `name.available`, 0 there.
 
     Returns
@@ -274,3 +279,101 @@ def _channels(found: list[PulseReading], name: str, available: list[float] | Non
     t, angle, sigma = np.array(found, dtype=np.float64).reshape(-1, 3).T
     out = Channel(name, t, angle, "rad"), Channel(f"{name}.sigma", t, sigma, "rad")
     return out if available is None else (*out, Channel(f"{name}.available", t, np.array(available), "1"))
+
+
+@dataclass(frozen=True, eq=False)
+class FalseCounts:
+    """Of each wheel which samples (N,) of its count change by no edge, and what was found in words."""
+
+    false: Mapping[str, Mask]
+    findings: Findings
+
+
+@checked
+def find_false_counts(
+    log: Experiment,
+    counts: tuple[str, ...],
+    *,
+    still: Mapping[str, float] = MappingProxyType({}),
+    window: float = 0.5,
+    least: int = 3,
+) -> FalseCounts:
+    """Find counts that change though everything else stands.
+
+    Parameters
+    ----------
+    log : with the channels of `counts` (unit 1), and of `still`.
+    counts : the channels of the wheels' counts.
+    still : channel → size below which it says that the machine stands, such as ``{"speed": 0.1, "gyro.z": 0.01}``.
+    window, least : a wheel counts falsely where it changes `least` times within `window` (s) and, over the same time, every channel of
+        `still` stays below its size, or, where none are given, every other wheel passes at most one edge.
+
+    Returns
+    -------
+    FalseCounts : masks by wheel for :func:`veridyn.signals.pulses.readings_of_counts`, and findings that name the wheel and the time. A
+        driven wheel that spins while the machine stands looks the same; the finding says so.
+    """
+    if len(counts) < 2 and not still:
+        raise DataError(
+            Fault(
+                "nothing tells whether the machine stands.",
+                f"{log.name}, counts {', '.join(counts)}",
+                "another wheel's count, or a channel under still",
+            )
+        )
+    for name in (*counts, *still):
+        if name not in log:
+            raise DataError(Fault(f"there is no channel '{name}'.", log.name, hint=did_you_mean(name, log.names)))
+    moving = [log[name].t[~(np.abs(log[name].values) < limit)] for name, limit in still.items()]
+    false, findings = {}, []
+    for name in counts:
+        channel = log[name]
+        others = [] if still else [log[n] for n in counts if n != name]
+        mask = _false_of(channel, others, moving, window, least)
+        if mask.any():
+            findings.append(_finding(channel, np.flatnonzero(mask), [*still] or [c.name for c in others]))
+        false[name] = mask
+    return FalseCounts(false, Findings(log.name, tuple(findings)))
+
+
+def _false_of(count: Channel, others: list[Channel], moving: list[Array], window: float, least: int) -> Mask:
+    """Which samples of a count change within a window in which it changes often and nothing else moves."""
+    changed = np.flatnonzero(np.diff(count.values)) + 1
+    t, mask = count.t[changed], np.zeros(len(count), dtype=np.bool_)
+    ends = np.searchsorted(t, t + window, side="right")
+    for i in np.flatnonzero(ends - np.arange(len(t)) >= least).tolist():
+        first, last = float(t[i]), float(t[ends[i] - 1])
+        stands = all(np.searchsorted(m, last, side="right") == np.searchsorted(m, first) for m in moving)
+        if stands and all(_range(c, first, last) <= ROLLED_EDGES for c in others):
+            mask[changed[i : ends[i]]] = True
+    return mask
+
+
+def _range(count: Channel, first: float, last: float) -> float:
+    """How far a count goes between two times."""
+    lo, hi = max(int(np.searchsorted(count.t, first)) - 1, 0), int(np.searchsorted(count.t, last, side="right"))
+    part = count.values[lo:hi]
+    return float(part.max() - part.min()) if len(part) else 0.0
+
+
+def _finding(count: Channel, bad: NDArray[np.intp], witnesses: list[str]) -> Finding:
+    steps = np.diff(count.values)[bad - 1]
+    toggles = bool((steps > 0.0).any() and (steps < 0.0).any())
+    first, last = float(count.t[bad[0]]), float(count.t[bad[-1]])
+    fault = Fault(
+        f"it counts {len(bad)} edges at standstill, first at t = {first:.6f} s.",
+        f"channel '{count.name}'",
+        "a count that rests while " + ", ".join(f"'{n}'" for n in witnesses) + " stand",
+        ("it goes up and down" if toggles else "it goes on") + f" until t = {last:.6f} s",
+        "A hole edge vibrates before its sensor, or a driven wheel spins; these counts are not used as edges.",
+    )
+    return Finding(
+        channel=count.name,
+        kind="false count",
+        severity="warning",
+        t_start=first,
+        t_end=last,
+        count=len(bad),
+        message=str(fault),
+        fault=fault,
+    )

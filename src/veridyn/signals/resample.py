@@ -21,7 +21,7 @@ from veridyn.arguments import checked
 from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.butterworth import Butterworth, zero_phase
-from veridyn.signals.samples import as_rate, as_samples
+from veridyn.signals.samples import as_rate
 
 Array = NDArray[np.float64]
 Method = Literal["linear", "cubic", "pchip"]
@@ -212,22 +212,6 @@ def anti_alias(rate: float) -> Butterworth:
     return Butterworth(0.4 * as_rate(rate), order=8)
 
 
-def decimate(
-    values: ArrayLike, factor: int, rate: float, lowpass: Butterworth | None = None, where: str = "signal"
-) -> Array:
-    """Every `factor`-th sample along axis 0, from the first, after a zero-phase low-pass; the new rate is rate/factor.
-
-    `lowpass` is :func:`anti_alias` of the new rate unless given. What has been filtered below the new Nyquist frequency
-    already needs no second filter: take ``values[::factor]``.
-    """
-    if not (isinstance(factor, int) and factor >= 1):
-        raise DataError(Fault("the factor is not usable.", where, "a whole number from 1", f"{factor!r}"))
-    if factor == 1 and lowpass is None:
-        return as_samples(values, where=where).copy()
-    chosen = anti_alias(as_rate(rate, where) / factor) if lowpass is None else lowpass
-    return zero_phase(values, rate, chosen, where)[::factor].copy()
-
-
 def _channels(data: Channel | Experiment) -> list[Channel]:
     return [data] if isinstance(data, Channel) else list(data.channels.values())
 
@@ -320,3 +304,26 @@ def _interpolate(t: Array, values: Array, times: Array, method: Method) -> Array
     if method == "linear":
         return np.interp(times, t, values)
     return CubicSpline(t, values)(times) if method == "cubic" else PchipInterpolator(t, values)(times)
+
+
+def on_one_clock(
+    log: Experiment, wanted: float | None, interpolation: Method, max_gap: float | None
+) -> tuple[Experiment, float]:
+    """The log at `wanted` Hz, by default the rate of its fastest uniform channel; and that rate. `max_gap` as for :func:`resample`."""
+    if not len(log):
+        raise DataError(Fault("no channel of it belongs to this machine.", log.name))
+    channels = list(log.channels.values())
+    first = channels[0].t
+    alike = all(c.t is first or np.array_equal(c.t, first) for c in channels)
+    even = [r for r in (_uniform(c.t) for c in (channels[:1] if alike else channels)) if r is not None]
+    rate = wanted or (max(even) if even else max(c.rate for c in channels))
+    if alike and abs(rate / (_uniform(first, 1e-6) or np.inf) - 1.0) < 1e-9:
+        return log, rate
+    return resample(log, rate, interpolation, max_gap=max_gap), rate
+
+
+def _uniform(t: Array, tolerance: float = 0.01) -> float | None:
+    try:
+        return uniform_rate(t, tolerance)
+    except DataError:
+        return None

@@ -1,4 +1,4 @@
-"""Reference motions with exact derivatives: finite Fourier series, periodic, optionally started from rest.
+"""Reference motions with exact derivatives: Fourier series and periodic B-splines, optionally started from rest, and tables.
 
     q(t) = q₀ + s(t) Σ_k [a_k sin(kωt) + b_k cos(kωt)],   k = 1 … H,  ω = 2π·frequency
 
@@ -6,21 +6,32 @@ s(t) = 1 without a start. With one it rises as 10τ³ − 15τ⁴ + 6τ⁵, τ =
 q₀ with q̇ = q̈ = 0; the derivatives are those of the product, not approximations. Periodic motions let periods be averaged,
 and hold no frequency above H·frequency, so a low-pass above it loses nothing of them.
 Units: rad or m, s, Hz. Reference: Swevers et al. 1997, IEEE T-RA 13(5), with the amplitudes of q instead of q̇.
+
+Splines are shaped where they need it, not harmonic by harmonic:   q(t) = Σ_m c_m N_d(K f t − m),   m = 0 … K − 1, cyclic
+
+N_d is the cardinal B-spline of degree d on the knots 0 … d + 1, f the frequency in Hz and K the control points of one period. Weights are
+positive and add up to one, so q never leaves the range of its control points; degree 4 and above has a steady jerk.
+C. de Boor, "A Practical Guide to Splines", 1978, chapters IX and X.
+
+A table with rates and accelerations is met by a polynomial of degree five on every interval, so that the motion goes through it to the
+second derivative. Without, it is the interpolating spline of degree five, whose jerk has no jumps.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import BSpline, PPoly, make_interp_spline
 
 from veridyn.errors import DataError, Fault, Faults
 
 Array = NDArray[np.float64]
 
 POINTS = 64  # grid points per period of the highest harmonic, or per start: a peak between two is missed by about 0.1 %
+DEGREE = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,8 +219,156 @@ def _rise(t: Array, length: float) -> tuple[Array, Array, Array]:
     """The polynomial that goes from 0 to 1 with two derivatives zero at both ends, and its two derivatives."""
     x = np.minimum(np.maximum(t / length, 0.0), 1.0)
     y = x * (1.0 - x)
-    return (
-        x**3 * (10.0 - 15.0 * x + 6.0 * x**2),
-        30.0 * y**2 / length,
-        60.0 * y * (1.0 - 2.0 * x) / length**2,
+    return (x**3 * (10.0 - 15.0 * x + 6.0 * x**2), 30.0 * y**2 / length, 60.0 * y * (1.0 - 2.0 * x) / length**2)
+
+
+@dataclass(frozen=True, eq=False)
+class SplineTrajectory:
+    """n coordinates by control points `points` (K, n), fundamental `frequency` in Hz, blended in from rest over `start` seconds."""
+
+    points: Array
+    frequency: float
+    degree: int = 5
+    start: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "points", np.array(self.points, dtype=np.float64))
+        faults, where = Faults(), "spline trajectory"
+        if self.degree < 3:
+            faults.add("its acceleration would jump.", where=where, expected="degree 3 or more", found=f"{self.degree}")
+        if self.points.ndim != 2 or len(self.points) <= self.degree or not np.isfinite(self.points).all():
+            faults.add(
+                "its control points are not usable.",
+                where=where,
+                expected=f"more than {self.degree} rows of finite numbers",
+                found=f"shape {self.points.shape}",
+            )
+        if not 0.0 < self.frequency < np.inf or not 0.0 <= self.start < np.inf:
+            faults.add(
+                "its times are not usable.",
+                where=where,
+                expected="a frequency above zero in Hz, and a start of 0 s or more",
+                found=f"{self.frequency} and {self.start}",
+            )
+        faults.raise_if_any(DataError)
+
+    @property
+    def n(self) -> int:
+        return self.points.shape[1]
+
+    @property
+    def centre(self) -> Array:
+        """The mean over a period, from which the motion starts."""
+        return self.points.mean(axis=0)
+
+    @property
+    def period(self) -> float:
+        """Seconds after which the motion repeats itself, once the start is over."""
+        return 1.0 / self.frequency
+
+    def with_start(self, seconds: float) -> SplineTrajectory:
+        """The same motion, blended in from rest at `centre` over so many seconds."""
+        return replace(self, start=seconds)
+
+    def at(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """q, q̇ and q̈ at the times `t` of any shape, each of shape (…, n)."""
+        times = np.asarray(t, dtype=np.float64)
+        B = spline_basis(times * self.frequency, len(self.points), self.degree)
+        f, centre = self.frequency, self.centre
+        p, pd, pdd = B[0] @ self.points - centre, f * (B[1] @ self.points), f**2 * (B[2] @ self.points)
+        return blended(times, self.start, centre, p, pd, pdd)
+
+    def grid(self) -> Array:
+        """The times at which limits are checked: the start and one whole period after it."""
+        length = self.start + self.period
+        shortest = min(self.start or np.inf, 4.0 * self.period / len(self.points))
+        return np.linspace(0.0, length, int(np.ceil(POINTS * length / shortest)) + 1)
+
+
+def spline_basis(phase: ArrayLike, points: int, degree: int) -> Array:
+    """(3, …, K): the weights of the control points at phases (in periods), and their first and second derivatives by phase."""
+    at = np.mod(np.asarray(phase, dtype=np.float64)[..., None] * points - np.arange(points), points)
+    inside = at <= degree + 1.0
+    return np.stack(
+        [float(points) ** order * np.where(inside, piece(at), 0.0) for order, piece in enumerate(_pieces(degree))]
     )
+
+
+@lru_cache(maxsize=16)
+def _pieces(degree: int) -> tuple[BSpline, BSpline, BSpline]:
+    whole = BSpline.basis_element(np.arange(degree + 2.0))
+    return whole, whole.derivative(), whole.derivative(2)
+
+
+@dataclass(frozen=True, eq=False)
+class SampledTrajectory:
+    """n coordinates: `q` (N, n) at the times `t` (N,); `qd` and `qdd` (N, n), both or neither. Outside its times it keeps its ends."""
+
+    t: Array
+    q: Array
+    qd: Array | None = None
+    qdd: Array | None = None
+
+    def __post_init__(self) -> None:
+        faults, where = Faults(), "table of positions"
+        for name in ("t", "q", "qd", "qdd"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, np.array(value, dtype=np.float64))
+        orders = {name: x for name in ("q", "qd", "qdd") if (x := getattr(self, name)) is not None}
+        if self.t.ndim != 1 or any(x.ndim != 2 or x.shape != (len(self.t), self.q.shape[-1]) for x in orders.values()):
+            found = ", ".join(f"{name} {x.shape}" for name, x in {"t": self.t, **orders}.items())
+            expected = "t (N,), and (N, n) of each other"
+            faults.add("its parts do not belong together.", where=where, expected=expected, found=found)
+            faults.raise_if_any(DataError)
+        for name, x in {"t": self.t, **orders}.items():
+            if not np.isfinite(x).all():
+                k = int(np.argmin(np.isfinite(x).reshape(len(x), -1).all(axis=1)))
+                faults.add(f"{name} holds numbers that are not finite.", where=where, found=f"the first in row {k + 1}")
+        if (self.qd is None) != (self.qdd is None):
+            faults.add("rates and accelerations belong together.", where=where, expected="both or neither")
+        least = 2 if self.qd is not None else DEGREE + 1
+        if len(self.t) < least:
+            faults.add("it is too short.", where=where, expected=f"at least {least} rows", found=f"{len(self.t)}")
+        elif not faults and not (np.diff(self.t) > 0.0).all():
+            k = int(np.argmax(np.diff(self.t) <= 0.0))
+            found = f"{self.t[k]:.6g} s then {self.t[k + 1]:.6g} s in row {k + 2}"
+            faults.add(
+                "its clock stands still or runs backwards.", where=where, expected="increasing times", found=found
+            )
+        faults.raise_if_any(DataError)
+
+    @property
+    def n(self) -> int:
+        return self.q.shape[1]
+
+    @property
+    def length(self) -> float:
+        """Seconds from the first row to the last."""
+        return float(self.t[-1] - self.t[0])
+
+    def from_zero(self) -> SampledTrajectory:
+        """The same motion on a clock that begins at zero."""
+        return SampledTrajectory(self.t - self.t[0], self.q, self.qd, self.qdd)
+
+    def at(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """q, q̇ and q̈ at the times `t` of any shape, each of shape (…, n)."""
+        times = np.clip(np.asarray(t, dtype=np.float64), self.t[0], self.t[-1])
+        q, qd, qdd = (piece(times) for piece in self._pieces)
+        return q, qd, qdd
+
+    @cached_property
+    def _pieces(self) -> tuple[PPoly | BSpline, PPoly | BSpline, PPoly | BSpline]:
+        whole = make_interp_spline(self.t, self.q, DEGREE) if self.qd is None or self.qdd is None else self._hermite()
+        return whole, whole.derivative(1), whole.derivative(2)
+
+    def _hermite(self) -> PPoly:
+        """On each interval c₀ + c₁ x + … + c₅ x⁵ with the six values at its ends."""
+        assert self.qd is not None and self.qdd is not None
+        h = np.diff(self.t)[:, None]
+        p, v, a = self.q[:-1], self.qd[:-1], self.qdd[:-1]
+        dp = self.q[1:] - (p + v * h + 0.5 * a * h**2)
+        dv = (self.qd[1:] - (v + a * h)) * h
+        da = (self.qdd[1:] - a) * h**2
+        c3, c4, c5 = 10.0 * dp - 4.0 * dv + 0.5 * da, -15.0 * dp + 7.0 * dv - da, 6.0 * dp - 3.0 * dv + 0.5 * da
+        return PPoly(np.stack([c5 / h**5, c4 / h**4, c3 / h**3, 0.5 * a, v, p]), self.t)

@@ -27,7 +27,7 @@ from veridyn.model.load import Drive, Force, channels
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Choice, chosen_sensors
 from veridyn.progress import Progress, silent
-from veridyn.signals.plausible_speed import warn_of_speeds
+from veridyn.signals.plausibility import warn_of_speeds
 from veridyn.simulate.car import simulate_car
 from veridyn.simulate.imperfection import Imperfection, Imperfections
 from veridyn.simulate.manoeuvre import Manoeuvre

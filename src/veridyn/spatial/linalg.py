@@ -11,7 +11,6 @@ Vec = tuple[Scalar, Scalar, Scalar]
 Mat = tuple[Vec, Vec, Vec]
 
 ZERO: Vec = (0.0, 0.0, 0.0)
-ZERO_MATRIX: Mat = (ZERO, ZERO, ZERO)
 IDENTITY: Mat = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
@@ -64,15 +63,7 @@ def product(A: Mat, B: Mat) -> Mat:
 
 
 def transposed(A: Mat) -> Mat:
-    return (
-        (A[0][0], A[1][0], A[2][0]),
-        (A[0][1], A[1][1], A[2][1]),
-        (A[0][2], A[1][2], A[2][2]),
-    )
-
-
-def matrix_plus(A: Mat, B: Mat) -> Mat:
-    return (plus(A[0], B[0]), plus(A[1], B[1]), plus(A[2], B[2]))
+    return ((A[0][0], A[1][0], A[2][0]), (A[0][1], A[1][1], A[2][1]), (A[0][2], A[1][2], A[2][2]))
 
 
 def skew(a: Vec) -> Mat:

@@ -153,9 +153,8 @@ def _of_car(verb: str, method: str) -> Limit | None:
     return None if verb == "simulate" or FILTERS[method] in CAR_FILTERS else NO_ERROR_MODEL
 
 
-def table() -> str:
-    """The rows of :func:`shown_machines` as one Markdown table with the reasons below it."""
-    rows = {heading: capabilities(machine) for heading, machine in shown_machines().items()}
+def table(rows: Mapping[str, CapabilityRow]) -> str:
+    """Rows by the headings of their columns, as one Markdown table with the reasons below it."""
     reasons: dict[Limit, int] = {}
     lines = [f"| verb | method | {' | '.join(rows)} |", "|---|---|" + "---|" * len(rows)]
     for verb, methods in METHODS.items():

@@ -7,7 +7,7 @@ Each section is a direct form II transposed, in the order of operations of SciPy
 
 from __future__ import annotations
 
-from veridyn.symbolic.llvm_text import spread
+from veridyn.symbolic.llvm_functions import spread
 
 NAMES = ("b0", "b1", "b2", "a1", "a2")  # of a section, in the order of its line of coefficients
 

@@ -3,7 +3,7 @@
 One file for each key, written under a temporary name and renamed, so that two processes never see half a file. Each file carries a digest,
 which shows damage, and a tag under the user's own key, which shows forgery: what has not the right tag is not looked into, and is made
 again. A shared cache that the user names is looked at first and never written; there the owner of the files stands for the tag.
-With :mod:`veridyn.symbolic.trust` and :mod:`veridyn.symbolic.user_key` the only place below the fifth floor that touches files.
+With :mod:`veridyn.symbolic.trust` and :mod:`veridyn.symbolic.trust` the only place below the fifth floor that touches files.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from veridyn.symbolic.trust import is_own_folder, is_shared_folder, read_shared
-from veridyn.symbolic.user_key import (
+from veridyn.symbolic.trust import (
     digest,
     home,
     is_below_missing_home,
+    is_own_folder,
+    is_shared_folder,
+    read_shared,
     refuse_without_home,
     tag,
     user_folder,

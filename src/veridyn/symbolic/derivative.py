@@ -4,26 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from veridyn.symbolic.expression import (
-    ABS,
-    ADD,
-    ATAN,
-    CONST,
-    COS,
-    DIV,
-    EXP,
-    INPUT,
-    LOG,
-    MUL,
-    SIGN,
-    SIN,
-    SQRT,
-    SUB,
-    Expression,
-    Graph,
-    Number,
-    live,
-)
+from veridyn.symbolic import expression as ex
+from veridyn.symbolic.expression import Expression, Graph, Number, live
 
 
 def forward(graph: Graph, outputs: Sequence[Number], by: Sequence[Expression]) -> list[list[Number]]:
@@ -55,7 +37,7 @@ def _rates(graph: Graph, nodes: Sequence[int], outputs: Sequence[Number], seeds:
         if da is None and db is None:
             continue
         da, db = 0.0 if da is None else da, 0.0 if db is None else db
-        if operation[n] in (CONST, INPUT, SIGN) or (_zero(da) and _zero(db)):
+        if operation[n] in (ex.CONST, ex.INPUT, ex.SIGN) or (_zero(da) and _zero(db)):
             continue
         rate[n] = _rule(graph, n, da, db)
     return [_signed(rate.get(y.node, 0.0), y.negative) if isinstance(y, Expression) else 0.0 for y in outputs]
@@ -65,29 +47,29 @@ def _rule(graph: Graph, n: int, da: Number, db: Number) -> Number:
     op = graph.operation[n]
     a = Expression(graph, graph.left[n], False)
     b = Expression(graph, graph.right[n], False)
-    if op == ADD:
+    if op == ex.ADD:
         return graph.add(da, db)
-    if op == SUB:
+    if op == ex.SUB:
         return graph.add(da, graph.mul(-1.0, db))
-    if op == MUL:
+    if op == ex.MUL:
         left = graph.constants.get(a.node, a)
         return graph.add(graph.mul(da, b), graph.mul(left, db))
-    if op == DIV:
+    if op == ex.DIV:
         own = Expression(graph, n, False)
         return graph.div(graph.add(da, graph.mul(-1.0, graph.mul(own, db))), b)
-    if op == SIN:
+    if op == ex.SIN:
         return graph.mul(graph.cos(a), da)
-    if op == COS:
+    if op == ex.COS:
         return graph.mul(graph.mul(-1.0, graph.sin(a)), da)
-    if op == SQRT:
+    if op == ex.SQRT:
         return graph.div(graph.mul(0.5, da), Expression(graph, n, False))
-    if op == EXP:
+    if op == ex.EXP:
         return graph.mul(Expression(graph, n, False), da)
-    if op == LOG:
+    if op == ex.LOG:
         return graph.div(da, a)
-    if op == ATAN:
+    if op == ex.ATAN:
         return graph.div(da, graph.add(graph.mul(a, a), 1.0))
-    assert op == ABS  # every other operation was dealt with
+    assert op == ex.ABS  # every other operation was dealt with
     return graph.mul(Graph.sign(graph, a), da)  # also in a graph that rounds signs off
 
 
@@ -103,16 +85,16 @@ def reverse(graph: Graph, output: Number, by: Sequence[Expression]) -> list[Numb
     for n in reversed(live(graph, [output])):
         w = adjoint.get(n, 0.0)
         op = graph.operation[n]
-        if op in (CONST, INPUT, SIGN) or _zero(w):
+        if op in (ex.CONST, ex.INPUT, ex.SIGN) or _zero(w):
             continue
         left, right = graph.left[n], graph.right[n]
-        if op in (ADD, SUB):
+        if op in (ex.ADD, ex.SUB):
             give(left, w)
-            give(right, graph.mul(1.0 if op == ADD else -1.0, w))
-        elif op == MUL:
+            give(right, graph.mul(1.0 if op == ex.ADD else -1.0, w))
+        elif op == ex.MUL:
             give(left, graph.mul(w, _value(graph, right)))
             give(right, graph.mul(w, _value(graph, left)))
-        elif op == DIV:
+        elif op == ex.DIV:
             share = graph.div(w, Expression(graph, right, False))
             give(left, share)
             give(right, graph.mul(-1.0, graph.mul(share, Expression(graph, n, False))))

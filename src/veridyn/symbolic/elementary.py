@@ -1,45 +1,117 @@
-"""Sine, cosine, exponential, logarithm and arc tangent of one number, over any arithmetic that has bits.
+"""Sine, cosine, exponential, logarithm and arc tangent, written once over any arithmetic that has bits.
 
-The same series and reductions as the vector functions of :mod:`veridyn.symbolic.sincos_llvm`, :mod:`veridyn.symbolic.explog_llvm` and
-:mod:`veridyn.symbolic.atan_llvm`, with the same bounds on their error, written once for the back ends that work on one number at a time.
+Back ends give the arithmetic: vectors of LLVM (:mod:`veridyn.symbolic.llvm_functions`), one number at a time of PTX and WebAssembly.
+
+- sin, cos, to one unit in the last place for |x| ≤ 1e6: x = n π/2 + r with |r| ≤ π/4. π/2 is taken off in three parts of 33 bits and a
+  tail, each product with n exact, so r is known to twice double precision as r + e. Both are Taylor series, to below 1e-18.
+- exp, to two units: x = n ln 2 + r with |r| ≤ ln 2/2, ln 2 in two parts so that n times the first is exact; e^r is its Taylor series, whose
+  first term left out is below 1e-17 of it. Below −708 the result is 0, above 709 it is infinite.
+- log, to two units: x = 2ⁿ m with √½ ≤ m < √2, and log m = 2 artanh(s), s = (m − 1)/(m + 1). Numbers below 2.3e-308 count as 0, whose
+  logarithm is −∞; that of a negative number is NaN.
+- atan, to two units: |x| above tan 3π/8 is taken as π/2 + atan(−1/|x|), between tan π/8 and that as π/4 + atan((|x| − 1)/(|x| + 1)), so
+  that Taylor's series is needed up to tan π/8 only, where its first term left out is below 1e-18 of the result.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Protocol, TypeVar
-
-from veridyn.symbolic.atan_llvm import ARCTANGENT, PI_4_LOW
-from veridyn.symbolic.explog_llvm import ARTANH, EXPONENTIAL, LN2_HIGH, LN2_LOW, SMALLEST
-from veridyn.symbolic.sincos_llvm import COSINE, SINE, half_pi_parts
+from abc import ABC, abstractmethod
+from typing import Generic, TypeVar
 
 V = TypeVar("V")
 ROUNDING = 1.5 * 2.0**52  # adding it rounds to an integer, which the low bits then hold
 ROUNDING_BITS = 0x4338000000000000
 ROOT_HALF_BITS = 0x3FE6A09E667F3BCD  # of √½: what lies between it and √2 keeps the exponent 0
+# π/2 to 151 bits: three parts whose products with integers below 2^20 are exact, and what remains.
+_HALF_PI = 0x1921FB54442D18469898CC51701B839A252049  # π/2 times 2^148
+_SCALE = 148
+SINE = tuple((-1.0) ** k / math.factorial(2 * k + 1) for k in range(1, 9))  # of r³, r⁵, …, r¹⁷
+COSINE = tuple((-1.0) ** k / math.factorial(2 * k) for k in range(2, 9))  # of r⁴, r⁶, …, r¹⁶
+_LN2_BITS = 0xB17217F7D1CF79ABC9E3B39803F2F6AF  # ln 2 times 2^128
+LN2_HIGH = math.ldexp(float(_LN2_BITS >> 96), -32)  # 32 bits: its product with an integer below 2^11 is exact
+LN2_LOW = math.ldexp(float(_LN2_BITS & (2**96 - 1)), -128)
+SMALLEST = 2.2250738585072014e-308
+EXPONENTIAL = tuple(1.0 / math.factorial(k) for k in range(2, 15))  # of r², r³, …, r¹⁴
+ARTANH = tuple(2.0 / (2 * k + 1) for k in range(1, 12))  # of s³, s⁵, …, s²³
+PI_4_LOW = 3.061616997868383e-17  # what π/4 has beyond the double next to it
+ARCTANGENT = tuple((-1.0) ** k / (2 * k + 1) for k in range(1, 22))  # of t³, t⁵, …, t⁴³
 
 
-class Arithmetic(Protocol[V]):
+class Arithmetic(ABC, Generic[V]):
     """What a back end offers: doubles, the 64-bit integers of their bits, and conditions, each as whatever it works with."""
 
+    @abstractmethod
     def number(self, value: float) -> V: ...
+
+    @abstractmethod
     def whole(self, value: int) -> V: ...
-    def add(self, a: V, b: V) -> V: ...
-    def sub(self, a: V, b: V) -> V: ...
-    def mul(self, a: V, b: V) -> V: ...
-    def div(self, a: V, b: V) -> V: ...
-    def fma(self, a: V, b: V, c: V) -> V: ...
-    def bits(self, a: V) -> V: ...
-    def double(self, i: V) -> V: ...
-    def plus(self, i: V, j: V) -> V: ...
-    def minus(self, i: V, j: V) -> V: ...
-    def both(self, i: V, j: V) -> V: ...
-    def either(self, i: V, j: V) -> V: ...
-    def up(self, i: V, places: int) -> V: ...
-    def down(self, i: V, places: int) -> V: ...
-    def less(self, a: V, b: V) -> V: ...
-    def differs(self, i: V, j: V) -> V: ...
-    def choose(self, condition: V, a: V, b: V) -> V: ...
+
+    @abstractmethod
+    def operation(self, name: str, *operands: V) -> V:
+        """The result of one of the operations below, by its name; that of "choose" is given its condition last."""
+
+    def add(self, a: V, b: V) -> V:
+        return self.operation("add", a, b)
+
+    def sub(self, a: V, b: V) -> V:
+        return self.operation("sub", a, b)
+
+    def mul(self, a: V, b: V) -> V:
+        return self.operation("mul", a, b)
+
+    def div(self, a: V, b: V) -> V:
+        return self.operation("div", a, b)
+
+    def fma(self, a: V, b: V, c: V) -> V:
+        """a b + c."""
+        return self.operation("fma", a, b, c)
+
+    def bits(self, a: V) -> V:
+        return self.operation("bits", a)
+
+    def double(self, i: V) -> V:
+        return self.operation("double", i)
+
+    def plus(self, i: V, j: V) -> V:
+        return self.operation("plus", i, j)
+
+    def minus(self, i: V, j: V) -> V:
+        return self.operation("minus", i, j)
+
+    def both(self, i: V, j: V) -> V:
+        return self.operation("both", i, j)
+
+    def either(self, i: V, j: V) -> V:
+        """Bits that one of the two has, and not both."""
+        return self.operation("either", i, j)
+
+    def up(self, i: V, places: int) -> V:
+        return self.operation("up", i, self.whole(places))
+
+    def down(self, i: V, places: int) -> V:
+        return self.operation("down", i, self.whole(places))
+
+    def less(self, a: V, b: V) -> V:
+        """A condition on two doubles."""
+        return self.operation("less", a, b)
+
+    def differs(self, i: V, j: V) -> V:
+        """A condition on two integers."""
+        return self.operation("differs", i, j)
+
+    def choose(self, condition: V, a: V, b: V) -> V:
+        return self.operation("choose", a, b, condition)
+
+
+def half_pi_parts() -> tuple[float, float, float, float]:
+    """π/2 as a sum: products of the first three parts with integers below 2^20 are exact."""
+    rest, parts = _HALF_PI, []
+    for _ in range(3):
+        shift = rest.bit_length() - 33
+        top = (rest >> shift) << shift
+        parts.append(math.ldexp(float(top >> shift), shift - _SCALE))
+        rest -= top
+    return parts[0], parts[1], parts[2], math.ldexp(float(rest), -_SCALE)
 
 
 def polynomial(k: Arithmetic[V], x: V, coefficients: tuple[float, ...]) -> V:

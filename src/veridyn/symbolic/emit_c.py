@@ -5,29 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from veridyn.symbolic.count import count
-from veridyn.symbolic.expression import (
-    ABS,
-    ADD,
-    ATAN,
-    CONST,
-    COS,
-    DIV,
-    EXP,
-    INPUT,
-    LOG,
-    MUL,
-    SIGN,
-    SIN,
-    SQRT,
-    SUB,
-    Graph,
-    Number,
-    live,
-)
+from veridyn.symbolic import expression as ex
+from veridyn.symbolic.expression import Graph, Number, count, live
 
-_INFIX = {ADD: "+", SUB: "-", MUL: "*", DIV: "/"}
-_FUNCTION = {SIN: "sin", COS: "cos", ABS: "fabs", SQRT: "sqrt", EXP: "exp", LOG: "log", ATAN: "atan"}
+_INFIX = {ex.ADD: "+", ex.SUB: "-", ex.MUL: "*", ex.DIV: "/"}
+_FUNCTION = {**dict(enumerate(ex.OPERATIONS)), ex.ABS: "fabs"}
 
 
 @dataclass(frozen=True)
@@ -67,16 +49,16 @@ def emit_c(
     lines = []
     for n in nodes:
         op = graph.operation[n]
-        if op == CONST:
+        if op == ex.CONST:
             text[n] = repr(graph.constants[n])
             continue
-        if op == INPUT:
+        if op == ex.INPUT:
             text[n] = by_node[n]
             continue
         a = text[graph.left[n]]
         if op in _INFIX:
             right = f"{a} {_INFIX[op]} {text[graph.right[n]]}"
-        elif op == SIGN:
+        elif op == ex.SIGN:
             right = f"(double)(({a} > 0.0) - ({a} < 0.0))"
         else:
             right = f"{_FUNCTION[op]}({a})"

@@ -10,29 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from veridyn.symbolic.atan_llvm import atan_function
-from veridyn.symbolic.explog_llvm import exp_function, log_function
-from veridyn.symbolic.expression import (
-    ABS,
-    ADD,
-    ATAN,
-    CONST,
-    COS,
-    DIV,
-    EXP,
-    INPUT,
-    LOG,
-    MUL,
-    SIGN,
-    SIN,
-    SQRT,
-    SUB,
-    Graph,
-    Number,
-    live,
-)
-from veridyn.symbolic.llvm_text import constant, spread
-from veridyn.symbolic.sincos_llvm import sincos_function
+from veridyn.symbolic import expression as ex
+from veridyn.symbolic.expression import Graph, Number, live
+from veridyn.symbolic.llvm_functions import constant, elementary_functions, spread
 
 BLOCK = 64  # samples of one block
 PIECE = 250  # operations of one piece
@@ -55,8 +35,8 @@ class Program:
     order: tuple[int, ...]
 
 
-_OPERATION = {ADD: "fadd", SUB: "fsub", MUL: "fmul", DIV: "fdiv"}
-_CALLED = {EXP: "exp", LOG: "log", ATAN: "atan"}
+_OPERATION = {ex.ADD: "fadd", ex.SUB: "fsub", ex.MUL: "fmul", ex.DIV: "fdiv"}
+_CALLED = {ex.EXP: "exp", ex.LOG: "log", ex.ATAN: "atan"}
 
 
 class _Emitter:
@@ -75,7 +55,7 @@ class _Emitter:
         self.align = 8 * width if self.stride % 8 == 0 else 8
         self.nodes = live(graph, outputs)
         by_node = {n: name for name, n in graph.inputs.items()}
-        used = [n for n in self.nodes if graph.operation[n] == INPUT]
+        used = [n for n in self.nodes if graph.operation[n] == ex.INPUT]
         self.sample_inputs = {n: samples[by_node[n]] for n in used if by_node[n] in samples}
         self.parameter_inputs = {n: parameters[by_node[n]] for n in used if by_node[n] in parameters}
         self.pieces = self._cut()
@@ -95,14 +75,14 @@ class _Emitter:
         cost, angle = 0, -1
         for n in self.nodes:
             op = self.graph.operation[n]
-            if op < ADD:
+            if op < ex.ADD:
                 continue
-            turns = op in (SIN, COS)
+            turns = op in (ex.SIN, ex.COS)
             if cost >= PIECE and not (turns and self.graph.left[n] == angle):
                 pieces.append([])
                 cost = 0
             pieces[-1].append(n)
-            cost += 15 if turns or op in (EXP, LOG) else 1
+            cost += 15 if turns or op in (ex.EXP, ex.LOG) else 1
             angle = self.graph.left[n] if turns else -1
         return pieces
 
@@ -143,7 +123,7 @@ class _Emitter:
         """The nodes of piece k that are outputs; the last piece also has those that are constants, parameters or inputs."""
         found = [n for n in self.pieces[k] for _ in self.out_of.get(n, [])]
         if k == len(self.pieces) - 1:
-            found += [n for n in self.out_of if self.graph.operation[n] < ADD for _ in self.out_of[n]]
+            found += [n for n in self.out_of if self.graph.operation[n] < ex.ADD for _ in self.out_of[n]]
         return found
 
     def splat(self, value: float) -> str:
@@ -160,7 +140,7 @@ class _Emitter:
             if m in known:
                 return known[m]
             op = self.graph.operation[m]
-            if op == CONST:
+            if op == ex.CONST:
                 known[m] = self.splat(self.graph.constants[m])
             elif m in self.parameter_inputs:
                 known[m] = f"%p{m}"
@@ -200,7 +180,7 @@ class _Emitter:
             if op in _OPERATION:
                 y = value(self.graph.right[n])
                 lines.append(f"  {name} = {_OPERATION[op]} {FLAGS} {V} {x}, {y}")
-            elif op in (SIN, COS):
+            elif op in (ex.SIN, ex.COS):
                 arg = self.graph.left[n]
                 if arg not in both:
                     pair = f"%sc{n}"
@@ -208,16 +188,16 @@ class _Emitter:
                     lines.append(f"  %si{n} = extractvalue {{{V}, {V}}} {pair}, 0")
                     lines.append(f"  %co{n} = extractvalue {{{V}, {V}}} {pair}, 1")
                     both[arg] = (f"%si{n}", f"%co{n}")
-                known[n] = name = both[arg][0 if op == SIN else 1]
-            elif op == SIGN:
+                known[n] = name = both[arg][0 if op == ex.SIN else 1]
+            elif op == ex.SIGN:
                 zero, one, minus = self.splat(0.0), self.splat(1.0), self.splat(-1.0)
                 B = f"<{self.width} x i1>"
                 lines.append(f"  %gt{n} = fcmp ogt {V} {x}, {zero}")
                 lines.append(f"  %lt{n} = fcmp olt {V} {x}, {zero}")
                 lines.append(f"  %up{n} = select {B} %gt{n}, {V} {one}, {V} {zero}")
                 lines.append(f"  {name} = select {B} %lt{n}, {V} {minus}, {V} %up{n}")
-            elif op in (ABS, SQRT):
-                function = "fabs" if op == ABS else "sqrt"
+            elif op in (ex.ABS, ex.SQRT):
+                function = "fabs" if op == ex.ABS else "sqrt"
                 lines.append(f"  {name} = call {V} @llvm.{function}.v{self.width}f64({V} {x})")
             elif op in _CALLED:
                 lines.append(f"  {name} = call {V} @{_CALLED[op]}({V} {x})")
@@ -237,7 +217,7 @@ class _Emitter:
     def _loose_outputs(self, value: Callable[[int], str], store: Callable[[int, str], None]) -> None:
         """Outputs that are constants, parameters or inputs themselves."""
         for n in self.out_of:
-            if self.graph.operation[n] < ADD:
+            if self.graph.operation[n] < ex.ADD:
                 store(n, value(n))
 
     def _loop(self, name: str, lines: list[str]) -> str:
@@ -346,10 +326,7 @@ done:
         return f"""; veridyn kernel
 declare {self.vector} @llvm.fabs.v{self.width}f64({self.vector})
 declare {self.vector} @llvm.sqrt.v{self.width}f64({self.vector})
-{sincos_function(self.width)}
-{exp_function(self.width)}
-{log_function(self.width)}
-{atan_function(self.width)}
+{elementary_functions(self.width)}
 {self.gather()}
 {self.deliver() if self.staged else ""}
 {pieces}

@@ -9,19 +9,92 @@ processor's to rounding.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from veridyn.symbolic.elementary import arc_tangent, exponential, logarithm, sine_and_cosine
+from veridyn.symbolic.elementary import Arithmetic, arc_tangent, exponential, logarithm, sine_and_cosine
 from veridyn.symbolic.expression import CONST, INPUT, Graph, Number
-from veridyn.symbolic.fuse import Instruction, instructions
-from veridyn.symbolic.ptx_arithmetic import PtxArithmetic, hexadecimal
-from veridyn.symbolic.schedule import live_values, scheduled
+from veridyn.symbolic.schedule import Instruction, instructions, live_values, scheduled
 
 VERSION, TARGET = "7.0", "sm_70"  # of PTX and of the oldest processor; drivers assemble it for newer ones
 THREADS = 128  # of one block
 RELOAD = 120  # instructions after which an input is loaded again rather than held in a register
+INSTRUCTIONS = {
+    **{name: f"{name}.rn.f64" for name in ("add", "sub", "mul", "div", "fma")},
+    "bits": "mov.b64",
+    "double": "mov.b64",
+    "plus": "add.s64",
+    "minus": "sub.s64",
+    "both": "and.b64",
+    "either": "xor.b64",
+    "up": "shl.b64",
+    "down": "shr.s64",
+    "less": "setp.lt.f64",
+    "differs": "setp.ne.s64",
+    "choose": "selp.f64",
+}
+INTEGER = {"bits", "plus", "minus", "both", "either", "up", "down"}  # operations whose result is an integer
 BY_VALUE = 448  # parameters that fit the 4096 bytes of a kernel's arguments, beside its pointers
+
+
+def hexadecimal(value: float) -> str:
+    """A double as PTX writes it: 0d and sixteen digits."""
+    return f"0d{struct.unpack('>Q', struct.pack('>d', value))[0]:016X}"
+
+
+@dataclass
+class PtxArithmetic(Arithmetic[str]):
+    """Instructions on registers: every operation a line, its result in a new register, which the assembler places."""
+
+    lines: list[str] = field(default_factory=list)
+    doubles: int = 0
+    integers: int = 0
+    conditions: int = 0
+    operations: int = 0
+
+    def _double(self, text: str) -> str:
+        self.doubles += 1
+        self.operations += 1
+        self.lines.append(text.replace("@", f"%d{self.doubles}"))
+        return f"%d{self.doubles}"
+
+    def address(self, text: str) -> str:
+        """An instruction whose result is a 64-bit integer."""
+        self.integers += 1
+        self.lines.append(text.replace("@", f"%l{self.integers}"))
+        return f"%l{self.integers}"
+
+    def _condition(self, text: str) -> str:
+        self.conditions += 1
+        self.lines.append(text.replace("@", f"%p{self.conditions}"))
+        return f"%p{self.conditions}"
+
+    def number(self, value: float) -> str:
+        return hexadecimal(value)
+
+    def whole(self, value: int) -> str:
+        return str(value)
+
+    def operation(self, name: str, *operands: str) -> str:
+        text = f"{INSTRUCTIONS[name]} @, {', '.join(operands)};"
+        if name in ("less", "differs"):
+            return self._condition(text)
+        return self.address(text) if name in INTEGER else self._double(text)
+
+    def div(self, a: str, b: str) -> str:
+        return self.unary("rcp.rn", b) if a == hexadecimal(1.0) else self.operation("div", a, b)
+
+    def minus_of(self, a: str) -> str:
+        return self.unary("neg", a)
+
+    def unary(self, name: str, a: str) -> str:
+        return self._double(f"{name}.f64 @, {a};")
+
+    def load(self, text: str) -> str:
+        name = self._double(text)
+        self.operations -= 1
+        return name
 
 
 @dataclass(frozen=True)

@@ -10,21 +10,117 @@ the parameters, and ``free``, from which on memory is the caller's. `inputs` and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 
-from veridyn.symbolic.elementary import arc_tangent, exponential, logarithm, sine_and_cosine
+from veridyn.symbolic.elementary import Arithmetic, arc_tangent, exponential, logarithm, sine_and_cosine
 from veridyn.symbolic.expression import CONST, INPUT, Graph, Number
-from veridyn.symbolic.fuse import Instruction, instructions
-from veridyn.symbolic.schedule import scheduled
-from veridyn.symbolic.wasm_code import F64, I32, WasmFunction, section, signed, unsigned, vector
+from veridyn.symbolic.schedule import Instruction, instructions, scheduled
 
+I32, I64, F64 = 0x7F, 0x7E, 0x7C
 PIECE = 1000  # instructions of one function
 PAGE = 65536  # bytes in which memory is counted
 MAGIC = b"\0asm\1\0\0\0"
 BINARY = {"add": 0xA0, "sub": 0xA1, "mul": 0xA2, "div": 0xA3}
 UNARY = {"abs": 0x99, "sqrt": 0x9F}
+OPERATIONS = {
+    **{name: (F64, code) for name, code in {**BINARY, "double": 0xBF, "choose": 0x1B}.items()},
+    "bits": (I64, 0xBD),
+    "plus": (I64, 0x7C),
+    "minus": (I64, 0x7D),
+    "both": (I64, 0x83),
+    "either": (I64, 0x85),
+    "up": (I64, 0x86),
+    "down": (I64, 0x87),
+    "less": (I32, 0x63),
+    "differs": (I32, 0x52),
+}
 CALLED = {"exp": exponential, "log": logarithm, "atan": arc_tangent}
+NOWHERE = b"\x41\x00"  # address 0, to which a constant one is added
+
+
+def unsigned(value: int) -> bytes:
+    """A number as WebAssembly writes it: seven bits a byte, the lowest first."""
+    out = bytearray()
+    while True:
+        value, low = value >> 7, value & 0x7F
+        out.append(low | (0x80 if value else 0))
+        if not value:
+            return bytes(out)
+
+
+def signed(value: int) -> bytes:
+    """The same with a sign, in two's complement."""
+    out = bytearray()
+    while True:
+        low, value = value & 0x7F, value >> 7
+        if (value == 0 and not low & 0x40) or (value == -1 and low & 0x40):
+            out.append(low)
+            return bytes(out)
+        out.append(low | 0x80)
+
+
+def vector(items: Iterable[bytes]) -> bytes:
+    """Some items behind their number."""
+    found = list(items)
+    return unsigned(len(found)) + b"".join(found)
+
+
+def section(number: int, content: bytes) -> bytes:
+    """A section of a module: its kind, its length, its content."""
+    return bytes([number]) + unsigned(len(content)) + content
+
+
+@dataclass
+class WasmFunction(Arithmetic[bytes]):
+    """Code of one function; a value is the code that puts it on the stack."""
+
+    arguments: int
+    code: bytearray = field(default_factory=bytearray)
+    locals: list[int] = field(default_factory=list)
+
+    def keep(self, kind: int, code: bytes) -> bytes:
+        """Compute once: the value of some code, in a new local."""
+        self.code += code
+        return self.name_top(kind)
+
+    def name_top(self, kind: int) -> bytes:
+        number = unsigned(self.arguments + len(self.locals))
+        self.locals.append(kind)
+        self.code += b"\x21" + number
+        return b"\x20" + number
+
+    def body(self) -> bytes:
+        """The function as a module holds it: its length, locals in runs of one kind, code."""
+        runs: list[list[int]] = []
+        for kind in self.locals:
+            if runs and runs[-1][1] == kind:
+                runs[-1][0] += 1
+            else:
+                runs.append([1, kind])
+        content = vector(unsigned(n) + bytes([kind]) for n, kind in runs) + bytes(self.code) + b"\x0b"
+        return unsigned(len(content)) + content
+
+    def number(self, value: float) -> bytes:
+        return b"\x44" + struct.pack("<d", value)
+
+    def whole(self, value: int) -> bytes:
+        return b"\x42" + signed(value)
+
+    def operation(self, name: str, *operands: bytes) -> bytes:
+        kind, code = OPERATIONS[name]
+        return self.keep(kind, b"".join(operands) + bytes([code]))
+
+    def fma(self, a: bytes, b: bytes, c: bytes) -> bytes:
+        """Rounded twice: there is no fused product."""
+        return self.keep(F64, a + b + b"\xa2" + c + b"\xa0")
+
+    def load(self, base: bytes, address: int) -> bytes:
+        return self.keep(F64, base + b"\x2b\x03" + unsigned(address))
+
+    def store(self, base: bytes, address: int, value: bytes) -> None:
+        self.code += base + value + b"\x39\x03" + unsigned(address)
 
 
 @dataclass(frozen=True)
@@ -40,7 +136,6 @@ class WasmModule:
     functions: int
 
 
-NOWHERE = b"\x41\x00"  # address 0, to which a constant one is added
 ARGUMENT = tuple(b"\x20" + unsigned(k) for k in range(3))
 
 
@@ -62,12 +157,7 @@ def emit_wasm(graph: Graph, outputs: Sequence[Number], samples: Sequence[str], p
     first = len(helpers)
     functions = [*helpers, *pieces, _run(first, len(pieces), 8 * len(samples), 8 * len(outputs))]
     kinds = [0 if k == 0 and used & {"sin", "cos"} else 1 for k in range(first)] + [2] * len(pieces) + [3]
-    types = [
-        _type([F64], [F64, F64]),
-        _type([F64], [F64]),
-        _type([I32, I32], []),
-        _type([I32, I32, I32], []),
-    ]
+    types = [_type([F64], [F64, F64]), _type([F64], [F64]), _type([I32, I32], []), _type([I32, I32, I32], [])]
     addresses = [bytes([I32, 0]) + b"\x41" + signed(x) + b"\x0b" for x in (parameters_at, free)]
     exports = [("memory", 2, 0), ("run", 0, len(functions) - 1), ("parameters", 3, 0), ("free", 3, 1)]
     module = (

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from veridyn.errors import DeviceError, Fault
 from veridyn.symbolic.emit_ptx import THREADS, PtxKernel, emit_ptx
 from veridyn.symbolic.expression import Graph, Number
-from veridyn.symbolic.gram_plan import SIDE, WARPS, GramPlan
-from veridyn.symbolic.gram_ptx import SHARED_BYTES, STAGE_SAMPLES, gram_kernel
+from veridyn.symbolic.gram_ptx import SHARED_BYTES, SIDE, STAGE_SAMPLES, WARPS, GramPlan, gram_kernel
 
 Array = NDArray[np.float64]
 Program = Callable[[Any, Any, Any, int], None]  # inputs (k, ·), parameters (p,) or (sets, p), outputs (m, ·), samples

@@ -1,4 +1,7 @@
-"""Compiled expressions: machine code that turns arrays of inputs into arrays of outputs."""
+"""Compiled expressions: machine code for this host that turns arrays of inputs into arrays of outputs.
+
+LLVM is imported when it is first asked: much of the package compiles nothing.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,69 @@ import ctypes
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.symbolic.emit_llvm import BLOCK, place_stride
-from veridyn.symbolic.host import Host, start_llvm, this_host
 
+if TYPE_CHECKING:
+    import llvmlite.binding as llvm
 Array = NDArray[np.float64]
 Addresses = NDArray[np.unsignedinteger] | Sequence[int]
 _SIGNATURE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3, *[ctypes.c_void_p] * 5, ctypes.c_int64)
+
+
+@dataclass(frozen=True)
+class Host:
+    """LLVM's name for the processor, its features, its triple, and how many doubles one vector register holds."""
+
+    triple: str
+    cpu: str
+    features: str
+    width: int
+
+    @property
+    def signature(self) -> str:
+        """What a compiled object depends on besides its program."""
+        import llvmlite
+
+        return f"{self.triple}|{self.cpu}|{self.features}|{self.width}|llvmlite {llvmlite.__version__}"
+
+    def target_machine(self, effort: int = 2) -> llvm.TargetMachine:
+        """LLVM's compiler for this host; `effort` from 0, which takes the least time, to 3."""
+        import llvmlite.binding as llvm
+
+        target = llvm.Target.from_triple(self.triple)
+        return target.create_target_machine(
+            cpu=self.cpu, features=self.features, opt=effort, reloc="default", codemodel="jitdefault", jit=True
+        )
+
+
+@cache
+def start_llvm() -> None:
+    """Make LLVM ready, once for each process."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+@cache
+def this_host(width: int | None = None) -> Host:
+    """The machine this runs on; `width` overrides how many doubles are worked on at once (2, 4, 8)."""
+    import llvmlite.binding as llvm
+
+    start_llvm()
+    found = llvm.get_host_cpu_features()
+    features = found.flatten()
+    natural = 8 if found.get("avx512f") else 4 if found.get("avx") else 2
+    chosen = width or natural
+    if chosen == 8 and found.get("avx512f"):
+        features += ",-prefer-256-bit"
+    return Host(llvm.get_process_triple(), llvm.get_host_cpu_name(), features, chosen)
 
 
 def compile_object(text: str, host: Host | None = None, effort: int = 2) -> bytes:

@@ -1,20 +1,25 @@
-"""Any machine as lines: joints joined to the joints before them, ends of loops, and the centre of mass of what comes last."""
+"""Any machine as lines: joints joined to the joints before them, ends of loops, and the centre of mass of what comes last.
+
+Of a mechanism in natural coordinates, its points, joined within each body.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.kinematics import posed
+from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
 from veridyn.model.names import GROUND
 from veridyn.spatial.algebra import Scalar
 from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, plus, product, rotate
+from veridyn.view.meshes import BodyMesh
 from veridyn.view.scene import CarriedSolid, Layer, Meaning
-from veridyn.view.solids import Solid
 
 Array = NDArray[np.float64]
 SMALL = 1e-9  # m: shorter lines are left out
@@ -28,7 +33,7 @@ def tree_layer(
     rotation: Array | None = None,
     dashed: bool = False,
     meaning: Meaning | None = None,
-    solids: Sequence[Solid] = (),
+    solids: Sequence[BodyMesh] = (),
 ) -> Layer:
     """The machine at coordinates (N, n); `position` (N, 3) and `rotation` (N, 3, 3) place a free base in the ground's frame.
 
@@ -128,3 +133,20 @@ def _centre(machine: Machine, body: str) -> Array | None:
     if not (np.isfinite(mass) and mass > 0.0 and np.isfinite(moments).all()):
         return None
     return moments / mass
+
+
+def mechanism_layer(
+    label: str, machine: NaturalSystem, q: Array, dashed: bool = False, meaning: Meaning | None = None
+) -> Layer:
+    """Every point of the mechanism, in its own order, at coordinates (N, n), and lines between the points of each body."""
+    m, g = machine.mechanism, machine.geometry
+    y = np.concatenate([q, np.ones((len(q), 1))], axis=1)
+    names = [p.name for p in m.points]
+    points = np.zeros((len(q), len(names), 3))
+    for k, name in enumerate(names):
+        points[:, k, : m.dimension] = y @ g.elements[name].T
+    segments = []
+    for b in m.bodies:
+        own = [names.index(p) for p in b.points]
+        segments += list(itertools.pairwise(own)) + ([(own[-1], own[0])] if len(own) > 2 else [])
+    return Layer(label, points, segments, dashed=dashed, meaning=meaning)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault
-from veridyn.spatial.quaternions import quaternion
+from veridyn.spatial.rotations import quaternion
 
 Array = NDArray[np.float64]
 FRAMES = 240  # that a page carries at most

@@ -20,7 +20,7 @@ from veridyn.model.elements import Element, coulomb, damper, motor_inertia, offs
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.transmission import Transmission
-from veridyn.spatial.quaternions import quaternion
+from veridyn.spatial.rotations import quaternion
 
 mujoco = pytest.importorskip("mujoco")
 Array = NDArray[np.float64]

@@ -21,7 +21,7 @@ from veridyn.model.body import Body
 from veridyn.model.elements import coulomb, damper, spring
 from veridyn.model.machine import Machine
 from veridyn.spatial.transforms import MDH
-from veridyn.symbolic.host import this_host
+from veridyn.symbolic.kernel import this_host
 
 COLUMNS = (0, 2, 5)
 WIDTHS = (2, 4, 8)

@@ -15,7 +15,7 @@ from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion
 from veridyn.papers.hexapod.comparison import EXPLICIT, FILTERED_FORCES, RAW, averages, compared, reconstructed, trials
 from veridyn.papers.hexapod.page_trials import filter_blocks
-from veridyn.signals.periodic_filters import dft_filter
+from veridyn.signals.frequency import dft_filter
 
 
 def test_estimators_scatter_as_they_say() -> None:

@@ -28,7 +28,7 @@ from veridyn.model.body import Body
 from veridyn.model.elements import Element
 from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import INERTIAL, broken_law, to_centre
-from veridyn.spatial.quaternions import quaternion
+from veridyn.spatial.rotations import quaternion
 
 Array = NDArray[np.float64]
 LEAST = 1e-14  # kg and kg*m^2: MuJoCo takes no moving body with less than 1e-15

@@ -22,9 +22,8 @@ from veridyn.mechanics.loops.projection import loop_jacobian
 from veridyn.mechanics.regressor import regressor
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
-from veridyn.signals import clock_unit
-from veridyn.signals.clock_unit import SLOWEST_CLOCK
-from veridyn.signals.plausible_speed import too_fast
+from veridyn.signals.plausibility import SLOWEST_CLOCK, too_fast
+from veridyn.signals.plausibility import slow_clock as slow_clock_fault
 
 Array = NDArray[np.float64]
 WRONG_SIGNS = ("friction drives", "inertia below zero")  # kinds of mistakes that the values of a fit show
@@ -223,7 +222,7 @@ def odd_clocks(logs: Sequence[Experiment]) -> list[Mistake]:
 
 def slow_clock(where: str, rate: float) -> Mistake:
     """That a log of `rate` samples per second is too slow."""
-    return Mistake("clock unit", clock_unit.slow_clock(where, rate))
+    return Mistake("clock unit", slow_clock_fault(where, rate))
 
 
 def odd_motion(e: Evidence, limits: Mapping[str, tuple[float, float]] | None = None) -> list[Mistake]:

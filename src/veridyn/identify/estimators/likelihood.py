@@ -35,8 +35,7 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 from veridyn.settings import above, at_least
-from veridyn.signals.frequency import Periods, averaged
-from veridyn.signals.periodic_filters import dft_filter, fourier_fit
+from veridyn.signals.frequency import Periods, averaged, dft_filter, fourier_fit
 from veridyn.signals.resample import uniform_rate
 from veridyn.signals.trajectory import FourierTrajectory, fourier_basis
 

@@ -14,8 +14,7 @@ from veridyn.identify.excitation.criteria import criterion
 from veridyn.identify.excitation.plant import Plant
 from veridyn.identify.excitation.problem import ExcitationProblem, shares
 from veridyn.identify.excitation.shape import Trajectory
-from veridyn.signals.approach import Approach
-from veridyn.signals.run_up import RunUp
+from veridyn.signals.run_up import Approach, RunUp
 from veridyn.signals.trajectory import FourierTrajectory
 
 Array = NDArray[np.float64]

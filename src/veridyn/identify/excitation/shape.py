@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.settings import Rule, Settings, at_least
-from veridyn.signals.splines import SplineTrajectory, spline_basis
-from veridyn.signals.trajectory import FourierTrajectory, fourier_basis
+from veridyn.signals.trajectory import FourierTrajectory, SplineTrajectory, fourier_basis, spline_basis
 
 Array = NDArray[np.float64]
 Trajectory = FourierTrajectory | SplineTrajectory

@@ -19,8 +19,7 @@ from veridyn.identify.error_measures import Moments, RowReport
 from veridyn.identify.regression.linear_algebra import triangle_of
 from veridyn.model.parameters import ParameterSet
 from veridyn.symbolic.cache import Stored, key_of, load_or_make, remembered
-from veridyn.symbolic.host import Host, this_host
-from veridyn.symbolic.kernel import compile_object, loaded
+from veridyn.symbolic.kernel import Host, compile_object, loaded, this_host
 from veridyn.symbolic.qr_llvm import qr_program
 
 Array = NDArray[np.float64]

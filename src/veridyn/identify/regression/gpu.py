@@ -31,7 +31,7 @@ from veridyn.mechanics.formula import formula
 from veridyn.model.motion import Motion
 from veridyn.symbolic.expression import Graph, Number, live
 from veridyn.symbolic.gpu import Processor, Program, open_gpu, require_memory
-from veridyn.symbolic.gram_plan import gram_plan
+from veridyn.symbolic.gram_ptx import gram_plan
 
 Array = NDArray[np.float64]
 # Of columns scaled to one length: up to here products keep eight digits, beyond it there is a second pass

@@ -23,8 +23,7 @@ from veridyn.symbolic.cache import Stored, key_of, load_or_make, remembered
 from veridyn.symbolic.derivative import forward
 from veridyn.symbolic.emit_llvm import emit
 from veridyn.symbolic.expression import Graph, Number, live
-from veridyn.symbolic.host import this_host
-from veridyn.symbolic.kernel import Kernel, compile_object
+from veridyn.symbolic.kernel import Kernel, compile_object, this_host
 from veridyn.symbolic.sources import note_sources, source_digest
 
 Array = NDArray[np.float64]

@@ -53,7 +53,7 @@ from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Estimates
 from veridyn.papers.buggy.drive import Standing, settle
 from veridyn.papers.buggy.machine import CORNERS, INDEPENDENT
-from veridyn.signals.course import course_over_ground
+from veridyn.signals.drive import course_over_ground
 from veridyn.signals.pulses import PulseWheel, count_of_rounded, readings_of_counts
 
 EVERY = 5  # steps from one ∂z̈/∂u to the next

@@ -33,8 +33,8 @@ from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.findings import Finding, Findings
 from veridyn.signals.motion import Signals
 from veridyn.signals.naming import unit_faults
+from veridyn.signals.plausibility import beyond
 from veridyn.signals.quality import inspect
-from veridyn.signals.ranges import beyond
 
 Array = NDArray[np.float64]
 

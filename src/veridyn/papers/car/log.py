@@ -50,8 +50,7 @@ from veridyn.papers.car.record import (
 )
 from veridyn.papers.car.sensors import WHEELS, CarSensors, sensors_2006
 from veridyn.signals.butterworth import Butterworth
-from veridyn.signals.derivative import derivative
-from veridyn.signals.integral import trapezoid
+from veridyn.signals.derivative import derivative, trapezoid
 from veridyn.signals.motion import Signals, prepare
 
 FRAME_6 = np.array([[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]])  # from frame 6 to x forward, y left, z up

@@ -31,8 +31,8 @@ from veridyn.report.plots import Series, curves
 from veridyn.report.words import like, listed, measured, number, percent, unit_text
 from veridyn.spatial.rotations import rot_x, rot_y, rot_z
 from veridyn.studies.result import Result
+from veridyn.view.meshes import hull
 from veridyn.view.scene import CarriedSolid, Layer, Scene, scene
-from veridyn.view.solids import hull
 
 ROW_LIMIT_PERCENT = 6.0  # of the standard deviation of each row on the other drive
 WHY = {

@@ -24,7 +24,7 @@ from veridyn.identify.excitation.plant import Plant
 from veridyn.identify.regression.workers import map_in_order
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import Butterworth
-from veridyn.signals.periodic_filters import Three, amplitudes, dft_filter, fourier_fit, unfiltered, zero_phase_periodic
+from veridyn.signals.frequency import Three, amplitudes, dft_filter, fourier_fit, unfiltered, zero_phase_periodic
 
 Array = NDArray[np.float64]
 Filter = Callable[[Array, float], Three]  # one period of coordinates and its rate → x, ẋ, ẍ

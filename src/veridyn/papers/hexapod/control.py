@@ -32,8 +32,7 @@ from veridyn.papers.hexapod.experiment import (
 from veridyn.papers.hexapod.machine import LEGS, POSE, TABLE_NAMES, hexapod, truth
 from veridyn.papers.hexapod.trials import HARMONICS
 from veridyn.progress import Progress, silent
-from veridyn.signals.frequency import Periods, averaged
-from veridyn.signals.periodic_filters import advanced, dft_filter, unfiltered
+from veridyn.signals.frequency import Periods, advanced, averaged, dft_filter, unfiltered
 
 Array = NDArray[np.float64]
 UNIVERSAL = tuple(e.parameter_name for e in hexapod().elements if e.parameter_name.startswith(("ra", "rb")))

@@ -63,7 +63,7 @@ from veridyn.papers.hexapod.trials import (
 )
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import Butterworth
-from veridyn.signals.periodic_filters import zero_phase_periodic
+from veridyn.signals.frequency import zero_phase_periodic
 from veridyn.signals.trajectory import FourierTrajectory
 from veridyn.studies.result import NAN, ParameterRow, Result, fingerprint
 

@@ -20,9 +20,8 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.papers.humanoid.machine import BASE
 from veridyn.papers.humanoid.walk import Performed
-from veridyn.signals.base_motion import pose_at, smoothed_pose
+from veridyn.signals.base_motion import MarkerFit, fit_markers, pose_at, smoothed_pose
 from veridyn.signals.butterworth import Butterworth
-from veridyn.signals.markers import MarkerFit, fit_markers
 from veridyn.signals.motion import Signals, motion
 from veridyn.simulate.imperfection import Imperfection, Imperfections
 from veridyn.spatial.transforms import Placement

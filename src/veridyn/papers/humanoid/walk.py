@@ -28,8 +28,7 @@ from veridyn.papers.humanoid.gait import STEP, GaitPlan
 from veridyn.papers.humanoid.machine import FEET, FOOT, SIDES, SOLE
 from veridyn.progress import Progress, silent
 from veridyn.spatial.inertia import inertia_matrix
-from veridyn.spatial.quaternions import quaternion
-from veridyn.spatial.rotations import matrix_of, rotation_of
+from veridyn.spatial.rotations import matrix_of, quaternion, rotation_of
 
 Array = NDArray[np.float64]
 THICK = 0.004  # m, half the thickness of a sole

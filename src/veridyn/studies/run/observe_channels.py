@@ -12,9 +12,8 @@ from veridyn.files.geodesy import GeoOrigin, local_position
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.observe.availability import AVAILABLE
 from veridyn.observe.measurements import OWN_DEVIATION
-from veridyn.signals.false_counts import find_false_counts
 from veridyn.signals.findings import Finding
-from veridyn.signals.pulses import PulseWheel, readings_of_counts
+from veridyn.signals.pulses import PulseWheel, find_false_counts, readings_of_counts
 from veridyn.studies.config.identify import ColumnSettings
 from veridyn.studies.config.observe import GeodeticSettings, ObservedLogSettings, ObserveFile
 from veridyn.studies.config.study import Loaded

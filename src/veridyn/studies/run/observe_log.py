@@ -14,7 +14,7 @@ from veridyn.model.load import channels
 from veridyn.observe.availability import AVAILABLE
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import OWN_DEVIATION, clock_faults
-from veridyn.signals.sensor_clocks import offset_findings, sensor_clock_offsets
+from veridyn.signals.clock_offset import offset_findings, sensor_clock_offsets
 from veridyn.studies.config.observe import ObserveFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.run.observe_channels import derived, with_places

@@ -65,7 +65,7 @@ class PayloadRun:
             out[f"payload_mass_sigma_{source.replace(' ', '_')}"] = sigma
         return out
 
-    def result(self, name: str, seed: int, warnings: tuple[str, ...]) -> Result:
+    def result(self, name: str, seed: int, warnings: tuple[str, ...] = ()) -> Result:
         made = self.weighed.result(name, seed, warnings)
         inputs = {**(self.empty.inputs if self.empty is not None else {}), **made.inputs}
         return replace(made, figures={**self.figures, **made.figures}, inputs=inputs)

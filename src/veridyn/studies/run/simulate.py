@@ -23,7 +23,7 @@ from veridyn.mechanics.samples import complete_values
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
-from veridyn.signals.plausible_speed import warn_of_speeds
+from veridyn.signals.plausibility import warn_of_speeds
 from veridyn.simulate.manoeuvre import Prescribed
 from veridyn.simulate.mechanism import mechanism_truth, own_sensors
 from veridyn.simulate.readings import wrapped

@@ -16,8 +16,7 @@ from veridyn.files.units import dimension
 from veridyn.files.yaml_plain import Place
 from veridyn.mechanics.control import Reference
 from veridyn.model.experiment import Experiment
-from veridyn.signals.sampled import SampledTrajectory
-from veridyn.signals.trajectory import FourierTrajectory
+from veridyn.signals.trajectory import FourierTrajectory, SampledTrajectory
 from veridyn.studies.config.identify import ColumnSettings, TableSettings
 from veridyn.studies.config.simulate import FourierSettings, SimulateFile
 from veridyn.studies.config.study import Loaded

@@ -19,7 +19,7 @@ from veridyn.mechanics.loops.projection import loop_jacobian
 from veridyn.mechanics.samples import complete_values
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.machine import Machine
-from veridyn.signals.sampled import SampledTrajectory
+from veridyn.signals.trajectory import SampledTrajectory
 from veridyn.simulate.manoeuvre import Driven, Prescribed, Tracking, check_led
 from veridyn.simulate.simulator import signal_unit
 from veridyn.studies.config.simulate import ControllerSettings, SimulateFile

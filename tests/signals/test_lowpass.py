@@ -1,4 +1,4 @@
-"""Ends of a filtered motion: what the low-pass takes to settle is cut off ends in motion, by default and for every order."""
+"""Noise and band of signals whose noise and band are known."""
 
 import numpy as np
 import pytest
@@ -7,10 +7,56 @@ import veridyn as vd
 from strangers.pinocchio_logs import machine, recording, three_joints
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.signals.butterworth import Butterworth, overlap
-from veridyn.signals.ends import ends_in_motion, settling_time
+from veridyn.signals.derivative import derivative
+from veridyn.signals.lowpass import chosen_cutoff, ends_in_motion, noise_floor, settling_time
 
-RATE = 200.0
-LINE = np.arange(2000) / RATE
+RATE = 500.0
+T = np.arange(8000) / RATE
+MOTION = np.sin(2 * np.pi * 0.3 * T) + 0.3 * np.sin(2 * np.pi * 2.0 * T + 1.0)
+
+
+@pytest.mark.parametrize("sigma", [1e-6, 1e-4, 1e-2])
+def test_the_density_of_white_noise_and_the_band_of_the_motion(sigma: float) -> None:
+    x = MOTION + sigma * np.random.default_rng(0).normal(size=len(T))
+    found = noise_floor(x, RATE)
+    assert found is not None
+    assert found.density == pytest.approx(2.0 * sigma**2 / RATE, rel=0.2)  # white: σ² over the band to rate/2
+    assert 2.0 < found.band < 8.0
+    cutoff = chosen_cutoff([found], RATE)
+    assert cutoff is not None and 2.5 < cutoff < 12.0
+
+
+def test_noise_of_a_quantised_signal_is_a_twelfth_of_its_square() -> None:
+    quantum = 2 * np.pi / 2**16
+    found = noise_floor(np.round(MOTION / quantum) * quantum, RATE)
+    assert found is not None and found.density == pytest.approx(2.0 * quantum**2 / 12.0 / RATE, rel=0.3)
+
+
+@pytest.mark.parametrize("low", [None, Butterworth(20.0)])
+@pytest.mark.parametrize("order", [1, 2])
+def test_noise_of_a_derivative_is_what_differentiating_noise_gives(low: Butterworth | None, order: int) -> None:
+    from veridyn.signals.butterworth import zero_phase
+
+    noise = 1e-4 * np.random.default_rng(1).normal(size=len(T))
+    found = noise_floor(MOTION + noise, RATE)
+    through = noise if low is None else zero_phase(noise, RATE, low)
+    measured = np.std(derivative(through, RATE, order)[200:-200])
+    assert found.derivative_noise(order, "compensated", low) == pytest.approx(measured, rel=0.15)
+
+
+def test_a_line_of_the_mains_is_not_motion() -> None:
+    x = MOTION + 1e-4 * np.random.default_rng(2).normal(size=len(T)) + 1e-4 * np.sin(2 * np.pi * 50.0 * T)
+    assert noise_floor(x, RATE).band < 8.0
+
+
+def test_what_fills_the_band_is_not_filtered_and_short_or_constant_signals_have_no_floor() -> None:
+    broad = np.cumsum(np.random.default_rng(3).normal(size=len(T)))
+    assert chosen_cutoff([noise_floor(broad, RATE)], RATE) is None or noise_floor(broad, RATE).band > 40.0
+    assert noise_floor(MOTION[:100], RATE) is None and noise_floor(np.ones(8000), RATE) is None
+
+
+ENDS_RATE = 200.0
+LINE = np.arange(2000) / ENDS_RATE
 
 
 ARM = machine(three_joints())
@@ -54,11 +100,11 @@ def test_accelerations_of_a_filtered_log_are_right_to_its_ends() -> None:
 
     for cutoff in (6.0, 15.0):
         default = vd.motion(ARM, log, vd.Signals(lowpass=cutoff))
-        cut = round(2.0 / cutoff * RATE)
+        cut = round(2.0 / cutoff * ENDS_RATE)
         assert len(default) == len(exact.t) - 2 * cut
         assert default.notes is not None
         (note,) = default.notes
-        assert note.startswith(f"trimmed: {cut / RATE:.3g} s ({cut} samples) at its start and ")
+        assert note.startswith(f"trimmed: {cut / ENDS_RATE:.3g} s ({cut} samples) at its start and ")
         assert note.endswith(f"where the low-pass at {cutoff:g} Hz still settles; Signals(trim=0) keeps them")
         everything = vd.motion(ARM, log, vd.Signals(lowpass=cutoff, trim=0))
         assert len(everything) == len(exact.t) and everything.notes == ()

@@ -1,4 +1,4 @@
-"""Where motion ends and noise begins: the white noise of a sampled signal and the band above it, from its own spectrum.
+"""The low-pass of a motion: where motion ends and noise begins, from the spectrum of a sampled signal, and what the filter makes of ends.
 
     S(f) = S_motion(f) + S_0,     noise of the m-th derivative = ∫ S_0 (2πf)^{2m} G_m(f)² H(f)² df
 
@@ -6,16 +6,22 @@ Motion of machines has its power at low frequencies and quantisation or electric
 the upper half of the band. Motion reaches as far as the spectrum stands above S_0. S is a periodogram with a Kaiser window whose side
 lobes lie below 1e-16 of the largest line, so that what leaks does not look like motion; of each group of neighbouring frequencies the
 median is taken, so that single lines (mains, a switching drive) are not taken for motion.
+
+Ends are samples that a zero-phase low-pass knows too little of, by one rule for logs and for studies. Beyond an end the filter continues
+the signal by its odd reflection, so that accelerations of an end in motion are wrong there. What is wrong decays with the slowest pole of
+one pass: that of a Butterworth filter of order n and cut-off f decays by exp(−2π f t sin(π/2n)), to exp(−π²/2), 0.7 %, after t = n/(2f),
+which is n/2 periods of the cut-off.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.model.motion import band_ends
+from veridyn.model.motion import Motion, band_ends
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.derivative import Method, derivative_gain
 
@@ -28,6 +34,8 @@ ABOVE_NOISE = 4.0  # times the noise is motion: the median of so many frequencie
 CUTOFF_MARGIN = 1.5  # times the band of the motion: a zero-phase filter of order 4 then takes 4 % at its edge (chosen)
 BANDS = 2048  # in which the noise of a derivative is stated
 HARMLESS_NOISE = 3e-3  # of the rms of a derivative: below it noise biases nothing, and no filter is needed (chosen)
+Trim = float | Literal["auto"]
+AT_REST = 0.02  # of its largest speed: a joint that stays below it for that long is at rest at an end of a log
 
 
 @dataclass(frozen=True)
@@ -79,3 +87,34 @@ def chosen_cutoff(floors: list[NoiseFloor], rate: float) -> float | None:
     """The cut-off (Hz) that keeps the motion of all signals; None where they fill the band, so that no filter separates anything."""
     cutoff = CUTOFF_MARGIN * max(f.band for f in floors)
     return float(f"{cutoff:.3g}") if cutoff < 0.4 * rate else None
+
+
+def settling_time(low: Butterworth | None) -> float:
+    """Seconds after which about 1 % is left of what a low-pass makes of an end: n/2 periods of its cut-off, one at least."""
+    return 0.0 if low is None else max(low.order, 2) / 2.0 / float(np.min(low.cutoff))
+
+
+def ends_in_motion(m: Motion, seconds: float) -> tuple[int, int]:
+    """Samples of so many seconds at both ends, at most a quarter of all, and none where the machine rests there."""
+    speeds = m.qd if m.base is None else np.hstack([m.qd, m.base.omega])
+    if not seconds or not speeds.shape[1]:
+        return 0, 0
+    count = min(round(seconds * (len(m) - 1) / (m.t[-1] - m.t[0])), len(m) // 4)
+    moving = (np.abs(speeds) > AT_REST * np.abs(speeds).max(axis=0)).any(axis=1)
+    return count if moving[:count].any() else 0, count if moving[len(m) - count :].any() else 0
+
+
+def trimmed_ends(m: Motion, trim: Trim, low: Butterworth | None, rate: float) -> tuple[int, int]:
+    """Samples cut off the start and the end of a motion that passed `low`: `trim` seconds of both, or by "auto" what the filter takes to
+    settle (:func:`settling_time`) of an end in motion, and nothing of one at rest."""
+    if trim != "auto":
+        return round(trim * rate), round(trim * rate)
+    return ends_in_motion(m, settling_time(low))
+
+
+def trim_note(cut: tuple[int, int], low: Butterworth, rate: float) -> str:
+    """What was cut off by itself, in words."""
+    where = " and ".join(f"{n / rate:.3g} s ({n} samples) at its {end}" for n, end in zip(cut, ("start", "end")) if n)
+    full = settling_time(low)
+    short = f" (it takes {full:.3g} s, and a quarter of the log at most is cut)" if max(cut) + 1 < full * rate else ""
+    return f"trimmed: {where}, where the low-pass at {low.cutoff:g} Hz still settles{short}; Signals(trim=0) keeps them"

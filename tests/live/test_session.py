@@ -6,8 +6,8 @@ import threading
 import numpy as np
 import pytest
 
-from veridyn.live.feed import FRESH_ROWS, Feed
-from veridyn.live.row import Layout, Row, Shown
+from veridyn.live.session import FRESH_ROWS, Feed
+from veridyn.live.tracker import Layout, Row, Shown
 
 LAYOUT = Layout("machine", "observer", (Shown("x", "m", "states"),))
 

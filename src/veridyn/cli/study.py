@@ -1,0 +1,329 @@
+"""Commands that run a study file: ``veridyn identify``, ``observe``, ``excite`` and ``simulate``; and ``compare``, runs side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from veridyn.cli.reading import Strict
+from veridyn.cli.recording import Recorded, loaded_study, recorded_study
+
+if TYPE_CHECKING:
+    from veridyn.progress import Progress
+    from veridyn.report.blocks import Verdict
+    from veridyn.studies.config.study import Loaded
+    from veridyn.studies.result import Result
+    from veridyn.studies.run.folder import Run
+
+Out = Annotated[Path | None, typer.Option(help="Folder that gets the new run folder, in place of the study's.")]
+Data = Annotated[Path | None, typer.Option(help="What ${VERIDYN_DATA} stands for in the paths of the study.")]
+Show = Annotated[bool, typer.Option("--show", help="Print the study with every default, and stop.")]
+IDENTIFIED = "identified.yaml"  # the model file of a car's run, as of other machines
+
+
+def identify(
+    study: Annotated[Path, typer.Argument(help="A study file of kind identify (YAML).", show_default=False)],
+    out: Out = None,
+    data: Data = None,
+    show: Show = False,
+    strict: Strict = False,
+) -> None:
+    """Identify the parameters of a machine from logs, as a study file says, and validate them on data not used for the fit.
+
+    Writes result.json, parameters.csv, report.html, the study with its defaults, the versions used and the identified model into a new
+    folder and prints where; reduced.csv and friction.csv where the study reduces the model or tries friction. With a section payload or
+    fleet a load is weighed, or many machines of one model are compared (machines.csv, fleet.json). Exit codes: 0 done, 1 a limit of the
+    study file is missed, 2 bad input.
+
+    \b
+    Example:
+      veridyn new robot.urdf run.csv --out robot-study.yaml
+      veridyn identify robot-study.yaml --out runs
+    """
+    loaded = loaded_study(study, "identify", _variables(data), strict=strict)
+    if _is_car(loaded):
+        work = _identify_car
+    elif hasattr(loaded.study, "payload"):
+        work = _weigh_payload
+    elif hasattr(loaded.study, "fleet"):
+        work = _identify_fleet
+    else:
+        work = _identify_machine
+    recorded_study(study, out, loaded, partial(work, loaded), show)
+
+
+def observe(
+    study: Annotated[Path, typer.Argument(help="A study file of kind observe (YAML).", show_default=False)],
+    out: Out = None,
+    data: Data = None,
+    show: Show = False,
+) -> None:
+    """Estimate the states of a machine from a log of its sensors, with virtual sensors.
+
+    Writes states.csv (estimates with deviations, virtual sensors with bands), result.json, parameters.csv (the states at the end),
+    report.html and the study with its defaults into a new folder and prints where. Exit codes: 0 done, 1 a limit of the study file is
+    missed, 2 bad input.
+
+    \b
+    Example:
+      veridyn observe crane.yaml --out runs
+    """
+    loaded = loaded_study(study, "observe", _variables(data))
+    work = _observe_car if _is_car(loaded) else _observe_machine
+    recorded_study(study, out, loaded, partial(work, loaded), show)
+
+
+def excite(
+    study: Annotated[Path, typer.Argument(help="A study file of kind excite (YAML).", show_default=False)],
+    out: Out = None,
+    show: Show = False,
+    strict: Strict = False,
+) -> None:
+    """Design the motion that identifies a machine's parameters best, within all its limits.
+
+    Writes trajectory.csv (what a controller runs), joint_trajectory.yaml (the same as a ROS message), result.json, parameters.csv (what
+    deviation each parameter is promised), report.html and the study with its defaults into a new folder and prints where. Exit codes:
+    0 done, 1 a deviation is larger than the study file accepts, 2 bad input.
+
+    \b
+    Example:
+      veridyn excite robot-excite.yaml --out runs
+    """
+    loaded = loaded_study(study, "excite", strict=strict)
+    recorded_study(study, out, loaded, partial(_excite_machine, loaded), show)
+
+
+def simulate(
+    study: Annotated[Path, typer.Argument(help="A study file of kind simulate (YAML).", show_default=False)],
+    out: Out = None,
+    show: Show = False,
+    strict: Strict = False,
+) -> None:
+    """Simulate a machine: the log that its sensors record, and the truth beside it.
+
+    Writes log.csv (one table for each clock of a tree's sensors), truth.csv, identify.yaml or observe.yaml (a study file that reads the
+    log), result.json, parameters.csv (what is true), report.html and the study with its defaults into a new folder and prints where. Exit
+    codes: 0 done, 1 a limit of the study file is missed, 2 bad input.
+
+    \b
+    Example:
+      veridyn simulate arm-simulate.yaml --out runs
+    """
+    loaded = loaded_study(study, "simulate", strict=strict)
+    recorded_study(study, out, loaded, partial(_simulate_machine, loaded), show)
+
+
+def compare(
+    runs: Annotated[
+        list[Path], typer.Argument(help="Run folders, or their result.json: two or more.", show_default=False)
+    ],
+    out: Annotated[Path | None, typer.Option(help="Also write the comparison as JSON.")] = None,
+    page: Annotated[Path | None, typer.Option(help="Also write it as a page that opens offline.")] = None,
+) -> None:
+    """Print the figures and parameters of runs side by side, and mark parameters that differ by more than three deviations.
+
+    \b
+    Example:
+      veridyn compare runs/panda-001 runs/panda-002 runs/panda-003 --page compared.html
+    """
+    import json
+    import shlex
+
+    from veridyn.cli.bar import shown_progress
+    from veridyn.files.atomic import write_atomic
+    from veridyn.studies.compare import compare as compared
+    from veridyn.studies.run.folder import finite
+
+    with shown_progress() as progress:
+        progress(f"comparing {len(runs)} runs", 0.0, None)
+        found = compared(*runs)
+    typer.echo(found.summary())
+    if out is not None:
+        text = json.dumps(finite(found.as_dict()), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        typer.echo(str(write_atomic(out, text.encode())))
+    if page is not None:
+        from veridyn.report.compared import comparison_page
+
+        command = shlex.join(["veridyn", "compare", *map(str, runs), "--page", str(page)])
+        typer.echo(str(write_atomic(page, comparison_page(found, command).encode())))
+
+
+def _variables(data: Path | None) -> dict[str, str]:
+    return {} if data is None else {"VERIDYN_DATA": str(data.resolve())}
+
+
+def _is_car(loaded: Loaded[Any]) -> bool:
+    """Whether a study is of a car of a few numbers."""
+    from veridyn.studies.config.car import CarStudyFile
+
+    return isinstance(loaded.study, CarStudyFile)
+
+
+def _recorded(
+    loaded: Loaded[Any],
+    done: Any,
+    page: Callable[..., str],
+    verdict_of: Callable[[Any], Verdict],
+    keep: Callable[[Run], object],
+    summary: Callable[[], str] | None = None,
+) -> Recorded:
+    """What came of a study as it is kept and printed: the verdict, the figures and its summary, or another `summary`."""
+    from veridyn.cli.shown import print_verdict
+
+    def show(result: Result) -> None:
+        print_verdict(verdict_of(done), result)
+        typer.echo(("\n" + done.summary() if summary is None else summary()) + "\n")
+
+    result = done.result(loaded.study.name, loaded.study.seed)
+    return Recorded(result, partial(page, done), show, keep, tuple(done.missed))
+
+
+def _identify_machine(loaded: Loaded[Any], run: Run, progress: Progress) -> Recorded:
+    from veridyn.cli.shown import print_study
+    from veridyn.errors import IdentificationWarning, warn
+    from veridyn.files.archive import save
+    from veridyn.report.page import identification_page
+    from veridyn.report.reduced import reduced_line, reduced_table
+    from veridyn.report.study import study_sections
+    from veridyn.studies.run.export import export
+    from veridyn.studies.run.identify import run_identify
+
+    settings, done = loaded.study, run_identify(loaded, progress)
+    if settings.output.model:
+        infeasible = settings.output.infeasible == "write"
+        for fault in export(run, done.study.fit, done.model_file, infeasible, settings.model.lock).refused:
+            warn(IdentificationWarning, fault)
+
+    def keep(run: Run) -> None:
+        save(done.study.fit, run.folder / "fit.json")
+        if done.cutoff is not None:
+            run.write_text("cutoffs.csv", done.cutoff.table())
+        if done.study.essential.steps:
+            run.write_text("reduced.csv", reduced_table(done.study))
+        if done.ladder is not None:
+            run.write_text("friction.csv", done.ladder.table())
+
+    def show(result: Result) -> None:
+        print_study(done.study, result)
+        if done.cutoff is not None:
+            typer.echo(done.cutoff.summary() + "\n")
+        if done.ladder is not None:
+            typer.echo(done.ladder.summary() + "\n")
+        if done.study.essential.steps:
+            typer.echo(reduced_line(done.study) + "\n")
+
+    def page(result: Result, command: str) -> str:
+        return identification_page(done.study, result, command, study_sections(done), model=done.model_file)
+
+    return Recorded(done.result(settings.name, settings.seed, ()), page, show, keep, tuple(done.missed))
+
+
+def _identify_car(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
+    """Its model file with the identified values goes into the run folder."""
+    from veridyn.files.machine.write import model_text
+    from veridyn.report.car import car_identified_page, identified_verdict
+    from veridyn.studies.run.car.identify import identify_car_study
+
+    done = identify_car_study(loaded, progress)
+
+    def keep(run: Run) -> None:
+        run.write_text(IDENTIFIED, model_text(done.car))
+
+    return _recorded(loaded, done, car_identified_page, identified_verdict, keep)
+
+
+def _weigh_payload(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
+    """payload.json has the load as controllers take it."""
+    from veridyn.files.archive import save
+    from veridyn.files.controllers import controller_settings
+    from veridyn.report.payload import payload_page, payload_verdict
+    from veridyn.studies.run.payload import run_payload
+
+    done = run_payload(loaded, progress)
+    x = done.load
+    settings = {
+        "flange": {"body": x.body, **loaded.study.payload.flange.model_dump()},
+        "mass_sigma": x.mass_sigma,
+        "centre_of_mass_sigma": x.centre_sigma,
+        "inertia_sigma": x.inertia_sigma if x.has_inertia else None,
+        **controller_settings(x.mass, x.centre, x.inertia if x.has_inertia else None),
+    }
+
+    def keep(run: Run) -> None:
+        run.write_json("payload.json", settings)
+        save(done.weighed.study.fit, run.folder / "fit.json")
+
+    def page(done: Any, result: Result, command: str) -> str:
+        return payload_page(done, settings, result, command)
+
+    return _recorded(loaded, done, page, payload_verdict, keep, lambda: "\n" + x.summary())
+
+
+def _identify_fleet(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
+    """machines.csv has every machine's parameters, fleet.json their distribution and what was left out."""
+    from veridyn.files.archive import save
+    from veridyn.report.fleet import fleet_page, fleet_verdict
+    from veridyn.studies.run.fleet import run_fleet
+
+    done = run_fleet(loaded, progress)
+
+    def keep(run: Run) -> None:
+        run.write_text("machines.csv", done.table())
+        run.write_json("fleet.json", done.as_dict())
+        if loaded.study.fleet.fits:
+            folder = run.folder / "fits"
+            folder.mkdir()
+            for name, fit in done.fleet.fits.items():
+                save(fit, folder / f"{name}.json")
+
+    return _recorded(loaded, done, fleet_page, fleet_verdict, keep, lambda: "\n" + done.fleet.summary())
+
+
+def _observe_machine(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
+    from veridyn.report.observed import observed_page, verdict_of
+    from veridyn.studies.run.observe import observe_study
+
+    done = observe_study(loaded, progress)
+    return _recorded(loaded, done, observed_page, verdict_of, lambda run: run.write_text("states.csv", done.table()))
+
+
+def _observe_car(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
+    """states.csv has every quantity with its deviation."""
+    from veridyn.files.machine.write import model_text
+    from veridyn.report.car import car_observed_page, observed_verdict
+    from veridyn.studies.run.car.observe import observe_car_study
+
+    done = observe_car_study(loaded, progress)
+
+    def keep(run: Run) -> None:
+        run.write_text("states.csv", done.table())
+        run.write_text(IDENTIFIED, model_text(done.car))
+
+    return _recorded(loaded, done, car_observed_page, observed_verdict, keep)
+
+
+def _excite_machine(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
+    from veridyn.report.excitation import excitation_page, verdict_of
+    from veridyn.studies.run.excite import excitation
+
+    done = excitation(loaded, progress)
+
+    def keep(run: Run) -> None:
+        run.write_text("trajectory.csv", done.table())
+        run.write_text("joint_trajectory.yaml", done.ros())
+
+    return _recorded(loaded, done, excitation_page, verdict_of, keep, done.plan.summary)
+
+
+def _simulate_machine(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
+    from veridyn.report.simulated import simulated_page, verdict_of
+    from veridyn.studies.run.simulate import simulate_study
+    from veridyn.studies.run.simulation.records import keep_simulation
+
+    done = simulate_study(loaded, progress)
+    keep = partial(keep_simulation, loaded, done.machine, done.log, done.truth)
+    return _recorded(loaded, done, simulated_page, verdict_of, keep)
