@@ -20,7 +20,7 @@ from veridyn.machines.arm import demonstration
 from veridyn.mechanics.measurement import exact_readings
 from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
-from veridyn.mechanics.natural.system import system_of
+from veridyn.mechanics.natural.system import natural_system
 from veridyn.model.machine import Machine
 from veridyn.observe.observe import observe_with
 from veridyn.papers.car.bent import selected
@@ -136,7 +136,7 @@ def hexapod(rng: np.random.Generator) -> Outcome:
 def fourbar(rng: np.random.Generator) -> Outcome:
     """The linkage with another coupler, start and torque, observed by the EKF with the thesis' wrong model: crank angle and speed at times
     drawn evenly from those that the demonstration counts, the moments after a jump of the torque among them."""
-    true = system_of(drawn_fourbar(rng))
+    true = natural_system(drawn_fourbar(rng))
     t = STEP * np.arange(SAMPLES)
     start = {"phi": np.pi / 3.0 + 0.3 * float(rng.standard_normal())}, {"phi": 1.0 + 0.3 * float(rng.standard_normal())}
     constant, pulse = -10.0 + 3.0 * float(rng.standard_normal()), 100.0 + 20.0 * float(rng.standard_normal())
@@ -148,7 +148,7 @@ def fourbar(rng: np.random.Generator) -> Outcome:
         true, t, initial_state(true, *start), torque, method=NaturalMethod(step=STEP, engine="compiled")
     )
     log = FourbarRun(moved, moved, exact_readings(true, moved)).log(rng)
-    seen = observe_with(fourbar_settings()["ekf"], system_of(wrong_fourbar()), log)
+    seen = observe_with(fourbar_settings()["ekf"], wrong_fourbar(), log)
     at = rng.integers(SKIP, SAMPLES, OBSERVED)
     column = true.mechanism.index("phi")
     errors, sigma, names = [], [], []

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from veridyn.identify.estimators.prior import Prior, prior_moments
 from veridyn.machines.arm import arm, perturb_inertias
-from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.natural.to_machine import machine_of_points
 from veridyn.model.machine import Machine
 from veridyn.model.point_parts import uniform_bar
 from veridyn.papers.car.simulator.description import Vehicle
@@ -100,8 +100,18 @@ def drawn_hexapod(rng: np.random.Generator) -> dict[str, float]:
     return out | {n: TRUTH[n] * (1.0 + DRIVES * float(rng.standard_normal())) for n in FRICTION}
 
 
-def drawn_fourbar(rng: np.random.Generator) -> Mechanism:
+def drawn_fourbar(rng: np.random.Generator) -> Machine:
     """The linkage with a coupler of another mass."""
     true = fourbar()
     rod = uniform_bar("rod", "1", "2", 8.0, 8.0 * (1.0 + BAR * float(rng.standard_normal())))  # m, kg as in the file
-    return replace(true, bodies=tuple(rod if b.name == "rod" else b for b in true.bodies))
+    laid_out = true.description
+    assert laid_out is not None  # its file describes it by points
+    return machine_of_points(
+        laid_out.points,
+        [rod if b.name == "rod" else b for b in laid_out.bodies],
+        name=true.name,
+        added=laid_out.added,
+        loads=true.loads,
+        sensors=true.sensors,
+        gravity=true.gravity[:2].tolist(),
+    )

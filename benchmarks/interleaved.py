@@ -47,8 +47,9 @@ for name, tree in (("7-joint arm", arm()), ("20-dof car", car(20))):
 from veridyn.papers.fourbar.machine import MODEL_START, TUNED, fourbar, wrong_fourbar
 from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
-from veridyn.mechanics.natural.system import system_of
-system = system_of(fourbar())
+from veridyn.mechanics.natural import system as natural
+made_ready = getattr(natural, "natural_system", None) or natural.system_of  # of a machine, or of its points in older checkouts
+system = made_ready(fourbar())
 start = initial_state(system, {"phi": np.pi / 3}, {"phi": 1.0})
 for name, method in (("index-3", NaturalMethod()), ("RK4", NaturalMethod("explicit", rule="RK4"))):
     how = replace(method, step=1e-3, engine="compiled")

@@ -22,7 +22,7 @@ from benchmarks.subjects import arm
 from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
 from veridyn.mechanics.natural.minimal import minimal, start_of
-from veridyn.mechanics.natural.system import system_of
+from veridyn.mechanics.natural.system import natural_system
 from veridyn.model.sensor import Sensor
 from veridyn.observe.ekf import EKF
 from veridyn.observe.observer import Observer
@@ -101,7 +101,7 @@ def _cheapest(tried: list[Run], name: str, near: float) -> str:
 
 
 def _ours() -> Iterator[Run]:
-    system = system_of(fourbar())
+    system = natural_system(fourbar())
     start, at = initial_state(system, {"phi": np.pi / 3}, {"phi": 1.0}), system.mechanism.index("phi")
     methods = {"veridyn index-3": NaturalMethod()}
     methods |= {f"veridyn {rule}": NaturalMethod("explicit", rule=rule) for rule in ("RK4", "RK45", "DOP853")}
@@ -129,7 +129,7 @@ def _mujoco() -> Iterator[Run]:
         return
     import mujoco
 
-    q, _ = start_of(system_of(fourbar()), {"phi": np.pi / 3})
+    q, _ = start_of(natural_system(fourbar()), {"phi": np.pi / 3})
     rod = np.degrees(np.arctan2(q[3] - q[1], q[2] - q[0]))
     rocker = np.degrees(np.arctan2(q[3], q[2] - 10.0))
     rates = _rates(q)
@@ -153,7 +153,7 @@ def _mujoco() -> Iterator[Run]:
 
 def _rates(q: np.ndarray) -> list[float]:
     """Rates of crank, rod against crank, and rocker for a crank at 1 rad/s, from the velocity problem."""
-    system = system_of(fourbar())
+    system = natural_system(fourbar())
     _, qd = start_of(system, {"phi": np.pi / 3}, {"phi": 1.0})
     d, v = q[2:4] - q[0:2], qd[2:4] - qd[0:2]
     rod = (d[0] * v[1] - d[1] * v[0]) / (d @ d)
@@ -205,7 +205,7 @@ def _exudyn() -> Iterator[Run]:
     import exudyn as exu
     from exudyn import itemInterface as item
 
-    q, _ = start_of(system_of(fourbar()), {"phi": np.pi / 3})
+    q, _ = start_of(natural_system(fourbar()), {"phi": np.pi / 3})
     container = exu.SystemContainer()
     mbs = container.AddSystem()
     ground = mbs.AddObject(item.ObjectGround())
@@ -214,7 +214,7 @@ def _exudyn() -> Iterator[Run]:
         ("rod", 8.0, 8.0, q[:2], q[2:4]),
         ("rocker", 5.0, 5.0, (10.0, 0.0), q[2:4]),
     )
-    _, qd = start_of(system_of(fourbar()), {"phi": np.pi / 3}, {"phi": 1.0})
+    _, qd = start_of(natural_system(fourbar()), {"phi": np.pi / 3}, {"phi": 1.0})
     speeds = {"crank": (np.zeros(2), qd[:2]), "rod": (qd[:2], qd[2:4]), "rocker": (np.zeros(2), qd[2:4])}
     ends = {}
     for name, mass, length, a, b in bars:

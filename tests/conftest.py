@@ -19,7 +19,7 @@ if str(HERE) not in sys.path:
 SHARED = {
     "car": ("papers/car/",),
     "observers": (
-        "observe/test_free.py",
+        "observe/test_free_step.py",
         "cli/test_fitted.py",
         "cli/test_damaged_observer.py",
     ),

@@ -65,7 +65,6 @@ MISTAKES: list[tuple[str, Callable[[], object], str, str]] = [
     ("arrays by name for the log", lambda: vd.identify(robot, {"q": q}), "motion", r"from_arrays"),
     ("nothing for the log", lambda: vd.identify(robot, None), "motion", r"veridyn\.Motion\("),
     ("a fit for the machine", lambda: vd.identify(fit, motion), "machine", r"fit\.machine\(\)"),
-    ("a mechanism", lambda: vd.identify(mechanism_of(robot), motion), "machine", "Give the machine"),
     ("a class for the machine", lambda: vd.identify(vd.Machine, motion), "machine", r"Machine\(…\)"),
     ("a number of samples", lambda: vd.identify(robot, motion, sampling=10), "sampling", r"The call is"),
     ("a name for fit", lambda: vd.validate("x", motion), "fit", r"veridyn\.load_model\('x'\)"),

@@ -166,8 +166,6 @@ def _for_machine(kinds: set[str], value: Any, call: str) -> str:
         return f"Read the model first: veridyn.load_model({_short(str(value))})."
     if _kind(value) == "Fit":
         return "fit.machine() is the identified machine."
-    if _kind(value) in ("Mechanism", "NaturalSystem"):
-        return "Give the machine whose mechanism it is, as veridyn.load_model and veridyn.Machine.build make it."
     if _kind(value) or is_frame(value) or isinstance(value, np.ndarray | list | tuple | Mapping):
         return f"The {'fit' if 'Fit' in kinds else 'machine'} comes first: {call}."
     return "veridyn.load_model reads a machine from a file."

@@ -12,9 +12,10 @@ from veridyn.machines.spatial import CRANE, SPATIAL, crane, spatial, walked
 from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
 from veridyn.mechanics.natural.minimal import minimal, start_of
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.position import position
 from veridyn.mechanics.natural.rank import mobility
-from veridyn.mechanics.natural.system import system_of
+from veridyn.mechanics.natural.system import natural_system
 from veridyn.observe.consistency import pooled
 from veridyn.observe.methods import FILTERS
 from veridyn.observe.observe import observe_with, tuned
@@ -35,7 +36,7 @@ class Stranger:
     """The same machine as a tree of turning joints in Pinocchio, closed at TB by multipliers."""
 
     def __init__(self) -> None:
-        m = spatial()
+        m = mechanism_of(spatial())
         self.places = {p.name: np.array(p.at) for p in m.points}
         bodies = {b.name: b for b in m.bodies}
         self.model, self.joint, origin = pin.Model(), {"universe": 0}, {"universe": np.zeros(3)}
@@ -58,7 +59,7 @@ class Stranger:
         self.origin, self.data = origin, self.model.createData()
         self.springs = {s.on: (s.stiffness, s.rest) for s in m.springs}
         self.dampers = {d.on: d.coefficient for d in m.dampers}
-        system = system_of(m)
+        system = natural_system(spatial())
         self.reference = {name: system.guess[m.index(name)] for name in MEASURED}
 
     def acceleration(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -104,7 +105,7 @@ def _wrist(system, q: np.ndarray) -> tuple[float, float]:
 
 def test_it_is_the_machine_of_pinocchio() -> None:
     """Accelerations at a moving pose agree to 1e-9; half a second of motion converges to Pinocchio's by Runge–Kutta with order two."""
-    stranger, system = Stranger(), system_of(spatial())
+    stranger, system = Stranger(), natural_system(spatial())
     q0, _ = start_of(system)
     assert mobility(system, q0).degrees_of_freedom == 3
     k = system.select(SPATIAL.independents)
@@ -151,7 +152,7 @@ def test_it_is_the_machine_of_pinocchio() -> None:
 
 def test_the_crane_accelerates_as_its_equations_say() -> None:
     """(M + m_r + m) ẍ + (m + m_r/2) L θ̈ cos θ − … = F at θ = 0 and rest: two masses on one rail, in closed form."""
-    system = system_of(crane())
+    system = natural_system(crane())
     q, _ = start_of(system)
     model = minimal(system, q, CRANE.independents)
     at = model.instant(q, q[model.z], np.zeros(2), np.zeros(0), model.loads({"motor": 100.0}))
@@ -168,7 +169,7 @@ def test_filters_know_their_errors_on_twenty_seeds(name: str) -> None:
     Two are not asked: the errorEKF takes forces as known that are not (its white acceleration is the most likely one on another log), and
     the linear filter is for machines that move little, so not for the arms.
     """
-    machine, walk = (system_of(spatial()), SPATIAL) if name == "spatial" else (system_of(crane()), CRANE)
+    machine, walk = (spatial(), SPATIAL) if name == "spatial" else (crane(), CRANE)
     logs = [walked(machine, walk, np.random.default_rng([11, k])) for k in range(20)]
     not_asked = ("error_ekf", "linear") if name == "spatial" else ("error_ekf",)
     failed = []

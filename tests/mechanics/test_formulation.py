@@ -79,3 +79,16 @@ def test_what_a_formulation_has_not_is_one_error_with_its_reason() -> None:
     assert (str(again), again.reason, again.instead) == (str(error), error.reason, error.instead)
     assert isinstance(error, vd.ModelError)
     require(in_joints(fourbar()), *form.capabilities)  # a tree has it all
+
+
+def test_a_free_base_in_natural_coordinates_has_the_names_of_its_points() -> None:
+    """The exception that docs/capabilities.md gives: its sets of coordinates are made of components of points and vectors."""
+    ten = [0.1, 0.0, 0.0, 0.2, 0.0, 0.3, 0.0, 0.0, 0.0, 2.0]
+    floating = vd.Joint(name="free", kind="floating", a="ground", b="box")
+    box = vd.Machine.build([vd.Link(name="box", inertia=ten)], [floating])
+    names = {}
+    for formulation in FORMULATIONS:
+        model, _, _ = formulated(box.with_formulation(formulation)).prepared(RunSettings(unknown=()))
+        names[formulation] = model.names
+    assert names["tree"] == ("base.x", "base.y", "base.z", "base.roll", "base.pitch", "base.yaw")
+    assert len(names["natural"]) == 6 and not any(name.startswith("base.") for name in names["natural"])

@@ -18,7 +18,6 @@ from strangers.pinocchio_machine import PinMachine
 from strangers.pinocchio_oracle import PinModel
 from veridyn.errors import SimulationError
 from veridyn.files.machine.load import parse_machine
-from veridyn.files.machine.natural import parse_mechanism
 from veridyn.files.shipped import shipped
 from veridyn.mechanics.energy import energy
 from veridyn.mechanics.forward import forward_dynamics
@@ -33,7 +32,6 @@ from veridyn.mechanics.natural.position import position, velocity
 from veridyn.mechanics.natural.rank import mobility
 from veridyn.mechanics.natural.reaction import reaction_of
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
-from veridyn.mechanics.natural.to_machine import machine_of_mechanism
 from veridyn.mechanics.tree.model import tree_model
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.quantity import Quantity
@@ -77,7 +75,7 @@ MACHINES: dict[str, Callable[[], Machine]] = {
     "palletizer": lambda: _smooth("palletizer"),
     "hexapod": lambda: _smooth("hexapod"),
     "rssr": rssr,
-    "rssr, rod without mass": lambda: machine_of_mechanism(parse_mechanism(RSSR)),
+    "rssr, rod without mass": lambda: parse_machine(RSSR),
     "seven-joint arm": seven_joint_arm,
     "two arms and a rod": lambda: _described("spatial"),
 }

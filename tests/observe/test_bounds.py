@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from observe.test_tree import arm
+from observe.test_machine_trees import arm
 from veridyn.errors import ModelError
 from veridyn.mechanics.compiled import compiled
 from veridyn.mechanics.integrate import Method, integrate

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from observe.test_tree import BODY, STEP, log_of
+from observe.test_machine_trees import BODY, STEP, log_of
 from veridyn.errors import IdentificationError
 from veridyn.identify.estimate import identify
 from veridyn.mechanics.integrate import Inputs, Method, integrate

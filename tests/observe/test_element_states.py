@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from observe.test_tree import BODY, STEP, log_of
+from observe.test_machine_trees import BODY, STEP, log_of
 from veridyn.mechanics.integrate import Inputs, Method, integrate
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body

@@ -13,8 +13,7 @@ import veridyn as vd
 from veridyn.errors import DataWarning, ModelError
 from veridyn.files.shipped import shipped
 from veridyn.mechanics.natural.inputs import motor_names, with_motor_inputs
-from veridyn.mechanics.natural.of_machine import mechanism_of
-from veridyn.mechanics.natural.system import system_of
+from veridyn.mechanics.natural.system import natural_system
 from veridyn.model.assembly import Attachment
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import Drive, Force, Torque
@@ -111,7 +110,7 @@ def test_a_torque_in_the_plane_has_the_name_of_its_axis_too() -> None:
     machine = Machine.build([rod], [hinge], loads=[brake], dimension=2, formulation="natural")
     assert inputs_in(machine, ("brake.z",), "") == ("brake.z",)
     assert inputs_in(machine, ("brake", "brake.z"), "") == ("brake",)
-    places = system_of(mechanism_of(machine)).forces.places
+    places = natural_system(machine).forces.places
     assert places["brake"] == places["brake.z"]
 
 
@@ -139,4 +138,3 @@ def test_a_sensor_of_the_name_of_a_motor_is_no_torque() -> None:
     machine = pendulum(formulation="natural")
     named = machine.with_sensors([vd.Sensor("phi", "coordinate", "phi", SIGMA)])
     assert inputs_in(named, ("phi",), "") == ()
-    assert inputs_in(mechanism_of(named), ("phi",), "") == ()

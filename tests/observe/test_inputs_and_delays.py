@@ -12,9 +12,9 @@ from veridyn.machines.spatial import crane
 from veridyn.mechanics.measurement import readout
 from veridyn.mechanics.natural.dynamics import initial_state, with_accelerations
 from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, integrate_natural
-from veridyn.mechanics.natural.mechanism import Mechanism
-from veridyn.mechanics.natural.system import system_of
+from veridyn.mechanics.natural.system import natural_system
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.observe.observation import Observation
 from veridyn.observe.observe import observe
@@ -30,14 +30,14 @@ DELAY = 0.05
 PUSH = 80.0 * np.sign(np.sin(7.0 * T + 0.1)) + 40.0 * np.sin(11.0 * T)
 
 
-def machine(*sensors: Sensor) -> Mechanism:
+def machine(*sensors: Sensor) -> Machine:
     return replace(crane(), sensors=sensors)
 
 
 @pytest.fixture(scope="module")
 def motion() -> NaturalMotion:
     """The crane under a motor whose force changes at every stamp of T and is held in between."""
-    system, method = system_of(crane()), NaturalMethod("explicit", step=0.01)
+    system, method = natural_system(crane()), NaturalMethod("explicit", step=0.01)
     states = [initial_state(system, START, loads={"motor": PUSH[0]})]
     for begin, end, push, after in zip(T, T[1:], PUSH, PUSH[1:], strict=False):
         acting = {"motor": push}
@@ -49,7 +49,7 @@ def motion() -> NaturalMotion:
 
 def readings(motion: NaturalMotion, noise: float = 1.0) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(5)
-    table = readout(system_of(machine(*SENSORS)))
+    table = readout(natural_system(machine(*SENSORS)))
     exact = table.read(motion.q, motion.qd, motion.qdd)
     return {i.name: exact[:, j] + noise * i.sigma * rng.standard_normal(len(T)) for j, i in enumerate(SENSORS)}
 

@@ -9,7 +9,7 @@ from studies.small_crane import small_crane
 from veridyn.errors import DataError
 from veridyn.machines.spatial import crane
 from veridyn.mechanics.measurement import readout
-from veridyn.mechanics.natural.system import system_of
+from veridyn.mechanics.natural.system import natural_system
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
@@ -54,20 +54,20 @@ def test_nees_refuses_a_truth_of_another_width_or_length() -> None:
 )  # readings that no motion has
 def test_a_further_sensor_is_judged_under_the_inputs_that_act() -> None:
     """An accelerometer on the rope of a crane: what it says of the swing depends on the motor's force, which comes as an input."""
-    system, extra = system_of(crane()), Sensor("felt", "accelerometer", Marker("rope", (0.0, 0.0)), sigma=0.01)
+    machine, extra = crane(), Sensor("felt", "accelerometer", Marker("rope", (0.0, 0.0)), sigma=0.01)
     t, slopes = np.linspace(0.0, 0.1, 3), []
     for force in (0.0, 4000.0):
         values = {"travel": (0.5, "m"), "tilt": (0.3, "rad"), "motor": (force, "N")}
         log = Experiment({n: Channel(n, t, np.full(len(t), v), u) for n, (v, u) in values.items()}, "log")
         o = observe(
-            system, log, "ekf", process_noise=ProcessNoise(), unknown=(), inputs=("motor",), start={"swing": 0.3}
+            machine, log, "ekf", process_noise=ProcessNoise(), unknown=(), inputs=("motor",), start={"swing": 0.3}
         )
         sensor, x, acting = o._extra(extra)[0], o.track.x[0], np.array([force])
         assert callable(sensor.H)
 
         def felt(change: np.ndarray, o=o, x=x, acting=acting) -> np.ndarray:
             at = o.system.instant(o.system.add(x, change), acting)
-            return readout(system, [extra]).read(at.q, at.qd, at.qdd)[:1]
+            return readout(natural_system(machine), [extra]).read(at.q, at.qd, at.qdd)[:1]
 
         slopes.append(np.asarray(sensor.H(x, acting)))
         # Biases of the tilt are none of the accelerometer's.

@@ -11,8 +11,9 @@ import veridyn as vd
 from strangers.natural_mechanisms import fourbar, turning_fourbar
 from veridyn.errors import DataError, ModelError, ModelWarning
 from veridyn.machines.spatial import CRANE, SPATIAL, crane, spatial, walked
-from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.mechanics.natural.to_machine import machine_of_mechanism
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.observe.ekf import EKF
@@ -30,8 +31,8 @@ PROCESS_NOISE = SHORT.process_noise
 
 
 @pytest.fixture(scope="module")
-def case() -> tuple[NaturalSystem, object, Experiment]:
-    machine = system_of(crane())
+def case() -> tuple[Machine, object, Experiment]:
+    machine = crane()
     return machine, *walked(machine, SHORT, np.random.default_rng(1))
 
 
@@ -40,7 +41,7 @@ def test_every_filter_follows_the_crane(case, name: str) -> None:
     machine, truth, log = case
     found = observe_with(SHORT.setup(name), machine, log)
     off = (found.q - truth.q)[20:]
-    assert np.sqrt((off[:, machine.mechanism.index("x")] ** 2).mean()) < 2e-3
+    assert np.sqrt((off[:, truth.coordinates.index("x")] ** 2).mean()) < 2e-3
     assert np.abs(found.constraint_errors()).max() < 1e-9
     assert name in found.summary() and len(found) == len(truth)
 
@@ -48,7 +49,7 @@ def test_every_filter_follows_the_crane(case, name: str) -> None:
 def test_the_public_verb(case) -> None:
     machine, _, log = case
     found = vd.observe(
-        machine.mechanism, log, "ekf", process_noise=PROCESS_NOISE, unknown=("motor",), independents=("x", "swing")
+        machine, log, "ekf", process_noise=PROCESS_NOISE, unknown=("motor",), independents=("x", "swing")
     )
     again = observe_with(SHORT.setup("ekf"), machine, log)
     assert np.allclose(found.reduced, again.reduced, atol=1e-9)
@@ -102,7 +103,7 @@ def test_a_sensor_that_fails(case, fault: str, filter: str) -> None:
     sigma = found.sigma[:, 0]
     assert (np.diff(sigma[64:110]) > 0.0).all() and sigma[109] > 5.0 * sigma[59]
     assert sigma[130] < 2.0 * sigma[59]  # it is back
-    off = (found.q - truth.q)[:, machine.mechanism.index("x")]
+    off = (found.q - truth.q)[:, truth.coordinates.index("x")]
     assert (np.abs(off[20:]) < 5.0 * sigma[20:]).all()
 
 
@@ -123,8 +124,8 @@ def _gated(filter: str) -> ObserverSetup:
 
 
 @pytest.fixture(scope="module")
-def arms() -> tuple[NaturalSystem, object, Experiment, dict[str, object]]:
-    machine = system_of(spatial())
+def arms() -> tuple[Machine, object, Experiment, dict[str, object]]:
+    machine = spatial()
     motion, log = walked(machine, LESS, np.random.default_rng(3))
     return machine, motion, log, {kind: observe_with(_gated(kind), machine, log) for kind in IN_SPACE}
 
@@ -157,7 +158,7 @@ def test_every_filter_outlives_a_failing_sensor_in_space(arms, filter: str, faul
     assert (wider[BAD][4:] > 1.0).all() and wider[BAD].max() > 1.05 and wider[-1] < wider[BAD].max()
     assert np.isfinite(found.reduced).all() and np.abs(found.constraint_errors()).max() < 1e-9
     if filter != "error_ekf":  # which the unknown forces make inconsistent here
-        off = (found.q - truth.q)[:, machine.mechanism.index("shoulder")]
+        off = (found.q - truth.q)[:, truth.coordinates.index("shoulder")]
         assert (np.abs(off[10:]) < 4.0 * found.sigma[10:, 0]).all()
 
 
@@ -241,8 +242,8 @@ def test_a_late_sensor_is_put_where_it_belongs(case) -> None:
     machine, _, log = case
     delay = 0.04
     late = replace(
-        machine.mechanism,
-        sensors=tuple(replace(i, delay=delay if i.name == "tilt" else 0.0) for i in machine.mechanism.sensors),
+        machine,
+        sensors=tuple(replace(i, delay=delay if i.name == "tilt" else 0.0) for i in machine.sensors),
     )
     tilt = log["tilt"]
     shifted = log.replacing(Channel("tilt", tilt.t + delay, tilt.values, tilt.unit))
@@ -263,8 +264,8 @@ def test_a_smoother_of_late_readings(case) -> None:
     machine, _, log = case
     delay = 0.05
     late = replace(
-        machine.mechanism,
-        sensors=tuple(replace(i, delay=delay if i.name == "tilt" else 0.0) for i in machine.mechanism.sensors),
+        machine,
+        sensors=tuple(replace(i, delay=delay if i.name == "tilt" else 0.0) for i in machine.sensors),
     )
     tilt = log["tilt"]
     shifted = log.replacing(Channel("tilt", tilt.t[:-3] + delay, tilt.values[:-3], tilt.unit))
@@ -321,9 +322,9 @@ def test_a_machine_with_redundant_constraints_is_observed_as_one_without() -> No
         "start": {"phi": 1.0},
         "independents": ("phi",),
     }
-    flat = observe(replace(fourbar(), sensors=encoder), log, "ekf", **given)
+    flat = observe(machine_of_mechanism(replace(fourbar(), sensors=encoder)), log, "ekf", **given)
     with pytest.warns(ModelWarning, match=r"(?s)some constraints say nothing new.*besides 36 others") as told:
-        found = observe(replace(turning_fourbar(), sensors=encoder), log, "ekf", **given)
+        found = observe(machine_of_mechanism(replace(turning_fourbar(), sensors=encoder)), log, "ekf", **given)
     assert len(told) == 1
     assert np.allclose(found.reduced, flat.reduced, atol=1e-7 * np.abs(flat.reduced).max())
     assert np.allclose(found.sigma, flat.sigma, rtol=1e-6)
@@ -332,7 +333,7 @@ def test_a_machine_with_redundant_constraints_is_observed_as_one_without() -> No
 
 def test_observability_names_what_is_not_seen_and_the_sensor_that_helps(case) -> None:
     machine, _, log = case
-    blind = replace(machine.mechanism, sensors=machine.mechanism.sensors[1:])
+    blind = replace(machine, sensors=machine.sensors[1:])
     found = observe(blind, log, "ekf", process_noise=PROCESS_NOISE, unknown=("motor",))
     extra = [
         Sensor("travel", "coordinate", "x", 0.002),

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from veridyn.machines.spatial import CRANE, crane, walked
-from veridyn.mechanics.natural.system import system_of
 from veridyn.observe.linear import Kalman, from_rates
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.observe import observe_with
@@ -34,7 +33,7 @@ def by_hand():
 
 def test_it_is_the_linear_kalman_filter_of_the_crane() -> None:
     """The trapezoidal step at 10 ms beside the exponential: a hundredth of a deviation."""
-    machine = system_of(crane())
+    machine = crane()
     _, log = walked(machine, SHORT, np.random.default_rng(2))
     found = observe_with(SHORT.setup("linear"), machine, log)
     readings = Measurements(found.t, np.column_stack([log[n].values for n in ("travel", "tilt")]), ("travel", "tilt"))

@@ -8,16 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from observe.test_tree import arm
-from observe.test_tree import swing as arm_swing
+from observe.test_machine_trees import arm
+from observe.test_machine_trees import swing as arm_swing
 from strangers.graph_machines import slider_crank
 from veridyn.errors import DataWarning
-from veridyn.files.machine.natural import parse_mechanism
+from veridyn.files.machine.load import parse_machine
 from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.measurement import readout
 from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
-from veridyn.mechanics.natural.system import system_of
+from veridyn.mechanics.natural.system import natural_system
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
@@ -40,11 +40,11 @@ from veridyn.simulate.manoeuvre import Driven
 from veridyn.simulate.simulator import simulate
 
 PENDULUM = """
-veridyn: 1
-mechanism: pendulum
+veridyn: 2
+name: pendulum
 gravity: [0, -9.81]
 points: {O: {at: [0, 0], fixed: true}, A: {at: [0.3, 0]}}
-angles: {phi: {of: [O, A], from: [1, 0]}}
+coordinates: {phi: {of: [O, A], from: [1, 0]}}
 bodies: {rod: {bar: [O, A], length: 0.3, mass: 1}}
 sensors: {encoder: {kind: coordinate, on: phi, sigma: 0.01}}
 """
@@ -54,23 +54,24 @@ PROCESS_NOISE = ProcessNoise(start=0.01, start_rate=0.05)
 @pytest.fixture(scope="module")
 def swing() -> tuple[object, Experiment, object]:
     """Two seconds of a short pendulum that swings widely, read 20 times a second; its model is exact."""
-    system = system_of(parse_mechanism(PENDULUM, "pendulum"))
+    machine = parse_machine(PENDULUM, "pendulum")
+    system = natural_system(machine)
     t, rng = np.arange(0.0, 2.0, 0.05), np.random.default_rng(0)
     how = NaturalMethod("explicit", step=5e-3, rule="DOP853")
     motion = integrate_natural(system, t, initial_state(system, {"phi": 0.0}, {"phi": 0.0}), method=how)
     table = readout(system)
     values = table.read(motion.q, motion.qd, motion.qdd)[:, 0] + 0.01 * rng.normal(size=len(t))
-    return system, Experiment({"encoder": Channel("encoder", t, values, "rad")}, "log"), motion
+    return machine, Experiment({"encoder": Channel("encoder", t, values, "rad")}, "log"), motion
 
 
 @pytest.mark.filterwarnings("ignore:.*the filter is too sure of itself")  # with the long step
 def test_a_long_step_is_told_and_the_one_proposed_will_do(swing) -> None:
-    system, log, motion = swing
+    machine, log, motion = swing
     with pytest.warns(
         DataWarning, match=r"(?s)the step of the integration is too long.*step of 0.05 s.*Try step="
     ) as told:
         rough = observe(
-            system,
+            machine,
             log,
             "ekf",
             process_noise=PROCESS_NOISE,
@@ -82,7 +83,7 @@ def test_a_long_step_is_told_and_the_one_proposed_will_do(swing) -> None:
     proposed = float(str(told[0].message).split("Try step=")[1].rstrip("."))
     assert proposed < 0.05
     fine = observe(
-        system,
+        machine,
         log,
         "ekf",
         process_noise=PROCESS_NOISE,

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from strangers import machine_files as files
-from veridyn.files.machine.natural import parse_mechanism
+from veridyn.files.machine.load import parse_machine
 from veridyn.mechanics.measurement import exact_readings
 from veridyn.mechanics.natural.dynamics import NaturalState, solve_accelerations
 from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, integrate_natural
 from veridyn.mechanics.natural.minimal import minimal, start_of
-from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.mechanics.natural.system import NaturalSystem, natural_system
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.observe.observe import observe
 from veridyn.observe.process_noise import ProcessNoise
@@ -41,7 +41,8 @@ def truth(system: NaturalSystem, rates: dict[str, float], duration: float, rng: 
 @pytest.mark.parametrize("name", CASES)
 def test_the_estimate_follows_and_its_bands_hold(name: str) -> None:
     text, rates, duration, step = CASES[name]
-    system, rng = system_of(parse_mechanism(text)), np.random.default_rng(7)
+    machine, rng = parse_machine(text), np.random.default_rng(7)
+    system = natural_system(machine)
     motion = truth(system, rates, duration, rng)
     noise = {c: i.sigma for i in system.mechanism.sensors for c in i.channels(system.mechanism.dimension)}
     log = Experiment(
@@ -51,7 +52,7 @@ def test_the_estimate_follows_and_its_bands_hold(name: str) -> None:
         },
         "log",
     )
-    found = observe(system, log, "ekf", process_noise=PROCESS_NOISE, unknown=(), rates=rates, step=step)
+    found = observe(machine, log, "ekf", process_noise=PROCESS_NOISE, unknown=(), rates=rates, step=step)
     inside = []
     for coordinate in system.coordinates:
         value, sigma = found.coordinate(coordinate)

@@ -10,7 +10,7 @@ import pytest
 from strangers.natural_mechanisms import fourbar, rotation, turning_fourbar
 from veridyn.errors import DataError, ModelWarning
 from veridyn.machines.spatial import crane, spatial
-from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.natural.to_machine import machine_of_mechanism, machine_of_points
 from veridyn.model.load import Drive, Torque
 from veridyn.model.place import Marker
 from veridyn.model.point_parts import Angle, MechanismJoint, Point, RigidBody, Spring
@@ -29,7 +29,7 @@ def value(system: MachineSystem, x: np.ndarray, wanted: Virtual) -> np.ndarray:
 
 
 def four() -> tuple[MachineSystem, np.ndarray]:
-    machine = replace(fourbar(), sensors=(Sensor("encoder", "coordinate", "phi", 0.02),))
+    machine = machine_of_mechanism(replace(fourbar(), sensors=(Sensor("encoder", "coordinate", "phi", 0.02),)))
     system, q, qd = machine_system(machine, ProcessNoise(force=1.0), start={"phi": 0.8}, rates={"phi": 2.0})
     return system, system.belief(q, qd).x
 
@@ -88,12 +88,12 @@ def test_the_pin_of_the_rod_obeys_newton() -> None:
 
 def test_a_pendulum_on_a_joint_pulls_with_m_g_cos_and_m_l_omega_squared() -> None:
     bob = RigidBody("bob", {"P": (0.0, 0.0)}, mass=2.0)
-    machine = Mechanism.build(
+    machine = machine_of_points(
         [Point("O", (0, 0), True), Point("P", (0, -1.5))],
         [bob],
         joints=[MechanismJoint("rope", "distance", "O", "P", 1.5)],
         added=[Angle("theta", ("O", "P"), (0.0, -1.0))],
-        springs=[Spring("spring", ("O", "P"), 10.0, 1.0)],
+        elements=[Spring("spring", ("O", "P"), 10.0, 1.0)],
         gravity=(0.0, -9.81),
         sensors=[Sensor("e", "coordinate", "theta", 0.1)],
     )
@@ -130,11 +130,12 @@ def test_the_crane_carries_its_load() -> None:
 
 def test_a_known_force_on_a_body_counts() -> None:
     """A torque on a body that comes with the readings: its pins carry the rest."""
-    machine = replace(
+    bars = replace(
         fourbar(),
         sensors=(Sensor("encoder", "coordinate", "phi", 0.02),),
         loads=(Drive("motor", "phi", -10.0), Torque("twist", "rod", 0.0)),
     )
+    machine = machine_of_mechanism(bars)
     system, q, qd = machine_system(machine, ProcessNoise(force=1.0), inputs=("twist",), start={"phi": 0.8})
     x = system.belief(q, qd).x
     for twist in (0.0, 40.0):
@@ -151,7 +152,8 @@ def test_a_known_force_on_a_body_counts() -> None:
 
 @pytest.fixture(scope="module")
 def spatial_four() -> tuple[MachineSystem, np.ndarray]:
-    machine = replace(turning_fourbar(), sensors=(Sensor("encoder", "coordinate", "phi", 0.02),))
+    bars = replace(turning_fourbar(), sensors=(Sensor("encoder", "coordinate", "phi", 0.02),))
+    machine = machine_of_mechanism(bars)
     with pytest.warns(ModelWarning, match="say nothing new"):
         system, q, qd = machine_system(
             machine, ProcessNoise(force=1.0), independents=("phi",), start={"phi": 0.8}, rates={"phi": 2.0}
@@ -177,10 +179,11 @@ def test_what_redundant_constraints_leave_open_is_said(spatial_four) -> None:
 
 def test_a_reaction_that_nothing_determines_is_refused() -> None:
     """Tilted, every component has a part across the plane."""
-    machine = replace(
+    bars = replace(
         turning_fourbar(rotation(np.random.default_rng(0), 3)),
         sensors=(Sensor("encoder", "coordinate", "phi", 0.02),),
     )
+    machine = machine_of_mechanism(bars)
     with pytest.warns(ModelWarning, match="say nothing new"):
         system = machine_system(machine, ProcessNoise(force=1.0), independents=("phi",))[0]
     with pytest.raises(DataError, match=r"(?s)'r.x', 'r.y'.* no motion determines.*redundant constraints 'pin"):

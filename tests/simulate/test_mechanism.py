@@ -4,30 +4,31 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError
-from veridyn.files.machine.natural import parse_mechanism
+from veridyn.files.machine.load import parse_machine
 from veridyn.machines.spatial import crane
 from veridyn.mechanics.natural.driven import driven, led
 from veridyn.mechanics.natural.integrate import NaturalMethod
-from veridyn.mechanics.natural.system import system_of
+from veridyn.mechanics.natural.system import natural_system
 from veridyn.signals.trajectory import FourierTrajectory
-from veridyn.simulate.mechanism import load_channels, mechanism_truth, own_sensors
+from veridyn.simulate.mechanism import mechanism_truth, own_sensors
 from veridyn.simulate.readings import wrapped
 
 PENDULUM = """
-veridyn: 1
-mechanism: pendulum
+veridyn: 2
+name: pendulum
 gravity: [0, -9.81]
 points: {O: {at: [0, 0], fixed: true}, P: {at: [0, -2]}}
 bodies: {bob: {points: {O: [0, 0], P: [2, 0]}, mass: 5, centre: [2, 0], inertia: 0}}
-angles: {swing: {of: [O, P], from: [0, -1]}}
-drives: {motor: {on: swing}}
-forces: {wind: {at: P, value: [0, 0]}}
+coordinates: {swing: {of: [O, P], from: [0, -1]}}
+loads:
+  motor: {kind: drive, on: swing}
+  wind: {kind: force, on: P, value: [0, 0]}
 sensors: {encoder: {kind: coordinate, on: swing, sigma: 0.01, turns: true, bias_sigma: 0.1, delay: 0.1}}
 """
 
 
 def pendulum():
-    return system_of(parse_mechanism(PENDULUM, "pendulum"))
+    return natural_system(parse_machine(PENDULUM, "pendulum"))
 
 
 def test_led_along_a_swing_the_motor_pushes_as_the_closed_form_says() -> None:
@@ -69,16 +70,16 @@ def test_the_truth_holds_sensors_coordinates_and_loads() -> None:
     assert truth["encoder"].values == pytest.approx(truth["q.swing"].values)
     assert (truth["q.swing"].unit, truth["qdd.P.x"].unit, truth["load.motor"].unit) == ("rad", "m/s^2", "N*m")
     assert truth["load.wind.y"].values == pytest.approx(2.0) and truth["load.wind.y"].unit == "N"
-    assert load_channels(machine, "wind") == ("load.wind.x", "load.wind.y")
+    assert [name for name in truth.names if name.startswith("load.")] == ["load.motor", "load.wind.x", "load.wind.y"]
 
 
 def test_sensors_are_those_of_the_file() -> None:
-    machine = pendulum()
+    machine = parse_machine(PENDULUM, "pendulum")
     drawn = [own_sensors(machine, np.random.default_rng(k))["encoder"] for k in range(200)]
     assert (drawn[0].noise, drawn[0].delay) == (0.01, 0.1)
     assert np.std([s.bias for s in drawn]) == pytest.approx(0.1, rel=3.0 / np.sqrt(400))
-    run = driven(machine, 0.2, 50.0, start={"swing": 0.5}, rates={"swing": 40.0})
-    log = wrapped(machine.mechanism.sensors, mechanism_truth(run))
+    run = driven(natural_system(machine), 0.2, 50.0, start={"swing": 0.5}, rates={"swing": 40.0})
+    log = wrapped(machine.sensors, mechanism_truth(run))
     turned = log["encoder"].values
     assert (np.abs(turned) <= np.pi).all() and np.abs(log["q.swing"].values).max() > 4.0
     assert np.exp(1j * turned) == pytest.approx(np.exp(1j * log["q.swing"].values))
@@ -92,4 +93,4 @@ def test_what_cannot_be_led_is_refused() -> None:
         led(pendulum(), 1.0, 50.0, flat, ["swing"], lambda t: {"motor": 0.0})
     both = FourierTrajectory([0.5, 0.0], np.ones((2, 1)), np.ones((2, 1)), 1.0)
     with pytest.raises(DataError, match="one free drive for each of x, swing, found motor"):
-        led(system_of(crane()), 1.0, 50.0, both, ["x", "swing"])  # nothing drives the swing of a crane
+        led(natural_system(crane()), 1.0, 50.0, both, ["x", "swing"])  # nothing drives the swing of a crane

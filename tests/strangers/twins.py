@@ -17,6 +17,7 @@ from veridyn.machines.parallel import linkage
 from veridyn.machines.spatial import crane, spatial
 from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.virtual_base import actuators
@@ -96,7 +97,7 @@ def crane_twin() -> Twin:
     ]
     tree = Tree.build(bodies, name="crane", gravity=(0.0, -9.81, 0.0))
     places = {"T": Marker("trolley", (0, 0, 0)), "L": Marker("rope", (6, 0, 0))}
-    return Twin(tree, crane(), places, {"x": {"x": 1.0}, "swing": {"swing": 1.0}}, "xy")
+    return Twin(tree, mechanism_of(crane()), places, {"x": {"x": 1.0}, "swing": {"swing": 1.0}}, "xy")
 
 
 def linkage_twin() -> Twin:
@@ -115,7 +116,7 @@ def linkage_twin() -> Twin:
 
 def spatial_twin() -> Twin:
     """Each body on a virtual one that turns about the joint's axis; its own frame is the ground's in the pose of the file."""
-    mechanism = spatial()
+    mechanism = mechanism_of(spatial())
     at = {p.name: p.at for p in mechanism.points}
     wrist = at["TA"]
     joints: Sequence[tuple[str, str, str, Sequence[float], Sequence[float], float, bool]] = [

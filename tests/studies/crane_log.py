@@ -9,12 +9,10 @@ import numpy as np
 
 from veridyn.machines.spatial import CRANE, crane, walked
 from veridyn.mechanics.natural.integrate import NaturalMotion
-from veridyn.mechanics.natural.system import system_of
 
 REPOSITORY = Path(__file__).parents[2]
 EXAMPLE = REPOSITORY / "examples" / "studies" / "crane.yaml"
 MECHANISM = REPOSITORY / "src" / "veridyn" / "machines" / "crane.yaml"
-VERSION_1 = REPOSITORY / "tests" / "files" / "version1" / "crane.yaml"  # the same crane
 LOG = MECHANISM.with_name("crane.csv")
 SEED = 4
 # The example as a user has it who brings a log of his own.
@@ -24,7 +22,7 @@ TEXT = EXAMPLE.read_text(encoding="utf-8").replace("veridyn:crane.csv", "crane.c
 @lru_cache(maxsize=8)
 def crane_log(seed: int = SEED) -> tuple[NaturalMotion, np.ndarray]:
     """The true motion, and time (s), travel (mm) and tilt (deg), one row a sample."""
-    truth, log = walked(system_of(crane()), CRANE, np.random.default_rng(seed))
+    truth, log = walked(crane(), CRANE, np.random.default_rng(seed))
     return truth, np.column_stack([truth.t, 1e3 * log["travel"].values, np.rad2deg(log["tilt"].values)])
 
 

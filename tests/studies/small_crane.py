@@ -9,7 +9,7 @@ import numpy as np
 
 from veridyn.machines.spatial import CRANE, crane, walked
 from veridyn.mechanics.measurement import exact_readings
-from veridyn.mechanics.natural.system import system_of
+from veridyn.mechanics.natural.system import natural_system
 from veridyn.model.experiment import Experiment
 from veridyn.simulate.imperfection import Imperfection, Imperfections
 from veridyn.studies.observation import ObservationStudy, observation
@@ -18,15 +18,14 @@ SHORT = replace(CRANE, samples=100)
 
 
 def study_log(seed: int = 0) -> Experiment:
-    machine = system_of(crane())
-    truth, _ = walked(machine, SHORT, np.random.default_rng(2))
+    truth, _ = walked(crane(), SHORT, np.random.default_rng(2))
     sensors = Imperfections({"travel": Imperfection(noise=0.002), "tilt": Imperfection(noise=0.01)})
-    return sensors.read(exact_readings(machine, truth), np.random.default_rng(seed))
+    return sensors.read(exact_readings(natural_system(crane()), truth), np.random.default_rng(seed))
 
 
 @lru_cache(maxsize=1)
 def small_crane() -> ObservationStudy:
-    machine = system_of(crane())
+    machine = crane()
     truth, _ = walked(machine, SHORT, np.random.default_rng(2))
     logs = [study_log(k) for k in range(2)]
     settings = {name: SHORT.setup(name) for name in ("error_ekf_force", "ekf", "smoother")}

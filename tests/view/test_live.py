@@ -15,8 +15,6 @@ from veridyn.errors import DataError
 from veridyn.files.machine.load import load_model
 from veridyn.files.shipped import shipped
 from veridyn.mechanics.kinematics import body_pose
-from veridyn.mechanics.natural.of_machine import mechanism_of
-from veridyn.mechanics.natural.system import system_of
 from veridyn.model.body import Body
 from veridyn.model.machine import Machine
 from veridyn.spatial.transforms import MDH
@@ -147,7 +145,7 @@ def test_a_machine_with_loops_follows_and_says_what_it_cannot_do(shown):
     moved = [b for b, p in before.items() if np.abs(place(view, b) - p).max() > 1e-3]
     assert moved
     kept = view.pose.copy()
-    mechanism = shown(posable_mechanism(system_of(mechanism_of(load_model(shipped("veridyn:fourbar.yaml"))))))
+    mechanism = shown(posable_mechanism(load_model(shipped("veridyn:fourbar.yaml"))))
     names = mechanism.machine.coordinates
     assert mechanism.show({names[0]: mechanism.pose[0] + 0.1})
     assert not mechanism.show({names[0]: np.nan})

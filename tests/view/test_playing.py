@@ -8,8 +8,6 @@ from studies.small_arm import small_arm
 from veridyn.errors import FileError
 from veridyn.files.machine.load import load_model
 from veridyn.files.shipped import shipped
-from veridyn.mechanics.natural.of_machine import mechanism_of
-from veridyn.mechanics.natural.system import system_of
 from veridyn.model.body import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
@@ -37,13 +35,11 @@ def test_positions_are_found_converted_and_brought_to_one_clock(tmp_path):
 
 
 def test_a_mechanism_is_played_by_the_names_of_its_coordinates(tmp_path):
-    system = system_of(mechanism_of(load_model(shipped("veridyn:crane.yaml"))))
-    machine = posable_mechanism(system)
-    head = ",".join(
-        ["t [s]", *(f"{c} [{'deg' if system.mechanism.unit_of(c) == 'rad' else 'm'}]" for c in machine.coordinates)]
-    )
+    model = load_model(shipped("veridyn:crane.yaml"))
+    machine = posable_mechanism(model)
+    head = ",".join(["t [s]", *(f"{c} [{'deg' if c == 'swing' else 'm'}]" for c in machine.coordinates)])
     path = write(tmp_path, head + "\n0,9,0.1\n1,18,0.2\n2,0,0.3\n")
-    found, _ = recorded(machine, system, path)
+    found, _ = recorded(machine, model, path)
     swing = machine.coordinates.index("swing")
     assert found.poses[0, swing] == pytest.approx(np.radians(9.0) if swing == 0 else np.radians(0.1))
 

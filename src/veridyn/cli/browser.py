@@ -129,8 +129,6 @@ def view(
     from veridyn.files.machine.urdf import urdf_limits
     from veridyn.files.machine.urdf_visuals import urdf_visuals
     from veridyn.files.shipped import is_shipped, shipped
-    from veridyn.mechanics.natural.of_machine import mechanism_of
-    from veridyn.mechanics.natural.system import system_of
     from veridyn.view.live import LiveView, posable_mechanism, posable_tree
     from veridyn.view.meshes import shapes_of
     from veridyn.view.playing import recorded
@@ -138,10 +136,8 @@ def view(
     file = shipped(str(model)) if is_shipped(str(model)) else model
     described = load_model(file, strict=strict)
     if described.formulation == "natural":
-        machine_model = system_of(mechanism_of(described))
-        machine = posable_mechanism(machine_model)
+        machine = posable_mechanism(described)
     else:
-        machine_model = described
         is_urdf = file.suffix.lower() == ".urdf"
         limits = urdf_limits(file) if is_urdf else {}
         visuals, faults = urdf_visuals(file) if is_urdf and meshes else ([], [])
@@ -149,10 +145,10 @@ def view(
         for fault in (*faults, *unread):
             typer.echo(f"not shown: {fault}", err=True)
         ranges = {name: (limit.lower, limit.upper) for name, limit in limits.items()}
-        machine = posable_tree(machine_model, ranges, shapes)
+        machine = posable_tree(described, ranges, shapes)
     recording = None
     if log is not None:
-        recording, used = recorded(machine, machine_model, shipped(str(log)) if is_shipped(str(log)) else log)
+        recording, used = recorded(machine, described, shipped(str(log)) if is_shipped(str(log)) else log)
         for guess in used:
             typer.echo(f"{guess.channel}: {guess.column} [{guess.unit}]" + (f"  ({guess.why})" if guess.why else ""))
     live = LiveView(machine, port, host, recording, token)

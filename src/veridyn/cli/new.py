@@ -136,10 +136,9 @@ def _written(
     if len(logs) > 1:
         fault = Fault("an observer reads one log.", "logs", "one file", ", ".join(f.name for f in logs))
         raise FileError(fault, model.name)
-    from veridyn.mechanics.natural.of_machine import mechanism_of
     from veridyn.studies.config.observe_template import observe_template
 
-    return observe_template(file, mechanism_of(machine), logs[0], out, rate)
+    return observe_template(file, machine, logs[0], out, rate)
 
 
 def _designed(file: Path, out: Path, base: Literal["auto", "fixed", "free"], strict: bool) -> str:
@@ -157,7 +156,6 @@ def _designed(file: Path, out: Path, base: Literal["auto", "fixed", "free"], str
 
 def _simulated(file: Path, tables: list[Path], out: Path, base: Literal["auto", "fixed", "free"], strict: bool) -> str:
     from veridyn.errors import Fault, FileError
-    from veridyn.mechanics.natural.of_machine import mechanism_of
     from veridyn.studies.config.simulate_template import simulate_mechanism_template, simulate_template
 
     machine = _with_values(file, base, strict)
@@ -166,7 +164,7 @@ def _simulated(file: Path, tables: list[Path], out: Path, base: Literal["auto", 
     if tables:
         what = "a simulation follows one table of a motion, of a machine in joint coordinates."
         raise FileError(Fault(what, "--kind simulate", found=", ".join(t.name for t in tables)), file.name)
-    return simulate_mechanism_template(file, mechanism_of(machine), out)
+    return simulate_mechanism_template(file, machine, out)
 
 
 def _with_values(file: Path, base: Literal["auto", "fixed", "free"], strict: bool) -> Machine:

@@ -17,7 +17,6 @@ from veridyn.machines.arm import FRICTION_SPEED, arm, exciting, perturb_inertias
 from veridyn.machines.spatial import CRANE, crane
 from veridyn.mechanics.formulated import GivenMachine
 from veridyn.mechanics.integrate import Inputs
-from veridyn.mechanics.natural.system import system_of
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
@@ -45,13 +44,12 @@ def crane_show(progress: Progress) -> tuple[LiveTracker, Sequence[Sample], str]:
     """A crane whose motor pushes with a force that walks at random and that nobody measures; rope and load are virtual sensors."""
     progress("making the observer ready", 0.0, None)
     file = shipped("veridyn:crane.csv")
-    machine = system_of(crane())
     wanted = (
         Virtual("load", "position", "L"),
         Virtual("load_speed", "velocity", "L"),
         Virtual("rope", "reaction", ("rope", "L")),
     )
-    prepared = prepared_observer(machine, CRANE.setup(EKF(gate=0.9999)), wanted)
+    prepared = prepared_observer(crane(), CRANE.setup(EKF(gate=0.9999)), wanted)
     log = load_log(file, {"time": "time", "travel": "trolley", "tilt": "angle"}, CRANE_UNITS, "time")
     notes = ("the readings are simulated; the force of the motor is estimated",)
     return MachineTracker(prepared, notes=notes), log_samples(prepared.system, log), "crane.csv"

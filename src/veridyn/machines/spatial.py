@@ -11,11 +11,10 @@ from veridyn.machines.described import described
 from veridyn.mechanics.measurement import exact_readings
 from veridyn.mechanics.natural.dynamics import NaturalState, solve_accelerations
 from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, integrate_natural
-from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.minimal import minimal, start_of
-from veridyn.mechanics.natural.of_machine import mechanism_of
-from veridyn.mechanics.natural.system import NaturalSystem
+from veridyn.mechanics.natural.system import natural_system
 from veridyn.model.experiment import Experiment
+from veridyn.model.machine import Machine
 from veridyn.observe.filter import Filter
 from veridyn.observe.methods import filter_of
 from veridyn.observe.observer_setup import ObserverSetup
@@ -25,14 +24,14 @@ from veridyn.simulate.imperfection import Imperfection, Imperfections
 Array = NDArray[np.float64]
 
 
-def spatial() -> Mechanism:
+def spatial() -> Machine:
     """Two arms that hold a rod between them, as its file describes it: independent coordinates `shoulder`, `elbow` and `base_b`."""
-    return mechanism_of(described("spatial.yaml"))
+    return described("spatial.yaml")
 
 
-def crane() -> Mechanism:
+def crane() -> Machine:
     """A trolley and a swinging load: independent coordinates `x` and `swing`."""
-    return mechanism_of(described("crane.yaml"))
+    return described("crane.yaml")
 
 
 @dataclass(frozen=True)
@@ -68,10 +67,11 @@ CRANE = Walk(
 )
 
 
-def walked(machine: NaturalSystem, walk: Walk, rng: np.random.Generator) -> tuple[NaturalMotion, Experiment]:
+def walked(machine: Machine, walk: Walk, rng: np.random.Generator) -> tuple[NaturalMotion, Experiment]:
     """A true motion under such forces, by the index-3 form, and the log of its sensors with their noise and biases."""
-    q, _ = start_of(machine)
-    model = minimal(machine, q, walk.independents, walk.motors)
+    system = natural_system(machine)
+    q, _ = start_of(system)
+    model = minimal(system, q, walk.independents, walk.motors)
     f, k = model.f, len(walk.motors)
     z = q[model.z] + float(np.asarray(walk.process_noise.start)) * rng.standard_normal(f)
     zd = float(np.asarray(walk.process_noise.start_rate)) * rng.standard_normal(f)
@@ -80,25 +80,24 @@ def walked(machine: NaturalSystem, walk: Walk, rng: np.random.Generator) -> tupl
     steps = np.sqrt(float(np.asarray(walk.process_noise.force)) * walk.step) * rng.standard_normal((walk.samples, k))
     forces = first + np.cumsum(steps, axis=0)
     clock = walk.step * np.arange(walk.samples)
-    values = machine.forces.load_values(dict(zip(walk.motors, forces[0])))
-    qdd, multipliers = solve_accelerations(machine, at.q, at.qd, values)
+    values = system.forces.load_values(dict(zip(walk.motors, forces[0])))
+    qdd, multipliers = solve_accelerations(system, at.q, at.qd, values)
 
     def loads(time: float) -> dict[str, ArrayLike]:
         k = min(int(np.ceil(time / walk.step - 1e-9)), walk.samples - 1)
         return dict(zip(walk.motors, forces[k]))
 
     motion = integrate_natural(
-        machine,
+        system,
         clock,
         NaturalState(0.0, at.q, at.qd, qdd, multipliers),
         loads,
         method=NaturalMethod(step=walk.step, engine="compiled"),
     )
-    ideal = exact_readings(machine, motion)
-    dimension = machine.mechanism.dimension
+    ideal = exact_readings(system, motion)
     sensors = {
         channel: Imperfection(noise=i.sigma, bias=float(i.bias_sigma * rng.standard_normal()), quantum=i.quantum)
-        for i in machine.mechanism.sensors
-        for channel in i.channels(dimension)
+        for i in machine.sensors
+        for channel in i.channels(machine.dimension)
     }
     return motion, Imperfections(sensors).read(ideal, rng)

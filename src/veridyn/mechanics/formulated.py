@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from veridyn.mechanics.formulation import Formulated
 from veridyn.mechanics.natural.formulation import natural_form
-from veridyn.mechanics.natural.mechanism import Mechanism
-from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.mechanics.tree.formulation import TreeForm
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 
-GivenMachine = Machine | Tree | Mechanism | NaturalSystem | Formulated  # what verbs take for a machine
+GivenMachine = Machine | Tree | Formulated  # what verbs take for a machine
 
 
 def in_joints(machine: Machine | Tree) -> TreeForm:
@@ -20,9 +18,7 @@ def in_joints(machine: Machine | Tree) -> TreeForm:
 
 
 def formulated(machine: GivenMachine) -> Formulated:
-    """A machine in its own formulation; a tree, or points and vectors, are taken as they are."""
+    """A machine in its own formulation; a tree is taken as it is."""
     if isinstance(machine, Machine):
         return in_joints(machine) if machine.formulation == "tree" else natural_form(machine)
-    if isinstance(machine, Tree):
-        return in_joints(machine)
-    return natural_form(machine) if isinstance(machine, Mechanism | NaturalSystem) else machine
+    return in_joints(machine) if isinstance(machine, Tree) else machine

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_ch
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import CapabilityError, Limit
+from veridyn.errors import CapabilityError, DataError, Fault, Limit, did_you_mean
 from veridyn.mechanics.single_track.of_machine import check_car_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.constants import Constant
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from veridyn.mechanics.simulation import BaseState, Inputs, Method, Trajectory
 
 Array = NDArray[np.float64]
+WRENCH = "wrench."  # begins the name of an input on a body: wrench.B.fx … mz
 FRICTION_SPEED = 1e-2  # rad/s and m/s below which dry friction is rounded off: a jump has no tangent
 
 Ability = Literal[
@@ -355,6 +356,16 @@ def require(form: Formulated, *abilities: Ability, where: str = "", found: str =
         limit = form.capabilities[ability]
         if limit is not None:
             raise CapabilityError(form.word, ability, *limit, where=where, found=found)
+
+
+def wrench_bodies(inputs: Sequence[str], known: Sequence[str], where: str) -> tuple[str, ...]:
+    """The bodies on which wrenches among the inputs of a machine `where` act; one that is not `known` is refused."""
+    bodies = tuple(dict.fromkeys(name.split(".")[1] for name in inputs if name.startswith(WRENCH)))
+    for body in bodies:
+        if body not in known:
+            hint = did_you_mean(body, known)
+            raise DataError(Fault(f"a wrench acts on '{body}', which is no body.", where, hint=hint))
+    return bodies
 
 
 def check_formulation(machine: Machine) -> None:

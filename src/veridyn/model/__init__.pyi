@@ -1,6 +1,6 @@
 """What a machine is, and the data types that travel through the rooms: machines, parameters, motions, experiments."""
 
-from veridyn.mechanics.natural.mechanism import Mechanism as Mechanism
+from veridyn.mechanics.natural.to_machine import machine_of_points as machine_of_points
 from veridyn.mechanics.tree.rebase import rebased as rebased
 from veridyn.mechanics.tree.virtual_base import on_six_joints as on_six_joints
 from veridyn.mechanics.tree.weld import welded as welded

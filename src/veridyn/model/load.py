@@ -65,6 +65,11 @@ def values_of(load: Load) -> tuple[float, ...]:
     return (load.value,) if isinstance(load, Drive) else numbers(load.value)
 
 
+def drives_of(loads: Sequence[Load]) -> dict[str, str]:
+    """The coordinate that each drive acts on, by the drive's name."""
+    return {load.name: load.coordinate for load in loads if isinstance(load, Drive)}
+
+
 def moved_load(load: Load, homes: Mapping[str, Home]) -> Load:
     """The same load on a tree whose bodies have other frames: `homes` gives body → its new body and its old frame there."""
     if isinstance(load, Drive):

@@ -217,7 +217,7 @@ Added = Angle | Elevation | Distance
 
 
 class MechanismParts(Protocol):
-    """The parts of a mechanism, as its check reads them: a :class:`~veridyn.mechanics.natural.mechanism.Mechanism` has them."""
+    """The points, vectors, bodies and joints of a machine in natural coordinates, and what acts on them and reads them."""
 
     @property
     def dimension(self) -> int: ...

@@ -75,7 +75,7 @@ def observe(
 
     Parameters
     ----------
-    machine : Machine, Tree or Mechanism
+    machine : Machine
         The machine, open or closed, on a fixed base or a free one, in either formulation, with its sensors. ``fit.machine()`` brings the
         covariance of its identified parameters along. A car of a few numbers (formulation single_track) is observed by "ekf", "ukf" or
         "smoother" from speed, steer, ax and its sensors, and gives a ``CarObservation``.

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.natural.mechanism import Mechanism
-from veridyn.mechanics.natural.system import NaturalSystem
+from veridyn.mechanics.natural.of_machine import mechanism_of
+from veridyn.mechanics.natural.system import NaturalSystem, natural_system
+from veridyn.model.point_parts import MechanismParts
 from veridyn.observe.result import Estimates
 from veridyn.observe.virtual import Virtual
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
@@ -293,11 +294,11 @@ def _consistent(s: FilterScore) -> tuple[str, ...]:
 
 
 def _virtual(study: ObservationStudy) -> list[Block]:
-    o, mechanism = study.best.example, study.machine.mechanism
-    point = next(p.name for p in mechanism.points if not p.fixed)
+    o, parts = study.best.example, mechanism_of(study.machine)
+    point = next(p.name for p in parts.points if not p.fixed)
     wanted = [Virtual(f"acceleration of {point}", "acceleration", point)]
-    wanted += [Virtual(s.name, "spring", s.name) for s in (*mechanism.springs, *mechanism.dampers)][:2]
-    wanted += _joint(mechanism)
+    wanted += [Virtual(s.name, "spring", s.name) for s in (*parts.springs, *parts.dampers)][:2]
+    wanted += _joint(parts)
     t, plots = thin(study.truth.t[study.skip :]), []
     for reading in o.virtual(*wanted).values():
         for j, component in enumerate(reading.components):
@@ -324,14 +325,14 @@ def _virtual(study: ObservationStudy) -> list[Block]:
     return [Figure(plots)]
 
 
-def _joint(mechanism: Mechanism) -> list[Virtual]:
+def _joint(parts: MechanismParts) -> list[Virtual]:
     """A pin between two bodies that nothing else is attached to, or a joint."""
-    if mechanism.joints:
-        return [Virtual(f"reaction of {mechanism.joints[0].name}", "reaction", mechanism.joints[0].name)]
-    fixed = {p.name for p in mechanism.points if p.fixed}
-    for b in mechanism.bodies:
+    if parts.joints:
+        return [Virtual(f"reaction of {parts.joints[0].name}", "reaction", parts.joints[0].name)]
+    fixed = {p.name for p in parts.points if p.fixed}
+    for b in parts.bodies:
         for p in b.points:
-            if p not in fixed and not b.vectors and sum(p in other.points for other in mechanism.bodies) > 1:
+            if p not in fixed and not b.vectors and sum(p in other.points for other in parts.bodies) > 1:
                 return [Virtual(f"pin {p} on {b.name}", "reaction", (b.name, p))]
     return []
 
@@ -382,13 +383,13 @@ def _trust(study: ObservationStudy) -> list[Block]:
 
 
 def _animation(study: ObservationStudy) -> Animation:
-    o = study.best.example
+    o, system = study.best.example, natural_system(study.machine)
     layers = [
-        mechanism_layer("model alone", study.machine, study.plain.q, False, "plain"),
-        mechanism_layer("truth", study.machine, study.truth.q, False, "truth"),
-        mechanism_layer("observer", study.machine, o.q, True, "estimate"),
+        mechanism_layer("model alone", system, study.plain.q, False, "plain"),
+        mechanism_layer("truth", system, study.truth.q, False, "truth"),
+        mechanism_layer("observer", system, o.q, True, "estimate"),
     ]
-    return _moving(study.machine, study.truth.t, layers)
+    return _moving(system, study.truth.t, layers)
 
 
 def mechanism_animation(machine: NaturalSystem, t: Array, q: Array, label: str) -> Animation:

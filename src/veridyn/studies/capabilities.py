@@ -46,6 +46,12 @@ A machine is described once. Its formulation says in which coordinates it is com
 loops), natural coordinates of points and vectors, or those of a car of a few numbers. This table is printed by `veridyn capabilities`;
 `veridyn capabilities MODEL` and `vd.capabilities(machine)` give the row of one machine. Every cell is run by a test: it works, or raises
 the `CapabilityError` whose reason stands below.
+
+Coordinates, sensors, inputs and states have the same names in every formulation, with one exception. In natural coordinates a machine
+without tyres and prescribed coordinates is observed over coordinates of its points where these do not have its joint coordinates: those
+of a free base, and angles and distances that a description by points does not add. Its states have the names of points and vectors then
+(`A.x`), because the sets of coordinates that take over from each other as a body turns are made of them; `with_formulation('tree')` has
+the states `base.x` to `base.yaw` and the joint coordinates.
 """
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, did_you_mean
 from veridyn.mechanics.natural.integrate import NaturalMotion
-from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.experiment import Experiment
+from veridyn.model.machine import Machine
 from veridyn.observe.ekf import EKF
 from veridyn.observe.methods import Smoother
 from veridyn.observe.observation import Observation
@@ -59,7 +59,7 @@ class FilterScore:
 class ObservationStudy:
     """All filters on all logs. `labels`: name in the figures → coordinate; `chosen` is the filter whose figures stand in the result."""
 
-    machine: NaturalSystem
+    machine: Machine
     truth: NaturalMotion
     plain: NaturalMotion
     labels: Mapping[str, str]
@@ -91,7 +91,7 @@ class ObservationStudy:
 
     def column(self, label: str) -> int:
         """The coordinate's number of a label."""
-        return self.machine.mechanism.index(self.labels[label])
+        return self.truth.coordinates.index(self.labels[label])
 
     @property
     def figures(self) -> dict[str, float]:
@@ -114,7 +114,7 @@ class ObservationStudy:
     def parameters(self) -> tuple[ParameterRow, ...]:
         """The states at the end of the first log, with the truth."""
         o = self.best.example
-        n = self.machine.n
+        n = len(self.truth.coordinates)
         true = np.concatenate([self.truth.q[-1], self.truth.qd[-1], np.full(o.track.x.shape[1] - 2 * n, np.nan)])
         known = o.system.reduced(true)
         return tuple(
@@ -142,7 +142,7 @@ class ObservationStudy:
 
 
 def observation(
-    machine: NaturalSystem,
+    machine: Machine,
     truth: NaturalMotion,
     plain: NaturalMotion,
     logs: Sequence[Experiment],

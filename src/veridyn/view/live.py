@@ -25,7 +25,7 @@ from scipy.spatial.transform import Rotation
 from veridyn.errors import VeridynError
 from veridyn.mechanics.loops.closure import close, closed_home
 from veridyn.mechanics.natural.position import independent, position
-from veridyn.mechanics.natural.system import NaturalSystem
+from veridyn.mechanics.natural.system import natural_system
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
 from veridyn.view.admission import Admission, guarded_server
@@ -177,8 +177,9 @@ def posable_tree(
     return Posable(machine.name, names, home, reach, places, layer, model=machine, full=all_of, meshes=tuple(meshes))
 
 
-def posable_mechanism(system: NaturalSystem) -> Posable:
-    """A mechanism in natural coordinates, posed by coordinates that determine the others near its own guess."""
+def posable_mechanism(machine: Machine) -> Posable:
+    """A machine in natural coordinates, posed by coordinates that determine the others near its own guess."""
+    system = natural_system(machine)
     m, q0 = system.mechanism, position(system)
     names = independent(system, q0)
     home = q0[system.select(names)]

@@ -20,7 +20,7 @@ from veridyn.errors import Fault, FileError, VeridynError
 from veridyn.files.log.survey import Survey, survey
 from veridyn.files.units import convert
 from veridyn.mechanics.forward import forward_dynamics
-from veridyn.mechanics.natural.system import NaturalSystem
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.studies.config.clock_guess import time_column, time_unit
@@ -34,10 +34,11 @@ STEPS = 4  # of the integration from one pose to the next
 FARTHEST = 50.0  # rad or m from the recording: beyond it a prediction is no longer shown
 
 
-def recorded(machine: Posable, model: Machine | NaturalSystem, file: Path) -> tuple[LiveRecording, tuple[Guess, ...]]:
+def recorded(machine: Posable, model: Machine, file: Path) -> tuple[LiveRecording, tuple[Guess, ...]]:
     """The poses of a machine in a log, and which columns they were taken from."""
     seen = survey(file)
-    guesses = position_guesses(model, seen) if isinstance(model, Machine) else _by_name(machine, model, seen)
+    natural = model.formulation == "natural"
+    guesses = _by_name(machine, model, seen) if natural else position_guesses(model, seen)
     found = {g.channel.removeprefix("q."): g for g in guesses}
     missing = [c for c in machine.coordinates if c not in found]
     if missing:
@@ -52,14 +53,14 @@ def recorded(machine: Posable, model: Machine | NaturalSystem, file: Path) -> tu
     clocks = [_clock(seen, g.column) for g in used]
     values = [convert(seen.columns[g.column], g.unit, _unit(model, c)) for c, g in zip(machine.coordinates, used)]
     poses = _together(file, machine.coordinates, clocks, values)
-    if isinstance(model, Machine):
-        forces = [
-            g for g in position_guesses(model, seen, "force") if g.channel.removeprefix("force.") in model.coordinates
-        ]
-        acting = _forces(model, seen, forces, poses.t)
-        ghost = None if acting is None or model.closed else predicted_poses(model, poses.t, poses.poses, acting)
-        return replace(poses, forces=acting, ghost=ghost), (*used, *forces)
-    return poses, tuple(used)
+    if natural:
+        return poses, tuple(used)
+    forces = [
+        g for g in position_guesses(model, seen, "force") if g.channel.removeprefix("force.") in model.coordinates
+    ]
+    acting = _forces(model, seen, forces, poses.t)
+    ghost = None if acting is None or model.closed else predicted_poses(model, poses.t, poses.poses, acting)
+    return replace(poses, forces=acting, ghost=ghost), (*used, *forces)
 
 
 def _forces(machine: Machine, seen: Survey, used: Sequence[Guess], clock: Array) -> Array | None:
@@ -76,15 +77,15 @@ def _forces(machine: Machine, seen: Survey, used: Sequence[Guess], clock: Array)
     return found if np.isfinite(found).any() else None
 
 
-def _by_name(machine: Posable, system: NaturalSystem, seen: Survey) -> list[Guess]:
+def _by_name(machine: Posable, model: Machine, seen: Survey) -> list[Guess]:
     named = {c: n for c in machine.coordinates for n in (f"q.{c}", c) if n in seen.columns}
-    return [Guess(f"q.{c}", n, seen.units.get(n) or _unit(system, c), "") for c, n in named.items()]
+    return [Guess(f"q.{c}", n, seen.units.get(n) or _unit(model, c), "") for c, n in named.items()]
 
 
-def _unit(model: Machine | NaturalSystem, coordinate: str) -> str:
-    if isinstance(model, Machine):
-        return "rad" if model.coordinate_kinds[model.coordinates.index(coordinate)] == "turning" else "m"
-    return model.mechanism.unit_of(coordinate)
+def _unit(model: Machine, coordinate: str) -> str:
+    if model.formulation == "natural":
+        return mechanism_of(model).unit_of(coordinate)
+    return "rad" if model.coordinate_kinds[model.coordinates.index(coordinate)] == "turning" else "m"
 
 
 def _clock(seen: Survey, column: str) -> Array:

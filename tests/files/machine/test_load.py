@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
 import pytest
@@ -10,11 +9,9 @@ import pytest
 from veridyn.errors import FileError, ModelError
 from veridyn.files.machine.load import load_model, parse_machine
 from veridyn.files.shipped import shipped
-from veridyn.model.differences import differences
 
 TREES = {"linkage": 3, "palletizer": 5, "arm": 6, "car_20": 14}
 MECHANISMS = {"fourbar": ("phi", "q1", "B"), "crane": ("x", "swing")}
-VERSION_1 = sorted((Path(__file__).parents[1] / "version1").glob("*.yaml"))
 URDF = """<robot name="one"><link name="base"/><link name="rod"><inertial><origin xyz="0 0 0.5"/><mass value="1"/>
 <inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.01"/></inertial></link>
 <joint name="hinge" type="revolute"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/>
@@ -46,17 +43,8 @@ def test_a_urdf(tmp_path: Path) -> None:
     assert (machine.name, machine.coordinates, machine.formulation) == ("one", ("hinge",), "tree")
 
 
-@pytest.mark.parametrize("file", VERSION_1, ids=lambda f: f.stem)
-def test_files_of_version_1_are_the_same_machines_and_are_read_in_silence(file: Path) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        old = load_model(file)
-    assert differences(old, load_model(_file(file.stem))) == ()
-
-
-def test_faults_of_either_version_have_their_lines() -> None:
+def test_faults_have_their_lines() -> None:
     for text in (
-        "veridyn: 1\nmechanism: m\npoints: {A: {at: [0, x]}}\nbodies: {b: {points: {A: [0, 0]}}}\n",
         "veridyn: 2\nname: m\npoints: {A: {at: [0, x]}}\nbodies: {b: {points: {A: [0, 0]}}}\n",
         "veridyn: 2\nbodies:\n  - {name: a, joint: hinge}\n",
     ):
@@ -75,6 +63,10 @@ def test_faults_of_either_version_have_their_lines() -> None:
             "veridyn: 1\nname: old\nbodies:\n  - {name: a, joint: turning}\nloops: []\n",
             r"m\.yaml, veridyn \(line 1\): model files of version 1 are no longer read\.\nExpected 2, found '1'\. "
             r"Write veridyn: 2 and the keys of version 2, which docs/model-file\.md lists: loops are joints with cut: yes",
+        ),
+        (
+            "veridyn: 1\nmechanism: m\npoints: {A: {at: [0, 0]}}\nbodies: {b: {points: {A: [0, 0]}}}\n",
+            r"m\.yaml, veridyn \(line 1\): model files of version 1 are no longer read\.\nExpected 2, found '1'\. Write veridyn: 2",
         ),
         ("veridyn: [2]\nbodies: []\n", "found something else"),
         ("kind: observe\nlog: x\n", "this is not a model file"),

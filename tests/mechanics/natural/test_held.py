@@ -8,17 +8,19 @@ import numpy as np
 import pytest
 
 from veridyn.errors import ModelError
-from veridyn.files.machine.natural import parse_mechanism
+from veridyn.files.machine.load import parse_machine
 from veridyn.mechanics.natural.held import held, length_of
 from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.position import position
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.place import Marker
 from veridyn.model.point_parts import Angle, Distance
 
 ARM = """
-veridyn: 1
-mechanism: arm
+veridyn: 2
+name: arm
+gravity: [0, 0, 0]
 points: {O: {at: [0, 0, 0], fixed: true}, B: {at: [2, 0, 0], fixed: true}, P: {at: [2.4, 1.8, 0]}, F: {at: [5, 5, 5]}}
 vectors: {k: {along: [0, 0, 1], fixed: true}, u: {along: [-0.6, 0.8, 0]}}
 bodies:
@@ -28,7 +30,7 @@ bodies:
 
 
 def arm(**parts: object) -> Mechanism:
-    made = parse_mechanism(ARM)
+    made = mechanism_of(parse_machine(ARM))
     return Mechanism.build(
         **{
             part: parts.get(part, getattr(made, part))

@@ -8,7 +8,7 @@ import pytest
 
 from strangers import machine_files as files
 from strangers.newton_euler import NewtonEuler
-from veridyn.files.machine.natural import parse_mechanism
+from veridyn.files.machine.load import parse_machine
 from veridyn.mechanics.measurement import readout
 from veridyn.mechanics.natural.dynamics import NaturalState, solve_accelerations
 from veridyn.mechanics.natural.integrate import (
@@ -20,7 +20,7 @@ from veridyn.mechanics.natural.integrate import (
 )
 from veridyn.mechanics.natural.minimal import start_of
 from veridyn.mechanics.natural.rank import mobility
-from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.mechanics.natural.system import NaturalSystem, natural_system
 
 MACHINES = {  # model file, degrees of freedom, rates at the start
     "slider-crank": (files.SLIDER_CRANK, 1, {"phi": 3.0}),
@@ -40,7 +40,7 @@ MACHINES = {  # model file, degrees of freedom, rates at the start
 
 
 def started(text: str, rates: dict[str, float]) -> tuple[NaturalSystem, np.ndarray, np.ndarray]:
-    system = system_of(parse_mechanism(text))
+    system = natural_system(parse_machine(text))
     return system, *start_of(system, None, rates)
 
 

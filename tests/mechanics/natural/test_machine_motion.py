@@ -13,7 +13,7 @@ import veridyn as vd
 from mechanics.test_formulations import MACHINES
 from strangers.natural_mechanisms import rack_and_pinion
 from veridyn.errors import DataError, ModelError
-from veridyn.files.machine.natural import parse_mechanism
+from veridyn.files.machine.load import parse_machine
 from veridyn.mechanics.integrate import BaseState, Inputs, Method, Trajectory
 from veridyn.mechanics.loops.closure import closed_home
 from veridyn.mechanics.natural.machine_motion import integrate_natural_machine, natural_machine
@@ -175,14 +175,14 @@ def test_what_cannot_be_simulated_is_refused_by_name() -> None:
     with pytest.raises(ModelError, match=r"(?s)it has no tree.*a tree has no racks.*veridyn simulate"):
         natural_machine(machine_of_mechanism(rack_and_pinion()))
     bar = """
-veridyn: 1
-mechanism: bar
+veridyn: 2
+name: bar
 gravity: [0, -9.81]
 points: {O: {at: [0, 0], fixed: true}, A: {at: [0.3, 0]}}
 bodies: {rod: {bar: [O, A], length: 0.3, mass: 1}}
 """
     with pytest.raises(ModelError, match=r"(?s)do not have the coordinate.*Add them to the coordinates"):
-        natural_machine(machine_of_mechanism(parse_mechanism(bar)))
+        natural_machine(parse_machine(bar))
     linkage = MACHINES["four-bar"]()
     odd = Inputs(forces=lambda t, q, qd: np.array([0.0, 1.0, 0.0]))
     with pytest.raises(DataError, match=r"(?s)a force acts on 'q1'.*with_formulation\('tree'\)"):

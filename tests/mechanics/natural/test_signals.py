@@ -51,6 +51,6 @@ def test_a_signal_that_nobody_gives_and_an_uncertain_gain_are_refused() -> None:
     with pytest.raises(DataError, match="no input gives the signal 'current'"):
         vd.simulate(machine, vd.Driven(0.1, 100.0, q, 0.0 * q))
     name = machine.element_names[-1]
-    unsure = machine.with_uncertainty(Uncertainty((name,), np.array([[0.01]])))
+    uncertain = machine.with_uncertainty(Uncertainty((name,), np.array([[0.01]])))
     with pytest.raises(CapabilityError, match=rf"considered parameter '{name}'.*which changes with every sample"):
-        formulated(unsure).prepared(RunSettings(unknown=()))
+        formulated(uncertain).prepared(RunSettings(unknown=()))

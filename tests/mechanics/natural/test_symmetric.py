@@ -21,7 +21,7 @@ from veridyn.mechanics.natural.symmetric import (
     symmetric_plan,
     symmetric_room,
 )
-from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.mechanics.natural.system import NaturalSystem, natural_system, system_of
 from veridyn.papers.buggy.machine import buggy
 
 
@@ -38,7 +38,7 @@ def solved(plan: SymmetricPlan, w: SymmetricRoom, J: np.ndarray, X: np.ndarray, 
     return found
 
 
-@pytest.mark.parametrize("machine", [lambda: system_of(fourbar()), lambda: system_of(spatial()), vehicle])
+@pytest.mark.parametrize("machine", [lambda: system_of(fourbar()), lambda: natural_system(spatial()), vehicle])
 def test_bordered_matrices_of_machines(machine: Callable[[], NaturalSystem]) -> None:
     """One right side and many, to the backward error that LAPACK leaves times ten."""
     s, rng = machine(), np.random.default_rng(4)

@@ -10,12 +10,12 @@ import pytest
 from strangers import machine_files
 from veridyn.errors import ModelError
 from veridyn.files.machine.load import parse_machine
-from veridyn.files.machine.natural import parse_mechanism
 from veridyn.files.shipped import shipped
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.of_machine import mechanism_of
-from veridyn.mechanics.natural.to_machine import machine_of_mechanism
+from veridyn.mechanics.natural.to_machine import machine_of_mechanism, machine_of_points
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.model.differences import differences
 from veridyn.model.point_parts import Rotor
 from veridyn.model.ten import ten_of
 
@@ -25,7 +25,7 @@ SHIPPED = ("fourbar", "crane", "spatial")
 
 def _mechanism(name: str) -> Mechanism:
     if name in FILES:
-        return parse_mechanism(FILES[name], name)
+        return mechanism_of(parse_machine(FILES[name], name))
     text = shipped(f"veridyn:{name}.yaml").read_text(encoding="utf-8")
     return mechanism_of(parse_machine(text))
 
@@ -39,6 +39,27 @@ def test_every_mechanism_comes_back_as_it_was(name: str) -> None:
     assert back.bodies == m.bodies
     assert (back.joints, back.added, back.racks) == (m.joints, m.added, m.racks)
     assert (back.springs, back.dampers, back.loads, back.sensors) == (m.springs, m.dampers, m.loads, m.sensors)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_points_bodies_and_joints_make_the_machine_of_the_file(name: str) -> None:
+    file = load_model(f"veridyn:{name}.yaml")
+    d = file.description
+    assert d is not None
+    made = machine_of_points(
+        d.points,
+        d.bodies,
+        name=file.name,
+        vectors=d.vectors,
+        joints=d.joints,
+        added=d.added,
+        racks=d.racks,
+        elements=file.elements,
+        loads=file.loads,
+        sensors=file.sensors,
+        gravity=file.gravity[: file.dimension].tolist(),
+    )
+    assert differences(made, file) == ()
 
 
 def test_joints_are_found_from_what_bodies_share() -> None:

@@ -8,10 +8,12 @@ from functools import cache
 import numpy as np
 import pytest
 
-from observe.test_mechanism_sets import MACHINES, spun
+from observe.test_machine_sets import MACHINES, spun
 from strangers.natural_mechanisms import random_mechanism
 from veridyn.machines.spatial import CRANE, SPATIAL, crane, spatial
-from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.mechanics.natural.system import natural_system
+from veridyn.mechanics.natural.to_machine import machine_of_mechanism
+from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.observe.ekf import EKF
 from veridyn.observe.filter import Passing
@@ -31,8 +33,8 @@ FIELDS = ("x", "P", "x_predicted", "P_predicted", "F", "H", "K", "innovations", 
 
 
 @cache
-def machine(name: str) -> NaturalSystem:
-    return system_of({"fourbar": wrong_fourbar, "crane": crane, "spatial": spatial}[name]())
+def machine(name: str) -> Machine:
+    return {"fourbar": wrong_fourbar, "crane": crane, "spatial": spatial}[name]()
 
 
 def settings(name: str, kind: str, **more: object) -> ObserverSetup:
@@ -142,7 +144,7 @@ def test_inputs_that_change_from_reading_to_reading() -> None:
 
 def test_an_angle_counts_the_short_way_round() -> None:
     bars = wrong_fourbar()
-    turning = system_of(replace(bars, sensors=tuple(replace(i, turns=True, bias_sigma=0.01) for i in bars.sensors)))
+    turning = replace(bars, sensors=tuple(replace(i, turns=True, bias_sigma=0.01) for i in bars.sensors))
     how = ObserverSetup(process_noise=TUNED, start=MODEL_START[0], rates={"phi": 9.0})
     system, q, qd = how.system(turning, TUNED)
     start = system.belief(q, qd, t=0.0)
@@ -160,11 +162,12 @@ def test_everything_that_can_act(dimension: int) -> None:
         rng = np.random.default_rng(40 + seed)
         posed = random_mechanism(rng, dimension).mechanism
         sensors = (Sensor("angle", "coordinate", "theta", 0.01, turns=True), Sensor("way", "rate", "s", 0.02))
-        natural = system_of(replace(posed, sensors=(*sensors, Sensor("gyroscope", "gyroscope", "b2", 0.1))))
+        sensors += (Sensor("gyroscope", "gyroscope", "b2", 0.1),)
+        natural = machine_of_mechanism(replace(posed, sensors=sensors))
         how = ObserverSetup(
             process_noise=ProcessNoise(acceleration=0.1, start=1e-3, start_rate=1e-2), unknown=(), inputs=("motor",)
         )
-        assert how.process_noise is not None and len(natural.forces.active)
+        assert how.process_noise is not None and len(natural_system(natural).forces.active)
         system, q, qd = how.system(natural, how.process_noise)
         start = system.belief(q, qd, t=0.0)
         log = readings(system, start, 8, seed, inputs=rng.normal(size=(8, 1)))

@@ -10,7 +10,7 @@ import pytest
 from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import constraint_errors
 from veridyn.mechanics.natural.rank import mobility
-from veridyn.mechanics.natural.system import system_of
+from veridyn.mechanics.natural.system import natural_system
 from veridyn.observe.observe import tuned
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
@@ -35,12 +35,12 @@ def run() -> FourbarRun:
 
 def test_it_is_the_mechanism_of_the_thesis() -> None:
     """Initial acceleration −2.0233 rad/s² from 60° and 1 rad/s, −27.041 of the wrong model, in the upper assembly."""
-    system = system_of(fourbar())
+    system = natural_system(fourbar())
     state = initial_state(system, {"phi": np.pi / 3}, {"phi": 1.0})
     assert state.qdd[system.mechanism.index("phi")] == pytest.approx(-2.0233, abs=5e-5)
     assert state.q[system.mechanism.index("2.y")] > 0.0
     assert mobility(system, state.q).degrees_of_freedom == 1
-    wrong = system_of(wrong_fourbar())
+    wrong = natural_system(wrong_fourbar())
     assert initial_state(wrong, *MODEL_START).qdd[wrong.mechanism.index("phi")] == pytest.approx(-27.041, abs=5e-3)
 
 
@@ -49,7 +49,7 @@ def test_the_model_left_to_itself(run: FourbarRun) -> None:
     off = (run.plain.q - run.truth.q)[SKIP:, 0]
     assert 3.95 <= np.abs(off).max() <= 4.0
     assert 1.83 <= np.sqrt((off**2).mean()) <= 1.93
-    assert (constraint_errors(system_of(fourbar()), run.truth) < 1e-9).all()
+    assert (constraint_errors(natural_system(fourbar()), run.truth) < 1e-9).all()
     assert run.log(np.random.default_rng(0))["encoder"].unit == "rad"
 
 
@@ -61,7 +61,7 @@ def test_the_settings_are_those_that_are_told() -> None:
 
 @pytest.mark.slow
 def test_the_torques_walk_is_the_most_likely_one_on_other_seeds(run: FourbarRun) -> None:
-    model = system_of(wrong_fourbar())
+    model = wrong_fourbar()
     settings = ObserverSetup(process_noise=replace(TUNED, force=0.0), start=MODEL_START[0], rates=MODEL_START[1])
     system = settings.system(model, ProcessNoise())[0]
     logs = [measurements_of(system, run.log(np.random.default_rng(k))) for k in (1000, 1001, 1002)]

@@ -12,8 +12,6 @@ from veridyn.files.machine.load import load_model
 from veridyn.files.shipped import shipped
 from veridyn.files.yaml_plain import plain_yaml
 from veridyn.machines.spatial import SPATIAL, spatial, walked
-from veridyn.mechanics.natural.of_machine import mechanism_of
-from veridyn.mechanics.natural.system import system_of
 from veridyn.papers.fourbar.machine import fourbar_run
 from veridyn.studies.config.observe_template import observe_template
 from veridyn.studies.config.study import load_study, parse_study
@@ -28,7 +26,7 @@ def written(folder: Path, mechanism: Path, header: str, rows: np.ndarray):
     log.write_text(
         header + "\n" + "\n".join(",".join(f"{x:.6g}" for x in row) for row in rows) + "\n", encoding="utf-8"
     )
-    text = observe_template(mechanism, mechanism_of(load_model(mechanism)), log, folder / "new.yaml")
+    text = observe_template(mechanism, load_model(mechanism), log, folder / "new.yaml")
     (folder / "new.yaml").write_text(text, encoding="utf-8")
     return parse_study(plain_yaml(text, "new.yaml")), text
 
@@ -87,7 +85,7 @@ def test_other_ways_to_name_columns(tmp_path: Path, header: str, scale: float, c
 
 
 def test_a_machine_with_an_inertial_unit(tmp_path: Path) -> None:
-    machine = system_of(spatial())
+    machine = spatial()
     _, log = walked(machine, SPATIAL, np.random.default_rng(0))
     names = ("shoulder_encoder", "base_encoder", *(f"{s}.{a}" for s in ("gyro", "accelerometer") for a in "xyz"))
     rows = np.column_stack([log["gyro.x"].t, *(log[n].values for n in names)])

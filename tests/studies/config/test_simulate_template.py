@@ -9,7 +9,6 @@ from studies.config.test_guessed_limits import robot
 from veridyn.errors import FileError
 from veridyn.files.machine.load import load_model
 from veridyn.files.machine.urdf import load_urdf
-from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.studies.config.simulate_template import simulate_mechanism_template, simulate_template
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.simulate import simulate_study
@@ -46,7 +45,7 @@ def test_a_mechanism_moves_as_its_loads_say(tmp_path: Path) -> None:
     machine, study = load_model("veridyn:crane.yaml"), tmp_path / "simulate.yaml"
     from veridyn.files.shipped import resolved
 
-    text = simulate_mechanism_template(resolved(Path("veridyn:crane.yaml")), mechanism_of(machine), study)
+    text = simulate_mechanism_template(resolved(Path("veridyn:crane.yaml")), machine, study)
     study.write_text(text.replace("duration: 20", "duration: 0.5"))
     loaded = load_study(study, "simulate")
     assert loaded.study.model.file == "veridyn:crane.yaml" and list(loaded.study.inputs.formulas) == ["motor"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 from studies.crane_log import LOG, MECHANISM, TEXT, crane_log, table, written
 from veridyn.errors import FileError, ModelWarning
@@ -292,3 +293,42 @@ def test_a_start_names_place_and_velocity_of_a_free_base(tmp_path: Path) -> None
     (tmp_path / "study.yaml").write_text(THROWN.replace("base.yaw: 2", "base.jaw: 2"), encoding="utf-8")
     with pytest.raises(FileError, match=r"'base.jaw' is no coordinate of 'box'.*\n.*base.yaw"):
         observe_study(load_study(tmp_path / "study.yaml"))
+
+
+LED = """
+veridyn: 1
+kind: observe
+model: {file: led.yaml, formulation: FORMULATION}
+without: [travel]
+log:
+  file: led.csv
+  time: t [s]
+  columns: {tilt: "tilt [rad]", q.x: "x [m]", qd.x: "v [m/s]", qdd.x: "a [m/s^2]"}
+filter: {name: ekf, step: 0.002}
+process_noise: {force: 1e-6, start: 1e-6, start_rate: 1e-6, start_force: 1e-6}
+start: {coordinates: {swing: 0.2, x: 0.5}}
+"""
+
+
+@pytest.mark.parametrize("formulation", ["tree", "natural"])
+def test_a_prescribed_coordinate_is_an_input_in_every_formulation(tmp_path: Path, formulation: str) -> None:
+    """J θ̈ = −S (g sin θ + ẍ cos θ) of a rope and a load below a trolley that is led, by SciPy: a filter that hardly listens follows."""
+    text = MECHANISM.read_text(encoding="utf-8").replace(", bias_sigma: 0.02", "") + "prescribed: [x]\n"
+    (tmp_path / "led.yaml").write_text(text, encoding="utf-8")
+    t, w = 0.01 * np.arange(201), 2.0
+    x, v, a = 0.8 - 0.3 * np.cos(w * t), 0.3 * w * np.sin(w * t), 0.3 * w**2 * np.cos(w * t)
+    J, S = (250.0 + 3.0 / 3.0) * 6.0**2, (250.0 + 3.0 / 2.0) * 6.0  # kg of load and rope, m of the rope
+
+    def swing(time: float, y: np.ndarray) -> list[float]:
+        led = 0.3 * w**2 * np.cos(w * time)
+        return [y[1], -S / J * (9.81 * np.sin(y[0]) + led * np.cos(y[0]))]
+
+    theta = solve_ivp(swing, (0.0, 2.0), [0.2, 0.0], t_eval=t, rtol=1e-10, atol=1e-12).y[0]
+    rows = np.column_stack([t, np.full(201, 0.2), x, v, a])  # the sensor hangs
+    np.savetxt(tmp_path / "led.csv", rows, delimiter=",", header="t,tilt,x,v,a", comments="", fmt="%.10g")
+    (tmp_path / "study.yaml").write_text(LED.replace("FORMULATION", formulation), encoding="utf-8")
+    found = observe_study(load_study(tmp_path / "study.yaml")).observation
+    assert found.states == ("swing", "swing_dot", "force.swing")
+    # An acceleration is held for 10 ms: it is late by 5 ms, at most 2.4 m/s^3 · 5 ms / 6 m of swing for 2 s.
+    assert found.state("swing") == pytest.approx(theta, abs=0.004)
+    assert np.ptp(theta) > 0.3

@@ -144,12 +144,13 @@ def test_an_absurd_amplitude_is_reported(tmp_path: Path) -> None:
 
 
 ROD = """
-veridyn: 1
-mechanism: arm
+veridyn: 2
+name: arm
+gravity: [0, 0]
 points: {O: {at: [0, 0], fixed: true}, P: {at: [0, -2]}}
 bodies: {rod: {bar: [O, P], length: 2, mass: 3}}
-angles: {swing: {of: [O, P], from: [0, -1]}}
-drives: {motor: {on: swing}}
+coordinates: {swing: {of: [O, P], from: [0, -1]}}
+loads: {motor: {kind: drive, on: swing}}
 """
 
 

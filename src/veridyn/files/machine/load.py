@@ -72,11 +72,6 @@ def parse_machine(text: str, source: str = "model") -> Machine:
     """The machine that the text of a model file describes. `source` stands in messages and names a nameless machine."""
     root = compose(text, source)
     keys = {key.value: value for key, value in root.value if isinstance(key, ScalarNode)}
-    if "mechanism" in keys and getattr(keys.get("veridyn"), "value", None) == "1":
-        from veridyn.files.machine.natural import parse_mechanism
-        from veridyn.mechanics.natural.to_machine import machine_of_mechanism
-
-        return machine_of_mechanism(parse_mechanism(text, source))
     _check_version(keys, source)
     word = keys.get("formulation")
     if "car" in keys or (isinstance(word, ScalarNode) and word.value == "single_track"):

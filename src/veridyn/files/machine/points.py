@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar, cast
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
 
 from ruamel.yaml.nodes import Node, SequenceNode
 
@@ -24,13 +24,12 @@ from veridyn.model.point_parts import (
     uniform_bar,
 )
 
-T = TypeVar("T")
-Sections = Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]]  # its word in messages, keys, required keys
 KINDS = ("spherical", "turning", "sliding", "cylindrical", "universal", "inline", "inplane", "distance")
 BODY = ("points", "vectors", "bar", "length", "mass", "centre", "inertia")
 ANGLE = ("of", "from", "towards", "start")
 DISTANCE = ("a", "b", "along")
-POINT_SECTIONS: Sections = {
+# Section → its word in messages, its keys, and those that are required.
+POINT_SECTIONS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "points": ("point", ("at", "fixed"), ("at",)),
     "vectors": ("vector", ("along", "fixed"), ("along",)),
     "bodies": ("body", BODY, ()),
@@ -41,18 +40,18 @@ POINT_SECTIONS: Sections = {
 
 
 class PointSections(Places):
-    """Reads the sections of points, bodies, joints and coordinates; `sections` gives the keys of each, `lines` the line of each item."""
+    """Reads the sections of points, bodies, joints and coordinates; `lines` gives the line of each item."""
 
-    def __init__(self, read: Reader, top: Mapping[str, Node], sections: Sections) -> None:
+    def __init__(self, read: Reader, top: Mapping[str, Node]) -> None:
         super().__init__(read, dimension=2)
-        self.top, self.sections = top, sections
+        self.top = top
         self.lines: dict[At, int] = {(key,): line_of(node) for key, node in top.items()}
 
     def items(self, section: str) -> Iterator[tuple[str, str, dict[str, Node]]]:
         """Name, place for messages and values of each item of a section."""
         if section not in self.top:
             return
-        word, allowed, required = self.sections[section]
+        word, allowed, required = POINT_SECTIONS[section]
         for name, key, node, inside in self.read.named(self.top[section], section, word):
             where = part_at(word, name)
             self.lines[where.at] = line_of(key)
@@ -61,7 +60,7 @@ class PointSections(Places):
                 yield name, where, at
 
     def described(self) -> dict[str, Any]:
-        """Points, vectors, bodies, joints, added coordinates and racks, as :meth:`Mechanism.build` takes them."""
+        """Points, vectors, bodies, joints, added coordinates and racks, as :func:`machine_of_points` takes them."""
         read = self.read
         points = []
         for name, where, at in self.items("points"):
@@ -85,7 +84,7 @@ class PointSections(Places):
             "bodies": bodies,
             "joints": joints,
             "added": self.added(),
-            "racks": self.each("racks", self.rack),
+            "racks": [self.rack(*item) for item in self.items("racks")],
         }
 
     def added(self) -> list[Added]:
@@ -111,9 +110,6 @@ class PointSections(Places):
     def distance(self, name: str, where: str, at: dict[str, Node]) -> Distance:
         along = self.direction(at["along"], where) if "along" in at else None
         return Distance(name, self.place(at["a"], where), self.place(at["b"], where), along)
-
-    def each(self, section: str, make: Callable[[str, str, dict[str, Node]], T]) -> list[T]:
-        return [make(*item) for item in self.items(section)]
 
     def body(self, name: str, where: str, at: dict[str, Node]) -> RigidBody | None:
         mass = self.number(at, where, "mass", 0.0)

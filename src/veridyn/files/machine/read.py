@@ -26,11 +26,10 @@ from veridyn.files.machine.parameters import (
     read_parameters,
 )
 from veridyn.files.machine.parts import Parts, Places, read_assembly
-from veridyn.files.machine.points import POINT_SECTIONS, PointSections
+from veridyn.files.machine.points import PointSections
 from veridyn.files.machine.quarter_turns import warn_of_rounded_angles
 from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
-from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.tree.check import check_tree
 from veridyn.mechanics.tree.element_check import check_elements
 from veridyn.mechanics.tree.virtual_base import SIX, on_six_joints
@@ -143,7 +142,7 @@ class _Draft:
 
     def _read_points(self) -> Places:
         """The description by points and bars."""
-        sections = PointSections(self.read, self.top, POINT_SECTIONS)
+        sections = PointSections(self.read, self.top)
         self.described = sections.described()
         if "dimension" in self.top and self.dimension != sections.dimension:
             what = "the points have another dimension."
@@ -209,7 +208,7 @@ class _Draft:
     def check(self) -> None:
         """Add the faults of the description to those of reading, with their lines."""
         if self.described is not None or (self.read.faults and not self.bodies):
-            return  # a mechanism is checked whole when it is built
+            return  # points are checked whole when the machine is built
         try:
             with np.errstate(over="ignore", invalid="ignore"):
                 found = self._faults()
@@ -284,24 +283,17 @@ class _Draft:
         return replace(moved, links=tuple(replace(k, capsules=own.get(k.name, ())) for k in moved.links))
 
     def _build_described(self, described: dict[str, Any]) -> Machine:
-        mechanism = Mechanism.build(
+        from veridyn.mechanics.natural.to_machine import machine_of_points  # here: few machines are described by points
+
+        return machine_of_points(
             name=self.name,
-            springs=[e for e in self.elements if isinstance(e, Spring)],
-            dampers=[e for e in self.elements if isinstance(e, Damper)],
+            elements=self.elements,
             loads=self.loads,
             sensors=self.sensors,
-            gravity=self.gravity[: self.dimension].tolist(),
-            **described,
-        )
-        from veridyn.mechanics.natural.to_machine import (
-            machine_of_mechanism,  # here: few machines are described by points
-        )
-
-        return machine_of_mechanism(
-            mechanism,
-            elements=self.elements,
             prescribed=self.prescribed,
+            gravity=self.gravity[: self.dimension].tolist(),
             transmission=self.transmission,
             assembly=self.assembly,
             formulation=self.formulation,
+            **described,
         )

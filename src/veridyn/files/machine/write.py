@@ -29,8 +29,6 @@ from veridyn.files.machine.write_parts import (
 from veridyn.files.machine.write_points import point_lines
 from veridyn.files.yaml_nodes import compose
 from veridyn.files.yaml_write import flow, name_text, names_text, number_text, numbers_text
-from veridyn.mechanics.natural.mechanism import Mechanism
-from veridyn.mechanics.natural.to_machine import machine_of_mechanism
 from veridyn.model.assembly import Assembly, Attachment
 from veridyn.model.body import SIGMA, Body, joints_of_bodies
 from veridyn.model.differences import differences, equal_parts
@@ -45,12 +43,12 @@ Array = NDArray[np.float64]
 
 
 @checked
-def save_model(machine: Machine | Mechanism, path: str | Path, overwrite: bool = False) -> None:
+def save_model(machine: Machine, path: str | Path, overwrite: bool = False) -> None:
     """Write a model file that :func:`~veridyn.files.machine.load.load_model` reads back as an equal machine.
 
     Parameters
     ----------
-    machine : Machine or Mechanism
+    machine : Machine
         What is written, in its own formulation.
     path : str or path
         The file, which appears whole or not at all.
@@ -80,26 +78,25 @@ def save_model(machine: Machine | Mechanism, path: str | Path, overwrite: bool =
     write_atomic(path, model_text(machine).encode("utf-8"), overwrite)
 
 
-def model_text(machine: Machine | Mechanism) -> str:
+def model_text(machine: Machine) -> str:
     """The text of a model file of this machine.
 
     Values stand with the bodies and elements; those that no physical body has (estimates of grouped parameters may be such) stand under
     ``parameters: values``. Refused: numbers beyond 1e50, and machines that a file cannot hold, by the part that would be lost. Constants,
     formulas and comments of the file that a machine was read from are not kept.
     """
-    whole = as_machine(machine)
-    _check(whole)
-    if whole.car is not None:
-        text = "\n".join([*_head(whole), *car_lines(whole)]) + "\n"
-        _refuse_lost(whole, differences(whole, parse_car(compose(text, whole.name), whole.name)))
+    _check(machine)
+    if machine.car is not None:
+        text = "\n".join([*_head(machine), *car_lines(machine)]) + "\n"
+        _refuse_lost(machine, differences(machine, parse_car(compose(text, machine.name), machine.name)))
         return text
-    start = whole.description is None
-    text = _text(whole, start)
-    lost = differences(whole, _read(text, whole.name))
+    start = machine.description is None
+    text = _text(machine, start)
+    lost = differences(machine, _read(text, machine.name))
     if not start and lost:  # the pose at the start is not the one that its points give
-        text = _text(whole, True)
-        lost = differences(whole, _read(text, whole.name))
-    _refuse_lost(whole, lost)
+        text = _text(machine, True)
+        lost = differences(machine, _read(text, machine.name))
+    _refuse_lost(machine, lost)
     return text
 
 
@@ -116,11 +113,6 @@ def _refuse_lost(machine: Machine, lost: Sequence[str]) -> None:
 
 def _head(machine: Machine) -> list[str]:
     return [f"veridyn: {FORMAT}", f"name: {name_text(machine.name)}", f"formulation: {machine.formulation}"]
-
-
-def as_machine(machine: Machine | Mechanism) -> Machine:
-    """A machine as it is, or that of a mechanism."""
-    return machine_of_mechanism(machine) if isinstance(machine, Mechanism) else machine
 
 
 def _read(text: str, name: str) -> Machine:

@@ -15,13 +15,12 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import CapabilityError, DataError, Fault, Limit, ModelError, did_you_mean
-from veridyn.mechanics.formulation import Ability, Capabilities, MachineModel, RunSettings, require
+from veridyn.errors import DataError, Fault, Limit, ModelError, did_you_mean
+from veridyn.mechanics.formulation import Ability, Capabilities, MachineModel, RunSettings, require, wrench_bodies
 from veridyn.mechanics.natural.charts import Charts
 from veridyn.mechanics.natural.free_model import FreeModel, free_model
 from veridyn.mechanics.natural.free_virtual import FreeQuantity
-from veridyn.mechanics.natural.inputs import inputs_of_mechanism, inputs_on_points, with_motor_inputs, wrench_bodies
-from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.natural.inputs import inputs_on_points, with_motor_inputs
 from veridyn.mechanics.natural.minimal import minimal, start_of
 from veridyn.mechanics.natural.model import NaturalModel
 from veridyn.mechanics.natural.of_machine import mechanism_of, mechanism_with
@@ -31,7 +30,7 @@ from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.mechanics.natural.virtual import PointsQuantity
 from veridyn.mechanics.natural.wrenches import with_wrenches
 from veridyn.mechanics.simulation import BaseState, Inputs, Method, Trajectory
-from veridyn.model.load import Drive, Load
+from veridyn.model.load import Load, drives_of
 from veridyn.model.machine import Machine
 from veridyn.model.place import PointRef
 from veridyn.model.sensor import Sensor
@@ -80,12 +79,34 @@ OVER_FREEDOMS: Capabilities = MappingProxyType(
 )
 
 
+@dataclass(frozen=True, eq=False)
 class _Natural:
     """What both have in common."""
+
+    machine: Machine
 
     @property
     def word(self) -> str:
         return "natural"
+
+    @property
+    def name(self) -> str:
+        return self.machine.name
+
+    @property
+    def sensors(self) -> tuple[Sensor, ...]:
+        """Its sensors, at places that its points have."""
+        return mechanism_of(self.machine).sensors
+
+    @property
+    def loads(self) -> tuple[Load, ...]:
+        """Loads as the machine is described with them."""
+        return self.machine.loads
+
+    @property
+    def drives(self) -> dict[str, str]:
+        """The coordinate that each drive acts on."""
+        return drives_of(self.machine.loads)
 
     @property
     def regressor(self) -> None:
@@ -96,63 +117,41 @@ class _Natural:
         """The same: points and vectors read them where they are described."""
         return tuple(sensors)
 
-    def _moved(
+    def integrated(
         self,
-        machine: Machine | None,
         t: Array,
         q: ArrayLike,
         qd: ArrayLike,
         inputs: Inputs | None,
-        base: BaseState | None,
-        method: Method | None,
-        progress: Progress,
+        *,
+        base: BaseState | None = None,
+        method: Method | None = None,
+        progress: Progress = silent,
     ) -> Trajectory:
+        """:func:`veridyn.mechanics.natural.machine_motion.integrate_natural_machine` of this machine."""
         from veridyn.mechanics.natural.machine_motion import integrate_natural_machine  # names need none of it
 
-        if machine is None:
-            raise CapabilityError(
-                "natural", "motion in joint coordinates", "points alone have no joints", "Simulate the machine."
-            )
-        return integrate_natural_machine(machine, t, q, qd, inputs, base=base, method=method, progress=progress)
+        return integrate_natural_machine(self.machine, t, q, qd, inputs, base=base, method=method, progress=progress)
 
 
 @dataclass(frozen=True, eq=False)
 class PointsForm(_Natural):
-    """A machine over its points, vectors and added coordinates; `given` in place of what the machine makes of itself."""
+    """A machine over its points, vectors and added coordinates.
 
-    machine: Machine | None
-    given: NaturalSystem | None = None
-    wrenches: tuple[str, ...] = ()  # bodies on which measured wrenches act
+    `wrenches`: bodies on which measured wrenches act. `reduced`: the system that a model was prepared of, without redundant constraints.
+    """
+
+    wrenches: tuple[str, ...] = ()
+    reduced: NaturalSystem | None = None
 
     @cached_property
     def system(self) -> NaturalSystem:
         """Constraints, mass and forces, with slopes by the parameters whose uncertainty the machine has."""
-        if self.given is not None:
-            return with_wrenches(self.given, self.wrenches)
-        assert self.machine is not None  # one of the two is given
+        if self.reduced is not None:
+            return self.reduced
         laid = self.wrenches and self.machine.description is None
-        mechanism = mechanism_with(self.machine, oriented=self.wrenches) if laid else mechanism_of(self.machine)
-        made = with_wrenches(system_of(mechanism), self.wrenches)
-        return made if self.machine.uncertainty is None else with_parameter_slopes(made, self.machine)
-
-    @property
-    def name(self) -> str:
-        return self.system.mechanism.name
-
-    @property
-    def sensors(self) -> tuple[Sensor, ...]:
-        """Its sensors, at places that its points have."""
-        return self.system.mechanism.sensors
-
-    @property
-    def loads(self) -> tuple[Load, ...]:
-        """Loads as the machine is described with them."""
-        return () if self.machine is None else self.machine.loads
-
-    @property
-    def drives(self) -> dict[str, str]:
-        """The coordinate that each drive acts on."""
-        return _drives(self.system.mechanism.loads if self.machine is None else self.machine.loads)
+        made = system_of(mechanism_with(self.machine, oriented=self.wrenches) if laid else mechanism_of(self.machine))
+        return with_parameter_slopes(with_wrenches(made, self.wrenches), self.machine)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -160,22 +159,19 @@ class PointsForm(_Natural):
 
     def inputs_in(self, names: Sequence[str]) -> tuple[str, ...]:
         """Those of the channels of a log that act on it."""
-        if self.machine is None:
-            return inputs_of_mechanism(self.system.mechanism, names)
         return inputs_on_points(self.machine, names)
 
     def taking(self, inputs: Sequence[str]) -> PointsForm:
         """The machine with a drive for each force.C among the inputs, and wrenches on the bodies that they name."""
-        bodies = wrench_bodies(inputs)
-        _refuse_bodiless(self.name, [b.name for b in self.system.mechanism.bodies], bodies)
-        made = None if self.machine is None else with_motor_inputs(self.machine, inputs)
+        bodies = wrench_bodies(inputs, self.machine.body_names, self.name)
+        made = with_motor_inputs(self.machine, inputs)
         if made is self.machine and (not bodies or set(inputs) <= set(self.system.forces.places)):
             return self
-        return PointsForm(made, self.given if made is self.machine else None, bodies)
+        return PointsForm(made, bodies)
 
     def _independents(self, q: Array) -> tuple[str, ...]:
         """The coordinates that determine the machine as a tree, where its points have them and they do so at the pose q; else none."""
-        if self.machine is None or self.machine.base == "free":
+        if self.machine.base == "free":
             return ()
         names = tuple(c for c in self.machine.described.independent if c not in self.machine.prescribed)
         if not set(names) <= set(self.system.coordinates) or set(independent(self.system, q, names)) != set(names):
@@ -201,52 +197,17 @@ class PointsForm(_Natural):
             if name not in system.forces.places:
                 hint = did_you_mean(name, list(system.forces.places))
                 raise DataError(Fault(f"there is no load '{name}'.", where=self.name, hint=hint))
-        made = NaturalModel(charts=Charts(model), form=PointsForm(self.machine, model.system))
+        made = NaturalModel(system=model.system, charts=Charts(model), form=replace(self, reduced=model.system))
         return cast(MachineModel, made), q, qd
 
     def quantity(self, model: NaturalModel, name: str, kind: str, on: PointRef | tuple[str, str]) -> PointsQuantity:
         """A virtual sensor on the mechanism."""
         return PointsQuantity(model, name, kind, on)
 
-    def integrated(
-        self,
-        t: Array,
-        q: ArrayLike,
-        qd: ArrayLike,
-        inputs: Inputs | None,
-        *,
-        base: BaseState | None = None,
-        method: Method | None = None,
-        progress: Progress = silent,
-    ) -> Trajectory:
-        """:func:`veridyn.mechanics.natural.machine_motion.integrate_natural_machine` of this machine."""
-        return self._moved(self.machine, t, q, qd, inputs, base, method, progress)
-
 
 @dataclass(frozen=True, eq=False)
 class FreedomsForm(_Natural):
     """A machine with tyres or prescribed coordinates, over the freedoms that it has as a tree."""
-
-    machine: Machine
-
-    @property
-    def name(self) -> str:
-        return self.machine.name
-
-    @property
-    def sensors(self) -> tuple[Sensor, ...]:
-        """Its sensors, at places that its points have."""
-        return mechanism_of(self.machine).sensors
-
-    @property
-    def loads(self) -> tuple[Load, ...]:
-        """Loads as the machine is described with them."""
-        return self.machine.loads
-
-    @property
-    def drives(self) -> dict[str, str]:
-        """The coordinate that each drive acts on."""
-        return _drives(self.machine.loads)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -275,46 +236,14 @@ class FreedomsForm(_Natural):
         unknown = None if s.unknown is None else tuple(self.drives.get(name, name) for name in s.unknown)
         model = replace(free_model(self.machine, independents=s.independents, unknown=unknown), form=self)
         model.loads(dict.fromkeys(s.inputs, 0.0))  # a name that is no input is refused here
-        return cast(MachineModel, model), *model.start_of(
-            s.start, s.rates
-        )  # some of its properties are kept once computed
+        q, qd = model.start_of(s.start, s.rates)
+        return cast(MachineModel, model), q, qd  # some of its properties are kept once computed
 
     def quantity(self, model: FreeModel, name: str, kind: str, on: PointRef | tuple[str, str]) -> FreeQuantity:
         """A virtual sensor on the machine."""
         return FreeQuantity(model, name, kind, on)
 
-    def integrated(
-        self,
-        t: Array,
-        q: ArrayLike,
-        qd: ArrayLike,
-        inputs: Inputs | None,
-        *,
-        base: BaseState | None = None,
-        method: Method | None = None,
-        progress: Progress = silent,
-    ) -> Trajectory:
-        """:func:`veridyn.mechanics.natural.machine_motion.integrate_natural_machine` of this machine."""
-        return self._moved(self.machine, t, q, qd, inputs, base, method, progress)
 
-
-def _drives(loads: Sequence[Load]) -> dict[str, str]:
-    return {load.name: load.coordinate for load in loads if isinstance(load, Drive)}
-
-
-def natural_form(machine: Machine | Mechanism | NaturalSystem) -> PointsForm | FreedomsForm:
-    """A machine in natural coordinates, or points and vectors without one."""
-    if isinstance(machine, NaturalSystem):
-        return PointsForm(None, machine)
-    if isinstance(machine, Mechanism):
-        return PointsForm(None, system_of(machine))
-    tyres = any(getattr(e, "wheel", None) is not None for e in machine.elements)
-    return FreedomsForm(machine) if machine.prescribed or tyres else PointsForm(machine)
-
-
-def _refuse_bodiless(name: str, known: Sequence[str], bodies: Sequence[str]) -> None:
-    for body in bodies:
-        if body not in known:
-            raise DataError(
-                Fault(f"a wrench acts on '{body}', which is no body.", name, hint=did_you_mean(body, known))
-            )
+def natural_form(machine: Machine) -> PointsForm | FreedomsForm:
+    """A machine in natural coordinates."""
+    return FreedomsForm(machine) if machine.prescribed or machine.wheels else PointsForm(machine)

@@ -10,7 +10,7 @@ the one it does with the other. At a state, with M q̈ + Φ_qᵀ λ = Q and Φ_q
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -22,8 +22,7 @@ from veridyn.errors import DataError, Fault, ModelError, did_you_mean
 from veridyn.mechanics.formulation import Instant, ModelStep
 from veridyn.mechanics.loops.assembly import splitting
 from veridyn.mechanics.loops.closure import close
-from veridyn.mechanics.measurement import Readout, readout
-from veridyn.mechanics.natural.balance import constraint_errors, natural_energies
+from veridyn.mechanics.natural.balance import InPoints, constraint_errors
 from veridyn.mechanics.natural.compact import compact
 from veridyn.mechanics.natural.dynamics import NaturalState, Stabilisation
 from veridyn.mechanics.natural.free_instant import BorderedFactors, FreeInputs, FreeInstant
@@ -38,7 +37,6 @@ from veridyn.mechanics.tree.start import BASE_RATES, reported_attitude
 from veridyn.model.constants import Constant
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty
-from veridyn.model.sensor import Sensor
 from veridyn.spatial.rotations import angles_of, rotation_vector, rpy
 
 Array = NDArray[np.float64]
@@ -48,11 +46,10 @@ EXACT_MULTIPLIERS = Stabilisation(penalty=1e16)  # the penalty of steps: large, 
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FreeModel(OneSet):
+class FreeModel(InPoints, OneSet):
     """A machine over `freedoms`; made by :func:`free_model`. `unknown` names forces on freedoms that belong to the state, before slips."""
 
     machine: Machine
-    system: NaturalSystem
     freedoms: Freedoms
     unknown: tuple[str, ...]
     varying: tuple[str, ...] = ()
@@ -81,16 +78,6 @@ class FreeModel(OneSet):
     @property
     def n(self) -> int:
         """The number of coordinates."""
-        return self.system.n
-
-    @property
-    def nq(self) -> int:
-        """The length of a configuration."""
-        return self.system.n
-
-    @property
-    def nv(self) -> int:
-        """The length of a velocity."""
         return self.system.n
 
     @property
@@ -344,14 +331,6 @@ class FreeModel(OneSet):
         every = (np.broadcast_to(x, (*d.shape[:-1], x.shape[-1])) for x in (q, qd, u))
         found = [self.changed(*one) for one in zip(*every, d, strict=True)]
         return np.array([a for a, _ in found]), np.array([b for _, b in found])
-
-    def readout(self, sensors: Sequence[Sensor]) -> Readout:
-        """What sensors read."""
-        return readout(self.system, sensors)
-
-    def energies(self, q: Array, qd: Array) -> Array:
-        """Kinetic, gravity's and elastic energy (J) along a motion, (N, 3)."""
-        return natural_energies(self.system, q, qd)
 
     def constraint_errors(self, q: Array, qd: Array, qdd: Array) -> tuple[float, float, float]:
         """The largest error of the constraints but those of prescribed coordinates, of their rates and second rates."""

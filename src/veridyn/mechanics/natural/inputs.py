@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from veridyn.errors import CapabilityError, Fault, ModelError, did_you_mean
-from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.formulation import WRENCH
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.load import Drive, Torque, channels
 from veridyn.model.machine import Machine
 
-FORCE, WRENCH = "force.", "wrench."
+FORCE = "force."
 
 
 def motor_names(machine: Machine) -> tuple[str, ...]:
@@ -56,15 +56,3 @@ def inputs_on_points(machine: Machine, names: Sequence[str]) -> tuple[str, ...]:
     if machine.dimension == 2:  # as a tree calls them
         found += [f"{load.name}.z" for load in machine.loads if isinstance(load, Torque) and load.name not in names]
     return tuple(name for name in dict.fromkeys(found) if name in names)
-
-
-def wrench_bodies(inputs: Sequence[str]) -> tuple[str, ...]:
-    """The bodies on which wrenches among the inputs act."""
-    return tuple(dict.fromkeys(name.split(".")[1] for name in inputs if name.startswith(WRENCH)))
-
-
-def inputs_of_mechanism(mechanism: Mechanism, names: Sequence[str]) -> tuple[str, ...]:
-    """Those that act on points without a machine: its loads, where no sensor has the name."""
-    read = {channel for sensor in mechanism.sensors for channel in sensor.channels(mechanism.dimension)}
-    loads = (name for load in mechanism.loads for name in channels(load))
-    return tuple(name for name in loads if name in names and name not in read)

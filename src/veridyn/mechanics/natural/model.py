@@ -6,7 +6,7 @@ first. A change of state solves the position problem, then the velocity problem,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -15,14 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, SimulationError
 from veridyn.mechanics.formulation import Instant, ModelStep
-from veridyn.mechanics.measurement import Readout, readout
-from veridyn.mechanics.natural.balance import constraint_errors, natural_energies
+from veridyn.mechanics.natural.balance import InPoints, constraint_errors
 from veridyn.mechanics.natural.charts import Charts
 from veridyn.mechanics.natural.redundant import Reduced
-from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.constants import Constant
 from veridyn.model.parameters import Uncertainty
-from veridyn.model.sensor import Sensor
 
 Array = NDArray[np.float64]
 
@@ -36,7 +33,7 @@ class PointLoads(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class NaturalModel:
+class NaturalModel(InPoints):
     """A mechanism over `charts`, a :class:`~veridyn.mechanics.formulation.MachineModel`; `one_set`: keep to the first set."""
 
     charts: Charts
@@ -49,10 +46,6 @@ class NaturalModel:
     def kernel(self) -> str:
         """The layout of its compiled tables."""
         return "points"
-
-    @property
-    def system(self) -> NaturalSystem:
-        return self.charts.first.system
 
     @property
     def name(self) -> str:
@@ -98,16 +91,6 @@ class NaturalModel:
     def f(self) -> int:
         """The number of degrees of freedom."""
         return self.charts.first.f
-
-    @property
-    def nq(self) -> int:
-        """The length of a configuration."""
-        return self.system.n
-
-    @property
-    def nv(self) -> int:
-        """The length of a velocity."""
-        return self.system.n
 
     @property
     def free(self) -> bool:
@@ -248,14 +231,6 @@ class NaturalModel:
     def accelerated(self, found: Instant, number: int = 0) -> Array:
         """∂z̈/∂(z, ż, u) of an instant over a set."""
         return found.qdd_x[self.charts[number].z]
-
-    def readout(self, sensors: Sequence[Sensor]) -> Readout:
-        """What sensors read."""
-        return readout(self.system, sensors)
-
-    def energies(self, q: Array, qd: Array) -> Array:
-        """Kinetic, gravity's and elastic energy (J) along a motion, (N, 3)."""
-        return natural_energies(self.system, q, qd)
 
     def constraint_errors(self, q: Array, qd: Array, qdd: Array) -> tuple[float, float, float]:
         """The largest error of all constraints, those left out too, of their rates and second rates."""

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, did_you_mean
+from veridyn.mechanics.formulation import QuantityReading
 from veridyn.mechanics.natural.couple import Across, across_of, owner_of
 from veridyn.mechanics.natural.dynamics import refuse_vehicle
 from veridyn.mechanics.natural.mechanism import AXES, Mechanism
@@ -39,18 +40,6 @@ WITHOUT_MOMENT = ("spherical", "inline", "inplane")
 
 
 @dataclass(frozen=True, eq=False)
-class ReactionSlopes:
-    """A value (k,) and its derivatives with respect to q, q̇, q̈ (k, n), all multipliers (k, m) and the unknown forces (k, u)."""
-
-    y: Array
-    by_q: Array
-    by_qd: Array
-    by_qdd: Array
-    by_lam: Array
-    by_u: Array
-
-
-@dataclass(frozen=True, eq=False)
 class Along:
     """The force along a distance joint (positive where it pulls) or on a rack: a multiple of one multiplier."""
 
@@ -60,9 +49,9 @@ class Along:
     components: tuple[str, ...] = ("",)
     units: tuple[str, ...] = ("N",)
 
-    def at(self, q: Array, qd: Array, qdd: Array, lam: Array, values: Array, u: Array) -> ReactionSlopes:
+    def at(self, q: Array, qd: Array, qdd: Array, lam: Array, values: Array, u: Array) -> QuantityReading:
         none = np.zeros((1, self.n))
-        return ReactionSlopes(self.row @ lam, none, none, none, self.row, np.zeros((1, self.unknown)))
+        return QuantityReading(self.row @ lam, none, none, none, self.row, np.zeros((1, self.unknown)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +83,7 @@ class Wrench:
     def units(self) -> tuple[str, ...]:
         return tuple("N*m" if c.startswith("moment") else "N" for c in self.components)
 
-    def at(self, q: Array, qd: Array, qdd: Array, lam: Array, values: Array, u: Array) -> ReactionSlopes:
+    def at(self, q: Array, qd: Array, qdd: Array, lam: Array, values: Array, u: Array) -> QuantityReading:
         """Value and derivatives; `values` of the loads, `u` of the unknown forces."""
         its, E = self.split, self.E
         x, xd, xdd, of_rows = E @ q + self.e, E @ qd, E @ qdd, self.rows @ lam
@@ -115,7 +104,7 @@ class Wrench:
             by_q[3:] += moment_q
             by_lam[3:, part.row] += moment_lam
         s = self.sign
-        return ReactionSlopes(s * made, s * by_q, s * W @ by_xd @ E, s * W @ by_xdd @ E, s * by_lam, s * W @ by_u)
+        return QuantityReading(s * made, s * by_q, s * W @ by_xd @ E, s * W @ by_xdd @ E, s * by_lam, s * W @ by_u)
 
     def by_parameters(self, q: Array, qd: Array, qdd: Array, slopes: Slopes) -> Array:
         """The derivative (k, p) by parameters with these slopes of `split`, at an unchanged motion and unchanged multipliers."""

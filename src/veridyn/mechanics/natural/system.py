@@ -1,4 +1,4 @@
-"""A mechanism made ready for computing: geometry, constraints, mass and forces, built once."""
+"""A machine in natural coordinates made ready for computing: geometry, constraints, mass and forces, built once."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from veridyn.mechanics.natural.forces import ForceTable, forces_of
 from veridyn.mechanics.natural.geometry import Geometry
 from veridyn.mechanics.natural.mass import mass_matrix_of
 from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.natural.of_machine import mechanism_of
+from veridyn.model.machine import Machine
 
 if TYPE_CHECKING:
     from veridyn.mechanics.natural.elimination import Elimination
@@ -29,7 +31,7 @@ Indices = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class NaturalSystem:
-    """What the functions of ``mechanics/natural/`` compute with; made by :func:`system_of`."""
+    """What the functions of ``mechanics/natural/`` compute with; made by :func:`natural_system` of a machine."""
 
     mechanism: Mechanism
     geometry: Geometry
@@ -122,3 +124,8 @@ def system_of(mechanism: Mechanism) -> NaturalSystem:
     """Constraints, mass matrix and forces of a mechanism; what contradicts itself in the description is refused by name."""
     geometry = Geometry(mechanism)
     return NaturalSystem(mechanism, geometry, constraints_of(geometry), mass_matrix_of(geometry), forces_of(geometry))
+
+
+def natural_system(machine: Machine) -> NaturalSystem:
+    """A machine in natural coordinates, whatever its own formulation, made ready for computing."""
+    return system_of(mechanism_of(machine))

@@ -1,4 +1,4 @@
-"""A mechanism in natural coordinates as a machine: shared points and vectors are joints, angles and distances their coordinates.
+"""A machine of points, unit vectors and bodies: shared points and vectors are joints, angles and distances their coordinates.
 
 The machine keeps the points, vectors and added coordinates as they were written, so that its own mechanism is the one it was made of.
 A particle has no orientation, and a rod none about its line: a joint that would let them turn without moving any mass holds them instead.
@@ -6,7 +6,7 @@ A particle has no orientation, and a rod none about its line: a joint that would
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,15 +21,104 @@ from veridyn.model.assembly import Assembly
 from veridyn.model.elements import Element
 from veridyn.model.graph import Formulation, MachineGraph, PointDescription
 from veridyn.model.link import Link, values_of
-from veridyn.model.load import Drive
+from veridyn.model.load import Drive, Load
 from veridyn.model.machine import Machine
 from veridyn.model.placed import placed_element
-from veridyn.model.point_parts import Angle, Damper, Spring
+from veridyn.model.point_parts import (
+    Added,
+    Angle,
+    Damper,
+    MechanismJoint,
+    Point,
+    Rack,
+    RigidBody,
+    Spring,
+    UnitVector,
+)
+from veridyn.model.sensor import Sensor
 from veridyn.model.spanning import free_root, spanning_of
 from veridyn.model.ten import ten_of
 from veridyn.model.transmission import Transmission
 
 Array = NDArray[np.float64]
+
+
+def machine_of_points(
+    points: Iterable[Point],
+    bodies: Iterable[RigidBody],
+    *,
+    name: str = "machine",
+    vectors: Iterable[UnitVector] = (),
+    joints: Iterable[MechanismJoint] = (),
+    added: Iterable[Added] = (),
+    racks: Iterable[Rack] = (),
+    elements: Iterable[Element | Spring | Damper] = (),
+    loads: Iterable[Load] = (),
+    sensors: Iterable[Sensor] = (),
+    prescribed: Sequence[str] = (),
+    gravity: Sequence[float] = (),
+    transmission: Transmission | None = None,
+    assembly: Assembly | None = None,
+    formulation: Formulation = "natural",
+) -> Machine:
+    """Make the machine of points, unit vectors and the rigid bodies that share them, as a model file with the section ``points`` does.
+
+    Parameters
+    ----------
+    points : where they are when the machine is put together; all in the plane, or all in space.
+    bodies : each with the points and vectors that it carries, and its inertia.
+    name : of the machine.
+    vectors, joints, racks : unit vectors; joints other than shared points and vectors; racks with their pinions.
+    added : angles and distances that are coordinates, for what acts on them or reads them.
+    elements : springs, dampers, motor inertias and so on.
+    loads, sensors, prescribed, transmission, assembly : as :meth:`~veridyn.model.machine.Machine.build` takes them. The machine starts
+        where its points are, if no assembly is given.
+    gravity : m/s^2, as many numbers as a point has; none if left out.
+    formulation : "natural" or "tree", in which it is computed.
+
+    Returns
+    -------
+    Machine
+
+    Raises
+    ------
+    ModelError
+        With every fault of the description, by name.
+
+    Examples
+    --------
+    >>> import veridyn as vd
+    >>> from veridyn.model.point_parts import Angle, Point, uniform_bar
+    >>> points = [Point("O", (0.0, 0.0), fixed=True), Point("P", (0.0, -2.0))]
+    >>> swing = Angle("swing", ("O", "P"), (0.0, -1.0))
+    >>> rope = uniform_bar("rope", "O", "P", 2.0, 5.0)
+    >>> pendulum = vd.model.machine_of_points(points, [rope], added=[swing], gravity=(0.0, -9.81))
+    >>> pendulum.formulation, pendulum.coordinates
+    ('natural', ('swing',))
+    """
+    acting = tuple(elements)
+    mechanism = Mechanism.build(
+        points,
+        bodies,
+        name=name,
+        vectors=vectors,
+        joints=joints,
+        added=added,
+        racks=racks,
+        springs=[e for e in acting if isinstance(e, Spring)],
+        dampers=[e for e in acting if isinstance(e, Damper)],
+        loads=loads,
+        gravity=gravity,
+        sensors=sensors,
+    )
+    return machine_of_mechanism(
+        mechanism,
+        elements=acting,
+        prescribed=prescribed,
+        transmission=transmission,
+        assembly=assembly,
+        formulation=formulation,
+    )
 
 
 def machine_of_mechanism(
@@ -41,7 +130,7 @@ def machine_of_mechanism(
     assembly: Assembly | None = None,
     formulation: Formulation = "natural",
 ) -> Machine:
-    """The same machine as a graph: ``machine_of_mechanism(m).mechanism`` has the points, vectors, coordinates and forces of `m`.
+    """The same machine as a graph: ``mechanism_of(machine_of_mechanism(m))`` has the points, vectors, coordinates and forces of `m`.
 
     Its tree has a coordinate of the same name for each added angle between two bodies at their turning joint, and for each added distance
     along a sliding joint. A body that no joint leads to floats.

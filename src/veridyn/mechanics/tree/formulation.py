@@ -10,15 +10,14 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault, did_you_mean
-from veridyn.mechanics.formulation import Capabilities, MachineModel, RunSettings
+from veridyn.mechanics.formulation import WRENCH, Capabilities, MachineModel, RunSettings, wrench_bodies
 from veridyn.mechanics.simulation import BaseState, Inputs, Method, Trajectory
 from veridyn.mechanics.tree.model import TreeModel, tree_model
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.virtual import TreeQuantity
 from veridyn.mechanics.tree_readout import TreeReadout, tree_readout
 from veridyn.model.elements import WRENCH_ROWS
-from veridyn.model.load import Drive, Force, Load, Torque, channels
+from veridyn.model.load import Drive, Force, Load, Torque, channels, drives_of
 from veridyn.model.machine import Machine
 from veridyn.model.place import PointRef
 from veridyn.model.placed import placed_sensor
@@ -71,7 +70,7 @@ class TreeForm:
     @property
     def drives(self) -> dict[str, str]:
         """The coordinate that each drive acts on."""
-        return {load.name: load.coordinate for load in self.tree.loads if isinstance(load, Drive)}
+        return drives_of(self.tree.loads)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -100,7 +99,7 @@ class TreeForm:
         found += [f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in tree.prescribed]
         found += [name for load in tree.loads for name in channels(load)]
         for body in tree.bodies:
-            six = [f"wrench.{body.name}.{row}" for row in WRENCH_ROWS]
+            six = [f"{WRENCH}{body.name}.{row}" for row in WRENCH_ROWS]
             found += six if all(name in names for name in six) else []
         if self.machine is not None and self.machine.dimension == 2:
             found = [name for name in found if name not in self._across]
@@ -132,8 +131,7 @@ class TreeForm:
         if s.unknown is not None:
             forces = tuple(self.drives.get(n, n) for n in s.unknown if isinstance(loads.get(n), Drive | None))
             pushed = tuple(name for name in s.unknown if name in loads and not isinstance(loads[name], Drive))
-        bodies = tuple(dict.fromkeys(name.split(".")[1] for name in s.inputs if name.startswith("wrench.")))
-        _check_wrenches(tree, bodies)
+        bodies = wrench_bodies(s.inputs, [b.name for b in tree.bodies], tree.name)
         uncertainty = tree.uncertainty.without(s.parameters) if s.consider and tree.uncertainty is not None else None
         made = tree_model(
             tree,
@@ -145,9 +143,8 @@ class TreeForm:
         )
         model = replace(made, uncertainty=uncertainty, form=self)
         model.loads(dict.fromkeys(s.inputs, 0.0))  # a name that is no input is refused here
-        return cast(MachineModel, model), *model.start_of(
-            s.start, s.rates
-        )  # some of its properties are kept once computed
+        q, qd = model.start_of(s.start, s.rates)
+        return cast(MachineModel, model), q, qd  # some of its properties are kept once computed
 
     def quantity(self, model: TreeModel, name: str, kind: str, on: PointRef | tuple[str, str]) -> TreeQuantity:
         """A virtual sensor on the tree."""
@@ -168,12 +165,3 @@ class TreeForm:
         from veridyn.mechanics.integrate import integrate  # which compiles; names need none of it
 
         return integrate(self.tree, t, q, qd, inputs, base=base, method=method, progress=progress)
-
-
-def _check_wrenches(tree: Tree, bodies: Sequence[str]) -> None:
-    names = [b.name for b in tree.bodies]
-    for body in bodies:
-        if body not in names:
-            raise DataError(
-                Fault(f"a wrench acts on '{body}', which is no body.", tree.name, hint=did_you_mean(body, names))
-            )

@@ -17,11 +17,11 @@ from veridyn.machines.described import described
 from veridyn.mechanics.measurement import exact_readings
 from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, integrate_natural
-from veridyn.mechanics.natural.mechanism import Mechanism
-from veridyn.mechanics.natural.of_machine import mechanism_of
-from veridyn.mechanics.natural.system import system_of
+from veridyn.mechanics.natural.system import natural_system
+from veridyn.mechanics.natural.to_machine import machine_of_points
 from veridyn.model.experiment import Experiment
 from veridyn.model.load import Drive
+from veridyn.model.machine import Machine
 from veridyn.model.point_parts import uniform_bar
 from veridyn.observe.methods import FILTERS
 from veridyn.observe.observer_setup import ObserverSetup
@@ -48,17 +48,25 @@ LABELS = {"x1": "1.x", "y1": "1.y", "x2": "2.x", "y2": "2.y", "phi": "phi"}
 LOGS, QUICK_LOGS = 20, 2
 
 
-def fourbar() -> Mechanism:
+def fourbar() -> Machine:
     """The linkage as its file describes it: bars of 2, 8 and 5 m between fixed points 10 m apart, one degree of freedom `phi`."""
-    return mechanism_of(described("fourbar.yaml"))
+    return described("fourbar.yaml")
 
 
-def wrong_fourbar() -> Mechanism:
+def wrong_fourbar() -> Machine:
     """The model of the thesis: gravity 9 m/s², a second bar of 5 kg, and no motor torque."""
-    true = fourbar()
-    rod = uniform_bar("rod", "1", "2", 8.0, 5.0)
-    bodies = tuple(rod if b.name == "rod" else b for b in true.bodies)
-    return replace(true, bodies=bodies, gravity=(0.0, -9.0), loads=(Drive("motor", "phi", 0.0),))
+    true, rod = fourbar(), uniform_bar("rod", "1", "2", 8.0, 5.0)
+    laid_out = true.description
+    assert laid_out is not None  # its file describes it by points
+    return machine_of_points(
+        laid_out.points,
+        [rod if b.name == "rod" else b for b in laid_out.bodies],
+        name=true.name,
+        added=laid_out.added,
+        loads=[Drive("motor", "phi", 0.0)],
+        sensors=true.sensors,
+        gravity=(0.0, -9.0),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +89,7 @@ def fourbar_run(progress: Progress = silent) -> FourbarRun:
     """
     t = STEP * np.arange(SAMPLES)
     method = NaturalMethod(step=STEP, engine="compiled")
-    true, model = system_of(fourbar()), system_of(wrong_fourbar())
+    true, model = natural_system(fourbar()), natural_system(wrong_fourbar())
     truth = integrate_natural(true, t, initial_state(true, *TRUE_START), _torque, method=method, progress=progress)
     plain = integrate_natural(model, t, initial_state(model, *MODEL_START), method=method, progress=progress)
     return FourbarRun(truth, plain, exact_readings(true, truth))
@@ -107,8 +115,15 @@ def fourbar_study(
     run = fourbar_run(progress)
     count = QUICK_LOGS if quick else LOGS
     logs = [run.log(np.random.default_rng([seed, k])) for k in range(count)]
-    machine = system_of(wrong_fourbar())
     study = observation(
-        machine, run.truth, run.plain, logs, fourbar_settings(), LABELS, chosen=filter, skip=SKIP, progress=progress
+        wrong_fourbar(),
+        run.truth,
+        run.plain,
+        logs,
+        fourbar_settings(),
+        LABELS,
+        chosen=filter,
+        skip=SKIP,
+        progress=progress,
     )
     return replace(study, inputs={f"log {k}": fingerprint(log) for k, log in enumerate(logs)})

@@ -1,4 +1,4 @@
-"""A first study file of kind observe from a mechanism and a log: what can be guessed is guessed, and every guess is marked as one.
+"""A first study file of kind observe from a machine by points and a log: what can be guessed is guessed, and marked as a guess.
 
 Columns are matched to a sensor's outputs by name (the sensor's, or that of the coordinate it is on), by what they measure, and where one of
 each is left, by that. A unit is the header's, or the one in which the column scatters as the sensor's noise says it does.
@@ -18,10 +18,11 @@ from veridyn.errors import DataError, VeridynError
 from veridyn.files.log.survey import survey
 from veridyn.files.units import to_si
 from veridyn.mechanics.measurement import Readout, readout
-from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.position import independent, position
-from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.mechanics.natural.system import NaturalSystem, natural_system
 from veridyn.model.load import Drive
+from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.studies.config.clock_guess import time_column, time_lines, time_unit
 from veridyn.studies.config.guessing import Guess
@@ -59,25 +60,25 @@ class _Output:
     axis: str
 
 
-def observe_template(file: Path, mechanism: Mechanism, log: Path, study: Path, rate: float | None = None) -> str:
-    """The text of a study file beside which mechanism and log are found; comments say what was guessed and what may be changed."""
+def observe_template(file: Path, machine: Machine, log: Path, study: Path, rate: float | None = None) -> str:
+    """The text of a study file beside which machine and log are found; comments say what was guessed and what may be changed."""
     seen = survey(log)
     time = "" if seen.clocks or rate is not None else time_column(seen.columns)
     left = {n: x for n, x in seen.columns.items() if n != time}
-    system = system_of(mechanism)
+    system = natural_system(machine)
     table = readout(system)
-    guesses = _guesses(_outputs(table, mechanism), left, seen.units)
-    loads = _loads(mechanism, {n: x for n, x in left.items() if n not in {g.column for g in guesses}}, seen.units)
+    guesses = _guesses(_outputs(table), left, seen.units)
+    loads = _loads(machine, {n: x for n, x in left.items() if n not in {g.column for g in guesses}}, seen.units)
     found = {g.channel for g in guesses}
-    missing = [i.name for i in mechanism.sensors if not found.issuperset(i.channels(mechanism.dimension))]
-    whole = [g for g in guesses if _sensor(mechanism, g.channel).name not in missing]
+    missing = [i.name for i in machine.sensors if not found.issuperset(i.channels(machine.dimension))]
+    whole = [g for g in guesses if _sensor(machine, g.channel).name not in missing]
     without = missing if whole else []
     lines = [
-        f"# An observer of '{mechanism.name}'. Written by veridyn new; look at every line marked 'guessed'.",
+        f"# An observer of '{machine.name}'. Written by veridyn new; look at every line marked 'guessed'.",
         f"# Run it with: veridyn observe {study.name}. Every setting with its default: veridyn observe {study.name} --show",
         "veridyn: 1",
         "kind: observe",
-        f"name: {re.sub(r'[^A-Za-z0-9_.-]+', '-', mechanism.name).strip('-.') or 'observation'}",
+        f"name: {re.sub(r'[^A-Za-z0-9_.-]+', '-', machine.name).strip('-.') or 'observation'}",
         f"model: {{file: {flow(beside(file, study))}}}",
     ]
     if without:
@@ -99,11 +100,11 @@ def observe_template(file: Path, mechanism: Mechanism, log: Path, study: Path, r
     unused = [n for n in left if n not in {g.column for g in shown}]
     if unused:
         lines += wrapped("    # columns not used: ", unused)
-    first = _first(mechanism, whole, left)
+    first = _first(machine, whole, left)
     names = independent(system, position(system), tuple(first))
-    lines += _filter(mechanism, {g.channel for g in loads}, names)
+    lines += _filter(machine, {g.channel for g in loads}, names)
     lines += _start(system, names, first)
-    lines += _virtual(mechanism)
+    lines += _virtual(machine)
     clock = next(iter(seen.clocks.values()), seen.columns.get(time, np.zeros(0)))
     span = float(np.nanmax(clock) - np.nanmin(clock)) if len(clock) else 0.0
     settle = SETTLE * to_si(span, time_unit(time, seen.columns, seen.units)[0])[0]
@@ -117,11 +118,11 @@ def observe_template(file: Path, mechanism: Mechanism, log: Path, study: Path, r
     return "\n".join(lines) + "\n"
 
 
-def _sensor(mechanism: Mechanism, channel: str) -> Sensor:
-    return next(i for i in mechanism.sensors if channel in i.channels(mechanism.dimension))
+def _sensor(machine: Machine, channel: str) -> Sensor:
+    return next(i for i in machine.sensors if channel in i.channels(machine.dimension))
 
 
-def _outputs(table: Readout, mechanism: Mechanism) -> list[_Output]:
+def _outputs(table: Readout) -> list[_Output]:
     out = []
     for name, unit, k in zip(table.names, table.units, table.owner, strict=True):
         i = table.sensors[k]
@@ -210,11 +211,11 @@ def _unit(o: _Output, x: Array, given: str) -> tuple[str, str]:
     return best, f"unit guessed: it scatters by {scatter:.2g}, the sensor by {o.sigma:.2g} {o.unit}"
 
 
-def _loads(mechanism: Mechanism, columns: Mapping[str, Array], units: Mapping[str, str]) -> list[Guess]:
+def _loads(machine: Machine, columns: Mapping[str, Array], units: Mapping[str, str]) -> list[Guess]:
     """Forces that the log knows: columns with the name of a load, or of its coordinate and a word for a force."""
-    found = []
-    for load in mechanism.loads:
-        unit = mechanism.force_unit(load.name)
+    found, parts = [], mechanism_of(machine)
+    for load in parts.loads:
+        unit = parts.force_unit(load.name)
         for c in columns:
             if load.name.lower() in _words(c) and _same_kind(units.get(c, ""), unit):
                 why = "guessed: a force that is known" + ("" if units.get(c) else "; unit guessed")
@@ -223,8 +224,8 @@ def _loads(mechanism: Mechanism, columns: Mapping[str, Array], units: Mapping[st
     return found
 
 
-def _filter(mechanism: Mechanism, known: set[str], names: Sequence[str]) -> list[str]:
-    drives = [f.name for f in mechanism.loads if isinstance(f, Drive) and f.name not in known]
+def _filter(machine: Machine, known: set[str], names: Sequence[str]) -> list[str]:
+    drives = [f.name for f in mechanism_of(machine).loads if isinstance(f, Drive) and f.name not in known]
     unknown = (
         f"  unknown: {flow(drives)} # guessed: motors whose force the log does not tell; estimated with the state"
         if drives
@@ -241,11 +242,11 @@ def _filter(mechanism: Mechanism, known: set[str], names: Sequence[str]) -> list
     ]
 
 
-def _first(m: Mechanism, guesses: Sequence[Guess], columns: Mapping[str, Array]) -> dict[str, tuple[float, float]]:
+def _first(machine: Machine, guesses: Sequence[Guess], columns: Mapping[str, Array]) -> dict[str, tuple[float, float]]:
     """Coordinate that a sensor reads → its first reading, and three deviations of it."""
     first = {}
     for g in guesses:
-        i = _sensor(m, g.channel)
+        i = _sensor(machine, g.channel)
         x = columns[g.column][np.isfinite(columns[g.column])]
         if i.kind == "coordinate" and isinstance(i.on, str) and len(x):
             deviation = 3.0 * float(np.sqrt(i.variance + i.bias_sigma**2))
@@ -272,9 +273,10 @@ def _start(system: NaturalSystem, names: Sequence[str], first: Mapping[str, tupl
     return lines
 
 
-def _virtual(mechanism: Mechanism) -> list[str]:
+def _virtual(machine: Machine) -> list[str]:
     """Positions of moving points, and reactions as comments to choose from."""
-    moving = [p.name for p in mechanism.points if not p.fixed]
+    parts = mechanism_of(machine)
+    moving = [p.name for p in parts.points if not p.fixed]
     lines = [
         "",
         "virtual: # what nobody measured; kinds: position, velocity, acceleration, gyroscope, spring, reaction, …",
@@ -282,7 +284,7 @@ def _virtual(mechanism: Mechanism) -> list[str]:
     lines += [f"  {flow(f'at_{p}')}: {{kind: position, on: {flow(p)}}}" for p in moving[:SHOWN]]
     if not moving:
         lines[-1] = "virtual: {} # what nobody measured"
-    shared = {p: b.name for b in mechanism.bodies for p in b.points if sum(p in o.points for o in mechanism.bodies) > 1}
+    shared = {p: b.name for b in parts.bodies for p in b.points if sum(p in o.points for o in parts.bodies) > 1}
     lines += [f"  # force_{p}: {{kind: reaction, on: [{flow(b)}, {flow(p)}]}}" for p, b in list(shared.items())[:SHOWN]]
-    lines += [f"  # {j.name}: {{kind: reaction, on: {flow(j.name)}}}" for j in mechanism.joints[:SHOWN]]
+    lines += [f"  # {j.name}: {{kind: reaction, on: {flow(j.name)}}}" for j in parts.joints[:SHOWN]]
     return lines

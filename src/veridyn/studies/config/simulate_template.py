@@ -9,7 +9,7 @@ import numpy as np
 
 from veridyn.errors import Fault, FileError
 from veridyn.files.log.survey import survey
-from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.model.load import Drive
 from veridyn.model.machine import Machine
 from veridyn.studies.config.clock_guess import time_column
@@ -50,12 +50,13 @@ def simulate_template(model: Path, machine: Machine, table: Path | None, study: 
     return "\n".join(lines) + "\n"
 
 
-def simulate_mechanism_template(model: Path, mechanism: Mechanism, study: Path) -> str:
-    """The text of a study file that lets a mechanism move as its loads drive it, read by the sensors of its file."""
-    drives = [load.name for load in mechanism.loads if isinstance(load, Drive)]
+def simulate_mechanism_template(model: Path, machine: Machine, study: Path) -> str:
+    """The text of a study file that lets a machine in natural coordinates move as its loads drive it, read by the sensors of its file."""
+    loads = mechanism_of(machine).loads  # with those of motors that no load stands for
+    drives = [load.name for load in loads if isinstance(load, Drive)]
     lines = [
-        *_head(mechanism.name, study),
-        f"name: {study_name_of(mechanism.name)}-simulated",
+        *_head(machine.name, study),
+        f"name: {study_name_of(machine.name)}-simulated",
         "seed: 1",
         "",
         f"model: {{file: {flow(beside(model, study))}}}",

@@ -83,15 +83,15 @@ def observed_log(loaded: Loaded[ObserveFile], system: MachineSystem, file: Path)
 def input_unit(system: MachineSystem, name: str) -> str:
     """The unit of a channel of what acts; empty for a signal, which has the unit that its gain is for."""
     model: Any = system.model
+    head, _, rest = name.partition(".")
+    if head in ("q", "qd", "qdd") and rest in model.prescribed:
+        return model.unit_of(rest) + {"q": "", "qd": "/s", "qdd": "/s^2"}[head]
     if system.formulation != "tree":
         return model.force_unit(name)
     if any(name in channels(load) for load in model.tree.loads):
         return model.varying_unit(name)
-    head, _, rest = name.partition(".")
     if head == "wrench":
         return "N" if rest.rpartition(".")[2].startswith("f") else "N*m"
-    if head in ("q", "qd", "qdd"):
-        return model.unit_of(rest) + {"q": "", "qd": "/s", "qdd": "/s^2"}[head]
     return "" if head == "signal" else model.force_unit(rest)
 
 

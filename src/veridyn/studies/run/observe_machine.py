@@ -8,12 +8,11 @@ from pathlib import Path
 
 from veridyn.errors import ModelError, did_you_mean
 from veridyn.files.machine.load import load_model
+from veridyn.mechanics.formulated import formulated
 from veridyn.mechanics.measurement import readout
-from veridyn.mechanics.natural.inputs import motor_names, with_motor_inputs
-from veridyn.mechanics.natural.mechanism import Mechanism
-from veridyn.mechanics.natural.of_machine import mechanism_of
-from veridyn.mechanics.natural.slopes import with_parameter_slopes
-from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.mechanics.natural.formulation import PointsForm
+from veridyn.mechanics.natural.inputs import motor_names
+from veridyn.mechanics.natural.system import NaturalSystem, natural_system
 from veridyn.mechanics.tree.model import BASE_NAMES
 from veridyn.mechanics.tree_readout import tree_readout
 from veridyn.model.elements import WRENCH_ROWS
@@ -58,28 +57,40 @@ def model_file(loaded: Loaded[ObserveFile]) -> Path:
     return existing_file(loaded, s.model.file, ("model", "file"))
 
 
-def observed_machine(loaded: Loaded[ObserveFile]) -> tuple[NaturalSystem | Machine, Described]:
-    """The machine made ready for computing, and its names; what is wrong with it is reported under the name of its file."""
-    machine = _machine(loaded)
-    if machine.formulation == "natural":
-        own = motor_names(machine)
-        machine = with_motor_inputs(machine, [name for name in loaded.study.log.columns if name in own])
-    whole = _measured(loaded, machine if machine.formulation == "tree" else mechanism_of(machine))
-    loads, base = tuple(load.name for load in whole.loads), tuple[str, ...]()
-    if isinstance(whole, Machine):
-        base = BASE_NAMES if whole.base == "free" else ()
-        try:
-            tree_readout(whole)
-        except ModelError as error:
-            raise ModelError(error.faults, model_file(loaded).name) from error
-        inputs, outputs = _acting(whole), _outputs([placed_sensor(whole, i) for i in whole.sensors], 3)
-        made: NaturalSystem | Machine = whole
-    else:
-        made = _natural(loaded, whole, machine)
-        numbers = tuple(made.forces.places)
-        inputs, outputs = (*numbers, *motor_names(machine)), _outputs(whole.sensors, whole.dimension)
-    return made, Described(
-        name=whole.name, coordinates=whole.coordinates, loads=loads, inputs=inputs, outputs=outputs, base=base
+def observed_machine(loaded: Loaded[ObserveFile]) -> tuple[Machine, Described]:
+    """The machine with the sensors that the log has, and its names; what is wrong with it is reported under the name of its file."""
+    machine = _measured(loaded, _machine(loaded))
+    try:
+        return machine, _in_points(machine) if machine.formulation == "natural" else _in_joints(machine)
+    except ModelError as error:
+        raise ModelError(error.faults, model_file(loaded).name) from error
+
+
+def _in_joints(machine: Machine) -> Described:
+    tree_readout(machine)  # refuses sensors that it cannot have
+    return Described(
+        name=machine.name,
+        coordinates=machine.coordinates,
+        loads=tuple(load.name for load in machine.loads),
+        inputs=_acting(machine),
+        outputs=_outputs([placed_sensor(machine, i) for i in machine.sensors], 3),
+        base=BASE_NAMES if machine.base == "free" else (),
+    )
+
+
+def _in_points(machine: Machine) -> Described:
+    """One with tyres or prescribed coordinates is run over the freedoms of its joints, and has their names."""
+    system = natural_system(machine)
+    _refuse_unread(system)
+    points = isinstance(formulated(machine), PointsForm)
+    prescribed = [f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in machine.prescribed]
+    return Described(
+        name=machine.name,
+        coordinates=system.coordinates if points else machine.coordinates,
+        loads=tuple(load.name for load in system.mechanism.loads),
+        inputs=(*system.forces.places, *motor_names(machine), *prescribed),
+        outputs=_outputs(machine.sensors, machine.dimension),
+        base=BASE_NAMES if not points and machine.base == "free" else (),
     )
 
 
@@ -107,35 +118,31 @@ def _outputs(sensors: Sequence[Sensor], dimension: int) -> tuple[str, ...]:
     return tuple(c for s in sensors for c in s.channels(dimension))
 
 
-def _natural(loaded: Loaded[ObserveFile], mechanism: Mechanism, described: Machine) -> NaturalSystem:
-    try:
-        machine = with_parameter_slopes(system_of(mechanism), described)
-    except ModelError as error:
-        raise ModelError(error.faults, model_file(loaded).name) from error
+def _refuse_unread(system: NaturalSystem) -> None:
+    """Refuse sensors that points and vectors cannot read, all of them at once."""
     faults = []
-    for i in mechanism.sensors:
+    for i in system.mechanism.sensors:
         try:
-            readout(machine, [i])
+            readout(system, [i])
         except ModelError as error:
             faults += [replace(f, where=f"sensor '{i.name}', {f.where}") for f in error.faults]
     if faults:
-        raise ModelError(faults, model_file(loaded).name)
-    return machine
+        raise ModelError(faults)
 
 
-def _measured(loaded: Loaded[ObserveFile], whole: Machine | Mechanism) -> Machine | Mechanism:
+def _measured(loaded: Loaded[ObserveFile], machine: Machine) -> Machine:
     """The machine with the sensors that the log has, and the noise the study gives them."""
     s = loaded.study
-    names = [i.name for i in whole.sensors]
+    names = [i.name for i in machine.sensors]
     faults = [
-        loaded.fault(at, f"'{name}' is no sensor of '{whole.name}'.", hint=did_you_mean(name, names))
+        loaded.fault(at, f"'{name}' is no sensor of '{machine.name}'.", hint=did_you_mean(name, names))
         for at, name in (
             *((("without", k), name) for k, name in enumerate(s.without)),
             *((("process_noise", "sensors", name), name) for name in s.process_noise.sensors),
         )
         if name not in names
     ]
-    kept = [i for i in whole.sensors if i.name not in s.without]
+    kept = [i for i in machine.sensors if i.name not in s.without]
     if not kept:
         at = ("without",) if s.without else ("model",)
         faults.append(loaded.fault(at, "no sensor is left, so there is nothing to observe it by."))
@@ -146,4 +153,4 @@ def _measured(loaded: Loaded[ObserveFile], whole: Machine | Mechanism) -> Machin
             faults.append(loaded.fault(at, "this is no deviation.", "a positive number", f"{sigma:g}"))
     if faults:
         raise loaded.error(faults)
-    return replace(whole, sensors=tuple(replace(i, sigma=s.process_noise.sensors.get(i.name, i.sigma)) for i in kept))
+    return replace(machine, sensors=tuple(replace(i, sigma=s.process_noise.sensors.get(i.name, i.sigma)) for i in kept))

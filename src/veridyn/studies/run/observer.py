@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from veridyn.errors import DataError, Fault, ModelError, VeridynError, did_you_mean
-from veridyn.mechanics.formulated import GivenMachine
+from veridyn.mechanics.formulated import GivenMachine, formulated
+from veridyn.mechanics.natural.formulation import PointsForm
 from veridyn.mechanics.natural.minimal import start_of
-from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.observe.machine import MachineSystem
@@ -125,19 +125,20 @@ def _settings(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetu
 
 
 def _checked(
-    loaded: Loaded[ObserveFile], settings: ObserverSetup, machine: NaturalSystem | Machine, wanted: Sequence[Virtual]
+    loaded: Loaded[ObserveFile], settings: ObserverSetup, machine: Machine, wanted: Sequence[Virtual]
 ) -> MachineSystem:
     """The system, once everything that the study says of it is known to be possible: before the log is read."""
     try:
-        if not isinstance(machine, Machine):
-            start_of(machine, loaded.study.start.coordinates or None, settings.rates)
+        form = formulated(machine)
+        if isinstance(form, PointsForm):
+            start_of(form.system, loaded.study.start.coordinates or None, settings.rates)
     except DataError as error:
         at = ("start", "rates" if error.faults[0].at[:1] == ("rates",) else "coordinates")
         raise loaded.error([loaded.fault(at, f.what, f.expected, f.found, f.hint) for f in error.faults]) from error
     except ModelError as error:
         raise ModelError(error.faults, model_file(loaded).name) from error
     try:
-        system, q, qd = settings.system(machine, settings.process_noise or ProcessNoise())
+        system, q, qd = settings.system(form, settings.process_noise or ProcessNoise())
         system.belief(q, qd)
     except VeridynError as error:
         raise loaded.error([_placed(loaded, fault) for fault in error.faults]) from error

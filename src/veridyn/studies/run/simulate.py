@@ -18,7 +18,6 @@ from veridyn.mechanics.integrate import Trajectory
 from veridyn.mechanics.loops.assembly import loop_values
 from veridyn.mechanics.natural.driven import MechanismRun
 from veridyn.mechanics.natural.integrate import constraint_errors, energy_history
-from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.samples import complete_values
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
@@ -50,7 +49,7 @@ class SimulateRun:
     or constraints, m, where it has any; `errors` (N, k) of the coordinates a controller leads; `coarser` is what
     a coarser integration differs by, NaN where there is none. `seconds` is processor time."""
 
-    machine: Machine | Mechanism
+    machine: Machine
     motion: Trajectory | MechanismRun
     truth: Experiment
     log: Experiment
@@ -138,7 +137,7 @@ class SimulateRun:
     @property
     def parameters(self) -> tuple[ParameterRow, ...]:
         """What is true of the machine, for those who identify it: the parameters of one in joint coordinates."""
-        if not isinstance(self.machine, Machine):
+        if isinstance(self.motion, MechanismRun):
             return ()
         p = self.machine.parameters
         return tuple(
@@ -245,7 +244,7 @@ def _mechanism(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable
     warn_of_speeds(m.coordinates, [m.unit_of(c) for c in m.coordinates], run.motion.qd)
     truth = mechanism_truth(run)
     named = named_sensors(loaded)
-    sensors = {**named, **{name: own for name, own in own_sensors(run.system, rng).items() if name not in named}}
+    sensors = {**named, **{name: own for name, own in own_sensors(setup.machine, rng).items() if name not in named}}
     if not sensors:
         hint = "Give the model file sensors, or name channels under sensors: q.*, load.*."
         raise loaded.error(loaded.fault(("sensors",), f"'{m.name}' has no sensors, so there is no log.", hint=hint))
@@ -255,7 +254,7 @@ def _mechanism(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable
         again = replace(setup, method=replace(setup.method, step=_twice(setup.method.step, s.rate)), rate=0.5 * s.rate)
         coarser = _difference(run.motion.q, lambda: again.run(setup.duration, _checking(progress)).motion.q)
     return SimulateRun(
-        m,
+        setup.machine,
         run,
         truth,
         log,

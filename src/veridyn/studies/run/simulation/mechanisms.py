@@ -1,4 +1,4 @@
-"""A mechanism in natural coordinates simulated as a study file says: driven by its loads, or led along a motion."""
+"""A machine in natural coordinates simulated as a study file says: driven by its loads, or led along a motion."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from veridyn.errors import VeridynError, did_you_mean
 from veridyn.files.machine.load import load_model
 from veridyn.mechanics.natural.driven import MechanismRun, driven, led
 from veridyn.mechanics.natural.integrate import Loads, NaturalMethod
-from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.minimal import start_of
-from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.position import independent
-from veridyn.mechanics.natural.system import NaturalSystem, system_of
-from veridyn.model.load import Drive
+from veridyn.mechanics.natural.system import NaturalSystem, natural_system
+from veridyn.model.load import Drive, channels
+from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
-from veridyn.simulate.mechanism import load_channels
 from veridyn.studies.config.simulate import SimulateFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.run.fitted import fitted_machine
@@ -33,8 +31,9 @@ EXPLICIT = ("RK4", "RK45", "DOP853")
 
 @dataclass(frozen=True, eq=False)
 class MechanismSetup:
-    """A mechanism with what it is to do."""
+    """A machine in natural coordinates with what it is to do; `system` is it made ready for computing."""
 
+    machine: Machine
     system: NaturalSystem
     duration: float
     rate: float
@@ -83,7 +82,7 @@ def is_natural(loaded: Loaded[SimulateFile]) -> bool:
     return file.suffix.lower() != ".urdf" and load_model(file).formulation == "natural"
 
 
-def _natural(loaded: Loaded[SimulateFile]) -> Mechanism:
+def _natural(loaded: Loaded[SimulateFile]) -> Machine:
     """The machine in natural coordinates; what a study can do to a tree only is refused by name."""
     s, tree = loaded.study, "Drop it, or write formulation: tree under model."
     given = s.model.model_dump(exclude_defaults=True)
@@ -98,14 +97,17 @@ def _natural(loaded: Loaded[SimulateFile]) -> Mechanism:
     if faults:
         raise loaded.error(faults)
     if s.model.fit:
-        return mechanism_of(fitted_machine(loaded, ("model", "fit"), s.model.fit, s.model.unexcited))
-    return mechanism_of(load_model(model_path(loaded, ("model",), s.model)))
+        machine = fitted_machine(loaded, ("model", "fit"), s.model.fit, s.model.unexcited)
+    else:
+        machine = load_model(model_path(loaded, ("model",), s.model))
+    return machine.with_formulation("natural")
 
 
 def mechanism_setup(loaded: Loaded[SimulateFile]) -> MechanismSetup:
     """The mechanism and what drives it; everything the study says is checked here, before anything runs."""
     s = loaded.study
-    system = system_of(_natural(loaded))
+    machine = _natural(loaded)
+    system = natural_system(machine)
     m = system.mechanism
     faults = [
         loaded.fault(
@@ -128,7 +130,9 @@ def mechanism_setup(loaded: Loaded[SimulateFile]) -> MechanismSetup:
     motion = _led(loaded, system, q) if s.motion is not None else None
     duration = duration_of(loaded, motion)
     loads = _loads(loaded, system, duration)
-    return MechanismSetup(system, duration, s.rate, loads, s.start.coordinates, s.start.rates, _method(loaded), motion)
+    return MechanismSetup(
+        machine, system, duration, s.rate, loads, s.start.coordinates, s.start.rates, _method(loaded), motion
+    )
 
 
 def _led(loaded: Loaded[SimulateFile], system: NaturalSystem, q: Array) -> Led:
@@ -141,8 +145,7 @@ def _loads(loaded: Loaded[SimulateFile], system: NaturalSystem, duration: float)
     m = system.mechanism
     units, places = {}, {}
     for load in m.loads:
-        for k, channel in enumerate(load_channels(system, load.name)):
-            name = channel.removeprefix("load.")
+        for k, name in enumerate(channels(load)):
             units[name], places[name] = m.force_unit(load.name), (load.name, k)
     given = given_inputs(loaded, units, duration)
     if not given:

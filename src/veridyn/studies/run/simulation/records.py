@@ -13,7 +13,7 @@ import numpy as np
 from veridyn.files.log.tables import save_log
 from veridyn.files.shipped import is_shipped
 from veridyn.files.yaml_plain import Place
-from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.studies.config.simulate import SimulateFile
@@ -66,10 +66,10 @@ def on_one_clock(log: Experiment) -> Experiment:
     return replace(log, channels=channels)
 
 
-def write_logs(run: Run, machine: Machine | Mechanism, log: Experiment, truth: Experiment, suffix: str) -> list[str]:
-    """truth, and the log: of a tree one table for each clock, log and log-2, log-3 …; of a mechanism one table with empty cells."""
+def write_logs(run: Run, machine: Machine, log: Experiment, truth: Experiment, suffix: str) -> list[str]:
+    """truth, and the log: of a tree one table for each clock, log and log-2, log-3 …; in natural coordinates one with empty cells."""
     save_log(truth, run.folder / f"truth.{suffix}")
-    parts = by_clock(log) if isinstance(machine, Machine) else [on_one_clock(log)]
+    parts = [on_one_clock(log)] if machine.formulation == "natural" else by_clock(log)
     names = [f"log.{suffix}" if k == 0 else f"log-{k + 1}.{suffix}" for k in range(len(parts))]
     for name, part in zip(names, parts):
         save_log(part, run.folder / name)
@@ -77,7 +77,7 @@ def write_logs(run: Run, machine: Machine | Mechanism, log: Experiment, truth: E
 
 
 def keep_simulation(
-    loaded: Loaded[SimulateFile], machine: Machine | Mechanism, log: Experiment, truth: Experiment, run: Run
+    loaded: Loaded[SimulateFile], machine: Machine, log: Experiment, truth: Experiment, run: Run
 ) -> None:
     """Write all that a simulation leaves behind."""
     names = write_logs(run, machine, log, truth, loaded.study.format)
@@ -86,16 +86,16 @@ def keep_simulation(
 
 def next_study(
     loaded: Loaded[SimulateFile],
-    machine: Machine | Mechanism,
+    machine: Machine,
     log: Experiment,
     truth: Experiment,
     names: Sequence[str],
     folder: Path,
 ) -> tuple[str, str]:
     """The name and the text of a study file beside the log that reads it: identify for a tree, observe for natural coordinates."""
-    if isinstance(machine, Machine):
-        return "identify.yaml", _identify(loaded, machine, log, truth, names, folder)
-    return "observe.yaml", _observe(loaded, machine, log, names[0], folder)
+    if machine.formulation == "natural":
+        return "observe.yaml", _observe(loaded, machine, log, names[0], folder)
+    return "identify.yaml", _identify(loaded, machine, log, truth, names, folder)
 
 
 def _beside(loaded: Loaded[SimulateFile], text: str, at: Place, folder: Path) -> str:
@@ -189,19 +189,20 @@ def _identify(
     return "\n".join(lines) + "\n"
 
 
-def _observe(loaded: Loaded[SimulateFile], mechanism: Mechanism, log: Experiment, name: str, folder: Path) -> str:
+def _observe(loaded: Loaded[SimulateFile], machine: Machine, log: Experiment, name: str, folder: Path) -> str:
     s = loaded.study
-    outputs = [c for i in mechanism.sensors for c in i.channels(mechanism.dimension)]
-    kept = [i.name for i in mechanism.sensors if all(c in log for c in i.channels(mechanism.dimension))]
-    without = [i.name for i in mechanism.sensors if i.name not in kept]
+    outputs = [c for i in machine.sensors for c in i.channels(machine.dimension)]
+    kept = [i.name for i in machine.sensors if all(c in log for c in i.channels(machine.dimension))]
+    without = [i.name for i in machine.sensors if i.name not in kept]
     used = {c: c for c in outputs if c in log}
-    used |= {load.name: f"load.{load.name}" for load in mechanism.loads if f"load.{load.name}" in log}
+    loads = mechanism_of(machine).loads  # with those of motors that no load stands for
+    used |= {load.name: f"load.{load.name}" for load in loads if f"load.{load.name}" in log}
     source = "fit" if s.model.fit else "file"
     own: dict[str, Any] = {source: _beside(loaded, getattr(s.model, source), ("model", source), folder)}
     own |= {k: v for k in ("unexcited", "formulation") if (v := getattr(s.model, k)) is not None}
     gaps = any(len(c) != len(next(iter(log.channels.values()))) for c in log.channels.values())
     lines = [
-        f"# The log of a simulated '{mechanism.name}', to be observed: veridyn observe observe.yaml",
+        f"# The log of a simulated '{machine.name}', to be observed: veridyn observe observe.yaml",
         "# The sensors' figures are those of the model file. The log chooses the process noise, unless process_noise: is given.",
         "veridyn: 1",
         "kind: observe",

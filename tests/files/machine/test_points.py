@@ -1,4 +1,4 @@
-"""Mechanisms from files: everything a mechanism can have, and every fault with its line."""
+"""Machines described by points: everything such a file can have, and every fault with its line."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from veridyn.errors import FileError, ModelError
-from veridyn.files.machine.load import load_model
-from veridyn.files.machine.natural import parse_mechanism
+from veridyn.errors import ModelError
+from veridyn.files.machine.load import load_model, parse_machine
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.rank import mobility
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.place import Marker
 
 CRANE = """
-veridyn: 1
-mechanism: crane
+veridyn: 2
+name: crane
 gravity: [0, -9.81]
 constants: {L: 2}
 points:
@@ -28,20 +27,22 @@ bodies:
   rope: {bar: [T, P], length: L, mass: 0.5}
 joints:
   rail: {kind: cylindrical, a: {body: ground, at: [0, 0], axis: [1, 0]}, b: T}
-angles:
+coordinates:
   swing: {of: [T, P], from: [0, -1], start: 0.1}
-distances:
   x: {a: O, b: T, along: [1, 0]}
-springs: {buffer: {on: x, stiffness: 10, rest: 1}}
-dampers: {air: {on: [O, P], coefficient: 0.2}}
-drives: {motor: {on: x}}
-forces: {wind: {at: P, value: [1, 0]}}
-torques: {twist: {body: rope, value: 0.3}}
+elements:
+  - {kind: spring, name: buffer, on: x, value: 10, rest: 1}
+  - {kind: damper, name: air, between: [O, P], value: 0.2}
+loads:
+  motor: {kind: drive, on: x}
+  wind: {kind: force, on: P, value: [1, 0]}
+  twist: {kind: torque, on: rope, value: 0.3}
 """
 
 SPACE = """
-veridyn: 1
-mechanism: arm
+veridyn: 2
+name: arm
+gravity: [0, 0, 0]
 points: {O: {at: [0, 0, 0], fixed: true}, P: {at: [1, 0, 0]}}
 vectors: {u: {along: [0, 1, 0]}, v: {along: [0, 0, 1]}}
 bodies:
@@ -56,12 +57,12 @@ joints:
     kind: universal
     a: {body: ground, at: [0, 0, 0], axis: [0, 0, 1]}
     b: {body: arm, at: [0, 0, 0], axis: [0, 1, 0]}
-angles:
+coordinates:
   a: {of: [O, P], from: [1, 0, 0], towards: [0, 1, 0]}
   b: {of: u, from: {body: ground, at: [0, 0, 0], axis: [0, 1, 0]}, towards: [0, 0, 1]}
-distances: {s: {a: O, b: P, along: [1, 0, 0]}}
+  s: {a: O, b: P, along: [1, 0, 0]}
 racks: {rack: {distance: s, angle: a, radius: 0.5, offset: 1}}
-torques: {t: {body: arm, value: [0, 0, 1], against: ground}}
+loads: {t: {kind: torque, on: arm, value: [0, 0, 1], against: ground}}
 """
 
 
@@ -78,7 +79,7 @@ def test_a_crane(tmp_path: Path) -> None:
 
 
 def test_in_space() -> None:
-    arm = parse_mechanism(SPACE)
+    arm = mechanism_of(parse_machine(SPACE))
     assert arm.dimension == 3
     assert isinstance(arm.joints[0].a, Marker)
     assert arm.added[0].of == ("O", "P")
@@ -99,20 +100,17 @@ def test_in_space() -> None:
             r"body 'rope' \(line 12\): a bar has two points, a length and a mass",
         ),
         ("kind: cylindrical", "kind: glue", r"joint 'rail' \(line 14\): 'glue' is no kind of joint"),
-        ("on: [O, P]", "on: [O, P, T]", r"force 'air' \(line 20\): it needs two ends"),
+        ("between: [O, P]", "between: [O, P, T]", r"element 'air' \(line 20\): it acts between two places"),
         ("start: 0.1", "begin: 0.1", r"coordinate 'swing' \(line 16\): there is no key 'begin' here"),
-        ("on: x}}", "on: y}}", r"force 'motor' \(line 21\): there is no added coordinate 'y'"),
-        ("springs: {buffer: {on: x, ", "springs: {buffer: {", r"force 'buffer' \(line 19\)"),
+        (
+            "motor: {kind: drive, on: x}",
+            "motor: {kind: drive, on: y}",
+            r"'motor' \(line 22\): there is no added coordinate 'y'",
+        ),
+        ("name: buffer, on: x, ", "name: buffer, ", r"element 'buffer' \(line 19\): it does not say what it acts on"),
     ],
 )
 def test_faults_have_names_and_lines(old: str, new: str, message: str) -> None:
     assert old in CRANE
     with pytest.raises(ModelError, match=message):
-        parse_mechanism(CRANE.replace(old, new))
-
-
-def test_other_files_are_refused() -> None:
-    with pytest.raises(FileError, match=r"(?s)not the model file of a mechanism.*Expected veridyn: 1 and mechanism"):
-        parse_mechanism("veridyn: 1\nbodies: []\n")
-    with pytest.raises(FileError, match="not the model file of a mechanism"):
-        parse_mechanism(CRANE.replace("veridyn: 1", "veridyn: 7"))
+        parse_machine(CRANE.replace(old, new))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from observe.test_tree import arm, tumbling
+from observe.test_machine_trees import arm, tumbling
 from veridyn.errors import DataError, ModelWarning
 from veridyn.machines.parallel import linkage
 from veridyn.mechanics.tree.tree import Tree

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from veridyn.files.machine.natural import parse_mechanism
+from veridyn.files.machine.load import parse_machine
 from veridyn.mechanics.measurement import readout
 from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, integrate_natural
-from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.mechanics.natural.system import natural_system
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine import Machine
 from veridyn.observe.consistency import pooled
 from veridyn.observe.jacobian import check_jacobian
 from veridyn.observe.machine import MachineSystem
@@ -20,8 +21,8 @@ from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
 
 TOP = """
-veridyn: 1
-mechanism: top
+veridyn: 2
+name: top
 gravity: [0, 0, -9.81]
 constants: {s: sin(pi/6), c: cos(pi/6)}
 points: {O: {at: [0, 0, 0], fixed: true}}
@@ -37,8 +38,8 @@ sensors:
   mark: {kind: position, on: {body: top, at: [0.05, 0, 0.1]}, sigma: 0.005}
 """
 PENDULUM = """
-veridyn: 1
-mechanism: pendulum
+veridyn: 2
+name: pendulum
 gravity: [0, -9.81]
 points: {O: {at: [0, 0], fixed: true}, A: {at: [1, 0]}}
 bodies:
@@ -53,9 +54,9 @@ PROCESS_NOISE = ProcessNoise(
 )  # so small that a tangent carries it, as the extended filter assumes
 
 
-def spun(name: str, text: str, spin: float) -> tuple[NaturalSystem, dict[str, float]]:
+def spun(name: str, text: str, spin: float) -> tuple[Machine, dict[str, float]]:
     """The machine, and rates of its first set at which it turns: the top about its axis and slowly around, the pendulum right round."""
-    machine = system_of(parse_mechanism(text, name))
+    machine = parse_machine(text, name)
     system, q, _ = machine_system(machine, PROCESS_NOISE, unknown=())
     if name == "pendulum":
         velocity = np.array([0.0, spin])
@@ -67,7 +68,7 @@ def spun(name: str, text: str, spin: float) -> tuple[NaturalSystem, dict[str, fl
 
 def drawn(
     name: str, text: str, spin: float, seed: int, end: float
-) -> tuple[NaturalSystem, dict[str, float], NaturalMotion, Experiment]:
+) -> tuple[Machine, dict[str, float], NaturalMotion, Experiment]:
     """A log of a machine that starts where `PROCESS_NOISE` allows, integrated by an explicit rule, which knows no sets."""
     rng = np.random.default_rng(seed)
     machine, rates = spun(name, text, spin)
@@ -75,11 +76,12 @@ def drawn(
     off = np.repeat([0.01, 0.05], system.f) * rng.normal(size=2 * system.f)
     q, qd, _, _ = system.split(system.add(system.belief(q, qd).x, off))
     names = system.model.names
-    start = initial_state(machine, guess=q, rates=dict(zip(names, qd[system.model.z].tolist(), strict=True)))
+    natural = natural_system(machine)
+    start = initial_state(natural, guess=q, rates=dict(zip(names, qd[system.model.z].tolist(), strict=True)))
     t = np.arange(0.0, end, 0.01)
     how = NaturalMethod("explicit", step=5e-3, rule="DOP853", engine="compiled")
-    motion = integrate_natural(machine, t, start, method=how)
-    table = readout(machine)
+    motion = integrate_natural(natural, t, start, method=how)
+    table = readout(natural)
     values = table.read(motion.q, motion.qd, motion.qdd)
     values = values + np.sqrt(table.variances) * rng.normal(size=values.shape)
     channels = {n: Channel(n, t, values[:, j], table.units[j]) for j, n in enumerate(table.names)}
@@ -161,8 +163,8 @@ def test_an_observer_in_a_program_goes_on_too() -> None:
 
 def test_one_set_is_kept_where_it_will_do() -> None:
     """The same pendulum with its angle: an added coordinate is good all the way round."""
-    with_angle = PENDULUM.replace("bodies:", "angles:\n  phi: {of: [O, A], from: [1, 0]}\nbodies:")
-    machine, rates = system_of(parse_mechanism(with_angle, "pendulum")), {"phi": 8.0}
+    with_angle = PENDULUM.replace("bodies:", "coordinates:\n  phi: {of: [O, A], from: [1, 0]}\nbodies:")
+    machine, rates = parse_machine(with_angle, "pendulum"), {"phi": 8.0}
     system, q, qd = machine_system(machine, PROCESS_NOISE, unknown=(), rates=rates, step=2e-3)
     x = system.belief(q, qd).x
     for _ in range(500):
@@ -172,7 +174,7 @@ def test_one_set_is_kept_where_it_will_do() -> None:
 
 def test_a_change_beyond_the_range_of_a_coordinate_goes_on_in_another_set() -> None:
     """A rod near x = 1, set back by a reading that asks for x = 1.001: along y it is a way of 0.1 like any other."""
-    machine = system_of(parse_mechanism(PENDULUM.replace("at: [1, 0]", "at: [0.9999, 0.0141418]"), "pendulum"))
+    machine = parse_machine(PENDULUM.replace("at: [1, 0]", "at: [0.9999, 0.0141418]"), "pendulum")
     system, q, qd = machine_system(machine, PROCESS_NOISE, unknown=(), independents=("A.x",))
     x = system.belief(q, qd).x
     slope = -q[0] / q[1]  # dy/dx on the circle

@@ -12,6 +12,7 @@ from strangers.twins import linkage_twin
 from veridyn.errors import DataError, ModelError
 from veridyn.machines.parallel import palletizer
 from veridyn.mechanics.integrate import BaseState, Inputs, Method, integrate
+from veridyn.mechanics.natural.to_machine import machine_of_mechanism
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree_readout import tree_readout
 from veridyn.model.body import Body
@@ -211,7 +212,7 @@ def test_twins_are_observed_alike() -> None:
     twin = linkage_twin()
     encoder = Sensor("encoder", "coordinate", "q1", 0.002)
     tree = replace(uniform_bars(twin.tree), sensors=(encoder,))
-    mechanism = replace(twin.mechanism, sensors=(encoder,))
+    mechanism = machine_of_mechanism(replace(twin.mechanism, sensors=(encoder,)))
     t = np.arange(0.0, 0.5, STEP)
     start, rate = 1.2, 3.0
     plain, q, qd = machine_system(tree, ProcessNoise(), unknown=(), start={"q1": start}, rates={"q1": rate})
