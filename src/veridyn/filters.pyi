@@ -1,13 +1,13 @@
 """Filters for a user's own equations: systems of plain or compiled functions, runs and streams of filters, tuning and fitting."""
 
+from veridyn.model.parameter_fit import ParameterFit as ParameterFit
+from veridyn.model.parameter_fit import ParameterGuess as ParameterGuess
 from veridyn.observe.car.system import car_start as car_start
 from veridyn.observe.car.system import car_system as car_system
 from veridyn.observe.consistency import innovation_whiteness as innovation_whiteness
 from veridyn.observe.consistency import nees as nees
 from veridyn.observe.consistency import nis as nis
 from veridyn.observe.ekf import EKF as EKF
-from veridyn.observe.fitting import ParameterFit as ParameterFit
-from veridyn.observe.fitting import ParameterGuess as ParameterGuess
 from veridyn.observe.fitting import fit_parameters as fit_parameters
 from veridyn.observe.jacobian import check_jacobian as check_jacobian
 from veridyn.observe.measurements import Measurements as Measurements

@@ -2,6 +2,8 @@
 
 from veridyn.identify.base import BaseParameters as BaseParameters
 from veridyn.identify.base import base_parameters as base_parameters
+from veridyn.identify.car.innovations import Innovations as Innovations
+from veridyn.identify.car.result import CarFit as CarFit
 from veridyn.identify.cutoff import Cutoff as Cutoff
 from veridyn.identify.cutoff import propose_cutoff as propose_cutoff
 from veridyn.identify.diagnosis.alternatives import find_mistakes as find_mistakes
@@ -36,7 +38,5 @@ from veridyn.identify.result import Acceptance as Acceptance
 from veridyn.identify.result import Fit as Fit
 from veridyn.identify.selection import remedies as remedies
 from veridyn.identify.selection import select_motions as select_motions
-from veridyn.identify.validate import Validation as Validation
 from veridyn.identify.validate import replay as replay
-from veridyn.observe.car.fit import CarFit as CarFit
-from veridyn.observe.car.fit import Innovations as Innovations
+from veridyn.identify.validation import Validation as Validation

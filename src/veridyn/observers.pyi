@@ -1,6 +1,6 @@
 """Beside `observe`: observers that run in a program, virtual sensors and results."""
 
-from veridyn.observe.car.noise import CarNoise as CarNoise
+from veridyn.mechanics.single_track.noise import CarNoise as CarNoise
 from veridyn.observe.car.observation import CarObservation as CarObservation
 from veridyn.observe.ekf import EKF as EKF
 from veridyn.observe.methods import ErrorEKF as ErrorEKF

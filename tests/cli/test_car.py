@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from strangers.bicycle_drive import Bicycle, write_csv
 from veridyn.cli.app import app
+from veridyn.files.archive import load
 from veridyn.files.machine.load import load_model
 from veridyn.model.single_track import prior_of
 
@@ -71,7 +72,7 @@ def test_a_drive_gives_parameters_with_deviations_and_a_model_file(tmp_path: Pat
 
 
 def test_it_is_observed_with_bands_from_the_identified_file(tmp_path: Path, drive: dict) -> None:
-    run(tmp_path, "identify", STUDY, drive)
+    learned, _ = run(tmp_path, "identify", STUDY, drive)
     tail = STUDY.replace("training: [0, 25]\n", "").replace("model.yaml", "runs/car-001/identified.yaml")
     reference = "reference: {file: drive.csv, time: 't [s]', columns: {sideslip: 'sideslip [rad]'}}\n"
     text = tail.replace("  rate: 25", "  rate: 25\n  start: 25")
@@ -82,6 +83,12 @@ def test_it_is_observed_with_bands_from_the_identified_file(tmp_path: Path, driv
     states = (tmp_path / "runs" / "car-002" / "states.csv").read_text(encoding="utf-8").splitlines()
     assert "virtual.sideslip.sigma [rad]" in states[0] and len(states) > 300
     assert "sideslip angle" in (tmp_path / "runs" / "car-002" / "report.html").read_text(encoding="utf-8").lower()
+    fit = load(tmp_path / "runs" / "car-001" / "fit.json")
+    assert {p["name"]: p["value"] for p in learned["parameters"]}.items() >= dict(zip(fit.names, fit.values)).items()
+    own = text.replace("file: runs/car-001/identified.yaml", "fit: runs/car-001")
+    for study in (own, own.replace(", formulation: single_track", "")):
+        again, _ = run(tmp_path, "observe", study + reference, drive)
+        assert again["figures"]["rms_sideslip"] == pytest.approx(figures["rms_sideslip"], rel=1e-9)
 
 
 def test_frozen_parameters_and_missed_limits_are_reported(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from typer.testing import CliRunner
 
 from studies.bench_robot import Bench
 from veridyn.cli.app import app
+from veridyn.files.machine.write import save_model
+from veridyn.model.single_track import PriorValue, car_machine
 from veridyn.studies.config.study import load_study
 
 
@@ -120,3 +122,19 @@ def test_a_machine_by_points_gets_a_study_to_identify_it_by(tmp_path: Path) -> N
     assert done.exit_code == 0, done.output
     read = load_study(study, "identify").study
     assert set(read.log.columns) == {"q.phi", "force.phi"} and read.rows == "actuated"
+
+
+def test_a_car_and_a_drive_make_a_study_and_no_motion(tmp_path: Path) -> None:
+    given = {"mass": 1500.0, "front": 1.2, "rear": 1.4, "front_stiffness": PriorValue(15.0, 4.0)}
+    save_model(car_machine("car", given), tmp_path / "car.yaml")
+    (tmp_path / "run.csv").write_text("t [s],speed [m/s],steer [rad],yaw_rate [rad/s]\n0,20,0,0\n0.1,20,0,0\n", "utf-8")
+    done = CliRunner().invoke(
+        app, ["new", str(tmp_path / "car.yaml"), str(tmp_path / "run.csv"), "--out", str(tmp_path / "s.yaml")]
+    )
+    assert done.exit_code == 0 and "kind: identify" in (tmp_path / "s.yaml").read_text(encoding="utf-8")
+    for more, words in (("--rate", "has a clock"), ("--kind", "no motion of joints to design")):
+        logs = [str(tmp_path / "run.csv"), "--rate", "10"] if more == "--rate" else ["--kind", "excite"]
+        done = CliRunner().invoke(
+            app, ["new", str(tmp_path / "car.yaml"), *logs, "--out", str(tmp_path / "other.yaml")]
+        )
+        assert done.exit_code == 2 and words in " ".join(done.output.split())

@@ -16,7 +16,8 @@ from veridyn.identify.error_measures import RowReport
 from veridyn.identify.estimate import identify
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
-from veridyn.identify.validate import Validation, predicted, replay, validate
+from veridyn.identify.validate import predicted, replay, validate
+from veridyn.identify.validation import Validation
 from veridyn.mechanics.integrate import Method, integrate
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of

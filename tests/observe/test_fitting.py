@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError
+from veridyn.model.parameter_fit import ParameterGuess
 from veridyn.observe.ekf import EKF
-from veridyn.observe.fitting import ParameterGuess, fit_parameters
+from veridyn.observe.fitting import fit_parameters
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.result import Belief
 from veridyn.observe.system import Discrete

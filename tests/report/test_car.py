@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from strangers.bicycle_drive import Bicycle, write_csv
-from veridyn.report.car import car_identified_page, car_observed_page, identified_verdict, observed_verdict
+from veridyn.report.car import car_identified_page, identified_verdict, observed_verdict
+from veridyn.report.observed import observed_page
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.car.identify import identify_car_study
 from veridyn.studies.run.car.observe import observe_car_study
@@ -36,7 +37,7 @@ def test_the_pages_of_a_drive(tmp_path) -> None:
     )
     (tmp_path / "o.yaml").write_text(HEAD.format(kind="observe") + reference, encoding="utf-8")
     seen = observe_car_study(load_study(tmp_path / "o.yaml", "observe"))
-    page = car_observed_page(seen, seen.result("car", 0), "veridyn observe o.yaml")
+    page = observed_page(seen, seen.result("car", 0), "veridyn observe o.yaml")
     for words in (
         "Observation of “Test car”",
         "Error of the sideslip angle",

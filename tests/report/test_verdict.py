@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from studies.small_arm import small_study
-from veridyn.identify.validate import Validation
+from veridyn.identify.validation import Validation
 from veridyn.report.verdict import verdict
 from veridyn.studies.identification import IdentificationStudy
 

@@ -16,6 +16,7 @@ from strangers.bicycle_drive import Bicycle
 from veridyn.errors import CapabilityError, VeridynError
 from veridyn.model.experiment import Channel
 from veridyn.model.single_track import PriorValue, car_machine
+from veridyn.observers import CarNoise
 from veridyn.studies.capabilities import METHODS, capabilities, shown_machines, table
 
 KINDS = tuple(shown_machines())
@@ -141,7 +142,42 @@ def observed(kind: str, method: str, **more: Any) -> object:
     return vd.observe(machine(kind), log(kind), method, **how, **more)
 
 
+def validated(kind: str, by: str) -> object:
+    if kind == "single_track":
+        return vd.validate(machine(kind), log(kind), by=by)
+    return vd.validate(machine(kind), motion(kind)[:60], by=by)
+
+
+def streamed(kind: str, method: str) -> object:
+    """The first two samples of the log, one by one."""
+    if kind == "single_track":
+        observer = vd.Observer(machine(kind), method, process_noise=CarNoise())
+        observer.step(0.0, {"yaw_rate": 0.0}, [20.0, 0.0])
+    else:
+        observer = vd.Observer(machine(kind), method, process_noise=vd.ProcessNoise(**NOISE), step=0.01)
+        for k in range(2):
+            read = {n: float(log(kind)[n].values[k]) for n in observer.system.outputs}
+            observer.step(0.01 * k, read)
+    return observer.belief
+
+
+def prepared(kind: str, _: str) -> object:
+    """The motion of a log of positions."""
+    if kind == "single_track":
+        return vd.motion(machine(kind), log(kind))
+    made, m = machine(kind), motion(kind)
+    read = {f"q.{c}": m.q[:, k] for k, c in enumerate(made.coordinates)}
+    if m.base is not None:
+        read |= {f"base.omega.{a}": m.base.omega[:, k] for k, a in enumerate("xyz")}
+        read |= {f"base.acceleration.{a}": m.base.acceleration[:, k] for k, a in enumerate("xyz")}
+    units = {n: "rad" if n.startswith("q.") else "rad/s" if "omega" in n else "m/s^2" for n in read}
+    return vd.motion(made, vd.Experiment.from_arrays(m.t, read, units))
+
+
 CALLS: dict[str, Callable[[str, str], object]] = {
+    "motion": prepared,
+    "validate": validated,
+    "Observer": streamed,
     "inverse_dynamics": lambda kind, _: vd.inverse_dynamics(machine(kind), motion(kind)),
     "forward_dynamics": forward,
     "regressor": lambda kind, _: vd.regressor(machine(kind), motion(kind)),

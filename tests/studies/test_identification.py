@@ -14,7 +14,8 @@ from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.output_error.output_error import OutputError
 from veridyn.identify.payload import carrying
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.identify.validate import Validation, replay, validate
+from veridyn.identify.validate import replay, validate
+from veridyn.identify.validation import Validation
 from veridyn.model.motion import Motion
 from veridyn.report.page import identification_page
 from veridyn.report.verdict import verdict

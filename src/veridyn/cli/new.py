@@ -55,7 +55,8 @@ def new(
     """Write a commented study file from a model and a log: columns matched by name to joints, or to the sensors of the machine, guesses
     marked as guesses.
 
-    From a model in joint coordinates it is a study to identify it by, in natural coordinates one to observe it by. Without a log it is one
+    From a model in joint coordinates it is a study to identify it by, in natural coordinates one to observe it by; of a car of a few
+    numbers one to identify it by where some of them are uncertain, else one to observe it by. Without a log it is one
     that designs a motion; --kind simulate writes one that moves the model and records it.
 
     \b
@@ -118,6 +119,8 @@ def _written(
     if kind is StudyKind.simulate:
         return _simulated(file, logs, out, base, strict)
     machine = load_model(file, base=base, strict=strict)
+    if machine.car is not None and logs:
+        return _of_car(file, machine, logs, out, kind, rate)
     # A machine by points is observed where it has sensors, and identified where it has none or where that is asked for.
     wanted = "observe" if machine.formulation != "tree" and machine.sensors else "identify"
     if not logs:
@@ -141,11 +144,24 @@ def _written(
     return observe_template(file, machine, logs[0], out, rate)
 
 
+def _of_car(file: Path, car: Machine, logs: list[Path], out: Path, kind: StudyKind, rate: float | None) -> str:
+    from veridyn.errors import Fault, FileError
+    from veridyn.studies.config.car_template import car_template
+
+    if rate is not None:
+        hint = "Leave --rate out; a rate of the samples that are used is log.rate of the study."
+        raise FileError(Fault("the log of a drive has a clock.", "--rate", hint=hint), file.name)
+    wanted = "identify" if kind is StudyKind.identify else "observe" if kind is StudyKind.observe else None
+    return car_template(file, car, logs, out, wanted)
+
+
 def _designed(file: Path, out: Path, base: Literal["auto", "fixed", "free"], strict: bool) -> str:
     from veridyn.errors import Fault, FileError
+    from veridyn.mechanics.single_track.of_machine import refuse_of_car
     from veridyn.studies.config.excite_template import excite_template
 
     machine = _with_values(file, base, strict)
+    refuse_of_car(machine, "motion of joints to design")
     if machine.formulation != "tree":
         hint = "Give a log, to observe the machine: veridyn new MODEL LOG; or --kind simulate."
         raise FileError(

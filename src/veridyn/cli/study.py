@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 Out = Annotated[Path | None, typer.Option(help="Folder that gets the new run folder, in place of the study's.")]
 Data = Annotated[Path | None, typer.Option(help="What ${VERIDYN_DATA} stands for in the paths of the study.")]
 Show = Annotated[bool, typer.Option("--show", help="Print the study with every default, and stop.")]
-IDENTIFIED = "identified.yaml"  # the model file of a car's run, as of other machines
 
 
 def identify(
@@ -73,8 +72,7 @@ def observe(
       veridyn observe crane.yaml --out runs
     """
     loaded = loaded_study(study, "observe", _variables(data))
-    work = _observe_car if _is_car(loaded) else _observe_machine
-    recorded_study(study, out, loaded, partial(work, loaded), show)
+    recorded_study(study, out, loaded, partial(_observe_machine, loaded), show)
 
 
 def excite(
@@ -223,17 +221,12 @@ def _identify_machine(loaded: Loaded[Any], run: Run, progress: Progress) -> Reco
 
 
 def _identify_car(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
-    """Its model file with the identified values goes into the run folder."""
-    from veridyn.files.machine.write import model_text
+    """Its model file with the identified values and its fit go into the run folder."""
     from veridyn.report.car import car_identified_page, identified_verdict
     from veridyn.studies.run.car.identify import identify_car_study
 
     done = identify_car_study(loaded, progress)
-
-    def keep(run: Run) -> None:
-        run.write_text(IDENTIFIED, model_text(done.car))
-
-    return _recorded(loaded, done, car_identified_page, identified_verdict, keep)
+    return _recorded(loaded, done, car_identified_page, identified_verdict, done.keep)
 
 
 def _weigh_payload(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
@@ -284,26 +277,12 @@ def _identify_fleet(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded
 
 
 def _observe_machine(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
-    from veridyn.report.observed import observed_page, verdict_of
-    from veridyn.studies.run.observe import observe_study
-
-    done = observe_study(loaded, progress)
-    return _recorded(loaded, done, observed_page, verdict_of, lambda run: run.write_text("states.csv", done.table()))
-
-
-def _observe_car(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
     """states.csv has every quantity with its deviation."""
-    from veridyn.files.machine.write import model_text
-    from veridyn.report.car import car_observed_page, observed_verdict
-    from veridyn.studies.run.car.observe import observe_car_study
+    from veridyn.report.observed import observed_page, verdict_of
+    from veridyn.studies.run.dispatch import run_observe
 
-    done = observe_car_study(loaded, progress)
-
-    def keep(run: Run) -> None:
-        run.write_text("states.csv", done.table())
-        run.write_text(IDENTIFIED, model_text(done.car))
-
-    return _recorded(loaded, done, car_observed_page, observed_verdict, keep)
+    done = run_observe(loaded, progress)
+    return _recorded(loaded, done, observed_page, verdict_of, done.keep)
 
 
 def _excite_machine(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, FileError, ModelError
 from veridyn.files.atomic import refuse_to_replace, write_atomic
+from veridyn.files.car_fit_file import SEARCH_COVARIANCE, car_file, car_fit_of
 from veridyn.files.fit_file import (
     FORMAT,
     OPTIONAL,
@@ -36,6 +37,7 @@ from veridyn.files.fit_file import (
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.write import model_text
 from veridyn.identify.base import BaseParameters
+from veridyn.identify.car.result import CarFit
 from veridyn.identify.error_measures import RowReport
 from veridyn.identify.result import Acceptance, Feasibility, Fit, KnownValues, LawConstants, ReplaySettings
 from veridyn.model.machine import Machine
@@ -110,6 +112,7 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
             if fit.known is None
             else {"known_covariance": fit.known.covariance, "known_sensitivity": fit.known.sensitivity}
         ),
+        **({SEARCH_COVARIANCE: fit.fit.covariance} if isinstance(fit, CarFit) else {}),
     )
     sure = fit.feasibility
     content = FitFile(
@@ -128,6 +131,7 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
         known=[] if fit.known is None else list(fit.known.names),
         arrays=ArraysFile(file=beside.name, sha256=hashlib.sha256(arrays).hexdigest()),
         replay=_replay_file(fit.replay_settings),
+        car=car_file(fit) if isinstance(fit, CarFit) else None,
         model=model_text(fit.described.formulated(fit.formulation)),
     )
     text = json.dumps(_plain(content.model_dump()), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
@@ -165,7 +169,7 @@ def load(path: str | os.PathLike[str]) -> Fit:
     content = parsed_fit(file)
     try:
         described = parse_machine(content.model, source=f"the model inside {file.name}")
-        machine = described.with_formulation("tree")
+        machine = described if content.car is not None else described.with_formulation("tree")
     except ModelError as error:
         raise FileError(error.faults, f"the model inside {file.name}") from error
     arrays = arrays_beside(file, content.arrays)
@@ -184,7 +188,7 @@ def load(path: str | os.PathLike[str]) -> Fit:
     if list(base.names) != content.names or list(base.units) != content.units:
         fault = Fault("its names are not those that its model and its arrays make.", expected=", ".join(base.names[:8]))
         raise FileError(fault, file.name)
-    return Fit(
+    found = Fit(
         described=machine,
         base=base,
         values=np.array(content.values, dtype=np.float64),
@@ -202,6 +206,7 @@ def load(path: str | os.PathLike[str]) -> Fit:
         formulation=described.formulation,
         replay_settings=_replay_settings(content.replay),
     )
+    return found if content.car is None else car_fit_of(found, content.car, arrays[SEARCH_COVARIANCE])
 
 
 def _replay_file(settings: ReplaySettings | None) -> ReplayFile | None:

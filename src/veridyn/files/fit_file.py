@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from veridyn.errors import Fault, Faults, FileError, did_you_mean
+from veridyn.files.car_fit_file import CarFile, check_car_file
 from veridyn.files.unpacking import read_arrays
 from veridyn.model.machine import Machine
 from veridyn.version import __version__
@@ -48,6 +49,7 @@ class RowFile(Strict):
     measured_std: float = float("nan")
     noise: float = float("nan")
     unit: str = ""
+    nis: float = float("nan")
 
 
 class ArraysFile(Strict):
@@ -101,6 +103,7 @@ class FitFile(Strict):
     known: list[str] = []
     described: bool = True  # of files of older versions; a fit always has the machine as it was described
     replay: ReplayFile | None = None
+    car: CarFile | None = None  # of a car of a few numbers
     arrays: ArraysFile
     model: str
 
@@ -198,6 +201,8 @@ def check_fit(file: Path, content: FitFile, arrays: dict[str, NDArray[Any]], mac
             faults.add(f"array '{name}' does not fit.", expected=wanted, found=f"{array.dtype} {array.shape}")
         elif kind is np.int64 and array.size and not (array.min() >= 0 and array.max() < size):
             faults.add(f"array '{name}' names parameters that do not exist.", expected=f"0 to {size - 1}")
+    if content.car is not None:
+        faults.extend(check_car_file(content.car, content.names, [s.name for s in machine.sensors], arrays).found)
     if not faults:
         _check_covariances(content, arrays, faults)
     for key, named in (("names", content.names), ("units", content.units)):

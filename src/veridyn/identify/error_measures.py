@@ -108,7 +108,7 @@ class RowReport:
     """One row of a fit or of a validation: equations, rms of the error, and rms, standard deviation and noise of the measured force.
 
     `sigma`: the standard deviation by which a fit weighs the row. `unit`: of all of them. `noise` and `measured_std` are NaN where they are
-    not known.
+    not known. `nis`: where a filter predicts the row, mean error² over the variance that it states; NaN otherwise.
     """
 
     row: str
@@ -119,6 +119,7 @@ class RowReport:
     measured_std: float = field(default=math.nan, kw_only=True)
     noise: float = field(default=math.nan, kw_only=True)
     unit: str = field(default="", kw_only=True)
+    nis: float = field(default=math.nan, kw_only=True, compare=False)
 
     @property
     def relative_error(self) -> float:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Concatenate, Literal, ParamSpec, cast
 
 from veridyn.errors import CapabilityError, IdentificationError, IdentificationWarning, Limit, warn
+from veridyn.identify.car.innovations import Innovations, identify_car
 from veridyn.identify.diagnosis.fit_check import Diagnose, assumes_uncorrelated, check_level, diagnose_fit
 from veridyn.identify.estimator import Estimator, FitProblem, with_tree_note
 from veridyn.identify.estimators.coloured import Hac
@@ -28,7 +29,6 @@ from veridyn.identify.regression.linear_algebra import one_blas_thread
 from veridyn.identify.regression.observation import Device, measured_rows
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
-from veridyn.lazy import above
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.tree.accept import first_argument, takes_machine
 from veridyn.method import method_of, verb_with_method
@@ -59,10 +59,10 @@ def _by_tree(verb: Callable[Concatenate[Machine, P], Fit]) -> Callable[Concatena
     def kept(*args: Any, **kwargs: Any) -> Fit:
         machine, rest, named = split(args, kwargs)
         method = rest[1] if len(rest) > 1 else named.get("method")
-        if isinstance(machine, Machine) and machine.car is None and getattr(method, "name", method) == "innovations":
+        if isinstance(machine, Machine) and machine.car is None and getattr(method, "name", method) == Innovations.name:
             raise CapabilityError(machine.formulation, "estimator 'innovations'", *NO_CAR, where=machine.name)
         if isinstance(machine, Machine) and machine.car is not None:
-            return above("veridyn.observe.car.fit", "identify_car")(machine, *rest, **named)
+            return identify_car(machine, *rest, **named)
         if not isinstance(machine, Machine) or machine.formulation == "tree":
             return own(machine, *rest, **named)
         fit = own(machine.formulated("tree"), *rest, **named)
@@ -79,7 +79,7 @@ def _by_tree(verb: Callable[Concatenate[Machine, P], Fit]) -> Callable[Concatena
 def identify(
     machine: Machine,
     motion: Motion | Experiment | Sequence[Motion | Experiment],
-    method: Estimator | str = "wls",
+    method: Estimator | Innovations | str = "wls",
     *,
     rows: Rows = "all",
     covariance: Literal["white", "hac"] | Hac = "white",
@@ -103,12 +103,12 @@ def identify(
     machine : Machine
         The machine. In natural coordinates, which have no regressor, its tree is used, and a note of the fit says so; ``fit.machine()`` is
         in natural coordinates again. A car of a few numbers (formulation single_track) takes the log of a drive and an ``Innovations``
-        method, and gives a ``CarFit``. Its parameters of state "estimated" are estimated, known ones move to the measured side; the
-        uncertainty that the machine states of known ones (``machine.with_uncertainty``) enters the standard deviations.
+        method, and gives a ``CarFit``, which is a ``Fit``. Its parameters of state "estimated" are estimated, known ones move to the
+        measured side; the uncertainty that the machine states of known ones (``machine.with_uncertainty``) enters the standard deviations.
     motion : Motion, Experiment, or a sequence of them
         Coordinates, rates and accelerations (N, n) in rad or m and s, with measured forces (N, n) in N*m or N. A log is prepared by
         :func:`veridyn.motion` with default settings.
-    method : Estimator or str
+    method : Estimator, Innovations or str
         How to estimate: an object such as ``Robust(loss="tukey")``, or a word for one with default settings: "ols", "wls" (the default),
         "robust", "map", "consistent", "iv", "oe", "gauss_markov". "likelihood" needs settings: ``Likelihood(frequency=…)``.
     rows : "all", "joints", "base", "actuated", or names
@@ -138,7 +138,7 @@ def identify(
         What is checked besides: "fast", the default, looks for wrong signs, swaps, units and clocks, too few samples, and forces that are
         constant, clipped, frozen or have spikes or dropouts, in one to two times what a log takes to be prepared and fitted; "full" asks
         all that ``veridyn identify`` asks, in seconds; "off" asks nothing. Of motions that are made when they are needed, the first is
-        looked at.
+        looked at. Of a car steering, wheels, positions, clocks and axles are checked.
 
     Returns
     -------

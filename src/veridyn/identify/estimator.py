@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import IdentificationError, VeridynError
+from veridyn.errors import IdentificationError, ModelError, VeridynError
 from veridyn.identify.base import NUMERICAL_SOURCE, BaseParameters
 from veridyn.identify.error_measures import RowReport
 from veridyn.identify.estimators.coloured import Hac, Sandwich
@@ -30,6 +30,7 @@ from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.mechanics.engine import Engine
 from veridyn.model.coordinates import Rows
+from veridyn.model.graph import Formulation
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
@@ -186,6 +187,15 @@ def with_sandwich(fit: Fit, made: Sandwich, plain: Array) -> Fit:
     if made.capped:
         notes.append("note: the residuals remember longer than this log can show; deviations may still be too small.")
     return replace(fit, covariance=made.covariance, notes=tuple(notes))
+
+
+def in_formulation(fit: Fit, formulation: Formulation) -> Fit:
+    """The fit whose machine is in this formulation; in its tree where that cannot carry what was added to the machine."""
+    try:
+        fit.described.with_formulation(formulation)
+    except ModelError:
+        return replace(fit, formulation="tree")
+    return replace(fit, formulation=formulation)
 
 
 def with_tree_note(fit: Fit) -> Fit:

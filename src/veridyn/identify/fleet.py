@@ -33,6 +33,7 @@ from veridyn.identify.estimator import Estimator
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.regression.workers import map_in_order
 from veridyn.identify.result import Fit
+from veridyn.mechanics.single_track.of_machine import refuse_of_car
 from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
@@ -187,6 +188,7 @@ def identify_fleet(
     IdentificationError
         No machine could be identified, or `significance` is no probability.
     """
+    refuse_of_car(machine, "fleet of fits by a regressor")
     if not 0.0 < significance < 1.0:
         raise IdentificationError(
             "it is no probability.", where="significance", expected="a number between 0 and 1", found=f"{significance}"

@@ -24,6 +24,7 @@ from veridyn.errors import DataError
 from veridyn.mechanics.loops.assembly import assembled, loop_values
 from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.loops.projection import projection
+from veridyn.mechanics.single_track.of_machine import refuse_of_car
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
@@ -107,6 +108,7 @@ def logged_at(
     machine: Machine, log: Experiment, signals: Signals, *, pose: Pose | None = None
 ) -> Callable[[Lowpass], Logged]:
     """The same as a function of the cut-off (Hz), in place of that of `signals`: what does not depend on it is done once."""
+    refuse_of_car(machine, "motion of joints")
     log = with_usual_names(machine, log)
     if not machine.closed:
         recorded = prepare(machine, log, signals, pose=pose)

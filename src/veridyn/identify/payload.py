@@ -30,6 +30,7 @@ from veridyn.identify.delivery import uncertainty_of
 from veridyn.identify.gains import gain_names
 from veridyn.identify.result import Fit
 from veridyn.mechanics.kinematics import body_motion
+from veridyn.mechanics.single_track.of_machine import refuse_of_car
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.model.assembly import Attachment
 from veridyn.model.graph import unique
@@ -90,6 +91,7 @@ def with_payload(
     known drive gains where they have one, or the uncertainty of a machine goes with it, and so into the deviations of the load. It is in
     formulation tree.
     """
+    refuse_of_car(machine.described if isinstance(machine, Fit) else machine, "load on a body")
     known = machine.described.with_parameters(machine.standard) if isinstance(machine, Fit) else machine
     if missing := known.parameters.missing():
         raise ModelError(

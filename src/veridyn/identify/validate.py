@@ -10,24 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arguments import checked
-from veridyn.errors import DataError
+from veridyn.errors import CapabilityError, DataError, Limit
+from veridyn.identify.car.prediction import validate_car
+from veridyn.identify.car.result import CarFit
 from veridyn.identify.error_measures import (
     Moments,
     RowReport,
     moments_of_runs,
-    relative_error,
-    row_table,
-    std_error,
-    std_errors,
-    worst_judged,
-    worst_measured,
 )
 from veridyn.identify.gains import with_known_gains
 from veridyn.identify.logged import prepared_motions
@@ -38,7 +34,7 @@ from veridyn.identify.regression.factor import RowFactors
 from veridyn.identify.regression.observation import measured_rows, observation
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.result import Fit, ReplaySettings
-from veridyn.lazy import above
+from veridyn.identify.validation import Validation
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.samples import complete_values
@@ -50,6 +46,10 @@ from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]
+ONLY_CARS = Limit(
+    "its forces are measured and linear in its parameters, and no filter is needed to compare them",
+    "Leave 'by' out, or compare forces or a simulation; observe(fit.machine(), log) shows predictions of a filter.",
+)
 
 
 @checked
@@ -57,7 +57,7 @@ def validate(
     fit: Fit | Machine,
     motion: Motion | Experiment | Sequence[Motion | Experiment],
     *,
-    by: Literal["fit", "forces", "simulation"] = "fit",
+    by: Literal["fit", "forces", "simulation", "prediction"] = "fit",
     rows: Rows | None = None,
     sampling: Sampling | None = None,
     engine: Engine = "auto",
@@ -68,18 +68,19 @@ def validate(
 
     Measured forces y of a motion, before known parameters are subtracted, against those that the fit predicts; members of a group that the
     fit could not separate keep their priors. A fit by :class:`~veridyn.OutputError` is judged by its simulation: from the measured
-    state, anew after each horizon of the fit, coordinates against the measured ones (:func:`~veridyn.identification.replay`).
+    state, anew after each horizon of the fit, coordinates against the measured ones (:func:`~veridyn.identification.replay`). A car of a
+    few numbers is judged by its sensors, each predicted from one sample to the next.
 
     Parameters
     ----------
     fit : Fit or Machine
         The identified model; a machine or tree is taken as it is, all its values known.
     motion : Motion, Experiment, or a sequence of them
-        Samples that were not used for the fit, with measured forces (N, n) in N*m or N. A log is prepared by :func:`veridyn.motion` with
-        default settings, as :func:`identify` does it.
-    by : {"fit", "forces", "simulation"}
-        What is compared: what the fit was fitted to (the default; forces for a machine), forces, or a simulation, with the settings of the
-        fit or the defaults of ``replay``.
+        Samples that were not used for the fit, with measured forces (N, n) in N*m or N; of a car the log of a drive. Another log is
+        prepared by :func:`veridyn.motion` with default settings, as :func:`identify` does it.
+    by : {"fit", "forces", "simulation", "prediction"}
+        What is compared: what the fit was fitted to (the default; forces for a machine, predictions for a car), forces, a simulation, with
+        the settings of the fit or the defaults of ``replay``, or predictions, of cars alone.
     rows : "all", "joints", "base", "actuated", or names, optional
         The equations that are compared where forces are; those of the fit by default.
     sampling : Sampling, optional
@@ -119,6 +120,9 @@ def validate(
     >>> bool(vd.validate(fit, swing(5.0)).relative_error < 1e-9)
     True
     """
+    if isinstance(fit, CarFit) or (isinstance(fit, Machine) and fit.car is not None):
+        own = {"rows": rows, "sampling": sampling, "executor": executor, "engine": None if engine == "auto" else engine}
+        return validate_car(fit, motion, by, progress, **own)
     if isinstance(fit, Machine):
         missing = fit.parameters.missing()
         if missing:
@@ -128,6 +132,8 @@ def validate(
             )
     machine, phi = (fit, fit.parameters.values) if isinstance(fit, Machine) else (fit.described, fit.standard)
     motion = prepared_motions(machine, motion)
+    if by == "prediction":
+        raise CapabilityError(machine.formulation, "validation by prediction", *ONLY_CARS, where="validate, by")
     if by not in ("fit", "forces", "simulation"):
         raise DataError(
             f"there is no comparison '{by}'.", where="validate, by", expected="'fit', 'forces' or 'simulation'"
@@ -194,95 +200,6 @@ def predicted(
             own[:, k] -= slope * outside[:, machine.rows.index(other)]
             both[:, k] += slope * model[other]
     return names, own, both
-
-
-@dataclass(frozen=True, repr=False)
-class Validation:
-    """Errors of each row on another motion, by the two measures of :mod:`veridyn.identify.error_measures`.
-
-    `by`: whether rows are forces, against those of inverse dynamics, or what a simulation was compared in, coordinates as a rule.
-    `fit`, `motion` and `sampling`: what was compared, for pictures, where one motion was and rows are forces.
-    """
-
-    rows: tuple[RowReport, ...]
-    by: Literal["forces", "simulation"] = field(default="forces", kw_only=True)
-    fit: Fit | None = field(default=None, compare=False)
-    motion: Motion | None = field(default=None, compare=False)
-    sampling: Sampling | None = field(default=None, compare=False)
-
-    def __getitem__(self, row: str) -> RowReport:
-        return {r.row: r for r in self.rows}[row]
-
-    @property
-    def worst(self) -> RowReport | None:
-        """The row with the largest relative error; None where no row measures anything, as in a log at rest below the dead zones."""
-        return worst_measured(self.rows)
-
-    @property
-    def worst_relative_error(self) -> float:
-        """The relative error of :attr:`worst`; NaN where there is none."""
-        return math.nan if self.worst is None else self.worst.relative_error
-
-    @property
-    def relative_error(self) -> float:
-        """√(Σ ‖r_j‖² / Σ ‖y_j‖²) over all equations."""
-        return relative_error(self.rows)
-
-    @property
-    def std_errors(self) -> dict[str, float]:
-        """Unit → rms(r)/std(y) over its judged rows, which count by their variance."""
-        return std_errors(self.rows)
-
-    @property
-    def std_error(self) -> float:
-        """The largest of :attr:`std_errors`, the headline; NaN where no row is judged."""
-        return std_error(self.rows)
-
-    @property
-    def worst_judged(self) -> RowReport | None:
-        """The judged row with the largest std error; None where no row is judged."""
-        return worst_judged(self.rows)
-
-    @property
-    def table(self) -> dict[str, dict[str, float]]:
-        """Row → samples, rms error, size of the measured force and both errors in percent, as a run's record keeps them.
-
-        `judged` is 1 or 0; `measured_noise` is the standard deviation of the white part of the measured force.
-        """
-        return {
-            r.row: {
-                "samples": float(r.samples),
-                "rms": r.rms,
-                "measured_rms": r.measured_rms,
-                "measured_std": r.measured_std,
-                "measured_noise": r.noise,
-                "error_percent": 100.0 * r.relative_error,
-                "error_std_percent": 100.0 * r.std_error,
-                "judged": float(r.judged),
-            }
-            for r in self.rows
-        }
-
-    def __repr__(self) -> str:
-        return f"Validation({len(self.rows)} rows, error {100.0 * self.std_error:.3g} % of the standard deviation)"
-
-    def _repr_html_(self) -> str:
-        return above("veridyn.report.notebook", "show_validation")(self)._repr_html_()
-
-    def plot(self, *rows: str) -> Any:
-        """Forces along the motion, measured and predicted, and what is left over, of all rows or of those that are named.
-
-        For a notebook; ``save(path)`` of what it gives writes a page.
-        """
-        return above("veridyn.report.notebook", "plot_validation")(self, *rows)
-
-    def to_frame(self) -> Any:
-        """A pandas data frame with a line for each row: samples, errors and sizes, as in :attr:`table`, and the unit."""
-        return above("veridyn.report.frames", "frame_of_rows")(self.rows)
-
-    def summary(self) -> str:
-        """A table of the rows: rms errors with their unit, and both measures in percent."""
-        return "\n".join(row_table(self.rows))
 
 
 @takes_machine

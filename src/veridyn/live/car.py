@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from veridyn.errors import VeridynError
+from veridyn.identify.car.innovations import fit_car
 from veridyn.live.arrivals import SampleColumns, columns_of
 from veridyn.live.replay import Pace, Replay
 from veridyn.live.session import Session
@@ -27,7 +28,6 @@ from veridyn.live.tracker import (
     Trouble,
     refused_stamp,
 )
-from veridyn.observe.car.fit import fit_car
 from veridyn.observe.car.log import SLOWEST_M_S, lateral_measurements
 from veridyn.observe.car.observation import ObservedCar, observed_car
 from veridyn.observe.car.system import CarQuantities, Inflation, state_units

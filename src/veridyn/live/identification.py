@@ -1,7 +1,7 @@
 """An identification followed as it converges: parameters with deviations that shrink as samples come in.
 
-Equations of each block go into R factors that merge (:mod:`veridyn.identify.regression.factor`), so the estimate after any number of samples is
-that of weighted least squares on all of them, and no sample is kept.
+Equations of each block go into R factors that merge (:mod:`veridyn.identify.regression.factor`), so the estimate after any number of
+samples is that of weighted least squares on all of them, and no sample is kept.
 
 Filters and derivatives reach `reach` samples to either side, so a block is made once that many samples came after it. Blocks lie end to
 end: each sample enters one block, but for those at the two ends of a recording.

@@ -11,12 +11,12 @@ from veridyn.live.machine import MachineTracker, picture_of
 from veridyn.live.replay import log_samples
 from veridyn.live.shows import DRAW_ON, prepared_observer
 from veridyn.live.tracker import LiveTracker, Sample
+from veridyn.mechanics.single_track.noise import CarNoise
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.model.single_track import PriorValue, car_machine
 from veridyn.observe.car.log import lateral_measurements
-from veridyn.observe.car.noise import CarNoise
 from veridyn.observe.car.observation import observed_car
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.papers.buggy.drive import BuggyDrive

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from veridyn.errors import Fault, Faults, ModelError, part_at
+from veridyn.errors import CapabilityError, Fault, Faults, Limit, ModelError, part_at
 from veridyn.model.car import SECTION, TABLE, CarDescription, car_joint, car_link, car_parameters, check_car
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty
@@ -15,6 +15,12 @@ from veridyn.model.sensor import Sensor
 
 # What the stability control of any car measures, with the noise of such sensors.
 USUAL_SENSORS = (Sensor("yaw_rate", "reading", "yaw_rate", 0.01), Sensor("ay", "reading", "ay", 0.3))
+
+
+NO_CAR = Limit(
+    "a car of a few numbers is described by masses, axles and tyre curves, and none of them follows from bodies and joints",
+    "Its wheels are elements of kind tyre in formulation: tree.",
+)
 
 
 @dataclass(frozen=True)
@@ -112,16 +118,14 @@ def described_car(
 def car_described(machine: Machine) -> CarDescription:
     """The few numbers of a car; a machine of bodies and joints is refused."""
     if machine.car is None:
-        raise ModelError(
-            Fault(
-                "it is described by bodies and joints, not by the few numbers of a car.",
-                where=part_at("formulation"),
-                expected="a machine with the section car, in formulation: single_track",
-                found=f"formulation: {machine.formulation}",
-                hint="Its wheels are elements of kind tyre in formulation: tree.",
-            ),
-            machine.name,
+        fault = Fault(
+            "it is described by bodies and joints, not by the few numbers of a car.",
+            where=part_at("formulation"),
+            expected="a machine with the section car, in formulation: single_track",
+            found=f"formulation: {machine.formulation}",
+            hint=NO_CAR.instead,
         )
+        raise CapabilityError("single_track", "bodies and joints", *NO_CAR, faults=[fault], source=machine.name)
     return machine.car
 
 

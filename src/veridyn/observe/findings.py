@@ -15,6 +15,7 @@ from veridyn.errors import DataWarning, Fault, warn
 from veridyn.model.experiment import Experiment
 from veridyn.observe.consistency import Consistency
 from veridyn.observe.history import StateHistory
+from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observation import Observation
 from veridyn.observe.sensor_findings import finding_lines, sensor_findings
 
@@ -62,7 +63,7 @@ def _limits(found: StateHistory) -> list[str]:
     if found.tuning is not None and not found.tuning.converged:
         what = f"the noise chosen on this log is doubtful: {found.tuning.message}."
         out.append(f"{what} Give a density of the process noise.")
-    if not isinstance(found, Observation):
+    if not isinstance(found, Observation) or not isinstance(found.system, MachineSystem):
         return out
     names = found.system.model.left_out
     if names and (open_by := float(found.constraint_errors()[:, 0].max())) > OPEN_CONSTRAINT:

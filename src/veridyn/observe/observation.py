@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault
+from veridyn.mechanics.single_track.noise import CarNoise
 from veridyn.model.sensor import Sensor
 from veridyn.observe.consistency import Consistency, nees
 from veridyn.observe.history import StateHistory
@@ -19,7 +20,7 @@ from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Estimates
 from veridyn.observe.smoother import Smoothed
 from veridyn.observe.tuning import Tuning
-from veridyn.observe.virtual import Reading, Virtual, virtual
+from veridyn.observe.virtual import Reading, Virtual, placed_quantities, virtual
 
 Array = NDArray[np.float64]
 
@@ -33,7 +34,7 @@ class Observation(StateHistory):
     estimates: Estimates
     track: Estimates | Smoothed
     inputs: Array
-    process_noise: ProcessNoise
+    process_noise: ProcessNoise | CarNoise
     tuning: Tuning | None = None
 
     @property
@@ -77,9 +78,9 @@ class Observation(StateHistory):
         reading = self.virtual(Virtual(name, "coordinate", name))[name]
         return reading.values[:, 0], reading.sigma[:, 0]
 
-    def virtual(self, *wanted: Virtual) -> dict[str, Reading]:
-        """Quantities that nobody measured, with bands."""
-        return virtual(self.system, self.track, wanted, self.inputs)
+    def virtual(self, *wanted: Virtual | str) -> dict[str, Reading]:
+        """Quantities that nobody measured, with bands; of a car their names are enough."""
+        return virtual(self.system, self.track, placed_quantities(wanted), self.inputs)
 
     @cached_property
     def qdd(self) -> Array:

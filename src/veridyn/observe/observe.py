@@ -14,15 +14,14 @@ from numpy.typing import NDArray
 
 from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, ModelError, SimulationError
-from veridyn.lazy import above
 from veridyn.mechanics.formulated import GivenMachine
 from veridyn.mechanics.formulation import FRICTION_SPEED
+from veridyn.mechanics.single_track.noise import CarNoise
 from veridyn.method import verb_with_method
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Choice
 from veridyn.observe.bounds import Parameters
-from veridyn.observe.car.noise import CarNoise
 from veridyn.observe.filter import Filter
 from veridyn.observe.findings import warn_of_findings
 from veridyn.observe.inputs import inputs_in
@@ -78,7 +77,7 @@ def observe(
     machine : Machine
         The machine, open or closed, on a fixed base or a free one, in either formulation, with its sensors. ``fit.machine()`` brings the
         covariance of its identified parameters along. A car of a few numbers (formulation single_track) is observed by "ekf", "ukf" or
-        "smoother" from speed, steer, ax and its sensors, and gives a ``CarObservation``.
+        "smoother" from speed, steer, ax and its sensors, and gives a ``CarObservation``, which is an ``Observation``.
     log : Experiment
         Channels by the names of the sensors' outputs and of the inputs, in the sensors' units.
     method : Filter or str
@@ -162,11 +161,14 @@ def observe(
             "input_hold": input_hold != "zero",
             "friction_speed": friction_speed != FRICTION_SPEED,
         }
-        _refuse_of_bodies(machine, settings)
-        common = {"process_noise": process_noise, "parameters": parameters, "sensors": sensors, "consider": consider}
-        seen = above("veridyn.observe.car.observation", "observe_car")(
-            machine, log, method, **common, frozen_after=frozen_after, progress=progress
+        from veridyn.observe.car.observation import (  # here: it brings compiled equations along
+            observe_car,
+            refuse_of_bodies,
         )
+
+        refuse_of_bodies(machine, settings, "observe")
+        common = {"process_noise": process_noise, "parameters": parameters, "sensors": sensors, "consider": consider}
+        seen = observe_car(machine, log, method, **common, frozen_after=frozen_after, progress=progress)
         warn_of_findings(seen, log if isinstance(log, Experiment) else None)
         return seen
     if isinstance(process_noise, CarNoise):
@@ -191,20 +193,6 @@ def observe(
     found = observe_with(setup, machine, log, progress)
     warn_of_findings(found, log if isinstance(log, Experiment) else None)
     return found
-
-
-def _refuse_of_bodies(machine: Machine, settings: Mapping[str, object]) -> None:
-    """A car of a few numbers has no joints that these settings could speak of."""
-    given = [name for name, value in settings.items() if value is not None and value is not False and value != ()]
-    if given:
-        raise ModelError(
-            Fault(
-                f"'{given[0]}' belongs to machines of bodies and joints.",
-                where="observe",
-                hint="A car of a few numbers starts straight ahead, and takes speed, steer and ax as inputs.",
-            ),
-            machine.name,
-        )
 
 
 def observe_with(

@@ -10,20 +10,22 @@ from dataclasses import replace
 from functools import cached_property
 from math import isfinite, sqrt
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
+from veridyn.lazy import above
 from veridyn.mechanics.formulated import GivenMachine
 from veridyn.mechanics.formulation import FRICTION_SPEED
+from veridyn.mechanics.single_track.noise import CarNoise
+from veridyn.model.machine import Machine
 from veridyn.model.sensor import Choice
 from veridyn.observe.bounds import ParameterBounds, Parameters
 from veridyn.observe.filter import Filter
 from veridyn.observe.health import Repeats, Silence
-from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import MISSING, NOT_FINITE, STATUSES, USED, Codes, Status
 from veridyn.observe.methods import Smoother, filter_of
 from veridyn.observe.observer_setup import ObserverSetup
@@ -31,10 +33,22 @@ from veridyn.observe.passage import Passage
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief
 from veridyn.observe.stream import Stream, StreamStep, as_vector, statuses
-from veridyn.observe.virtual import Virtual, quantity_of
+from veridyn.observe.system import System
+from veridyn.observe.virtual import Virtual, placed_quantities, quantity_of
 
 Array = NDArray[np.float64]
 NONE_BOUNDED: Mapping[str, float] = MappingProxyType({})
+
+
+class ObservedSystem(Protocol):
+    """What an observer reports of the system that it runs on."""
+
+    @property
+    def states(self) -> tuple[str, ...]: ...
+    @property
+    def outputs(self) -> tuple[str, ...]: ...
+    def reduced(self, x: Array, /) -> Array: ...
+    def reported(self, x: Array, P: Array, /) -> Array: ...
 
 
 class ObserverStep:
@@ -49,7 +63,7 @@ class ObserverStep:
 
     def __init__(
         self,
-        system: MachineSystem,
+        system: ObservedSystem,
         t: float,
         belief: Belief,
         codes: Codes,
@@ -96,7 +110,16 @@ class Observer:
 
     Settings are those of :func:`observe`; `process_noise` must be given, because there is no log to choose it from. The object
     changes with every step and is not for two threads at once. Sensors with a delay make it go back in time by itself.
+    Of a car of a few numbers `process_noise` is a CarNoise, and inputs are speed, steer and ax
+    (:class:`~veridyn.observe.car.observer.CarObserver`).
     """
+
+    system: Any  # what it runs on: a MachineSystem, or an ObservedCar
+
+    def __new__(cls, machine: GivenMachine | None = None, *_: object, **__: object) -> Observer:
+        if cls is Observer and isinstance(machine, Machine) and machine.car is not None:
+            return object.__new__(above("veridyn.observe.car.observer", "CarObserver"))
+        return object.__new__(cls)
 
     @checked
     def __init__(
@@ -104,7 +127,7 @@ class Observer:
         machine: GivenMachine,
         method: Filter | str = "ekf",
         *,
-        process_noise: ProcessNoise,
+        process_noise: ProcessNoise | CarNoise,
         start: Mapping[str, float] | Literal["readings"] | None = None,
         rates: Mapping[str, float] | None = None,
         independents: Sequence[str] = (),
@@ -117,6 +140,9 @@ class Observer:
         sensors: Choice | None = None,
         consider: bool = True,
     ) -> None:
+        if isinstance(process_noise, CarNoise):
+            what, wanted = "this noise is that of a car of a few numbers.", "ProcessNoise(force=…)"
+            raise ModelError(Fault(what, where="Observer, process_noise", expected=wanted, found="CarNoise"))
         chosen = ObserverSetup(
             method=filter_of(method, "Observer"),
             process_noise=process_noise,
@@ -137,15 +163,20 @@ class Observer:
             raise ModelError(Fault("the first readings are not there yet.", "observer, start", "coordinates by name"))
         if isinstance(how, Smoother):
             raise ModelError(Fault("a smoother needs the whole log.", "observer", "another filter"))
-        self.system, q, qd = chosen.system(machine, process_noise)
+        system, q, qd = chosen.system(machine, process_noise)
+        self._begin(system, how, chosen.seen(system, q), system.belief(q, qd), chosen.frozen_after)
+
+    def _begin(self, system: Any, how: Filter, seen: System, belief: Belief, frozen_after: int | None) -> None:
+        """Nothing has been read yet; `seen` is the system as the filter takes it."""
+        self.system = system
         delays = np.array([self.system.table.sensors[k].delay for k in self.system.table.owner])
         if delays.any() and how.late == "use":
             how = replace(how, late="rewind", horizon=2.0 * float(delays.max()))
         # The longest wait first, and to the present itself though all are delayed.
         waits = sorted({0.0, *delays.tolist()}, reverse=True)
         self._waits = [(delay, delays == delay) for delay in waits] if delays.any() else []
-        self._stream = Stream(how, chosen.seen(self.system, q), self.system.belief(q, qd))
-        self._repeats = Repeats(len(self.system.outputs), chosen.frozen_after)
+        self._stream = Stream(how, seen, belief)
+        self._repeats = Repeats(len(self.system.outputs), frozen_after)
         self._silence = Silence(len(self.system.outputs))
         self._places = {name: j for j, name in enumerate(self.system.outputs)}
         self._bad: dict[int, int] = {}
@@ -261,10 +292,10 @@ class Observer:
             status[concerned] = step.codes[concerned]
         return status
 
-    def virtual(self, wanted: Virtual) -> tuple[Array, Array]:
-        """The value (k,) of a virtual sensor now, and its standard deviation."""
-        belief = self._stream.belief
-        y, G = quantity_of(self.system, wanted).at(belief.x, self.system.instant(belief.x, self._inputs), self._inputs)
+    def virtual(self, wanted: Virtual | str) -> tuple[Array, Array]:
+        """The value (k,) of a virtual sensor now, and its standard deviation; of a car its name is enough."""
+        belief, one = self._stream.belief, placed_quantities([wanted])[0]
+        y, G = quantity_of(self.system, one).at(belief.x, self.system.instant(belief.x, self._inputs), self._inputs)
         return y, np.sqrt(np.maximum(((G @ belief.P) * G).sum(axis=1), 0.0))
 
     def _messages(self, t: float, codes: Codes, silent: bool) -> tuple[str, ...]:

@@ -162,6 +162,11 @@ class Stream:
         self._forget()
         return StreamStep(self.belief, self.system.outputs, passage.status, passage)
 
+    def act(self, inputs: ArrayLike) -> None:
+        """Replace what acts since the newest readings, where it is known better by now than when they came."""
+        if self._past:
+            self._past[-1] = self._past[-1]._replace(u=as_vector(inputs))
+
     def predict(self, t: float) -> Belief:
         """The belief at a time not before the newest, without taking anything in."""
         node = self._past[-1] if self._past else None

@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.errors import Fault, ModelError
 from veridyn.mechanics.formulation import Instant
 from veridyn.model.place import PointRef
 from veridyn.observe.machine import MachineSystem
@@ -68,6 +69,15 @@ class Reading:
     def band(self, deviations: float = 1.96) -> tuple[Array, Array]:
         """The interval of so many standard deviations, (N, k) each."""
         return self.values - deviations * self.sigma, self.values + deviations * self.sigma
+
+
+def placed_quantities(wanted: Sequence[Virtual | str]) -> list[Virtual]:
+    """Quantities of a machine of bodies: each says what it is on, a name alone does not."""
+    for one in wanted:
+        if isinstance(one, str):
+            expected = "Virtual(name, kind, on)"
+            raise ModelError(Fault("a name does not say what is wanted.", "virtual sensor", expected, repr(one)))
+    return [one for one in wanted if isinstance(one, Virtual)]
 
 
 def virtual(system: MachineSystem, track: Track, wanted: Sequence[Virtual], inputs: Array) -> dict[str, Reading]:

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.identify.validation import Validation
 from veridyn.observe.car.observation import CarObservation
 from veridyn.report.blocks import Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.drawing import Plot
-from veridyn.report.observed import consistency_sections
+from veridyn.report.observed_parts import ObservedParts
 from veridyn.report.observer import thin
 from veridyn.report.page import page
 from veridyn.report.plots import Series, curves
@@ -48,8 +49,14 @@ def car_identified_page(done: CarIdentified, result: Result, command: str) -> st
             else []
         ),
         *(
-            [Section("Validation", [_validation(done)], "One-step predictions on samples not used for the fit.")]
-            if done.validation
+            [
+                Section(
+                    "Validation",
+                    [_validation(done.validation)],
+                    "One-step predictions on samples not used for the fit.",
+                )
+            ]
+            if done.validation is not None
             else []
         ),
         *_suspicions([str(f) for f in done.faults]),
@@ -78,11 +85,9 @@ def identified_verdict(done: CarIdentified) -> Verdict:
     return Verdict(grade, f"{done.car.name}: what the drive shows of the car.", tuple(findings))
 
 
-def car_observed_page(done: CarObserved, result: Result, command: str) -> str:
-    """The page of an observation."""
-    o = done.observation
-    sections = [
-        *_limits(done.missed),
+def car_parts(done: CarObserved, result: Result) -> ObservedParts:
+    """The parts of the page of an observation that a car has of its own."""
+    before = [
         *_quantities(done),
         *_way(done),
         *(
@@ -96,7 +101,8 @@ def car_observed_page(done: CarObserved, result: Result, command: str) -> str:
             if done.parameters
             else []
         ),
-        *(consistency_sections(o, 0) if o is not None and o.estimates.dof.any() else []),
+    ]
+    after = [
         *_suspicions(list(result.warnings)),
         Section(
             "The drive",
@@ -113,7 +119,7 @@ def car_observed_page(done: CarObserved, result: Result, command: str) -> str:
         ]
     if "nis" in f:
         keys.append(Key(number(f["nis"], 3), "NIS per reading (ideal 1)"))
-    return page(f"Observation of “{done.car.name}”", observed_verdict(done), keys, sections, result, command)
+    return ObservedParts(done.car.name, done.observation, 0, keys, before, after, {})
 
 
 def observed_verdict(done: CarObserved) -> Verdict:
@@ -215,10 +221,10 @@ def _parameters(rows: Sequence[ParameterRow]) -> Table:
     return Table(("parameter", "value", "± σ", "prior", "unit"), shown, left=(4,))
 
 
-def _validation(done: CarIdentified) -> Table:
+def _validation(found: Validation) -> Table:
     rows = [
-        (n, number(v["rms"], 3), number(v["measured_rms"], 3), number(v["nis"], 3), f"{v['samples']:.0f}")
-        for n, v in done.validation.items()
+        (r.row, number(r.rms, 3), number(r.measured_rms, 3), number(found.nis[r.row], 3), f"{r.samples}")
+        for r in found.rows
     ]
     return Table(("output", "rms error", "measured rms", "NIS", "samples"), rows)
 

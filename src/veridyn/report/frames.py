@@ -8,7 +8,7 @@ from typing import Any
 from veridyn.errors import Fault, VeridynError
 from veridyn.identify.error_measures import RowReport
 from veridyn.identify.result import Fit
-from veridyn.identify.validate import Validation
+from veridyn.identify.validation import Validation
 from veridyn.observe.history import StateHistory
 
 

@@ -12,7 +12,9 @@ from veridyn.observe.findings import USABLE_NIS
 from veridyn.observe.history import StateHistory
 from veridyn.report.attempted import attempted
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
+from veridyn.report.car import car_parts, observed_verdict
 from veridyn.report.drawing import Plot
+from veridyn.report.observed_parts import ObservedParts
 from veridyn.report.observer import WORDS, innovation_plots, mechanism_animation, thin, whiteness_plot
 from veridyn.report.page import page
 from veridyn.report.plots import Series, curves
@@ -20,6 +22,7 @@ from veridyn.report.replay import ELLIPSOIDS
 from veridyn.report.words import count, listed, measured, number, unit_text
 from veridyn.spatial.rotations import matrix_of
 from veridyn.studies.result import Result
+from veridyn.studies.run.car.observe import CarObserved
 from veridyn.studies.run.observe import ObserveRun
 from veridyn.view.machine import tree_layer
 from veridyn.view.meshes import solids_of
@@ -29,11 +32,24 @@ Array = NDArray[np.float64]
 MAX_FRAMES = 240  # of an animation, at most
 
 
-def observed_page(run: ObserveRun, result: Result, command: str) -> str:
-    """The whole page."""
-    o = run.observation
+def observed_page(run: ObserveRun | CarObserved, result: Result, command: str) -> str:
+    """The whole page, of any machine."""
+    parts = _parts(run) if isinstance(run, ObserveRun) else car_parts(run, result)
+    o = parts.observation
     sections = [
-        *([Section("Limits that are missed", [Listing(run.missed)])] if run.missed else []),
+        *([Section("Limits that are missed", [Listing(list(run.missed))])] if run.missed else []),
+        *parts.before,
+        *(consistency_sections(o, parts.skip) if o is not None and o.estimates.dof.any() else []),
+        *parts.after,
+    ]
+    title = f"Observation of “{parts.name}”"
+    return page(title, verdict_of(run), parts.keys, sections, result, command, parts.settings)
+
+
+def _parts(run: ObserveRun) -> ObservedParts:
+    """The parts of the page of a machine of bodies and joints."""
+    o = run.observation
+    before = [
         Section(
             "Estimates",
             [attempted("The estimated motion", lambda: _animation(run)), Figure(_states(run)), _last(run)],
@@ -44,7 +60,6 @@ def observed_page(run: ObserveRun, result: Result, command: str) -> str:
             if run.virtual
             else []
         ),
-        *consistency_sections(o, run.skip),
     ]
     f = run.figures
     white = sum(w.is_white for w in run.whiteness.values())
@@ -60,10 +75,15 @@ def observed_page(run: ObserveRun, result: Result, command: str) -> str:
         "noise": "as the study says" if o.tuning is None else f"chosen on this log: {o.tuning.summary()}",
         "statistics from": f"sample {run.skip + 1} on",
     }
-    return page(f"Observation of “{run.machine_name}”", verdict_of(run), keys, sections, result, command, settings)
+    return ObservedParts(run.machine_name, o, run.skip, keys, before, [], settings)
 
 
-def verdict_of(run: ObserveRun) -> Verdict:
+def verdict_of(run: ObserveRun | CarObserved) -> Verdict:
+    """The verdict on an observation, of any machine."""
+    return _verdict(run) if isinstance(run, ObserveRun) else observed_verdict(run)
+
+
+def _verdict(run: ObserveRun) -> Verdict:
     """Good where the innovations are white and as large as the filter says; poor where they are neither."""
     o, nis = run.observation, run.nis.mean
     near = USABLE_NIS[0] <= nis <= USABLE_NIS[1]

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator
 
 from veridyn.identify.essential import EliminationStep
-from veridyn.identify.validate import Validation
+from veridyn.identify.validation import Validation
 from veridyn.report.blocks import Section, Table
 from veridyn.report.words import count, measured, number, percent, unit_text
 from veridyn.studies.identification import IdentificationStudy

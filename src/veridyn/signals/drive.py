@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TypeVar
 
 import numpy as np
@@ -24,6 +25,26 @@ Array = NDArray[np.float64]
 HELD = ("speed", "steer", "ax", "throttle", "brake")  # channels that are carried over empty samples
 LONGEST_HOLD_S = 0.5
 FASTEST_HZ = 50.0  # of samples that are made of channels with clocks of their own, unless a rate is asked for
+CHANNELS: Mapping[str, str] = MappingProxyType(  # of a drive, and their units; "": any
+    {
+        "speed": "m/s",
+        "steer": "rad",
+        "ax": "m/s^2",
+        "ay": "m/s^2",
+        "yaw_rate": "rad/s",
+        "roll": "rad",
+        "sideslip": "rad",
+        "east": "m",
+        "north": "m",
+        "latitude": "rad",
+        "longitude": "rad",
+        "heading": "rad",
+        "throttle": "",
+        "brake": "",
+        **{f"wheel_{w}": "m/s" for w in ("fl", "fr", "rl", "rr")},
+        **{f"travel_{w}": "m" for w in ("fl", "fr", "rl", "rr")},
+    }
+)
 D = TypeVar("D", bound="DriveLog")
 
 

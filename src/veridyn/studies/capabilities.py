@@ -14,27 +14,40 @@ from types import MappingProxyType
 
 from veridyn.arguments import checked
 from veridyn.errors import Limit, ModelError
+from veridyn.identify.car.innovations import NO_REGRESSOR, Innovations
+from veridyn.identify.car.prediction import NO_FORCES
 from veridyn.identify.estimate import ESTIMATORS, NO_CAR
 from veridyn.identify.estimators.likelihood import Likelihood
 from veridyn.identify.excitation.plant import HELD_BASE
+from veridyn.identify.validate import ONLY_CARS
 from veridyn.mechanics.formulated import formulated
 from veridyn.mechanics.single_track.of_machine import NO_JOINTS
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import KNOW_LOOPS, OPEN_ONLY
 from veridyn.model.graph import FORMULATIONS
 from veridyn.model.machine import Machine
-from veridyn.observe.car.fit import NO_REGRESSOR, Innovations
 from veridyn.observe.car.observation import METHODS as CAR_FILTERS
 from veridyn.observe.car.observation import NO_ERROR_MODEL
-from veridyn.observe.methods import FILTERS
+from veridyn.observe.methods import FILTERS, Smoother
 
-DYNAMICS = ("inverse_dynamics", "forward_dynamics", "regressor", "base_parameters", "design_excitation", "c_source")
+COMPARED = ("forces", "simulation", "prediction")
+DYNAMICS = (
+    "motion",
+    "inverse_dynamics",
+    "forward_dynamics",
+    "regressor",
+    "base_parameters",
+    "design_excitation",
+    "c_source",
+)
 METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         **dict.fromkeys(DYNAMICS, ("",)),
         "simulate": ("",),
         "identify": (*ESTIMATORS, Innovations.name),
+        "validate": COMPARED,
         "observe": tuple(FILTERS),
+        "Observer": tuple(word for word, kind in FILTERS.items() if kind is not Smoother),
         "observe, parameters estimated": ("ekf",),
     }
 )
@@ -129,7 +142,9 @@ def _cell(machine: Machine, verb: str, method: str) -> Capability:
         return Capability(verb, method, limit=_of_car(verb, method))
     if method == Innovations.name:
         return Capability(verb, method, limit=NO_CAR)
-    if verb == "simulate" or verb == "observe":
+    if verb == "validate" and method == "prediction":
+        return Capability(verb, method, limit=ONLY_CARS)
+    if verb in ("simulate", "observe", "Observer"):
         return Capability(verb, method)
     if verb == "observe, parameters estimated":
         return Capability(verb, method, limit=formulated(machine).capabilities["estimated parameters"])
@@ -156,6 +171,8 @@ def _of_car(verb: str, method: str) -> Limit | None:
         return None if method == Innovations.name else NO_REGRESSOR
     if verb in DYNAMICS:
         return NO_JOINTS
+    if verb == "validate":
+        return None if method == "prediction" else NO_FORCES
     return None if verb == "simulate" or FILTERS[method] in CAR_FILTERS else NO_ERROR_MODEL
 
 

@@ -26,7 +26,8 @@ from veridyn.identify.regression.gpu import observed
 from veridyn.identify.regression.observation import Device, stream
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
-from veridyn.identify.validate import Validation, equation_rows, replayed, validation_of
+from veridyn.identify.validate import equation_rows, replayed, validation_of
+from veridyn.identify.validation import Validation
 from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine

@@ -9,7 +9,7 @@ import pytest
 
 from strangers import machine_files
 from veridyn.errors import ModelError
-from veridyn.files.machine.load import parse_machine
+from veridyn.files.machine.load import load_model, parse_machine
 from veridyn.files.shipped import shipped
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.of_machine import mechanism_of

@@ -1,13 +1,14 @@
 """A car under ``observe``: bands that hold, estimated and considered parameters, warnings, and what is refused by name."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import veridyn as vd
 from strangers.bicycle_drive import Bicycle
-from veridyn.errors import DataError, DataWarning, ModelError
+from veridyn.errors import CapabilityError, DataError, DataWarning, ModelError
 from veridyn.model.experiment import Channel
 from veridyn.model.single_track import PriorValue, car_machine
 from veridyn.observers import CarNoise, CarObservation
@@ -50,6 +51,15 @@ def test_sideslip_is_followed_with_bands_that_hold(states: CarObservation) -> No
     assert len(states.to_frame()) == len(states)
 
 
+def test_it_is_an_observation_but_for_what_joints_have(states: CarObservation) -> None:
+    assert isinstance(states, vd.observers.Observation) and states.observability().rank == len(states.states)
+    for read in (lambda: states.q, lambda: states.qd, lambda: states.qdd, states.energy, states.constraint_errors):
+        with pytest.raises(CapabilityError, match="its states are its lateral motion"):
+            read()
+    with pytest.raises(CapabilityError, match="coordinates of joints"):
+        states.nees([0.0], [0.0])
+
+
 def test_it_is_that_of_the_other_filters() -> None:
     beta = {
         word: vd.observe(car(), log(), word, process_noise=NOISE).virtual("sideslip")["sideslip"]
@@ -81,6 +91,15 @@ def test_innovations_far_larger_than_stated_are_warned_of(wrong: dict[str, float
         warnings.simplefilter("always")
         vd.observe(car(), log(**wrong), process_noise=NOISE)
     assert any("the filter is too sure of itself" in str(w.message) for w in told if w.category is DataWarning)
+
+
+def test_what_the_log_shows_to_be_wrong_is_warned_of() -> None:
+    d = replace(TRUTH, amplitude=0.02).drive(7)
+    read = {n: Channel(n, d["t"], (-1.0 if n == "steer" else 1.0) * d[n], u) for n, u in UNITS.items()}
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        vd.observe(car(), vd.Experiment(read, "drive"), process_noise=NOISE)
+    assert sum("turns the other way" in str(w.message) for w in told if w.category is DataWarning) == 1
 
 
 def test_what_a_car_cannot_do_is_refused_by_name() -> None:

@@ -53,9 +53,8 @@ def test_a_study_with_its_car_inside_is_refused() -> None:
         parse_study(plain_yaml(old, "formula.yaml"))
 
 
-def test_a_study_of_a_car_says_so(tmp_path: Path) -> None:
+def test_the_model_file_makes_a_study_one_of_a_car(tmp_path: Path) -> None:
     text = (STUDIES / "formula.yaml").read_text(encoding="utf-8").replace(", formulation: single_track", "")
     (tmp_path / "s.yaml").write_text(text, encoding="utf-8")
     (tmp_path / "formula_model.yaml").write_text((STUDIES / "formula_model.yaml").read_text(encoding="utf-8"), "utf-8")
-    with pytest.raises(FileError, match=r"is a car of a few numbers(.|\n)*formulation: single_track"):
-        load_study(tmp_path / "s.yaml")
+    assert isinstance(load_study(tmp_path / "s.yaml").study, CarIdentifyFile)

@@ -50,5 +50,10 @@ def check_car_machine(machine: Machine) -> None:
 
 def refuse_car(machine: Machine, form: str) -> None:
     """A car of a few numbers has no `form`, and the reason."""
+    refuse_of_car(machine, f"form as {form}")
+
+
+def refuse_of_car(machine: Machine, asked: str) -> None:
+    """What is `asked` for is made of joints, which a car of a few numbers has not."""
     if machine.car is not None:
-        raise CapabilityError("single_track", f"form as {form}", *NO_JOINTS, where=machine.name)
+        raise CapabilityError("single_track", asked, *NO_JOINTS, where=machine.name)

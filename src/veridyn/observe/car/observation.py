@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import ClassVar, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import CapabilityError, DataError, Fault, Limit, ModelError
+from veridyn.errors import CapabilityError, DataError, DataWarning, Fault, Limit, ModelError, warn
+from veridyn.mechanics.single_track.equations import READINGS
+from veridyn.mechanics.single_track.noise import CarNoise
 from veridyn.model.car import TABLE
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
@@ -17,22 +20,24 @@ from veridyn.model.sensor import Choice, Sensor, chosen_sensors
 from veridyn.model.single_track import uncertain
 from veridyn.observe.bounds import ParameterBounds, Parameters
 from veridyn.observe.car.log import drive_of, first_yaw_rate, lateral_measurements
-from veridyn.observe.car.noise import CarNoise
 from veridyn.observe.car.system import car_start, car_system, frozen_parameters, state_units, virtual_sensors
+from veridyn.observe.consistency import Consistency
 from veridyn.observe.ekf import EKF
 from veridyn.observe.filter import Filter
-from veridyn.observe.history import StateHistory
 from veridyn.observe.measurements import Measurements, Status, frozen
 from veridyn.observe.methods import Smoother, filter_of
+from veridyn.observe.observability import Observability, observability
+from veridyn.observe.observation import Observation
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief, Estimates
 from veridyn.observe.run import in_order, run
 from veridyn.observe.smoother import Smoothed, smooth
 from veridyn.observe.system import Continuous
-from veridyn.observe.tuning import Tuning
 from veridyn.observe.ukf import UKF
-from veridyn.observe.virtual import Reading
+from veridyn.observe.virtual import Reading, Virtual
 from veridyn.progress import Progress, silent
+from veridyn.signals.drive import DriveLog
+from veridyn.signals.drive_checks import log_faults
 
 Array = NDArray[np.float64]
 T = TypeVar("T", bound=Estimates | Smoothed)
@@ -41,6 +46,12 @@ METHODS: tuple[type[Filter], ...] = (EKF, UKF, Smoother)
 NO_ERROR_MODEL = Limit(
     "it has no accelerations of joints that the error model of this filter is made of",
     "Use 'ekf', 'ukf' or 'smoother'.",
+)
+
+
+NO_STATES_OF_JOINTS = Limit(
+    "its states are its lateral motion, the errors of its tyres and the bank of the road",
+    "state(name) and virtual(name) have what is known of it: sideslip, front_force, load_fl, ….",
 )
 
 
@@ -77,6 +88,22 @@ class ObservedCar:
         return self.machine.name
 
     @property
+    def states(self) -> tuple[str, ...]:
+        return self.equations.states
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return self.equations.outputs
+
+    def reduced(self, x: Array) -> Array:
+        """The states as they are reported: as they are."""
+        return x
+
+    def reported(self, x: Array, P: Array) -> Array:
+        """Their covariance."""
+        return P
+
+    @property
     def table(self) -> SensorTable:
         own = {s.name: s for s in self.machine.sensors}
         return SensorTable(tuple(own[n] for n in self.equations.outputs))
@@ -94,23 +121,18 @@ class ObservedCar:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CarObservation(StateHistory):
-    """The states of a car along a drive; see :class:`~veridyn.observe.history.StateHistory`."""
+class CarObservation(Observation):
+    """The states of a car along a drive: an observation like any other, but for what only joints have, which is refused."""
 
     # Bands are widened by the innovations' own size, so that they hold further from 1 than those of other machines.
     usable_nis: ClassVar[tuple[float, float]] = (0.5, 2.0)
 
-    filter: str
     system: ObservedCar  # pyright: ignore[reportIncompatibleVariableOverride]
-    estimates: Estimates
-    track: Estimates | Smoothed
-    inputs: Array
     process_noise: CarNoise
-    tuning: Tuning | None = None
 
     @property
     def states(self) -> tuple[str, ...]:
-        return self.system.equations.states
+        return self.system.states
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -124,8 +146,45 @@ class CarObservation(StateHistory):
     def sigma(self) -> Array:
         return self.track.sigma
 
-    def virtual(self, *names: str) -> dict[str, Reading]:
+    @property
+    def q(self) -> Array:
+        raise self._has_no("coordinates of joints")
+
+    @property
+    def qd(self) -> Array:
+        raise self._has_no("rates of joints")
+
+    @cached_property
+    def qdd(self) -> Array:
+        raise self._has_no("accelerations of joints")
+
+    def coordinate(self, name: str) -> tuple[Array, Array]:
+        raise self._has_no("coordinates of joints")
+
+    def constraint_errors(self) -> Array:
+        raise self._has_no("constraints")
+
+    def energy(self) -> Array:
+        raise self._has_no("energy")
+
+    def nees(self, q: ArrayLike, qd: ArrayLike, skip: int = 0) -> Consistency:
+        raise self._has_no("coordinates of joints to compare with true ones")
+
+    def observability(
+        self, scales: ArrayLike | None = None, part: slice = slice(None), extra: Sequence[Sensor] = ()
+    ) -> Observability:
+        """Observability along a part of the estimated motion; `extra`: further readings by the car's names."""
+        if extra:
+            raise self._has_no("places for further sensors")
+        sizes = np.maximum(np.abs(self.reduced).max(axis=0), 1e-6) if scales is None else np.asarray(scales)
+        return observability(self.system.equations, self.t[part], self.track.x[part], sizes, self.inputs[part])
+
+    def _has_no(self, asked: str) -> CapabilityError:
+        return CapabilityError("single_track", asked, *NO_STATES_OF_JOINTS, where=self.system.name)
+
+    def virtual(self, *wanted: Virtual | str) -> dict[str, Reading]:
         """Quantities that nobody measured, by name, with deviations that allow for innovations larger than stated."""
+        names = [quantity_name(one) for one in wanted]
         return virtual_sensors(self.estimates, self.system.equations, self.inputs, names, self.track)
 
     def frozen(self) -> dict[str, float]:
@@ -151,11 +210,26 @@ def _cut(found: T, kept: NDArray[np.bool_]) -> T:
 def observed_car(
     car: Machine, noise: CarNoise, log: Measurements, estimate: Sequence[str] = (), consider: bool = True
 ) -> ObservedCar:
-    """A car made ready for a filter: its uncertain parameters are estimated with the state or considered."""
+    """A car made ready for a filter along these readings."""
+    return car_under_filter(car, noise, log.names, first_yaw_rate(log, car), estimate, consider)
+
+
+def car_under_filter(
+    car: Machine, noise: CarNoise, outputs: Sequence[str], yaw_rate: float, estimate: Sequence[str], consider: bool
+) -> ObservedCar:
+    """A car that starts with this yaw rate: its uncertain parameters are estimated with the state or considered."""
     estimate = tuple(estimate)
     others = tuple(n for n in uncertain(car) if n not in estimate and n not in LITTLE_EFFECT) if consider else ()
-    system = car_system(car, noise, log.names, estimate, others)
-    return ObservedCar(car, system, car_start(car, noise, first_yaw_rate(log, car), estimate, others), estimate)
+    system = car_system(car, noise, outputs, estimate, others)
+    return ObservedCar(car, system, car_start(car, noise, yaw_rate, estimate, others), estimate)
+
+
+def quantity_name(wanted: Virtual | str) -> str:
+    """The name of a quantity of a car."""
+    if isinstance(wanted, str):
+        return wanted
+    what, expected = "a quantity of a car has a name alone.", ", ".join(READINGS)
+    raise ModelError(Fault(what, f"virtual sensor '{wanted.name}'", expected, f"Virtual(kind={wanted.kind!r})"))
 
 
 def run_car(
@@ -166,6 +240,68 @@ def run_car(
     found = run(method, car.equations, readings, car.start, progress)
     track = smooth(found, car.equations) if isinstance(method, Smoother) else found
     return CarObservation(method.word, car, found, track, readings.inputs, noise)
+
+
+def predicted_drive(
+    car: Machine, noise: CarNoise, drive: DriveLog, progress: Progress = silent
+) -> tuple[CarObservation, Measurements]:
+    """Each reading of a drive predicted from those before it, with the parameters as they are, and the readings."""
+    log = lateral_measurements(drive, car)
+    return run_car(EKF(), observed_car(car, noise, log, consider=False), log, noise, progress), log
+
+
+def car_setting(
+    machine: Machine,
+    method: Filter | str,
+    process_noise: ProcessNoise | CarNoise | None,
+    parameters: Parameters,
+    sensors: Choice | None,
+    verb: str,
+) -> tuple[Filter, Machine, CarNoise]:
+    """The filter, the car with the sensors that are used, and its noise; what belongs to machines of bodies is refused by name."""
+    chosen = filter_of(method, verb)
+    if type(chosen) not in METHODS:
+        raise CapabilityError(
+            "single_track", f"filter '{chosen.word}'", *NO_ERROR_MODEL, where=f"{verb}, {machine.name}"
+        )
+    if isinstance(process_noise, ProcessNoise):
+        raise ModelError(
+            Fault(
+                "a car of a few numbers has no unknown forces on joints.",
+                where=f"{verb}, process_noise",
+                expected="CarNoise(slip_error=…, bank=…)",
+                found="ProcessNoise",
+            ),
+            machine.name,
+        )
+    if isinstance(parameters, Mapping):
+        raise ModelError(
+            Fault(
+                "deviations and bounds of a car's parameters belong to the machine.",
+                where=f"{verb}, parameters",
+                expected=f"names of {', '.join([*TABLE][:4])}, …",
+                hint="Their walk is CarNoise(walk={…}).",
+            ),
+            machine.name,
+        )
+    car = machine.with_sensors(chosen_sensors(machine.sensors, sensors, verb))
+    if not car.sensors:
+        raise DataError(Fault("it has no sensor, so there is nothing to observe it by.", machine.name))
+    return chosen, car, process_noise or CarNoise()
+
+
+def refuse_of_bodies(machine: Machine, settings: Mapping[str, object], verb: str) -> None:
+    """A car of a few numbers has no joints that these settings could speak of."""
+    given = [name for name, value in settings.items() if value is not None and value is not False and value != ()]
+    if given:
+        raise ModelError(
+            Fault(
+                f"'{given[0]}' belongs to machines of bodies and joints.",
+                where=verb,
+                hint="A car of a few numbers starts straight ahead, and takes speed, steer and ax as inputs.",
+            ),
+            machine.name,
+        )
 
 
 def observe_car(
@@ -181,35 +317,10 @@ def observe_car(
     progress: Progress = silent,
 ) -> CarObservation:
     """What ``observe`` does with a car of a few numbers; see there."""
-    chosen = filter_of(method, "observe")
-    if type(chosen) not in METHODS:
-        raise CapabilityError(
-            "single_track", f"filter '{chosen.word}'", *NO_ERROR_MODEL, where=f"observe, {machine.name}"
-        )
-    if isinstance(process_noise, ProcessNoise):
-        raise ModelError(
-            Fault(
-                "a car of a few numbers has no unknown forces on joints.",
-                where="observe, process_noise",
-                expected="CarNoise(slip_error=…, bank=…)",
-                found="ProcessNoise",
-            ),
-            machine.name,
-        )
-    if isinstance(parameters, Mapping):
-        raise ModelError(
-            Fault(
-                "deviations and bounds of a car's parameters belong to the machine.",
-                where="observe, parameters",
-                expected=f"names of {', '.join([*TABLE][:4])}, …",
-                hint="Their walk is CarNoise(walk={…}).",
-            ),
-            machine.name,
-        )
-    noise = process_noise or CarNoise()
-    car = machine.with_sensors(chosen_sensors(machine.sensors, sensors, "observe"))
-    if not car.sensors:
-        raise DataError(Fault("it has no sensor, so there is nothing to observe it by.", machine.name))
+    chosen, car, noise = car_setting(machine, method, process_noise, parameters, sensors, "observe")
+    if isinstance(log, Experiment):
+        for fault in log_faults(log, car):
+            warn(DataWarning, fault)
     readings = log if isinstance(log, Measurements) else lateral_measurements(drive_of(car, log), car)
     if frozen_after is not None:
         readings = readings.flagged(frozen(readings.values, frozen_after), Status.FROZEN)

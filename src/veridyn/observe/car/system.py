@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from veridyn.arguments import checked
 from veridyn.errors import Fault, Faults, ModelError, did_you_mean
 from veridyn.mechanics.single_track.equations import MOVING, READING_UNITS, READINGS, lateral_functions, packed
+from veridyn.mechanics.single_track.noise import CarNoise
 from veridyn.model.car import PARAMETERS, TABLE
 from veridyn.model.machine import Machine
 from veridyn.model.single_track import car_described
-from veridyn.observe.car.noise import CarNoise
 from veridyn.observe.result import Belief, Estimates, Track
 from veridyn.observe.system import Continuous
 from veridyn.observe.virtual import Reading

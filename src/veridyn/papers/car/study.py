@@ -24,7 +24,8 @@ from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import SIGMA_BELOW_TEN, TWO_SIGMA_BELOW_TEN, Acceptance, Fit
-from veridyn.identify.validate import Validation, validate
+from veridyn.identify.validate import validate
+from veridyn.identify.validation import Validation
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.papers.car.bent import CURVED, STRAIGHT, Selected, selected

@@ -29,7 +29,8 @@ from veridyn.errors import Fault, IdentificationWarning, warn
 from veridyn.identify.estimate import identify
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
-from veridyn.identify.validate import Validation, validate
+from veridyn.identify.validate import validate
+from veridyn.identify.validation import Validation
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

@@ -18,7 +18,8 @@ from veridyn.identify.estimators.likelihood import Scan, force_noise, periodic_d
 from veridyn.identify.excitation.closed import plant_of
 from veridyn.identify.excitation.plan import ExcitationPlan
 from veridyn.identify.result import Fit
-from veridyn.identify.validate import Validation, validate
+from veridyn.identify.validate import validate
+from veridyn.identify.validation import Validation
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.papers.hexapod.comparison import FilterComparison
 from veridyn.papers.hexapod.control import (

@@ -8,37 +8,11 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from veridyn.mechanics.single_track.equations import READINGS
-from veridyn.observe.car.noise import CarNoise
+from veridyn.mechanics.single_track.noise import CarNoise
+from veridyn.signals.drive import CHANNELS
 from veridyn.studies.config.identify import Column, Ends, PartSettings, TableSettings
+from veridyn.studies.config.observe import ObservedModelSettings
 from veridyn.studies.config.study import Number, StudyFile, StudySection
-
-CHANNELS: dict[str, str] = {
-    "speed": "m/s",
-    "steer": "rad",
-    "ax": "m/s^2",
-    "ay": "m/s^2",
-    "yaw_rate": "rad/s",
-    "roll": "rad",
-    "sideslip": "rad",
-    "east": "m",
-    "north": "m",
-    "latitude": "rad",
-    "longitude": "rad",
-    "heading": "rad",
-    "throttle": "",
-    "brake": "",
-    **{f"wheel_{w}": "m/s" for w in ("fl", "fr", "rl", "rr")},
-    **{f"travel_{w}": "m" for w in ("fl", "fr", "rl", "rr")},
-}
-
-
-class CarModelSettings(StudySection):
-    """The car: a model file in the formulation single_track."""
-
-    file: str
-    """Model file (.yaml) beside the study file, such as that of a run: runs/car-001/identified.yaml."""
-    formulation: Literal["single_track"]
-    """What the file describes: a car of a few numbers."""
 
 
 class DriveSettings(TableSettings):
@@ -133,7 +107,7 @@ class PathSettings(StudySection):
 class CarStudyFile(StudyFile):
     """What both kinds of studies of a car share."""
 
-    model: CarModelSettings
+    model: ObservedModelSettings
     log: DriveSettings
     noise: CarNoiseSettings = CarNoiseSettings()
     checks: bool = True

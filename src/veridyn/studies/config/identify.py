@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from veridyn.errors import did_you_mean
 from veridyn.model.element_kinds import CONSTANT_KEYS, KINDS
+from veridyn.model.graph import Formulation
 from veridyn.studies.config.executor import Executing
 from veridyn.studies.config.reduction import EssentialSettings, FrictionSettings
 from veridyn.studies.config.study import Number, StudyFile, StudySection
@@ -126,6 +127,9 @@ class ModelSettings(StudySection):
     """Model file (.yaml), URDF file or MJCF file (.xml), beside the study file; ${NAME} stands for a variable of the environment."""
     fit: str = ""
     """In place of a file: folder of a run of veridyn identify, whose machine has the identified values and their covariance."""
+    formulation: Formulation | None = None
+    """Coordinates of the machine: tree, those of joints; natural, points and unit vectors; single_track, those of a car of a few numbers;
+    the machine's own if left out. What needs a regressor is done in joint coordinates, and the identified machine is in its own again."""
     unexcited: Number | None = Field(default=None, gt=0.0)
     """Of a fit: standard deviation of directions that its motion did not excite, as a share of typical sizes; refused if left out."""
     gravity: tuple[Number, Number, Number] | None = None

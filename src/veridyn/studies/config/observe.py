@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from veridyn.model.graph import Formulation
 from veridyn.observe.filter import Late
 from veridyn.observe.virtual import Kind
 from veridyn.studies.config.identify import Column, Ends, TableSettings
@@ -163,8 +164,9 @@ class ObservedModelSettings(StudySection):
     """Model file (.yaml) beside the study file, in either formulation."""
     fit: str = ""
     """In place of a file: folder of a run of veridyn identify. The filter considers the covariance of the identified values."""
-    formulation: Literal["tree", "natural"] | None = None
-    """Coordinates in which it is observed: those of joints, or points and unit vectors; the machine's own if left out."""
+    formulation: Formulation | None = None
+    """Coordinates in which it is observed: those of joints, or points and unit vectors; the machine's own if left out. A car of a few
+    numbers (single_track) has the settings of drives."""
     unexcited: Number | None = Field(default=None, gt=0.0)
     """Of a fit: standard deviation of directions that its motion did not excite, as a share of typical sizes; refused if left out."""
 

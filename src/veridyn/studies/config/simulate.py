@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from veridyn.model.graph import Formulation
 from veridyn.studies.config.identify import Column, ModelSettings, TableSettings
 from veridyn.studies.config.study import Number, StudyFile, StudySection
 
@@ -185,7 +186,7 @@ class SimulateAccept(StudySection):
 class SimulatedModelSettings(ModelSettings):
     """The machine: a model file, or the one that a run has identified."""
 
-    formulation: Literal["tree", "natural"] | None = None
+    formulation: Formulation | None = None
     """Coordinates in which it is simulated: those of joints, or points and unit vectors; the machine's own if left out."""
 
 

@@ -8,6 +8,7 @@ missing ones and values of the wrong kind are reported with file and line, all a
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -155,29 +156,31 @@ def load_study(
     text = text_of(file)
     yaml = modern(plain_yaml(text, file.name))
     known = {**os.environ, **(variables or {})}
-    _refuse_unnamed_car(yaml, file, known)
-    return Loaded(parse_study(yaml, kind), file, yaml, text, known)
+    return Loaded(parse_study(yaml, kind, _describes_car(yaml, file, known)), file, yaml, text, known)
 
 
-def _refuse_unnamed_car(yaml: PlainYaml, file: Path, variables: Mapping[str, str]) -> None:
-    """A study of a car says that it is one: its other keys are those of a drive."""
+def _describes_car(yaml: PlainYaml, file: Path, variables: Mapping[str, str]) -> bool:
+    """Whether the model file of a study, or its fit, says that it is a car, where the study chooses no formulation."""
     model = yaml.values.get("model") if yaml.values.get("kind") in [*SECTIONS["car"]] else None
-    named = model.get("file") if isinstance(model, Mapping) and "formulation" not in model else None
-    if not isinstance(named, str) or Path(named).suffix.lower() not in (".yaml", ".yml") or is_shipped(named):
-        return
+    if not isinstance(model, Mapping) or model.get("formulation") is not None:
+        return False
+    named = model.get("file") or model.get("fit")
+    if not isinstance(named, str) or is_shipped(named):
+        return False
     place = file.parent / _VARIABLE.sub(lambda m: variables.get(m[1], m[0]), named)
     try:
-        of_a_car = any(line.startswith("car:") for line in place.read_text(encoding="utf-8").splitlines())
-    except (OSError, ValueError):
-        return  # what is wrong with the file is told by who reads it
-    if of_a_car:
-        what, wanted = "this model is a car of a few numbers.", f"model: {{file: {named}, formulation: {OF_A_CAR}}}"
-        fault = Fault(what, "model", expected=wanted, found="no formulation", line=yaml.line(("model",)))
-        raise FileError(fault, yaml.source)
+        if model.get("fit"):
+            text = (place / "fit.json" if place.is_dir() else place).read_text(encoding="utf-8")
+            return json.loads(text).get("car") is not None
+        if place.suffix.lower() not in (".yaml", ".yml"):
+            return False
+        return any(line.startswith("car:") for line in place.read_text(encoding="utf-8").splitlines())
+    except (OSError, ValueError, AttributeError):
+        return False  # what is wrong with the file is told by who reads it
 
 
-def parse_study(yaml: PlainYaml, kind: str | None = None) -> StudyFile:
-    """The settings that a document holds; a :class:`FileError` with all its faults."""
+def parse_study(yaml: PlainYaml, kind: str | None = None, of_a_car: bool = False) -> StudyFile:
+    """The settings that a document holds; a :class:`FileError` with all its faults. `of_a_car`: its model file is one of a car."""
     found = yaml.values.get("kind")
     if not isinstance(found, str):  # a list or a mapping is no kind, and no key either
         found = None if found is None else f"{found}"
@@ -191,7 +194,7 @@ def parse_study(yaml: PlainYaml, kind: str | None = None) -> StudyFile:
         )
     _refuse_vehicle(yaml)
     model = yaml.values.get("model")
-    of_a_car = isinstance(model, Mapping) and model.get("formulation") == OF_A_CAR
+    of_a_car |= isinstance(model, Mapping) and model.get("formulation") == OF_A_CAR
     named = {*yaml.values, "car"} if of_a_car else {*yaml.values} - {"car"}
     section = next((name for name, kinds in SECTIONS.items() if name in named and found in kinds), "")
     settings = settings_class(str(found), section)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from veridyn.errors import DataError, Fault, VeridynError
+from veridyn.errors import DataError, Fault, ModelError, VeridynError
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.urdf_write import save_urdf
 from veridyn.files.machine.write import model_text
@@ -64,13 +64,12 @@ def export(run: Run, fit: Fit, like: Path, infeasible: bool, locked: Collection[
                 ),
             )
         )
-    machine = fit.described.with_parameters(fit.standard)
+    machine, refused = _in_its_formulation(fit)
     files = [run.write_text("identified.yaml", model_text(machine))]
     _check_read_back(machine, files[0])
-    refused: tuple[Fault, ...] = ()
     if like.suffix.lower() == ".urdf" and locked:
         what = "identified.urdf is not written: the bodies of locked joints are part of others, and that file has them apart."
-        refused = (
+        refused += (
             Fault(
                 what,
                 "export",
@@ -83,8 +82,18 @@ def export(run: Run, fit: Fit, like: Path, infeasible: bool, locked: Collection[
             save_urdf(machine, run.folder / "identified.urdf", like, allow_impossible=infeasible)
             files.append(run.folder / "identified.urdf")
         except VeridynError as error:
-            refused = tuple(error.faults)
+            refused += tuple(error.faults)
     return Exported(tuple(files), refused)
+
+
+def _in_its_formulation(fit: Fit) -> tuple[Machine, tuple[Fault, ...]]:
+    """The identified machine in the formulation of the fit; in joint coordinates, and why, where the other cannot carry its values."""
+    machine = fit.described.with_parameters(fit.standard)
+    try:
+        return machine.with_formulation(fit.formulation), ()
+    except ModelError as error:
+        what = f"identified.yaml is in joint coordinates: {error.faults[0].what}"
+        return machine, (Fault(what, "export", found=f"formulation: {fit.formulation}"),)
 
 
 def _check_read_back(machine: Machine, file: Path) -> None:

@@ -26,7 +26,7 @@ from veridyn.identify.diagnosis.fit_check import (
 )
 from veridyn.identify.diagnosis.plausible import odd_clocks
 from veridyn.identify.essential import EssentialRule
-from veridyn.identify.estimator import with_tree_note
+from veridyn.identify.estimator import in_formulation, with_tree_note
 from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
@@ -45,7 +45,7 @@ from veridyn.studies.run.closing import Closing, closing
 from veridyn.studies.run.estimation import check_estimation, estimation_of
 from veridyn.studies.run.executors import executor_of
 from veridyn.studies.run.limits import missed
-from veridyn.studies.run.machine import described_by_points, study_machine
+from veridyn.studies.run.machine import own_formulation, study_machine
 from veridyn.studies.run.masks import RecordedMotion, plain, warn_of_rest, wrong_speed
 from veridyn.studies.run.preparing import Preparing
 from veridyn.studies.run.recordings import Recordings
@@ -172,8 +172,9 @@ def _identified(
         reduction=EssentialRule(study.essential.rule, study.essential.ratio, study.essential.significance),
         progress=progress,
     )
-    if described_by_points(loaded, ("model",), study.model):
-        result = replace(result, fit=with_tree_note(result.fit))
+    own = own_formulation(loaded, ("model",), study.model)
+    if own != "tree":
+        result = replace(result, fit=with_tree_note(in_formulation(result.fit, own)))
     failed, untestable = list[str](), list[str]()
     loops = next(iter(attempt("How loops were closed", lambda: [closing(machine, work.closed)], failed)), None)
     if study.checks:

@@ -19,7 +19,7 @@ from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.weld import welded
 from veridyn.model.element_kinds import NAN
 from veridyn.model.elements import Element
-from veridyn.model.graph import GRAVITY
+from veridyn.model.graph import GRAVITY, Formulation
 from veridyn.model.link import Link
 from veridyn.model.machine import Machine
 from veridyn.model.table_law import LawTable
@@ -72,6 +72,8 @@ def study_machine(
         machine = load_model(file, base=model.base if mjcf else "auto", strict=strict)
         if model.gravity is not None:
             machine = replace(machine, gravity=np.array(model.gravity))
+    if model.formulation is not None:
+        machine = machine.with_formulation(model.formulation)
     tree_of(machine)  # refuses by name what has none
     machine = machine.formulated("tree")
     if model.priors == "forget":
@@ -98,13 +100,14 @@ def study_machine(
         ) from error
 
 
-def described_by_points(loaded: Loaded, at: Place, model: ModelSettings) -> bool:
-    """Whether the file of a section ``model`` describes a machine in natural coordinates, which a study in joint coordinates takes by
-    its tree."""
+def own_formulation(loaded: Loaded, at: Place, model: ModelSettings) -> Formulation:
+    """The formulation of the machine of a section ``model``: the one that the study chooses, or that of its file or fit."""
     file = model_path(loaded, at, model)
+    if model.formulation is not None:
+        return model.formulation
     if model.fit:
-        return loaded_fit(loaded, (*at, "fit"), model.fit).formulation == "natural"
-    return file.suffix.lower() not in (".urdf", *MJCF_ENDINGS) and load_model(file).formulation == "natural"
+        return loaded_fit(loaded, (*at, "fit"), model.fit).formulation
+    return "tree" if file.suffix.lower() in (".urdf", *MJCF_ENDINGS) else load_model(file).formulation
 
 
 def links_of(loaded: Loaded, at: Place, model: ModelSettings) -> tuple[Link, ...]:

@@ -26,6 +26,7 @@ from veridyn.signals.whiteness import Whiteness
 from veridyn.studies.config.observe import ObserveAccept, ObserveFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, Result, fingerprint
+from veridyn.studies.run.folder import Run
 from veridyn.studies.run.observe_log import gaps, observed_log
 from veridyn.studies.run.observe_machine import existing_file, model_file
 from veridyn.studies.run.observer import observer_of
@@ -177,6 +178,10 @@ class ObserveRun:
         if o.tuning is not None:
             lines.append(f"  noise chosen on this log: {o.tuning.summary()}")
         return "\n".join(lines)
+
+    def keep(self, run: Run) -> None:
+        """Write what its run folder gets beside the result."""
+        run.write_text("states.csv", self.table())
 
     def table(self) -> str:
         """The estimates as CSV: time, each state and its deviation, each virtual sensor with deviation and 95 % band; SI."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from veridyn.errors import ModelError, did_you_mean
 from veridyn.files.machine.load import load_model
@@ -40,7 +41,7 @@ class Described:
     base: tuple[str, ...] = ()
 
 
-def existing_file(loaded: Loaded[ObserveFile], text: str, at: tuple[str, ...]) -> Path:
+def existing_file(loaded: Loaded[Any], text: str, at: tuple[str, ...]) -> Path:
     """A file that the study names, refused where it is not there."""
     file = loaded.path(text, at)
     if not file.is_file():
@@ -49,7 +50,7 @@ def existing_file(loaded: Loaded[ObserveFile], text: str, at: tuple[str, ...]) -
     return file
 
 
-def model_file(loaded: Loaded[ObserveFile]) -> Path:
+def model_file(loaded: Loaded[Any]) -> Path:
     """The file that describes the machine: a model file, or that of a fit."""
     s = loaded.study
     if s.model.fit:
@@ -94,14 +95,18 @@ def _in_points(machine: Machine) -> Described:
     )
 
 
-def _machine(loaded: Loaded[ObserveFile]) -> Machine:
-    """The machine in the formulation of the study, with all its sensors."""
+def named_machine(loaded: Loaded[Any]) -> Machine:
+    """The machine of the section ``model``, from its file or from a fit, in its own formulation, with all its sensors."""
     s, file = loaded.study, model_file(loaded)
     if s.model.fit:
-        machine = fitted_machine(loaded, ("model", "fit"), s.model.fit, s.model.unexcited)
-    else:
-        machine = load_model(file)
-    return machine.with_formulation(s.model.formulation or machine.formulation)
+        return fitted_machine(loaded, ("model", "fit"), s.model.fit, s.model.unexcited)
+    return load_model(file)
+
+
+def _machine(loaded: Loaded[ObserveFile]) -> Machine:
+    """The machine in the formulation of the study."""
+    machine = named_machine(loaded)
+    return machine.with_formulation(loaded.study.model.formulation or machine.formulation)
 
 
 def _acting(machine: Machine) -> tuple[str, ...]:

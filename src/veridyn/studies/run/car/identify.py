@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, IdentificationError
-from veridyn.identify.drive_lines import (
+from veridyn.files.archive import save
+from veridyn.files.machine.write import model_text
+from veridyn.identify.car.innovations import fit_car, swapped_axles_fault
+from veridyn.identify.car.prediction import SETTLING, predictions, validation_of_drive
+from veridyn.identify.car.result import SHOWS_NOTHING, CarFit
+from veridyn.identify.validation import Validation
+from veridyn.model.car import TABLE
+from veridyn.model.machine import Machine
+from veridyn.model.single_track import uncertain, with_estimate
+from veridyn.observe.findings import serious_findings
+from veridyn.progress import Progress, silent
+from veridyn.signals.drive import DriveLog
+from veridyn.signals.drive_lines import (
     WHEELS,
     Line,
     coast_down,
@@ -18,24 +30,16 @@ from veridyn.identify.drive_lines import (
     roll_gradients,
     wheel_scales,
 )
-from veridyn.model.car import TABLE
-from veridyn.model.machine import Machine
-from veridyn.model.single_track import uncertain, with_estimate
-from veridyn.observe.car.fit import SHOWS_NOTHING, CarFit, fit_car, swapped_axles_fault
-from veridyn.observe.car.log import lateral_measurements
-from veridyn.observe.car.observation import observed_car, run_car
-from veridyn.observe.ekf import EKF
-from veridyn.observe.findings import serious_findings
-from veridyn.progress import Progress, silent
-from veridyn.signals.drive import DriveLog
 from veridyn.studies.config.car import CarIdentifyFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import NAN, ParameterRow, Result
 from veridyn.studies.run.car.log import StudyDrive, study_car, study_drive, study_method
+from veridyn.studies.run.fitted import FIT
+from veridyn.studies.run.folder import Run
 
 Array = NDArray[np.float64]
+IDENTIFIED = "identified.yaml"  # the model file of a run, as of other machines
 TRAINED = 0.7  # of the log, where the study names no span
-SETTLING = 20  # samples after a start that are not judged
 COASTING_BRAKE = 0.02  # of the brake's range, and of the throttle's
 
 
@@ -50,7 +54,7 @@ class CarIdentified:
     checked: Mapping[str, Line]
     parameters: tuple[ParameterRow, ...]
     figures: Mapping[str, float]
-    validation: Mapping[str, Mapping[str, float]]
+    validation: Validation | None
     not_shown: Mapping[str, str]
     faults: tuple[Fault, ...]
     missed: tuple[str, ...]
@@ -60,7 +64,14 @@ class CarIdentified:
             *(str(f) for f in self.faults),
             *(f"not shown by this drive: {n}: {why}" for n, why in self.not_shown.items()),
         )
-        return Result(name, seed, False, self.drive.hashes, self.figures, self.parameters, self.validation, warnings)
+        table = {} if self.validation is None else self.validation.table
+        return Result(name, seed, False, self.drive.hashes, self.figures, self.parameters, table, warnings)
+
+    def keep(self, run: Run) -> None:
+        """Write what its run folder gets beside the result: the identified car, and its fit."""
+        run.write_text(IDENTIFIED, model_text(self.car))
+        if self.fitted is not None:
+            save(self.fitted, run.folder / FIT)
 
     def summary(self) -> str:
         """Parameters with deviations, and what the drive cannot show."""
@@ -84,7 +95,7 @@ def identify_car_study(loaded: Loaded[Any], progress: Progress = silent) -> CarI
         raise loaded.error(
             loaded.fault(("training",), "fewer than fifty samples lie in this span.", found=f"{len(train.t)}")
         )
-    rows, figures, validation = list[ParameterRow](), dict[str, float](), dict[str, dict[str, float]]()
+    rows, figures, validation = list[ParameterRow](), dict[str, float](), None
     faults, not_shown = list(drive.faults), dict[str, str]()
     fitted = None
     if drive.has("speed", "steer") and (drive.has("yaw_rate") or drive.has("ay")) and uncertain(car):
@@ -105,7 +116,7 @@ def identify_car_study(loaded: Loaded[Any], progress: Progress = silent) -> CarI
         if len(rest.t) > 50:
             validation, inconsistent = _validated(fitted, rest)
             faults += [] if faults else inconsistent  # a cause that is named explains it
-            figures |= {f"validation_nis_{n}": v["nis"] for n, v in validation.items()}
+            figures |= {f"validation_nis_{n}": size for n, size in validation.nis.items()}
     lines, checked = _lines(train, car), _lines(rest, car, quiet=True)
     for name, line in lines.items():
         rows += _line_rows(name, line, checked.get(name), figures)
@@ -163,27 +174,14 @@ def fitted_rows(found: CarFit) -> list[ParameterRow]:
     ]
 
 
-def _validated(found: CarFit, rest: DriveLog) -> tuple[dict[str, dict[str, float]], list[Fault]]:
-    """One-step predictions on samples not used for the fit, by output, and that they are off by more, or less, than stated."""
-    log = lateral_measurements(rest, found.car)
-    seen = run_car(EKF(), observed_car(found.car, found.noise, log, consider=False), log, found.noise)
-    done = seen.estimates
-    out = {}
-    for j, name in enumerate(log.names):
-        e, v = done.innovations[SETTLING:, j], done.innovation_variances[SETTLING:, j]
-        good = np.isfinite(e)
-        measured = log.values[SETTLING:, j][good]
-        out[name] = {
-            "samples": float(good.sum()),
-            "rms": float(np.sqrt(np.mean(e[good] ** 2))),
-            "measured_rms": float(np.sqrt(np.mean(measured**2))),
-            "error_percent": float(100.0 * np.sqrt(np.sum(e[good] ** 2) / np.sum(measured**2))),
-            "nis": float(np.mean(e[good] ** 2 / v[good])),
-        }
+def _validated(found: CarFit, rest: DriveLog) -> tuple[Validation, list[Fault]]:
+    """Predictions on samples not used for the fit, and that they are off by more, or less, than stated."""
+    seen, log = predictions(found.car, found.noise, rest)
     hint = (
         "The drive may differ from the one that was learned from, or the noise of the study from that of the sensors."
     )
-    return out, [Fault(text, "validation", hint=hint) for text in serious_findings(seen, skip=SETTLING)]
+    faults = [Fault(text, "validation", hint=hint) for text in serious_findings(seen, skip=SETTLING)]
+    return replace(validation_of_drive(seen, log), fit=found), faults
 
 
 def _lines(drive: DriveLog, car: Machine, quiet: bool = False) -> dict[str, Line]:

@@ -10,28 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, did_you_mean
-from veridyn.files.machine.load import load_model
-from veridyn.identify.diagnosis.drive import (
-    clock_fault,
-    position_delay,
-    position_format_fault,
-    position_scale_fault,
-    steering_fault,
-    swapped_sides_fault,
-)
+from veridyn.errors import CapabilityError, DataError, Fault, did_you_mean
+from veridyn.identify.car.innovations import Innovations
+from veridyn.mechanics.single_track.noise import CarNoise
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
-from veridyn.observe.car.fit import Innovations
-from veridyn.observe.car.noise import CarNoise
+from veridyn.model.single_track import NO_CAR
 from veridyn.observe.measurements import clock_faults
 from veridyn.signals.clock_offset import ClockOffset
-from veridyn.signals.drive import DriveLog, binned, common_clock
-from veridyn.studies.config.car import CHANNELS, CarNoiseSettings, CarStudyFile
+from veridyn.signals.drive import CHANNELS, DriveLog, binned, common_clock
+from veridyn.signals.drive_checks import drive_faults, position_format_fault
+from veridyn.studies.config.car import CarNoiseSettings, CarStudyFile
 from veridyn.studies.config.identify import TableSettings
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import fingerprint
-from veridyn.studies.run.observe_machine import existing_file
+from veridyn.studies.run.observe_machine import named_machine
 from veridyn.studies.run.recordings import single_log, spread_log
 
 Array = NDArray[np.float64]
@@ -49,12 +42,14 @@ class StudyDrive(DriveLog):
 def study_car(loaded: Loaded[Any]) -> Machine:
     """The car of a study with the sensors' noise that it gives; its sensors are those of its model file."""
     study: CarStudyFile = loaded.study
-    file = existing_file(loaded, study.model.file, ("model", "file"))
-    car = load_model(file)
+    car = named_machine(loaded)
     if car.car is None:
-        what, hint = "this machine is no car of a few numbers.", f"Leave out formulation: {study.model.formulation}."
+        what, hint = "this machine is no car of a few numbers.", "Leave out formulation: single_track."
         found = f"{car.name}, formulation: {car.formulation}"
-        raise loaded.error(loaded.fault(("model", "file"), what, "a model file with the section car", found, hint))
+        fault = loaded.fault(
+            ("model", "fit" if study.model.fit else "file"), what, "a model file with the section car", found, hint
+        )
+        raise CapabilityError("single_track", "bodies and joints", *NO_CAR, faults=[fault], source=loaded.file.name)
     own = [s.name for s in car.sensors]
     faults = [
         loaded.fault(("noise", "sensors", n), f"the car has no sensor '{n}'.", hint=did_you_mean(n, own))
@@ -114,7 +109,7 @@ def study_drive(loaded: Loaded[Any], car: Machine) -> StudyDrive:
     drive = StudyDrive(t=t, channels=channels, rate=rate, hashes=hashes)
     if not study.checks:
         return drive
-    found, offset = checked(drive, car)
+    found, offset = drive_faults(drive, car)
     return replace(drive, faults=tuple(found), offset=offset)
 
 
@@ -126,31 +121,6 @@ def reference_values(loaded: Loaded[Any], settings: TableSettings, file: str, dr
     zero = min(float(c.t[0]) for c in read.channels.values())
     shifted = {n: Channel(n, c.t - zero, c.values, c.unit) for n, c in read.channels.items()}
     return {n: binned(c.t, c.values, drive.t, drive.rate) for n, c in shifted.items()}
-
-
-def checked(drive: DriveLog, car: Machine) -> tuple[list[Fault], ClockOffset | None]:
-    """What the checks of the log have found, and the offset of the positions' clock where it can be estimated."""
-    c, found = drive.channels, list[Fault | None]()
-    offset = None
-    if drive.has("speed", "steer", "yaw_rate"):
-        rows = np.isfinite(c["speed"]) & np.isfinite(c["steer"]) & np.isfinite(c["yaw_rate"])
-        L = car.parameters["front"] + car.parameters["rear"]
-        given = (c["speed"][rows], c["steer"][rows], c["yaw_rate"][rows])
-        found.append(steering_fault(*given, L, car.parameters["steering_ratio"], drive.rate))
-    wheels = {w: c[f"wheel_{w}"] for w in ("fl", "fr", "rl", "rr") if f"wheel_{w}" in c}
-    if drive.has("speed", "yaw_rate") and wheels:
-        found.append(swapped_sides_fault(wheels, c["speed"], c["yaw_rate"], drive.rate))
-    if drive.has("speed", "east", "north"):
-        speed = np.nan_to_num(c["speed"])
-        scale = position_scale_fault(drive.t, c["east"], c["north"], speed)
-        found.append(scale)
-        if scale is None and drive.has("yaw_rate"):
-            ay = np.nan_to_num(c["ay"]) if "ay" in c else None
-            offset = position_delay(
-                drive.t, c["east"], c["north"], speed, np.nan_to_num(c["yaw_rate"]), ay, car.parameters["rear"]
-            )
-            found.append(clock_fault(offset))
-    return [f for f in found if f is not None], offset
 
 
 def _formats(channels: Mapping[str, Channel]) -> list[Fault]:

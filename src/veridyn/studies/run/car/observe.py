@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, IdentificationError, VeridynError
-from veridyn.identify.drive_lines import wheel_scales
+from veridyn.files.machine.write import model_text
+from veridyn.identify.car.innovations import Innovations, exchanged_axles, fit_car, swapped_axles_fault
+from veridyn.identify.car.result import CarFit
+from veridyn.mechanics.single_track.noise import CarNoise
 from veridyn.model.machine import Machine
 from veridyn.model.single_track import uncertain, with_tyre
-from veridyn.observe.car.fit import CarFit, Innovations, exchanged_axles, fit_car, swapped_axles_fault
 from veridyn.observe.car.log import lateral_measurements
-from veridyn.observe.car.noise import CarNoise
 from veridyn.observe.car.observation import CarObservation, observed_car, run_car
 from veridyn.observe.car.path import STATE_UNITS, PathNoise, path_start, path_system
 from veridyn.observe.consistency import nis
@@ -29,11 +30,13 @@ from veridyn.observe.run import run
 from veridyn.observe.virtual import Reading
 from veridyn.progress import Progress, silent
 from veridyn.signals.drive import DriveLog
+from veridyn.signals.drive_lines import wheel_scales
 from veridyn.studies.config.car import CarObserveFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import NAN, ParameterRow, Result
-from veridyn.studies.run.car.identify import fitted_rows, limits_missed
+from veridyn.studies.run.car.identify import IDENTIFIED, fitted_rows, limits_missed
 from veridyn.studies.run.car.log import StudyDrive, reference_values, study_car, study_drive, study_method
+from veridyn.studies.run.folder import Run
 from veridyn.studies.run.observe import consistency_figures
 
 Array = NDArray[np.float64]
@@ -81,6 +84,11 @@ class CarObserved:
             f"  {n:<20}{v.values[-1, 0]:12.5g} ± {v.sigma[-1, 0]:<9.2g} {v.units[0]}" for n, v in self.virtual.items()
         ]
         return "\n".join(lines)
+
+    def keep(self, run: Run) -> None:
+        """Write what its run folder gets beside the result: the states, and the car as it was observed."""
+        run.write_text("states.csv", self.table())
+        run.write_text(IDENTIFIED, model_text(self.car))
 
     def table(self) -> str:
         """CSV: times, states with deviations, and quantities with deviations."""

@@ -21,7 +21,7 @@ from veridyn.progress import Progress, silent
 from veridyn.studies.config.simulate import SimulateFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.run.fitted import fitted_machine
-from veridyn.studies.run.machine import model_path
+from veridyn.studies.run.machine import model_path, own_formulation
 from veridyn.studies.run.simulation.inputs import Led, OfTime, duration_of, followed, given_inputs
 
 Array = NDArray[np.float64]
@@ -75,11 +75,7 @@ class MechanismSetup:
 
 def is_natural(loaded: Loaded[SimulateFile]) -> bool:
     """Whether a study simulates its machine in natural coordinates: as it says, or as the model file does."""
-    model = loaded.study.model
-    if model.formulation is not None or model.fit:
-        return model.formulation == "natural"
-    file = model_path(loaded, ("model",), model)
-    return file.suffix.lower() != ".urdf" and load_model(file).formulation == "natural"
+    return own_formulation(loaded, ("model",), loaded.study.model) == "natural"
 
 
 def _natural(loaded: Loaded[SimulateFile]) -> Machine:

@@ -1,6 +1,7 @@
 """Mistakes that a log of a drive shows by itself: which angle the steering is, the format of positions, clocks that differ, swapped sides.
 
 Each check compares two ways to the same quantity and needs no parameters but lengths. It returns what is to be said, or nothing.
+:func:`log_faults` is what verbs ask, :func:`drive_faults` what a study asks of channels that it has put on one clock.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault
-from veridyn.identify.drive_lines import robust_line
-from veridyn.model.experiment import Channel
+from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine import Machine
 from veridyn.signals.clock_offset import ClockOffset, estimate_clock_offset
+from veridyn.signals.drive import CHANNELS, DriveLog, common_clock
+from veridyn.signals.drive_lines import robust_line
 
 Array = NDArray[np.float64]
 SLOWEST = 4.0  # m/s: slower samples say little about directions
@@ -25,6 +28,54 @@ NOTICED_OFFSET_S = 0.03
 COURSE_SPAN_S = 0.5  # over which a course is taken from positions
 GRAVITY = 9.81
 USUAL_STIFFNESS, VAGUE_STIFFNESS = 15.0, 0.35  # of a rear axle per load, 1/rad, and its relative deviation
+
+
+def log_faults(log: Experiment, car: Machine) -> tuple[Fault, ...]:
+    """What the checks say of a log of this car; `log` has its channels in SI, each on its own clock.
+
+    Channels are those of :data:`~veridyn.signals.drive.CHANNELS`, and what a sensor of the car reads stands under the name of its sensor.
+    Others, and channels with another unit, are left out.
+    """
+    called = {n: n for n in log.names if n in CHANNELS} | {s.name: str(s.on) for s in car.sensors if s.name in log}
+    read = {
+        now: Channel(now, log[name].t, log[name].values, log[name].unit)
+        for name, now in called.items()
+        if now in CHANNELS and CHANNELS[now] in ("", log[name].unit) and len(log[name].t) > 1
+    }
+    places = [read.pop(n, None) for n in ("latitude", "longitude")]
+    found: list[Fault] = []
+    if places[0] is not None and places[1] is not None:
+        fault = position_format_fault(*(np.degrees(c.values) for c in places if c is not None))
+        found += [] if fault is None else [fault]
+    if not read:
+        return tuple(found)
+    t, rate, channels = common_clock(read, None, -np.inf, np.inf)
+    return (*found, *drive_faults(DriveLog(t=t, channels=channels, rate=rate), car)[0])
+
+
+def drive_faults(drive: DriveLog, car: Machine) -> tuple[list[Fault], ClockOffset | None]:
+    """What the checks of a drive have found, and the offset of the positions' clock where it can be estimated."""
+    c, found = drive.channels, list[Fault | None]()
+    offset = None
+    if drive.has("speed", "steer", "yaw_rate"):
+        rows = np.isfinite(c["speed"]) & np.isfinite(c["steer"]) & np.isfinite(c["yaw_rate"])
+        L = car.parameters["front"] + car.parameters["rear"]
+        given = (c["speed"][rows], c["steer"][rows], c["yaw_rate"][rows])
+        found.append(steering_fault(*given, L, car.parameters["steering_ratio"], drive.rate))
+    wheels = {w: c[f"wheel_{w}"] for w in ("fl", "fr", "rl", "rr") if f"wheel_{w}" in c}
+    if drive.has("speed", "yaw_rate") and wheels:
+        found.append(swapped_sides_fault(wheels, c["speed"], c["yaw_rate"], drive.rate))
+    if drive.has("speed", "east", "north"):
+        speed = np.nan_to_num(c["speed"])
+        scale = position_scale_fault(drive.t, c["east"], c["north"], speed)
+        found.append(scale)
+        if scale is None and drive.has("yaw_rate"):
+            ay = np.nan_to_num(c["ay"]) if "ay" in c else None
+            offset = position_delay(
+                drive.t, c["east"], c["north"], speed, np.nan_to_num(c["yaw_rate"]), ay, car.parameters["rear"]
+            )
+            found.append(clock_fault(offset))
+    return [f for f in found if f is not None], offset
 
 
 def steering_scale(speed: Array, steer: Array, yaw_rate: Array, wheelbase: float, rate: float) -> tuple[float, float]:

@@ -7,9 +7,9 @@ import veridyn as vd
 from strangers.bicycle_drive import Bicycle
 from veridyn.errors import CapabilityError, DataError, IdentificationError, IdentificationWarning
 from veridyn.identification import CarFit, Innovations
+from veridyn.mechanics.single_track.noise import CarNoise
 from veridyn.model.experiment import Channel
 from veridyn.model.single_track import PriorValue, car_machine, prior_of
-from veridyn.observe.car.noise import CarNoise
 
 TRUTH = Bicycle(duration=25.0, rate=25.0)
 NOISE = CarNoise(slip_error=0.001, bank=0.001)
@@ -47,6 +47,49 @@ def test_its_machine_has_values_covariance_and_tuned_noise(fit: CarFit) -> None:
     assert prior_of(machine, "rear_stiffness").sigma == pytest.approx(fit.sigma[1])
     np.testing.assert_allclose(machine.uncertainty.covariance, fit.covariance)
     assert machine.sensors[1].sigma == fit.fit.values["noise.ay"] == pytest.approx(0.1, rel=0.3)
+
+
+def test_it_is_a_fit_like_any_other(fit: CarFit) -> None:
+    assert (
+        isinstance(fit, vd.Fit) and fit.base.fate("front_stiffness") == "alone" and fit.well_identified() == fit.names
+    )
+    np.testing.assert_array_equal(fit.priors, [11.0, 20.0])
+    np.testing.assert_array_equal(fit.standard, fit.machine().parameters.values)
+    assert [r.row for r in fit.rows] == ["yaw_rate", "ay"] and [r.unit for r in fit.rows] == ["rad/s", "m/s^2"]
+    # The filter allows for accelerations that nobody measures, of which this drive has none.
+    assert 0.5 < fit.residual_sigma < 1.0
+    # (WᵀW)⁻¹ = C, so that the condition of W is the root of that of C
+    assert fit.condition == pytest.approx(np.sqrt(np.linalg.cond(fit.covariance)))
+    assert len(fit.to_frame()) == 2 and "front_stiffness" in fit._repr_html_() and fit.plot() is not None
+    with pytest.raises(IdentificationError, match="no forces of joints to draw"):
+        fit.plot(motion=object())
+
+
+def test_cars_are_drawn_from_what_the_fit_knows(fit: CarFit) -> None:
+    sets = fit.draws(400, np.random.default_rng(0))
+    own = sets[:, list(fit.base.columns)]
+    np.testing.assert_allclose(own.mean(axis=0), fit.values, atol=5.0 * fit.sigma.max() / 20.0)
+    np.testing.assert_allclose(own.std(axis=0), fit.sigma, rtol=0.15)
+    assert (np.delete(sets, list(fit.base.columns), axis=1) == np.delete(fit.standard, list(fit.base.columns))).all()
+
+
+def test_what_is_wrong_with_a_log_is_warned_of_and_noted() -> None:
+    d, words = TRUTH.drive(5), "it turns the other way than the car does"
+    d["steer"] = -d["steer"]
+    log = vd.Experiment({n: Channel(n, d["t"], d[n], u) for n, u in UNITS.items()}, "drive")
+    with pytest.warns(IdentificationWarning, match=words):
+        found = vd.identify(car(), log)
+    assert any(note.startswith("suspected: ") and words in note for note in found.notes)
+    assert vd.identify(car(), log, diagnose="off").notes == ()
+
+
+def test_exchanged_axles_are_named_where_tyres_are_known(log: vd.Experiment) -> None:
+    known = {
+        "front_stiffness": PriorValue(TRUTH.cf, 0.1 * TRUTH.cf),
+        "rear_stiffness": PriorValue(TRUTH.cr, 0.1 * TRUTH.cr),
+    }
+    with pytest.warns(IdentificationWarning, match="seem to be exchanged"):
+        vd.identify(car(front=TRUTH.rear, rear=TRUTH.front, **known), log, Innovations(noise=NOISE))
 
 
 def test_what_a_gentle_drive_does_not_show_is_named() -> None:

@@ -1,11 +1,17 @@
 """Mistakes of a drive's log are named, and a good log raises none."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from strangers.bicycle_drive import Bicycle
-from veridyn.identify.diagnosis.drive import (
+from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.sensor import Sensor
+from veridyn.model.single_track import car_machine
+from veridyn.signals.drive_checks import (
     clock_fault,
+    log_faults,
     position_delay,
     position_format_fault,
     position_scale_fault,
@@ -66,3 +72,20 @@ def test_left_and_right_are_not_exchanged() -> None:
     assert swapped_sides_fault(wheels, v, r, 50.0) is None
     fault = swapped_sides_fault({"rl": wheels["rr"], "rr": wheels["rl"]}, v, r, 50.0)
     assert "left and the right wheel of the rear axle" in fault.what
+
+
+def test_channels_of_a_log_are_known_by_their_name_or_their_sensor() -> None:
+    units = {"speed": "m/s", "yaw_rate": "rad/s", "east": "m", "north": "m"}
+    read = {n: Channel(n, DRIVE["t"], DRIVE[n], u) for n, u in units.items()}
+    read["steer"] = Channel("steer", DRIVE["t"], -DRIVE["steer"], "rad")
+    read["gyro"] = replace(read.pop("yaw_rate"), name="gyro")
+    named = {"mass": 1500.0, "front": 1.2, "rear": 1.4}
+    gyro = car_machine("car", named, sensors=[Sensor("gyro", "reading", "yaw_rate", 0.003)])
+    assert "turns the other way" in log_faults(Experiment(read, "drive"), gyro)[0].what
+    assert log_faults(Experiment(read, "drive"), car_machine("car", named, sensors=[])) == ()
+    assert log_faults(Experiment({}, "drive"), gyro) == ()
+    minutes = {
+        n: Channel(n, DRIVE["t"][:2], np.radians(x), "rad")
+        for n, x in {"latitude": [3743.26, 3743.9], "longitude": [-12228.3, -12228.2]}.items()
+    }
+    assert "degrees and minutes" in log_faults(Experiment(minutes, "drive"), gyro)[0].what

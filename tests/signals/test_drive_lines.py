@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError
-from veridyn.identify.drive_lines import (
+from veridyn.signals.drive_lines import (
     coast_down,
     robust_line,
     roll_distribution,

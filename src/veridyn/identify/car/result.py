@@ -1,0 +1,129 @@
+"""The fit of a car of a few numbers: a fit like any other, whose equations are those of its observer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import Fault, IdentificationError
+from veridyn.identify.base import BaseParameters
+from veridyn.identify.result import Fit
+from veridyn.mechanics.single_track.noise import CarNoise, with_values
+from veridyn.model.car import TABLE
+from veridyn.model.machine import Machine
+from veridyn.model.parameter_fit import ParameterFit
+from veridyn.model.parameters import Uncertainty
+
+Array = NDArray[np.float64]
+SHOWS_NOTHING = 0.8  # of the prior's deviation: with more left, the drive does not show the parameter
+MOST_DRAWS = 1000  # for one set within the bounds
+SOURCE = "each estimated parameter by itself, with its prior"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class CarFit(Fit):
+    """A car with identified values and their covariance, the `noise` that goes with them, and the search (`fit`) they come from.
+
+    A parameter is its own group; `rows` are the sensors, whose errors are those of predictions from one sample to the next.
+    `largest`: the largest |ay| of the drive, m/s², where it has one; NaN otherwise.
+    """
+
+    noise: CarNoise
+    fit: ParameterFit
+    largest: float = float("nan")
+
+    @cached_property
+    def car(self) -> Machine:
+        """The car with the identified values, their covariance and the noise of sensors that were tuned."""
+        found, _ = with_values(self.described, self.noise, self.fit.values)
+        return found.with_uncertainty(Uncertainty(self.names, self.covariance))
+
+    def machine(self, *, unexcited: float | None = None) -> Machine:
+        """The car with the identified values and their covariance, for every verb that takes cars.
+
+        `unexcited` is not needed: what the drive does not show keeps its prior deviation.
+        """
+        return self.car
+
+    @property
+    def not_shown(self) -> dict[str, str]:
+        """Parameters that the drive does not show, and why."""
+        found = {}
+        for n, value in self.fit.values.items():
+            left = self.fit.sigma[n] / self.fit.guesses[n].spread(value)
+            if n in self.fit.at_bound:
+                found[n] = f"it ends at its bound {value:.4g}."
+            elif left > SHOWS_NOTHING and n in TABLE:
+                why = f"{100.0 * left:.0f} % of its prior deviation are left"
+                if n.endswith("friction") and np.isfinite(self.largest):
+                    why += f"; with at most {self.largest:.1f} m/s² the tyres are far from their grip"
+                found[n] = why + "."
+        return found
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """What makes the values doubtful: a search that did not reach the most likely ones."""
+        if self.fit.converged:
+            return ()
+        what = (
+            f"the search for the most likely parameters did not converge in {self.fit.evaluations} runs of the filter."
+        )
+        hint = "Start nearer to the car, or let the noise be larger: tight noise makes a wrong start hard to leave."
+        return (Fault(what, where=self.described.name, hint=hint),)
+
+    def draws(self, n: int, rng: np.random.Generator) -> Array:
+        """Parameters (n, all) of cars like this one: from the Gaussian of the estimate, within the bounds of each parameter."""
+        p = self.described.parameters
+        low, high = (np.array([p.bounds[name][k] for name in self.names]) for k in (0, 1))
+        L = np.linalg.cholesky(self.covariance)
+        sets = np.tile(self.standard, (n, 1))
+        for k in range(n):
+            tries = self.values + rng.standard_normal((MOST_DRAWS, len(self.values))) @ L.T
+            inside = np.flatnonzero(((tries >= low) & (tries <= high)).all(axis=1))
+            if not len(inside):
+                what = f"none of {MOST_DRAWS} sets from the Gaussian of the estimate lies within the bounds."
+                raise IdentificationError(Fault(what, where=f"draws, {self.described.name}"))
+            sets[k, list(self.base.columns)] = tries[inside[0]]
+        return sets
+
+    def __repr__(self) -> str:
+        return f"CarFit({self.described.name!r}, {len(self.values)} parameters by {self.estimator}, {len(self.rows)} sensors)"
+
+    def plot(self, motion: Any = None, sampling: Any = None) -> Any:
+        """Deviations and correlations, for a notebook; the predictions along a drive are those of ``observe(fit.machine(), log)``."""
+        if motion is not None:
+            hint = "observe(fit.machine(), log).plot() shows a drive."
+            raise IdentificationError(Fault("a car has no forces of joints to draw.", "plot, motion", hint=hint))
+        return super().plot()
+
+    def summary(self) -> str:
+        """Each parameter with deviation and prior, and what the drive does not show."""
+        lines = [f"{self.described.name}: {self.fit.summary()}"]
+        lines += [f"not shown by this drive: {n}: {why}" for n, why in self.not_shown.items()]
+        return "\n".join([*lines, *self.notes])
+
+
+def groups_of(car: Machine, names: tuple[str, ...], covariance: Array) -> BaseParameters:
+    """The estimated parameters of a car as base parameters: each is alone; singular values are those of the information."""
+    p = car.parameters
+    columns = [p.index(n) for n in names]
+    matrix = np.zeros((len(columns), len(p)))
+    matrix[range(len(columns)), columns] = 1.0
+    return BaseParameters(
+        parameters=p,
+        columns=tuple(columns),
+        matrix=matrix,
+        dead=(),
+        gap=np.inf,
+        singular_values=information(covariance / np.outer(p.typical[columns], p.typical[columns])),
+        source=SOURCE,
+    )
+
+
+def information(covariance: Array) -> Array:
+    """Singular values, the largest first, of a weighted regressor whose estimates have this covariance: (WᵀW)⁻¹ = C."""
+    return 1.0 / np.sqrt(np.maximum(np.linalg.eigvalsh(covariance), np.finfo(np.float64).tiny))

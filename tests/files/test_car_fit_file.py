@@ -1,0 +1,60 @@
+"""The fit of a car is saved and loaded bit for bit, and damaged files are refused by name."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import veridyn as vd
+from strangers.bicycle_drive import Bicycle
+from veridyn.errors import FileError
+from veridyn.identification import CarFit, Innovations
+from veridyn.model.experiment import Channel
+from veridyn.model.single_track import PriorValue, car_machine
+
+UNITS = {"speed": "m/s", "steer": "rad", "yaw_rate": "rad/s", "ay": "m/s^2"}
+
+
+@pytest.fixture(scope="module")
+def fit() -> CarFit:
+    truth = Bicycle(duration=6.0, rate=20.0)
+    d = truth.drive(5)
+    log = vd.Experiment({n: Channel(n, d["t"], d[n], u) for n, u in UNITS.items()}, "drive")
+    given = {"mass": truth.mass, "front": truth.front, "rear": truth.rear, "yaw_inertia": truth.inertia}
+    given |= {"front_stiffness": PriorValue(11.0, 4.0), "rear_stiffness": PriorValue(20.0, 6.0, upper=60.0)}
+    found = vd.identify(car_machine("bicycle", given), log, Innovations(tuned=("ay", "bank")))
+    assert isinstance(found, CarFit)
+    return found
+
+
+def test_what_is_loaded_is_what_was_saved(fit: CarFit, tmp_path: Path) -> None:
+    again = vd.load(vd.save(fit, tmp_path / "car.json"))
+    assert isinstance(again, CarFit) and again.names == fit.names and again.units == fit.units
+    for name in ("values", "covariance", "standard_values", "prior_share"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(fit, name))
+    assert again.noise == fit.noise and again.rows == fit.rows and again.formulation == "single_track"
+    assert again.fit.values == fit.fit.values and again.fit.guesses == fit.fit.guesses
+    assert again.summary() == fit.summary() and again.not_shown == fit.not_shown
+    one, other = again.machine(), fit.machine()
+    np.testing.assert_array_equal(one.parameters.values, other.parameters.values)
+    np.testing.assert_array_equal(one.uncertainty.covariance, other.uncertainty.covariance)
+    assert one.sensors == other.sensors and one.formulation == "single_track"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda c: c["found"].pop("rear_stiffness"), "nothing is found of 'rear_stiffness'"),
+        (lambda c: c["found"].update(ghost=c["found"]["rear_stiffness"]), "'ghost' is neither a value"),
+        (lambda c: c["found"].pop("noise.ay"), "array 'search_covariance' does not fit"),
+        (lambda c: c["noise"].update(bank=-1.0), "car.noise.bank"),
+    ],
+)
+def test_a_damaged_file_is_refused(fit: CarFit, tmp_path: Path, change, words: str) -> None:
+    file = vd.save(fit, tmp_path / "car.json")
+    content = json.loads(file.read_text(encoding="utf-8"))
+    change(content["car"])
+    file.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(FileError, match=words):
+        vd.load(file)
