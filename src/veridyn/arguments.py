@@ -77,22 +77,18 @@ class ArgumentChecks:
         kinds = classes_in(self.hints[name])
         error = ModelError if "Machine" in kinds and "Motion" not in kinds else DataError
         call = f"{self.name}({', '.join(self.needed)})"
-        raise error(
-            Fault(
-                is_no(kinds),
-                f"{self.name}, argument '{name}'",
-                expected_of(self.hints[name]),
-                found_in(value),
-                hint_for(kinds, value, call),
-                at=("argument", name),
-            )
-        )
+        where = f"{self.name}, argument '{name}'"
+        expected = expected_of(self.hints[name])
+        hint = hint_for(kinds, value, call)
+        raise error(Fault(is_no(kinds), where, expected, found_in(value), hint, at=("argument", name)))
 
 
 def as_array(value: Any, where: str) -> NDArray[np.float64]:
     """`value` as an array of numbers; refused by name where none can be made of it."""
     if not _holds_numbers(value):
-        raise DataError(Fault("it is no array of numbers.", where, "an array of numbers", found_in(value)))
+        raise DataError(
+            "it is no array of numbers.", where=where, expected="an array of numbers", found=found_in(value)
+        )
     return np.asarray(value, dtype=np.float64)
 
 

@@ -22,7 +22,7 @@ DECORATORS = (
     "veridyn.arguments",
     "veridyn.method",
     "veridyn.mechanics.tree.accept",
-)  # modules whose wrappers stand around verbs
+)  # whose wrappers stand around verbs
 ALIKE = 4  # faults that say the same of so many places or more are shown as one
 LISTED = 8  # places that are named where many are alike
 

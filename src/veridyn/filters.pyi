@@ -9,6 +9,7 @@ from veridyn.observe.consistency import nees as nees
 from veridyn.observe.consistency import nis as nis
 from veridyn.observe.ekf import EKF as EKF
 from veridyn.observe.fitting import fit_parameters as fit_parameters
+from veridyn.observe.history import closed_loop as closed_loop
 from veridyn.observe.jacobian import check_jacobian as check_jacobian
 from veridyn.observe.measurements import Measurements as Measurements
 from veridyn.observe.measurements import Status as Status
@@ -17,7 +18,6 @@ from veridyn.observe.result import Belief as Belief
 from veridyn.observe.result import Estimates as Estimates
 from veridyn.observe.run import run as run
 from veridyn.observe.smoother import smooth as smooth
-from veridyn.observe.stability import closed_loop as closed_loop
 from veridyn.observe.stream import Stream as Stream
 from veridyn.observe.system import Continuous as Continuous
 from veridyn.observe.system import Discrete as Discrete

@@ -98,7 +98,7 @@ def listed(module: str) -> dict[str, tuple[str, str]]:
     return names
 
 
-class Door(types.ModuleType):
+class VerbPackage(types.ModuleType):
     """A package in which the names of `_verbs` never mean folders."""
 
     _verbs: tuple[str, ...]
@@ -108,7 +108,7 @@ class Door(types.ModuleType):
             super().__setattr__(name, value)
 
 
-class Folder(types.ModuleType):
+class VerbFolder(types.ModuleType):
     """The folder of a verb; its modules are attributes of the function too."""
 
     _function: types.FunctionType
@@ -123,7 +123,7 @@ def keep_verbs(package: str, verbs: tuple[str, ...]) -> Finder:
     """Keep these names of a package for functions; returns what finds a function by its name."""
     door = sys.modules[package]
     vars(door)["_verbs"] = verbs
-    door.__class__ = Door
+    door.__class__ = VerbPackage
 
     def find(name: str) -> object:
         home, own = listed(package)[name]
@@ -131,9 +131,9 @@ def keep_verbs(package: str, verbs: tuple[str, ...]) -> Finder:
         folder = import_module(f"{package}.{name}")
         if function is None:  # its module is being imported and needs the folder itself
             return folder
-        if not isinstance(folder, Folder):
+        if not isinstance(folder, VerbFolder):
             vars(folder)["_function"] = function
-            folder.__class__ = Folder
+            folder.__class__ = VerbFolder
             for module in [m for m in vars(folder).values() if isinstance(m, types.ModuleType)]:
                 if module.__name__.startswith(f"{folder.__name__}."):
                     setattr(function, module.__name__.rpartition(".")[2], module)

@@ -119,13 +119,13 @@ def test_states_along_a_measured_motion() -> None:
     assert again.signals["fl_x.z"] == pytest.approx(sim.states["fl_x.z"], abs=2e-6)
     assert inverse_dynamics(tree, again)[:, 0] == pytest.approx(sim.motion.forces[:, 0], abs=0.05)
     with pytest.raises(DataError, match=r"element 'fl_x' follows a state of its own[\s\S]*without_elements"):
-        identify(tree, bare)
-    fit = identify(tree, again, "ols")
+        identify(machine_of_tree(tree), bare)
+    fit = identify(machine_of_tree(tree), again, "ols")
     assert dict(zip(fit.names, fit.values, strict=True))["fl_x"] == pytest.approx(4.0, rel=0.01)
     rest = tree.without_elements(["fl_x"])
     own = inverse_dynamics(tree.with_parameters({"h_x": 0.0, "M_x": 0.0}), again)
     assert bare.forces is not None
-    clean = identify(rest, replace(bare, forces=bare.forces - own), "ols")
+    clean = identify(machine_of_tree(rest), replace(bare, forces=bare.forces - own), "ols")
     assert dict(zip(clean.names, clean.values, strict=True))["M_x"] == pytest.approx(MASS, rel=1e-3)
 
 

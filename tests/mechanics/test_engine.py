@@ -36,6 +36,7 @@ from veridyn.mechanics.kinematics import jacobian
 from veridyn.mechanics.regressor import regressor
 from veridyn.mechanics.symbols import Request
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import spring
@@ -343,7 +344,7 @@ def test_one_keyword_chooses_the_engine(name: str, door: str) -> None:
 @pytest.mark.parametrize("door", [*DOORS, "observation"])
 def test_an_unknown_engine_is_refused(door: str) -> None:
     tree = tree_of(branched_arm())
-    call = DOORS.get(door) or (lambda t, m, e, n: observation(t, m, engine=e))
+    call = DOORS.get(door) or (lambda t, m, e, n: observation(machine_of_tree(t), m, engine=e))
     with pytest.raises(DataError, match=r"there is no engine 'fast'[\s\S]*'auto', 'compiled' or 'numpy'"):
         call(tree, any_motion(tree, 3), "fast", 1)
 

@@ -19,6 +19,7 @@ from veridyn.mechanics.engine import signature
 from veridyn.mechanics.integrate import Inputs, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import Element
@@ -227,7 +228,7 @@ def test_a_pendulum_with_a_cubic_spring_by_scipy_is_simulated_identified_and_obs
     inputs = Inputs(lambda time, q, qd: np.array([torque(time)]), signals=lambda time, q, qd: {"oil": oil(time)})
     run = integrate(tree, t, [0.2], [0.0], inputs)
     assert run.motion.q == pytest.approx(truth[:, :1], abs=1e-6)
-    fit = vd.identify(tree.with_parameters(tree.parameters.known(["M1"])), motion, "wls")
+    fit = vd.identify(machine_of_tree(tree.with_parameters(tree.parameters.known(["M1"]))), motion, "wls")
     found = dict(zip(fit.names, zip(fit.values, fit.sigma, strict=True), strict=True))
     for name, true in (("k3", k3), ("b", b), ("ZZ1", J), ("MX1", weight / 9.81)):
         assert abs(found[name][0] - true) < 3.0 * found[name][1] < 0.1 * true, name

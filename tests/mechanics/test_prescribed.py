@@ -243,13 +243,13 @@ def test_a_row_is_used_where_its_force_is_measured() -> None:
     motion = Motion(t, q, qd, qdd)
     gamma = PinModel(tree).inverse_dynamics(motion)
     known = replace(motion, forces=np.column_stack([gamma[:, 0] + 1e-3 * rng.normal(size=300), np.zeros(300)]))
-    assert [r.row for r in identify(tree, known, "ols").rows] == ["x", "swing"]
+    assert [r.row for r in identify(machine_of_tree(tree), known, "ols").rows] == ["x", "swing"]
     blind = replace(known, forces=np.full_like(gamma, np.nan))
     rows, notes = measured_rows(tree, [blind], "all")
     assert rows == ["swing"]
     assert notes == ("row 'x' is not used: the coordinate is prescribed, and its force is not measured",)
     with pytest.raises(DataError, match="no force of it is measured"):
-        identify(tree, blind, rows=["x"])
+        identify(machine_of_tree(tree), blind, rows=["x"])
 
 
 def test_faults_and_files() -> None:

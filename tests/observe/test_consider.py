@@ -14,7 +14,6 @@ from veridyn.identify.estimate import identify
 from veridyn.mechanics.integrate import Inputs, Method, integrate
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import damper
 from veridyn.model.machine import Machine
@@ -29,8 +28,8 @@ from veridyn.spatial.transforms import Placement
 
 
 @cache
-def arm() -> Tree:
-    return Tree.build(
+def arm() -> Machine:
+    return Machine.of_bodies(
         [Body("upper"), Body("lower", "upper", placement=Placement(position=np.array([0.6, 0.0, 0.0])))],
         name="arm",
         inertia={"upper": BODY, "lower": BODY},

@@ -59,7 +59,7 @@ def test_the_identified_machine_is_described_as_the_user_did() -> None:
     assert machine.uncertainty is not None
     assert machine.uncertainty.sigma == pytest.approx(fitted().sigma)
     assert machine.parameters.values == pytest.approx(fitted().standard)
-    as_tree = vd.identify(tree_of(linkage()), _motion(), "wls")
+    as_tree = vd.identify(linkage().with_formulation("tree"), _motion(), "wls")
     assert as_tree.machine().formulation == "tree"
     assert TREE_NOTE in fitted().notes and TREE_NOTE in fitted().summary() and TREE_NOTE not in as_tree.notes
 

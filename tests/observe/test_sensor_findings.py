@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.observe.ekf import EKF
 from veridyn.observe.observe import observe
@@ -28,19 +28,19 @@ N, BEGINS = 600, 3.0
 
 
 @pytest.fixture(scope="module")
-def pendulum() -> Tree:
+def pendulum() -> Machine:
     rod = Body("1", placement=MDH(alpha=-np.pi / 2))
     inertia = {"1": from_centre(1.0, [0.5, 0.0, 0.0], np.diag([1e-3, 0.08, 0.08]))}
     sensors = [Sensor("encoder", "coordinate", "q1", 1e-3), Sensor("second", "coordinate", "q1", 2e-3)]
-    return Tree.build([rod], inertia=inertia, sensors=[*sensors, Sensor("tacho", "rate", "q1", 1e-2)])
+    return Machine.of_bodies([rod], inertia=inertia, sensors=[*sensors, Sensor("tacho", "rate", "q1", 1e-2)])
 
 
 @pytest.fixture(scope="module")
-def log(pendulum: Tree) -> Experiment:
+def log(pendulum: Machine) -> Experiment:
     return simulate(pendulum, Driven(N / 100.0, 100.0, [0.3], [0.0]), rng=np.random.default_rng(3))
 
 
-def _found(pendulum: Tree, log: Experiment) -> tuple[SensorFinding, ...]:
+def _found(pendulum: Machine, log: Experiment) -> tuple[SensorFinding, ...]:
     noise = ProcessNoise(acceleration=1e-6, start=1e-2, start_rate=1e-2)
     states = observe(pendulum, log, EKF(gate=0.9999), process_noise=noise, start={"q1": 0.3}, unknown=())
     return sensor_findings(states, log)
@@ -54,7 +54,7 @@ def _changed(log: Experiment, name: str, by: float = 0.0, frozen: bool = False, 
     return log.replacing(Channel(name, c.t[kept], values[kept], c.unit))
 
 
-def test_healthy_sensors_are_not_named(pendulum: Tree, log: Experiment):
+def test_healthy_sensors_are_not_named(pendulum: Machine, log: Experiment):
     assert _found(pendulum, log) == ()
 
 
@@ -68,7 +68,7 @@ def test_healthy_sensors_are_not_named(pendulum: Tree, log: Experiment):
     ],
 )
 def test_the_one_that_is_wrong_is_named(
-    pendulum: Tree, log: Experiment, name: str, change: dict[str, float], what: str
+    pendulum: Machine, log: Experiment, name: str, change: dict[str, float], what: str
 ):
     (finding,) = _found(pendulum, _changed(log, name, **change))
     assert (finding.sensor, finding.what) == (name, what)
@@ -76,7 +76,7 @@ def test_the_one_that_is_wrong_is_named(
     assert f"sensor '{name}' {what} from" in str(finding)
 
 
-def test_mean_deviations_are_normal_where_all_is_well(pendulum: Tree, log: Experiment):
+def test_mean_deviations_are_normal_where_all_is_well(pendulum: Machine, log: Experiment):
     """z over outputs of one healthy run stays within four deviations."""
     noise = ProcessNoise(acceleration=1e-6, start=1e-2, start_rate=1e-2)
     states = observe(pendulum, log, EKF(), process_noise=noise, start={"q1": 0.3}, unknown=())

@@ -7,8 +7,7 @@ import pytest
 from studies.fleet_log import EXAMPLE, NAMES, WORN
 from veridyn.report.fleet import fleet_page, fleet_verdict, parameter_figure, spread_blocks
 from veridyn.studies.config.study import load_study
-from veridyn.studies.run.fleet import FleetRun, run_fleet
-from veridyn.studies.run.fleet_machine import MachineRun
+from veridyn.studies.run.fleet import FleetRun, MachineRun, run_fleet
 
 
 @pytest.fixture(scope="module")

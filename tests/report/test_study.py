@@ -1,3 +1,8 @@
+"""The table of a friction ladder: one row for each term, numbers with their standard errors, and what became of it in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -5,12 +10,41 @@ import pytest
 
 from studies.bench_robot import Bench
 from studies.closed_bench import ClosedBench
+from veridyn.identify.friction.evidence import FrictionLadder, LadderStep
+from veridyn.model.body import Body
+from veridyn.model.machine import Machine
 from veridyn.report.blocks import Table, Text
 from veridyn.report.page import identification_page
-from veridyn.report.study import study_sections
+from veridyn.report.study import friction_section, study_sections
 from veridyn.studies.config.study import load_study
 from veridyn.studies.result import collected_warnings
 from veridyn.studies.run.identify import IdentifyRun, run_identify
+
+NUMBERS = {"before_percent": 12.3, "after_percent": 4.56, "fall_percent": 86.3, "sigma_percent": 5.1}
+STEPS = (
+    LadderStep(term="viscous", on="q1", **NUMBERS, enters=True, last=(80.0, 4.0)),
+    LadderStep(term="stribeck", on="q1", **NUMBERS, last=(0.1, 0.4)),
+    LadderStep(term="load", on="q1", **NUMBERS),
+    LadderStep(term="temperature", on="q1", reason="not tried: no temperature is named"),
+)
+LADDER = FrictionLadder(machine=Machine.of_bodies([Body("1")]), steps=STEPS, standard_errors=1.0, after_percent=4.56)
+
+
+def test_rows_and_lead() -> None:
+    section = friction_section(LADDER)
+    (table,) = section.blocks
+    assert isinstance(table, Table) and len(table.rows) == 4
+    assert table.rows[0] == ("viscous", "q1", "12", "4.6", "86.3 ± 5.1", "80 ± 4", "enters")
+    assert table.rows[1][-2:] == ("0.1 ± 0.4", "entered, and is not needed beside the others")
+    assert table.rows[2][-2:] == ("–", "stays out")
+    assert table.rows[3] == ("temperature", "q1", *("–",) * 4, "not tried: no temperature is named")
+    assert "1 term of 3 entered" in section.lead and "more than its standard error" in section.lead
+    assert "Load-dependent" not in section.lead
+
+
+def test_signals_of_loads_and_other_thresholds_are_said() -> None:
+    lead = friction_section(replace(LADDER, standard_errors=2.0, needs_loads=("load_q1",))).lead
+    assert "2 of its standard errors" in lead and "Load-dependent friction reads load_q1" in lead
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,8 @@ def test_finite_numbers_pass_unchanged():
 def test_not_a_number_is_named_with_its_place():
     x = np.zeros((5, 3))
     x[4, 2] = np.nan
-    with pytest.raises(DataError, match=r"1 others, the first at sample 104 in column 2 \(nan\)"):
-        as_samples(x, first=100, where="y")
+    with pytest.raises(DataError, match=r"1 others, the first at sample 4 in column 2 \(nan\)"):
+        as_samples(x, where="y")
 
 
 def test_infinity_counts_as_not_a_number():

@@ -5,10 +5,10 @@ from veridyn.errors import DataError, DataWarning, ModelError
 from veridyn.mechanics.integrate import BaseState, Inputs, Method
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements import damper, drive_gain
 from veridyn.model.load import Drive, Force, Torque
+from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.signals.motion import Signals, motion
@@ -26,7 +26,7 @@ PRECISE = Method(rtol=1e-10, atol=1e-12)
 def arm(**settings):
     """A turning and a sliding joint."""
     bodies = [Body("1", placement=MDH(alpha=np.pi / 2)), Body("2", "1", "sliding", MDH(alpha=0.3, d=0.4))]
-    return Tree.build(bodies, name="arm", inertia={"1": TEN, "2": TEN}, elements=[damper("q1", 0.4)], **settings)
+    return Machine.of_bodies(bodies, name="arm", inertia={"1": TEN, "2": TEN}, elements=[damper("q1", 0.4)], **settings)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def test_sensors_spoil_the_log_and_not_the_truth(tracked):
 
 
 def test_a_free_machine_logs_its_base_wrenches_and_signals():
-    tree = Tree.build(
+    tree = Machine.of_bodies(
         [Body("trunk", None, "fixed"), Body("2", "trunk", placement=MDH(d=0.1)), Body("3", "trunk", actuated=False)],
         name="walker",
         base="free",
@@ -168,6 +168,6 @@ def test_an_absurd_amplitude_is_reported():
     with pytest.warns(DataWarning, match=expected) as told:
         simulate(arm(), Prescribed(shaken, 0.5, 100.0))
     assert len(told) == 1
-    flywheel = Tree.build([Body("1")], inertia={"1": from_centre(1.0, (0.0, 0.0, 0.0), np.eye(3))})
+    flywheel = Machine.of_bodies([Body("1")], inertia={"1": from_centre(1.0, (0.0, 0.0, 0.0), np.eye(3))})
     log = simulate(flywheel, Driven(0.5, 100.0, [0.0], [200.0]))  # without a warning
     assert log["q.q1"].values[-1] == pytest.approx(100.0)

@@ -37,7 +37,7 @@ def printed_warnings() -> Iterator[None]:
         yield
 
 
-class Doorkeeper(TyperGroup):
+class CommandGroup(TyperGroup):
     """Errors raised on purpose are answered with their text on stderr and exit code 2; anything else is a bug: where, and code 3.
 
     Warnings are printed on stderr as "warning: …", each text once.
@@ -56,7 +56,7 @@ class Doorkeeper(TyperGroup):
 
 
 app = typer.Typer(
-    cls=Doorkeeper,
+    cls=CommandGroup,
     add_completion=True,
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -276,7 +276,7 @@ def warm(
 
 def _machine(name: str) -> Machine:
     """Of a model file, or of the model of a study file."""
-    from veridyn.errors import Fault, FileError
+    from veridyn.errors import FileError
     from veridyn.files.machine.load import load_model
     from veridyn.files.shipped import resolved
     from veridyn.files.yaml_plain import plain_yaml
@@ -289,10 +289,10 @@ def _machine(name: str) -> Machine:
         if isinstance(values, dict) and "kind" in values:
             loaded = load_study(file)
             if not hasattr(loaded.study, "model"):
-                raise FileError(Fault("the study names no model.", file.name))
+                raise FileError("the study names no model.", where=file.name)
             return study_machine(loaded, ("model",), loaded.study.model)
     machine = load_model(file)
     if machine.formulation != "tree":
         hint = "Machines in natural coordinates are compiled when they first run, in less than a second."
-        raise FileError(Fault("only machines in joint coordinates are compiled ahead.", file.name, hint=hint))
+        raise FileError("only machines in joint coordinates are compiled ahead.", where=file.name, hint=hint)
     return machine

@@ -113,7 +113,7 @@ def _written(
     if kind is StudyKind.excite or (kind is StudyKind.auto and not logs):
         if logs:
             raise FileError(
-                Fault("a motion is designed without a log.", "--kind excite", found=logs[0].name), model.name
+                "a motion is designed without a log.", where="--kind excite", found=logs[0].name, source=model.name
             )
         return _designed(file, out, base, strict)
     if kind is StudyKind.simulate:
@@ -124,14 +124,16 @@ def _written(
     # A machine by points is observed where it has sensors, and identified where it has none or where that is asked for.
     wanted = "observe" if machine.formulation != "tree" and machine.sensors else "identify"
     if not logs:
-        raise FileError(Fault("a log is needed.", f"--kind {kind.value}", hint="veridyn new MODEL LOG"), model.name)
+        raise FileError(
+            "a log is needed.", where=f"--kind {kind.value}", hint="veridyn new MODEL LOG", source=model.name
+        )
     if kind.value not in ("auto", "identify", wanted):
         what = f"from a log of this model a study of kind {wanted} is written."
         hint = (
             "Models in joint coordinates get a study to identify them, models by points one to observe them; veridyn identify and "
             "veridyn observe take both."
         )
-        raise FileError(Fault(what, "--kind", wanted, kind.value, hint), model.name)
+        raise FileError(what, where="--kind", expected=wanted, found=kind.value, hint=hint, source=model.name)
     if "identify" in (wanted, kind.value):
         from veridyn.studies.config.template import template
 
@@ -145,18 +147,18 @@ def _written(
 
 
 def _of_car(file: Path, car: Machine, logs: list[Path], out: Path, kind: StudyKind, rate: float | None) -> str:
-    from veridyn.errors import Fault, FileError
+    from veridyn.errors import FileError
     from veridyn.studies.config.car_template import car_template
 
     if rate is not None:
         hint = "Leave --rate out; a rate of the samples that are used is log.rate of the study."
-        raise FileError(Fault("the log of a drive has a clock.", "--rate", hint=hint), file.name)
+        raise FileError("the log of a drive has a clock.", where="--rate", hint=hint, source=file.name)
     wanted = "identify" if kind is StudyKind.identify else "observe" if kind is StudyKind.observe else None
     return car_template(file, car, logs, out, wanted)
 
 
 def _designed(file: Path, out: Path, base: Literal["auto", "fixed", "free"], strict: bool) -> str:
-    from veridyn.errors import Fault, FileError
+    from veridyn.errors import FileError
     from veridyn.mechanics.single_track.of_machine import refuse_of_car
     from veridyn.studies.config.excite_template import excite_template
 
@@ -165,13 +167,17 @@ def _designed(file: Path, out: Path, base: Literal["auto", "fixed", "free"], str
     if machine.formulation != "tree":
         hint = "Give a log, to observe the machine: veridyn new MODEL LOG; or --kind simulate."
         raise FileError(
-            Fault("a motion is designed for a machine in joint coordinates.", file.name, "a tree", "points", hint)
+            "a motion is designed for a machine in joint coordinates.",
+            where=file.name,
+            expected="a tree",
+            found="points",
+            hint=hint,
         )
     return excite_template(file, machine, out, strict)
 
 
 def _simulated(file: Path, tables: list[Path], out: Path, base: Literal["auto", "fixed", "free"], strict: bool) -> str:
-    from veridyn.errors import Fault, FileError
+    from veridyn.errors import FileError
     from veridyn.studies.config.simulate_template import simulate_mechanism_template, simulate_template
 
     machine = _with_values(file, base, strict)
@@ -179,7 +185,7 @@ def _simulated(file: Path, tables: list[Path], out: Path, base: Literal["auto", 
         return simulate_template(file, machine, tables[0] if tables else None, out, strict)
     if tables:
         what = "a simulation follows one table of a motion, of a machine in joint coordinates."
-        raise FileError(Fault(what, "--kind simulate", found=", ".join(t.name for t in tables)), file.name)
+        raise FileError(what, where="--kind simulate", found=", ".join(t.name for t in tables), source=file.name)
     return simulate_mechanism_template(file, machine, out)
 
 

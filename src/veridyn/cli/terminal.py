@@ -13,31 +13,9 @@ import unicodedata
 from pathlib import Path
 
 HANDLER = "veridyn.plain"
-PLAIN = {
-    "±": "+/-",
-    "·": "*",
-    "×": "x",
-    "–": "-",
-    "—": "-",
-    "−": "-",
-    "…": "...",
-    "→": "->",
-    "≤": "<=",
-    "≥": ">=",
-    "≈": "~",
-    "°": "deg",
-    "µ": "u",
-    "‘": "'",
-    "’": "'",
-    "“": '"',
-    "”": '"',
-    "√": "sqrt",
-    "∞": "inf",
-    "⁻": "^-",
-    "¹": "^1",
-    "²": "^2",
-    "³": "^3",
-} | {chr(code): f"^{code - 0x2070}" for code in range(0x2074, 0x207A)}
+SIGNS = "±·×–—−…→≤≥≈°µ‘’“”√∞⁻¹²³⁴⁵⁶⁷⁸⁹"
+IN_ASCII = "+/- * x - - - ... -> <= >= ~ deg u ' ' \" \" sqrt inf ^- ^1 ^2 ^3 ^4 ^5 ^6 ^7 ^8 ^9"
+PLAIN = dict(zip(SIGNS, IN_ASCII.split(), strict=True))
 
 
 def plain(text: str) -> str:

@@ -90,11 +90,11 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
     file = Path(path)
     if file.suffix.lower() != ".json":
         raise FileError(
-            Fault("results are saved as JSON.", expected="a name that ends in .json", found=file.name), file.name
+            "results are saved as JSON.", expected="a name that ends in .json", found=file.name, source=file.name
         )
     if not _same(fit.base.parameters, fit.described.parameters):
         raise DataError(
-            Fault("the parameters of its base are not those of its tree, so it cannot be saved.", fit.described.name)
+            "the parameters of its base are not those of its tree, so it cannot be saved.", where=fit.described.name
         )
     beside = file.with_suffix(".npz")
     for each in (file, beside):

@@ -7,7 +7,7 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
-from veridyn.errors import Fault, FileError
+from veridyn.errors import FileError
 
 
 def write_atomic(path: str | os.PathLike[str], data: bytes, overwrite: bool = False) -> Path:
@@ -25,7 +25,7 @@ def write_atomic(path: str | os.PathLike[str], data: bytes, overwrite: bool = Fa
         unfinished.replace(file)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise FileError(Fault(f"it cannot be written: {reason}.", found=str(file)), file.name) from error
+        raise FileError(f"it cannot be written: {reason}.", found=str(file), source=file.name) from error
     finally:
         if unfinished is not None:
             with suppress(OSError, ValueError):
@@ -37,4 +37,4 @@ def refuse_to_replace(file: Path, overwrite: bool, hint: str = "Choose another n
     """A FileError where something is there already, unless it is a file and `overwrite` is given; `hint` says how to give it."""
     if file.exists() and (not overwrite or not file.is_file()):
         hint = hint if file.is_file() else "Choose another name."
-        raise FileError(Fault("it exists already, and nothing is written over.", found=str(file), hint=hint), file.name)
+        raise FileError("it exists already, and nothing is written over.", found=str(file), hint=hint, source=file.name)

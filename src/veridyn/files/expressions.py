@@ -13,8 +13,9 @@ import operator
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
+from typing import Any
 
-from veridyn.model.formula_text import OPERATORS, FormulaWords, parsed, refuse
+from veridyn.model.formula_text import FormulaWords, parsed, refuse
 
 MAX_NUMBER = 1e50  # no quantity in SI units is larger, and the square of a larger one may overflow
 MAX_LENGTH = 200  # characters; a longer formula belongs in several constants
@@ -39,12 +40,15 @@ OF_TIME: Mapping[str, Callable[..., float]] = MappingProxyType(
 )
 ALLOWED = f"numbers, earlier constants, pi, + - * / ** ( ) and {' '.join(FUNCTIONS)}"
 
-_COMPUTED: tuple[Callable[..., float], ...] = (
-    *(operator.add, operator.sub, operator.mul, operator.truediv),
-    lambda a, b: float(a) ** float(b),
-    *(operator.neg, operator.pos),
-)
-_COMPUTES = dict(zip(OPERATORS, _COMPUTED, strict=True))
+_COMPUTES: dict[type[ast.operator | ast.unaryop], Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: lambda a, b: float(a) ** float(b),
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+}
 
 
 def evaluate(expression: str, constants: Mapping[str, float] = PI) -> float:

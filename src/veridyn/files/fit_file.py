@@ -113,14 +113,14 @@ def parsed_fit(file: Path) -> FitFile:
         content = json.loads(file.read_bytes().decode("utf-8"))
     except FileNotFoundError as error:
         beside = sorted(p.name for p in file.parent.glob("*.json")) if file.parent.is_dir() else []
-        raise FileError(Fault("there is no such file.", hint=did_you_mean(file.name, beside)), str(file)) from error
+        raise FileError("there is no such file.", hint=did_you_mean(file.name, beside), source=str(file)) from error
     except OSError as error:
-        raise FileError(Fault(f"it cannot be read: {error.strerror or error}."), str(file)) from error
+        raise FileError(f"it cannot be read: {error.strerror or error}.", source=str(file)) from error
     except json.JSONDecodeError as error:
         what, hint = "it is not JSON, or its end is missing.", "Save the fit again."
         raise FileError(Fault(what, "", "", error.msg, hint, error.lineno), file.name) from error
     except (UnicodeDecodeError, RecursionError) as error:
-        raise FileError(Fault("it is not a saved result.", expected="JSON text in UTF-8"), file.name) from error
+        raise FileError("it is not a saved result.", expected="JSON text in UTF-8", source=file.name) from error
     if not isinstance(content, dict) or "format" not in content or "kind" not in content:
         fault = Fault("it is JSON, but not a saved result.", expected="the keys 'format' and 'kind'")
         raise FileError(fault, file.name)
@@ -142,14 +142,14 @@ def parsed_fit(file: Path) -> FitFile:
 def arrays_beside(file: Path, named: ArraysFile) -> dict[str, NDArray[Any]]:
     source = f"{file.name}, arrays"
     if Path(named.file).name != named.file or not named.file:
-        raise FileError(Fault("its arrays lie elsewhere.", expected="a file beside it", found=named.file), source)
+        raise FileError("its arrays lie elsewhere.", expected="a file beside it", found=named.file, source=source)
     beside = file.with_name(named.file)
     try:
         data = beside.read_bytes()
     except OSError as error:
         hint = "Keep both files together, under the names they were saved with."
         raise FileError(
-            Fault(f"'{beside.name}' cannot be read: {error.strerror or error}.", hint=hint), source
+            f"'{beside.name}' cannot be read: {error.strerror or error}.", hint=hint, source=source
         ) from error
     found = hashlib.sha256(data).hexdigest()
     if found != named.sha256:

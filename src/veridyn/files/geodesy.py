@@ -42,7 +42,7 @@ class GeoOrigin:
     def __post_init__(self) -> None:
         check_place(self.latitude, self.longitude, self.height, "origin")
         if not np.isfinite([self.latitude, self.longitude, self.height]).all():
-            raise DataError(Fault("it is not a number.", "origin", "a place on the Earth", f"{self}"))
+            raise DataError("it is not a number.", where="origin", expected="a place on the Earth", found=f"{self}")
 
     @classmethod
     def in_degrees(cls, latitude: float, longitude: float, height: float = 0.0) -> GeoOrigin:
@@ -72,7 +72,9 @@ def geodetic_of(enu: ArrayLike, origin: GeoOrigin) -> tuple[Array, Array, Array]
     """Latitude, longitude (rad, −π to π) and height (m) of places given in metres east, north and up, (…, 3)."""
     x = np.asarray(enu, dtype=np.float64)
     if x.ndim == 0 or x.shape[-1] != 3:
-        raise DataError(Fault("positions have the wrong shape.", "enu", "(…, 3): east, north, up", f"{x.shape}"))
+        raise DataError(
+            "positions have the wrong shape.", where="enu", expected="(…, 3): east, north, up", found=f"{x.shape}"
+        )
     found = _pymap3d().enu2geodetic(
         x[..., 0], x[..., 1], x[..., 2], origin.latitude, origin.longitude, origin.height, deg=False
     )
@@ -101,7 +103,12 @@ def local_position(
     ]
     whole = np.flatnonzero(np.isfinite(np.stack(places)).all(axis=0))
     if len(whole) == 0:
-        raise DataError(Fault("no fix is whole.", f"channels '{fix}.…'", "a latitude, longitude and height"), log.name)
+        raise DataError(
+            "no fix is whole.",
+            where=f"channels '{fix}.…'",
+            expected="a latitude, longitude and height",
+            source=log.name,
+        )
     near = None if origin is None else (degrees(origin.latitude), degrees(origin.longitude))
     try:
         check_degrees(np.degrees(places[0]), np.degrees(places[1]), f"channels '{fix}.latitude' and '.longitude'", near)
@@ -183,12 +190,14 @@ def check_degrees(
         origin = "" if near is None else f" near the origin {near[0]:g}, {near[1]:g} deg"
         expected, found = f"latitudes of −90 to 90 deg{origin}", f"latitude {lat[0]:.6g}, longitude {lon[0]:.6g}"
         what, hint = "latitude and longitude are exchanged.", "Exchange the two columns."
-        raise DataError(Fault(what, where, expected, found, hint))
+        raise DataError(what, where=where, expected=expected, found=found, hint=hint)
     if _minutes(lat, lon):
         a, b = degrees_of_minutes([lat[0], lon[0]]).tolist()
         what = "these are degrees and minutes, ddmm.mmmm, as NMEA sentences have them."
         hint = f"They stand for {a:.6f} and {b:.6f} deg: veridyn.files.degrees_of_minutes turns them."
-        raise DataError(Fault(what, where, "degrees", f"latitude {lat[0]:.8g}, longitude {lon[0]:.8g}", hint))
+        raise DataError(
+            what, where=where, expected="degrees", found=f"latitude {lat[0]:.8g}, longitude {lon[0]:.8g}", hint=hint
+        )
 
 
 def _exchanged(lat: Array, lon: Array, near: tuple[float, float] | None) -> bool:

@@ -50,7 +50,9 @@ def numbers(parent: ElementTree.Element, tag: str, default: str, count: int | No
         what = "it has another number of entries." if not wrong else f"it is not {'a ' * (count == 1)}{one}."
         expected = f"{'' if count is None else f'{count} '}finite {one}, at most {MAX_NUMBER:g}"
         found = f"'{wrong[0][:40]}'" if wrong else f"{len(words)}"
-        raise FileError(Fault(what, within(where, tag), expected, found, "Look at this element of the file."))
+        raise FileError(
+            what, where=within(where, tag), expected=expected, found=found, hint="Look at this element of the file."
+        )
     return np.array([v for v in values if v is not None], dtype=np.float64)
 
 
@@ -65,7 +67,10 @@ def function_of(f: ElementTree.Element, where: str, depth: int = 0) -> Callable[
         scale, inside = number(f, "scale", "1", where), f.find("function/*")
         if inside is None or depth == DEEPEST:
             raise FileError(
-                Fault("a multiple of no function.", where, "one element in 'function'", "none or too many levels")
+                "a multiple of no function.",
+                where=where,
+                expected="one element in 'function'",
+                found="none or too many levels",
             )
         inner = function_of(inside, where, depth + 1)
         return lambda x: scale * inner(x)
@@ -80,9 +85,9 @@ def function_of(f: ElementTree.Element, where: str, depth: int = 0) -> Callable[
         if len(x) != len(y) or len(x) < 2 or not (np.diff(x) > 0.0).all():
             expected = "two or more increasing x, and as many y"
             found = f"{len(x)} x and {len(y)} y" + ("" if len(x) != len(y) or len(x) < 2 else ", x not increasing")
-            raise FileError(Fault("its points make no spline.", within(where, f.tag), expected, found))
+            raise FileError("its points make no spline.", where=within(where, f.tag), expected=expected, found=found)
         return CubicSpline(x, y, bc_type="natural" if f.tag == "NaturalCubicSpline" else "not-a-knot")
-    raise ModelError(Fault(f"functions of kind '{f.tag}' are not read.", where=where, expected=", ".join(FUNCTIONS)))
+    raise ModelError(f"functions of kind '{f.tag}' are not read.", where=where, expected=", ".join(FUNCTIONS))
 
 
 def is_identity(f: ElementTree.Element, where: str) -> bool:
@@ -131,7 +136,7 @@ class OsimModel:
         strange = [name for name in values if name not in known]
         if strange:
             hint = did_you_mean(strange[0], sorted(known))
-            raise DataError(Fault(f"'{strange[0]}' is no coordinate.", self.machine.name, hint=hint))
+            raise DataError(f"'{strange[0]}' is no coordinate.", where=self.machine.name, hint=hint)
         at = {n: np.asarray(v, dtype=np.float64) for n, v in values.items()}
         for name, (source, function) in self.couplers.items():
             if name not in at and source in at:
@@ -155,12 +160,12 @@ def load_osim(path: str | os.PathLike[str]) -> OsimModel:
     try:
         model = ElementTree.parse(file).getroot().find("Model")
     except OSError as error:
-        raise FileError(Fault("it cannot be read.", where=str(file), found=error.strerror or str(error))) from error
+        raise FileError("it cannot be read.", where=str(file), found=error.strerror or str(error)) from error
     except (ElementTree.ParseError, ValueError, LookupError) as error:
         hint = "Is it complete, and the right one? Text must be in the encoding that its first line names."
-        raise FileError(Fault("it is no XML.", where=str(file), found=str(error), hint=hint)) from error
+        raise FileError("it is no XML.", where=str(file), found=str(error), hint=hint) from error
     if model is None:
-        raise FileError(Fault("it holds no OpenSim model.", where=str(file), expected="an element 'Model'"))
+        raise FileError("it holds no OpenSim model.", where=str(file), expected="an element 'Model'")
     return _Reader(model, file.name).model()
 
 
@@ -179,13 +184,19 @@ class _Reader:
             what = "each joint has one body of its own at its end."
             found = f"joints to {', '.join(strange)}" if strange else f"{len(by_child)} bodies"
             hint = did_you_mean(strange[0], list(self.bodies)) if strange else ""
-            raise ModelError(Fault(what, self.source, f"{len(self.joints)} joints with as many bodies", found, hint))
+            raise ModelError(
+                what,
+                where=self.source,
+                expected=f"{len(self.joints)} joints with as many bodies",
+                found=found,
+                hint=hint,
+            )
         missing = [b for b in self.bodies if b not in by_child]
         bases = [b for b, j in by_child.items() if self.frame(j, "parent")[0] == "ground"]
         if missing or len(bases) != 1:
             expected = "one joint for each body, and one of them to the ground"
             found = f"no joint: {', '.join(missing) or 'none'}; on the ground: {', '.join(bases) or 'none'}"
-            raise ModelError(Fault("it is no tree with one base.", self.source, expected, found))
+            raise ModelError("it is no tree with one base.", where=self.source, expected=expected, found=found)
         base = bases[0]
         made = [Body(base, None, "fixed", Placement())]
         drives: list[OsimDrive] = []
@@ -193,7 +204,7 @@ class _Reader:
         while waiting:
             ready = [b for b in waiting if self.frame(by_child[b], "parent")[0] in done]
             if not ready:
-                raise ModelError(Fault("its joints form a loop.", where=self.source, found=", ".join(waiting)))
+                raise ModelError("its joints form a loop.", where=self.source, found=", ".join(waiting))
             for body in ready:
                 chain, moving = self.chain(by_child[body], body)
                 made += chain
@@ -252,13 +263,15 @@ class _Reader:
         owned = [str(c.get("name") or "") for c in joint.iterfind("coordinates/Coordinate")]
         where = f"{self.source}, joint '{name}'"
         if "" in owned:
-            raise ModelError(Fault("a coordinate has no name.", where=where, expected="a name of its own"))
+            raise ModelError("a coordinate has no name.", where=where, expected="a name of its own")
         still: Frame = (np.eye(3), np.zeros(3))
         plain = {"PinJoint": ((0.0, 0.0, 1.0),), "UniversalJoint": ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0)), "WeldJoint": ()}
         if kind in plain:
             if len(owned) != len(plain[kind]):
                 expected = f"{len(plain[kind])} for a {kind}"
-                raise ModelError(Fault("it has another number of coordinates.", where, expected, f"{len(owned)}"))
+                raise ModelError(
+                    "it has another number of coordinates.", where=where, expected=expected, found=f"{len(owned)}"
+                )
             return [
                 (OsimDrive(c, c, True, np.array(axis), lambda x: x), still)
                 for c, axis in zip(owned, plain[kind], strict=True)
@@ -266,7 +279,7 @@ class _Reader:
         transform = joint.find("SpatialTransform")
         if kind != "CustomJoint" or transform is None:
             expected = "CustomJoint, PinJoint, UniversalJoint or WeldJoint"
-            raise ModelError(Fault(f"joints of kind '{kind}' are not read.", where, expected))
+            raise ModelError(f"joints of kind '{kind}' are not read.", where=where, expected=expected)
         by_name = {str(a.get("name")): a for a in transform.iterfind("TransformAxis")}
         out: list[tuple[OsimDrive | None, Frame]] = []
         for label in (*TRANSLATIONS, *ROTATIONS):
@@ -274,17 +287,23 @@ class _Reader:
             if label not in by_name:
                 expected = ", ".join((*ROTATIONS, *TRANSLATIONS))
                 found = ", ".join(by_name) or "none"
-                raise ModelError(Fault("the axis is missing.", here, expected, found, "The file may be cut off."))
+                raise ModelError(
+                    "the axis is missing.", where=here, expected=expected, found=found, hint="The file may be cut off."
+                )
             axis = numbers(by_name[label], "axis", "0 0 1", 3, here)
             if not axis.any():
-                raise ModelError(Fault("the axis has no direction.", here, "a vector that is not zero", "0 0 0"))
+                raise ModelError(
+                    "the axis has no direction.", where=here, expected="a vector that is not zero", found="0 0 0"
+                )
             axis = axis / np.linalg.norm(axis)
             of = (by_name[label].findtext("coordinates") or "").strip()
             if len(of.split()) > 1:
-                raise ModelError(Fault("it moves with several coordinates.", here, "one coordinate, or none", of))
+                raise ModelError(
+                    "it moves with several coordinates.", where=here, expected="one coordinate, or none", found=of
+                )
             function = next((f for f in by_name[label] if f.tag not in ("coordinates", "axis")), None)
             if function is None:
-                raise ModelError(Fault("the axis has no function.", here, ", ".join(FUNCTIONS), "none"))
+                raise ModelError("the axis has no function.", where=here, expected=", ".join(FUNCTIONS), found="none")
             value = function_of(function, here)
             turning = label in ROTATIONS
             if of:
@@ -308,7 +327,9 @@ class _Reader:
             if function is None or [len(w) for w in words] != [1, 1]:
                 expected = "coupled_coordinates_function, independent_coordinate_names, dependent_coordinate_name"
                 found = f"{'no' if function is None else 'a'} function, {words[0]} and {words[1]}"
-                raise ModelError(Fault("it does not make one coordinate follow another.", where, expected, found))
+                raise ModelError(
+                    "it does not make one coordinate follow another.", where=where, expected=expected, found=found
+                )
             (source,), (follower,) = words
             out[follower] = (source, function_of(function, where))
         return out
@@ -333,16 +354,14 @@ def load_storage(path: str | os.PathLike[str]) -> dict[str, Array]:
     try:
         lines = file.read_bytes().decode("utf-8-sig").splitlines()
     except OSError as error:
-        raise FileError(Fault("it cannot be read.", where=str(file), found=error.strerror or str(error))) from error
+        raise FileError("it cannot be read.", where=str(file), found=error.strerror or str(error)) from error
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         found, hint = f"the byte {error.object[error.start]:#04x}", "Save it as UTF-8."
         raise FileError(Fault("it is not text in UTF-8.", str(file), found=found, hint=hint, line=line)) from error
     ends = [k for k, line in enumerate(lines) if line.strip().lower() == "endheader"]
     if not ends or ends[0] + 2 > len(lines):
-        raise FileError(
-            Fault("it is no OpenSim storage.", where=str(file), expected="a head that ends with 'endheader'")
-        )
+        raise FileError("it is no OpenSim storage.", where=str(file), expected="a head that ends with 'endheader'")
     names = lines[ends[0] + 1].split()
     rows = [line.split() for line in lines[ends[0] + 2 :] if line.strip()]
     faults, first = Faults(), ends[0] + 3

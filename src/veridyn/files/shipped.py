@@ -10,7 +10,7 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from veridyn.errors import DataError, Fault, did_you_mean
+from veridyn.errors import DataError, did_you_mean
 
 PREFIX = "veridyn:"
 KINDS = (".yaml", ".csv")
@@ -45,5 +45,5 @@ def shipped(text: str) -> Path:
     name, files = text.removeprefix(PREFIX), shipped_files()
     if name not in files:
         hint = did_you_mean(name, sorted(files))
-        raise DataError(Fault(f"veridyn brings no file '{name}'.", expected="one of its own", hint=hint))
+        raise DataError(f"veridyn brings no file '{name}'.", expected="one of its own", hint=hint)
     return files[name]

@@ -88,7 +88,7 @@ def load_tir(path: str | Path, side: Literal["left", "right"] | None = None) -> 
     try:
         text = file.read_bytes().decode("utf-8-sig", errors="replace")  # comments come in any encoding
     except OSError as error:
-        raise FileError(Fault(f"it cannot be read: {error.strerror or error}."), str(file)) from error
+        raise FileError(f"it cannot be read: {error.strerror or error}.", source=str(file)) from error
     return parse_tir(text, file.name, side)
 
 

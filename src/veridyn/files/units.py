@@ -22,7 +22,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, did_you_mean
+from veridyn.errors import DataError, did_you_mean
 
 Value = TypeVar("Value", float, NDArray[np.float64])
 Powers = Mapping[str, Fraction]
@@ -68,7 +68,7 @@ def convert(value: Value, unit: str, into: str, where: str = "") -> Value:
         what = f"'{unit}' cannot be converted into '{into}'."
         expected = f"a unit of dimension {target.dimension} ('{into}')"
         hint = "They differ by an angle: name it (rad, deg, rev), as in 'N*m/rad' or 'rad/s'." if only_angle else ""
-        raise DataError(Fault(what, where, expected, f"{source.dimension} ('{unit}')", hint))
+        raise DataError(what, where=where, expected=expected, found=f"{source.dimension} ('{unit}')", hint=hint)
     return (value * source.factor + OFFSET.get(unit.strip(), 0.0) - OFFSET.get(into.strip(), 0.0)) / target.factor
 
 
@@ -175,7 +175,9 @@ def _parse(unit: str, where: str) -> _Unit:
     place = where or (f"unit '{unit}'")
     if not isinstance(unit, str) or not unit.strip():
         hint = "Write '1' for a pure number; a number without a unit cannot be checked."
-        raise DataError(Fault("there is no unit.", place, "a unit such as 'rad', 'm/s^2', 'N*m'", "", hint))
+        raise DataError(
+            "there is no unit.", where=place, expected="a unit such as 'rad', 'm/s^2', 'N*m'", found="", hint=hint
+        )
     text = re.sub(r"[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+", lambda m: "^" + m[0].translate(_SUPERSCRIPT), unit.strip())
     tokens = _tokens(text, unit, place)
     factors, rest = _product(tokens, unit, place)
@@ -183,7 +185,7 @@ def _parse(unit: str, where: str) -> _Unit:
         raise _malformed(unit, place, f"'{rest[0][1]}' stands where nothing is expected")
     if len(factors) > 1 and any(s in OFFSET for s, _ in factors):
         what = f"'{unit}' combines a temperature that has an offset."
-        raise DataError(Fault(what, place, hint="Use K for differences of temperature."))
+        raise DataError(what, where=place, hint="Use K for differences of temperature.")
     factor, si, dims = 1.0, dict[str, Fraction](), dict[str, Fraction]()
     for symbol, power in factors:
         scale, written, base = _SYMBOLS[symbol]
@@ -246,12 +248,12 @@ def _known(symbol: str, unit: str, where: str) -> None:
     if symbol in _SYMBOLS:
         return
     hint = _REFUSED.get(symbol) or did_you_mean(symbol, [*_COMMON, *(s for s in _SYMBOLS if s not in _COMMON)])
-    raise DataError(Fault(f"the unit '{unit}' holds an unknown symbol '{symbol}'.", where, hint=hint))
+    raise DataError(f"the unit '{unit}' holds an unknown symbol '{symbol}'.", where=where, hint=hint)
 
 
 def _malformed(unit: str, where: str, reason: str) -> DataError:
     hint = "Write it like 'N*m/rad', 'm/s^2' or 'kg*m^2'."
-    return DataError(Fault(f"the unit '{unit}' cannot be read: {reason}.", where, hint=hint))
+    return DataError(f"the unit '{unit}' cannot be read: {reason}.", where=where, hint=hint)
 
 
 def _write(powers: Powers) -> str:

@@ -81,10 +81,10 @@ def compose(text: str, source: str = "") -> MappingNode:
 
 def _composed(text: str, source: str) -> MappingNode:
     if not text.strip():
-        raise FileError(Fault("the file is empty.", expected="a YAML document"), source)
+        raise FileError("the file is empty.", expected="a YAML document", source=source)
     if len(text) > MAX_CHARACTERS:
         what = f"the file has {len(text)} characters."
-        raise FileError(Fault(what, "", f"at most {MAX_CHARACTERS}", hint="Is it a log?"), source)
+        raise FileError(what, where="", expected=f"at most {MAX_CHARACTERS}", hint="Is it a log?", source=source)
     if _XML.match(text):
         raise FileError(_xml_fault(text, source), source)
     yaml = YAML(typ="safe", pure=True)  # as the default, less the comments, which take a third of the time
@@ -101,16 +101,16 @@ def _composed(text: str, source: str) -> MappingNode:
         line = text.count("\n", 0, at) + 1 if isinstance(at, int) else None
         raise FileError(Fault("a control character cannot stand in a text file.", line=line), source) from error
     except RecursionError:
-        raise FileError(Fault("values are nested too deeply."), source) from None
+        raise FileError("values are nested too deeply.", source=source) from None
     except (ValueError, TypeError, AttributeError, IndexError, KeyError, AssertionError, NotImplementedError) as error:
         # The parser stumbles over a few malformed texts without saying where.
-        raise FileError(Fault(f"this is not YAML: {error}."), source) from error
+        raise FileError(f"this is not YAML: {error}.", source=source) from error
     if not isinstance(root, MappingNode):
         found = "nothing but comments" if root is None else "a list" if isinstance(root, SequenceNode) else "plain text"
-        raise FileError(Fault("this is not a YAML document of keys and values.", found=found), source)
+        raise FileError("this is not a YAML document of keys and values.", found=found, source=source)
     if _expanded(root, {}) > MAX_NODES:
         what = "its aliases (*name) repeat without end, or too often."
-        raise FileError(Fault(what, "", f"at most {MAX_NODES} values"), source)
+        raise FileError(what, where="", expected=f"at most {MAX_NODES} values", source=source)
     return root
 
 
@@ -121,23 +121,23 @@ def text_of(file: Path) -> str:
     """What a text file holds; whatever hinders reading it is a :class:`FileError`."""
     try:
         if file.is_dir():
-            raise FileError(Fault("this is a folder.", expected="a file", found=str(file)), file.name)
+            raise FileError("this is a folder.", expected="a file", found=str(file), source=file.name)
         if file.exists() and (not file.is_file() or file.stat().st_size > 4 * MAX_CHARACTERS):
             raise FileError(
-                Fault("this is too large, or no plain file.", found=str(file), hint="Is it a log?"), file.name
+                "this is too large, or no plain file.", found=str(file), hint="Is it a log?", source=file.name
             )
         raw = file.read_bytes()
     except FileNotFoundError:
         beside = sorted(p.name for p in file.parent.glob("*.y*ml")) if file.parent.is_dir() else []
         raise FileError(
-            Fault("there is no such file.", found=str(file), hint=did_you_mean(file.name, beside)), file.name
+            "there is no such file.", found=str(file), hint=did_you_mean(file.name, beside), source=file.name
         ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise FileError(Fault(f"the file cannot be read: {reason}.", found=str(file)), file.name) from error
+        raise FileError(f"the file cannot be read: {reason}.", found=str(file), source=file.name) from error
     if b"\0" in raw:
         raise FileError(
-            Fault("this is not a text file: it holds NUL bytes.", hint="Is it complete, and the right one?"), file.name
+            "this is not a text file: it holds NUL bytes.", hint="Is it complete, and the right one?", source=file.name
         )
     try:
         return raw.decode("utf-8-sig")

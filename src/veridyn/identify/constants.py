@@ -158,16 +158,7 @@ class _Evaluation:
     seen: RowFactors
 
     def _solution(self) -> Solution:
-        plain = len(self.machine.parameters)
-        factors = tuple(
-            replace(
-                f,
-                columns=tuple(c for c in f.columns if c < plain),
-                R=triangle_of(f.R[:, [*(k for k, c in enumerate(f.columns) if c < plain), f.R.shape[1] - 1]]),
-            )
-            for f in self.seen.rows
-        )
-        return solve(replace(self.seen, parameters=self.machine.parameters, rows=factors))
+        return solve(self.seen.of_first(self.machine.parameters))
 
     def weights(self) -> Array:
         """1/σ of each row at these constants, in units of the whole residual."""

@@ -164,8 +164,7 @@ def base_of(s: Solution) -> BaseParameters:
 
 def row_reports(s: Solution) -> tuple[RowReport, ...]:
     """Errors of each row with the solution's values."""
-    x = np.zeros(len(s.observation.parameters))
-    x[list(s.columns)] = s.values
+    x = s.all_values
     both = zip(s.observation.rows, s.row_sigma, strict=True)
     return tuple(f.report(x[list(f.columns)], float(sigma)) for f, sigma in both)
 

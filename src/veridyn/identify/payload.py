@@ -7,8 +7,8 @@ gains and of the empty machine go together (a gain 1 % too large makes both mach
 counts, and not their deviations alone.
 
 The load is given by its mass, its centre of mass and the inertia about it, physically consistent, with where their deviations come from.
-The fit of :func:`with_payload` gives base parameters χ̂ = K x of the load's ten parameters x with their
-covariance C. Its consistent parameters are the most likely ones that a rigid body can have,
+The fit of :func:`with_payload` gives base parameters χ̂ = K x of the load's ten parameters x with their covariance C. Its consistent
+parameters are the most likely ones that a rigid body can have,
 
     minimise (K x − χ̂)ᵀ C⁻¹ (K x − χ̂)   subject to   P(x) ⪰ 0,
 

@@ -27,7 +27,7 @@ from veridyn.errors import DataError, Fault, did_you_mean
 from veridyn.files.log.columns import split_header
 from veridyn.files.units import si_unit, to_si
 from veridyn.live.tracker import Item, Sample, Trouble
-from veridyn.studies.config.identify import ColumnSettings, TableSettings
+from veridyn.studies.config.log import ColumnSettings, TableSettings
 from veridyn.studies.config.study import Loaded, quantity
 from veridyn.view.admission import readable_url, same_token
 
@@ -287,7 +287,7 @@ class GrowingFile:
     ) -> None:
         if not file.is_file():
             hint = "Begin the recording first: its first line has the names of the columns."
-            raise DataError(Fault("there is no such file to follow.", str(file), hint=hint))
+            raise DataError("there is no such file to follow.", where=str(file), hint=hint)
         self._columns, self._file, self._delimiter, self._wait = columns, file, delimiter, wait
         self.words = f"lines added to {file.name}"
 
@@ -324,8 +324,5 @@ class GrowingFile:
 def taken_port(what: str, host: str, port: int, error: OSError) -> DataError:
     """The fault of a port that cannot be listened on."""
     hint = "Another program may use it: choose another port, or 0 for any that is free."
-    return DataError(
-        Fault(
-            "this port cannot be listened on.", f"{what}, {host}:{port}", found=error.strerror or str(error), hint=hint
-        )
-    )
+    text = "this port cannot be listened on."
+    return DataError(text, where=f"{what}, {host}:{port}", found=error.strerror or str(error), hint=hint)

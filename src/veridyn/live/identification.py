@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from veridyn.errors import DataError, Fault, IdentificationError, VeridynError
+from veridyn.errors import DataError, IdentificationError, VeridynError
 from veridyn.files.archive import save
 from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.identify.estimator import fit_of
@@ -273,7 +273,7 @@ def _saved(loaded: Loaded[Any], tracker: FitTracker, out: Path) -> Path:
     """A run folder with the fit of all samples so far."""
     fit = tracker.fit
     if fit is None:
-        raise DataError(Fault("there is no estimate to save yet.", "live page", hint="Wait for more samples."))
+        raise DataError("there is no estimate to save yet.", where="live page", hint="Wait for more samples.")
     columns = (fit.values, fit.sigma, fit.relative_sigma, fit.priors)
     rows = tuple(
         ParameterRow(name, unit, *(float(x) for x in numbers))

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, ModelError, VeridynError
+from veridyn.errors import ModelError, VeridynError
 from veridyn.live.tracker import (
     LONGEST_GAP_S,
     Layout,
@@ -96,7 +96,7 @@ class MachineTracker:
     def __init__(self, prepared: PreparedObserver, picture: Picture | None = None, notes: tuple[str, ...] = ()) -> None:
         if isinstance(prepared.settings.method, Smoother):
             what, hint = "a smoother needs the whole log, and here samples come one by one.", "Use filter: {name: ekf}."
-            raise ModelError(Fault(what, "live, filter", "another filter", "smoother", hint))
+            raise ModelError(what, where="live, filter", expected="another filter", found="smoother", hint=hint)
         self._prepared, self._notes = prepared, notes
         self._off: set[str] = set()
         self._picture = picture

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from veridyn.errors import DataError, Fault, did_you_mean
+from veridyn.errors import DataError, did_you_mean
 from veridyn.live.arrivals import Datagrams, GrowingFile, Messages, SampleColumns, columns_of
 from veridyn.live.machine import MachineTracker
 from veridyn.live.replay import Pace, Replay, log_samples
@@ -79,14 +79,14 @@ def open_session(
     if study in SHOWS and not Path(study).exists():
         if come.wanted:
             hint = "Give a study file, which says what the columns of the samples are."
-            raise DataError(Fault(f"'{study}' brings its own samples.", "live", hint=hint))
+            raise DataError(f"'{study}' brings its own samples.", where="live", hint=hint)
         tracker, samples, name = SHOWS[study](progress)
         own = Pace(pace)
         return Session(tracker, Replay(name, samples, own, repeat=True), pace=own)
     if not Path(study).exists() and Path(study).suffix == "":
         hint = did_you_mean(study, list(SHOWS))
         raise DataError(
-            Fault(f"there is no study file '{study}'.", "live", f"a file, or {', '.join(SHOWS)}", hint=hint)
+            f"there is no study file '{study}'.", where="live", expected=f"a file, or {', '.join(SHOWS)}", hint=hint
         )
     loaded = load_study(study, None, variables)
     folder = Path(study).parent / loaded.study.out if out is None else out

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from math import inf, isfinite
 from typing import Any
 
-from veridyn.errors import DataError, Fault, VeridynError, did_you_mean
+from veridyn.errors import DataError, VeridynError, did_you_mean
 from veridyn.live.replay import Pace
 from veridyn.live.tracker import Again, Array, Layout, LiveTracker, Row, SampleSource, Trouble, numbers
 
@@ -240,7 +240,7 @@ class Session:
         }
         if not isinstance(do, str) or do not in known:
             hint = did_you_mean(str(do), list(known))
-            raise DataError(Fault(f"there is no command '{do}'.", "live page", ", ".join(known), hint=hint))
+            raise DataError(f"there is no command '{do}'.", where="live page", expected=", ".join(known), hint=hint)
         return {"done": do, **(known[do](wanted) or {})}
 
     def _drawn(self, pose: Any) -> Any:
@@ -255,7 +255,7 @@ class Session:
         sensors = self.feed.layout.sensors or {}
         if sensor not in sensors or not isinstance(on, bool):
             hint = did_you_mean(str(sensor), list(sensors)) if sensors else ""
-            raise DataError(Fault(f"there is no sensor '{sensor}' to switch on or off.", "live page", hint=hint))
+            raise DataError(f"there is no sensor '{sensor}' to switch on or off.", where="live page", hint=hint)
         with self._lock:
             self.tracker.switch(str(sensor), on)
         self._off = [s for s in self._off if s != sensor] + ([] if on else [str(sensor)])
@@ -265,12 +265,12 @@ class Session:
     def _change_pace(self, wanted: Mapping[str, Any]) -> None:
         value = wanted.get("value")
         if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0.0:
-            raise DataError(Fault("this is no pace.", "live page", "a number above 0", f"{value!r}"))
+            raise DataError("this is no pace.", where="live page", expected="a number above 0", found=f"{value!r}")
         self._set_pace(rate=float(value) if value < FASTEST else inf)
 
     def _set_pace(self, rate: float | None = None, paused: bool | None = None) -> None:
         if self.pace is None:
-            raise DataError(Fault("samples that arrive have a pace of their own.", "live page", "a replay"))
+            raise DataError("samples that arrive have a pace of their own.", where="live page", expected="a replay")
         self.pace.rate = self.pace.rate if rate is None else rate
         self.pace.paused = self.pace.paused if paused is None else paused
         self.feed.state(**self._paced())
@@ -282,7 +282,7 @@ class Session:
 
     def _keep(self, _: Mapping[str, Any]) -> dict[str, Any]:
         if self._save is None:
-            raise DataError(Fault("this run has nothing to save.", "live page"))
+            raise DataError("this run has nothing to save.", where="live page")
         with self._lock:
             where = self._save()
         self.feed.alarm(f"saved: {where}", level="note")

@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, ModelError
+from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.engine import Engine, compiled, sample_arrays, uniform_values, wants_compiled
 from veridyn.mechanics.formula import formula
 from veridyn.mechanics.symbols import Request
@@ -48,9 +48,7 @@ def regressor_adjoint(
     tree = tree_of(machine)
     tree.check_motion(motion)
     if tree.loops:
-        raise ModelError(
-            Fault("the adjoint is that of an open tree.", where=tree.name, found=f"{len(tree.loops)} loops")
-        )
+        raise ModelError("the adjoint is that of an open tree.", where=tree.name, found=f"{len(tree.loops)} loops")
     wanted_columns = tuple(range(len(tree.columns)) if wanted is None else wanted)
     return open_adjoint(tree, motion, weights, tree.select_rows(rows), wanted_columns, friction_speed, engine)
 
@@ -69,12 +67,10 @@ def open_adjoint(
     G = np.asarray(weights, dtype=np.float64)
     if G.shape != (len(motion), len(chosen), len(wanted_columns)):
         raise DataError(
-            Fault(
-                "the weights have the wrong shape.",
-                where=tree.name,
-                expected=f"({len(motion)}, {len(chosen)}, {len(wanted_columns)})",
-                found=f"{G.shape}",
-            )
+            "the weights have the wrong shape.",
+            where=tree.name,
+            expected=f"({len(motion)}, {len(chosen)}, {len(wanted_columns)})",
+            found=f"{G.shape}",
         )
     request = Request(
         "regressor_adjoint", tuple(sorted(chosen)), tuple(sorted(wanted_columns)), friction_speed=friction_speed

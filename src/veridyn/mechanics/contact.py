@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arguments import checked
-from veridyn.errors import DataError, Fault, Faults, did_you_mean
+from veridyn.errors import DataError, Faults, did_you_mean
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.of_machine import tree_of
@@ -50,9 +50,7 @@ def pressure_wrench(force: ArrayLike, centre: ArrayLike, free_moment: ArrayLike 
     idle = np.logical_not(np.isfinite(c).all(axis=1))
     if (np.abs(f[idle]) > 0.0).any():
         first = int(np.flatnonzero(idle & (np.abs(f) > 0.0).any(axis=1))[0])
-        raise DataError(
-            Fault("a force acts where the centre of pressure is unknown.", where="plate", found=f"sample {first}")
-        )
+        raise DataError("a force acts where the centre of pressure is unknown.", where="plate", found=f"sample {first}")
     twist = np.zeros_like(f)
     if free_moment is not None:
         given = np.asarray(free_moment, dtype=np.float64)
@@ -115,5 +113,8 @@ def with_contacts(machine: Machine | Tree, motion: Motion, pose: Pose, world: Ma
 def _check_pair(f: Array, m: Array) -> None:
     if f.ndim != 2 or f.shape[1:] != (3,) or m.shape != f.shape:
         raise DataError(
-            Fault("force and moment do not belong together.", "plate", "(N, 3) each", f"{f.shape} and {m.shape}")
+            "force and moment do not belong together.",
+            where="plate",
+            expected="(N, 3) each",
+            found=f"{f.shape} and {m.shape}",
         )

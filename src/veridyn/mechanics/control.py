@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 
-from veridyn.errors import DataError, Fault, Faults
+from veridyn.errors import DataError, Faults
 from veridyn.mechanics.forces import element_rows
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.closure import closed_motion
@@ -93,12 +93,10 @@ def feedforward(
     model = tree_of(machine)
     if not (step > 0.0 and end > start and friction_speed >= 0.0):
         raise DataError(
-            Fault(
-                "its times or its friction speed are not usable.",
-                "feed-forward",
-                "a step above zero, an end after the start, a friction speed of zero or more",
-                f"{step:g} s, {start:g} s to {end:g} s, {friction_speed:g}",
-            )
+            "its times or its friction speed are not usable.",
+            where="feed-forward",
+            expected="a step above zero, an end after the start, a friction speed of zero or more",
+            found=f"{step:g} s, {start:g} s to {end:g} s, {friction_speed:g}",
         )
     t = start + step * np.arange(int(np.ceil((end - start) / step)) + 1, dtype=np.float64)
     motion = closed_motion(model, t, *reference.at(t)) if model.loops else Motion(t, *reference.at(t))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 from scipy.interpolate import CubicHermiteSpline, CubicSpline
 
-from veridyn.errors import Fault, SimulationError
+from veridyn.errors import SimulationError
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.instant import StateAccelerations
 from veridyn.mechanics.integration_check import inner_start
@@ -64,10 +64,7 @@ def element_states(
     found = solve_ivp(rate, (motion.t[0], motion.t[-1]), y0, "LSODA", motion.t, rtol=rtol, atol=1e-4 * rtol)
     if not found.success:
         raise SimulationError(
-            Fault(
-                f"the states of elements could not be followed: {found.message}",
-                where=f"{tree.name}, {', '.join(names)}",
-            )
+            f"the states of elements could not be followed: {found.message}", where=f"{tree.name}, {', '.join(names)}"
         )
     return replace(motion, signals={**motion.signals, **dict(zip(names, found.y, strict=True))})
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError
 from veridyn.mechanics.forces import acting, combination
 from veridyn.mechanics.kinematics import pose_in_root
 from veridyn.mechanics.laws import potential
@@ -59,11 +59,9 @@ def energy(
     free = tree.base == "free"
     if free and (motion.base is None or motion.base.velocity is None or base_rotation is None or base_position is None):
         raise DataError(
-            Fault(
-                "the energy of a free tree needs its base's velocity and pose.",
-                where=tree.name,
-                expected="motion.base.velocity, base_rotation (N, 3, 3) and base_position (N, 3)",
-            )
+            "the energy of a free tree needs its base's velocity and pose.",
+            where=tree.name,
+            expected="motion.base.velocity, base_rotation (N, 3, 3) and base_position (N, 3)",
         )
     X, gains = split(tree, complete_values(tree, parameters))
     state = state_of(tree, motion)

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError
 from veridyn.mechanics.symbols import Label, Request
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
@@ -105,7 +105,7 @@ def wants_compiled(engine: Engine, machine: Machine | Tree, request: Request, sa
 def check_engine(engine: str) -> None:
     """Refuse a word that names no engine."""
     if engine not in ("auto", "compiled", "numpy"):
-        raise DataError(Fault(f"there is no engine '{engine}'.", expected="'auto', 'compiled' or 'numpy'"))
+        raise DataError(f"there is no engine '{engine}'.", expected="'auto', 'compiled' or 'numpy'")
 
 
 def check_angles(tree: Tree, q: Array) -> None:
@@ -120,13 +120,11 @@ def check_farthest(machine: Machine | Tree, farthest: float) -> None:
     tree = tree_of(machine)
     if farthest > LARGEST_ANGLE_RAD:
         raise DataError(
-            Fault(
-                "an angle is too far from zero for the compiled sine and cosine.",
-                where=tree.name,
-                expected=f"up to {LARGEST_ANGLE_RAD:g} rad",
-                found=f"{farthest:.6g}",
-                hint="Take whole turns off the angle, or use engine='numpy'.",
-            )
+            "an angle is too far from zero for the compiled sine and cosine.",
+            where=tree.name,
+            expected=f"up to {LARGEST_ANGLE_RAD:g} rad",
+            found=f"{farthest:.6g}",
+            hint="Take whole turns off the angle, or use engine='numpy'.",
         )
 
 

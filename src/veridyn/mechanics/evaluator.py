@@ -15,7 +15,7 @@ import numpy as np
 from numba import types
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError
 from veridyn.mechanics.compiled import kept
 from veridyn.mechanics.engine import LARGEST_ANGLE_RAD, compiled, uniform_values
 from veridyn.mechanics.forward import NEAR_SINGULAR, check_mass
@@ -121,7 +121,7 @@ class Evaluator:
         for what, named in (("tyres", tree.wheels), ("prescribed coordinates", tree.prescribed)):
             if named:
                 hint = "Use inverse_dynamics and forward_dynamics, which take whole motions."
-                raise DataError(Fault(f"an evaluator of one state has no {what}.", where=tree.name, hint=hint))
+                raise DataError(f"an evaluator of one state has no {what}.", where=tree.name, hint=hint)
         self.values = complete_values(tree, None if parameters is None else np.asarray(parameters, dtype=np.float64))
         self.friction_speed = float(friction_speed)
         n = tree.n
@@ -186,14 +186,12 @@ class Evaluator:
     def _refused(self, state: int, *given: Any) -> DataError:
         n, shapes = self.tree.n, ", ".join(str(np.shape(x)) for x in given)
         if state == -1:
-            return DataError(Fault("wrong shape.", self.tree.name, f"three arrays ({n},)", shapes))
+            return DataError("wrong shape.", where=self.tree.name, expected=f"three arrays ({n},)", found=shapes)
         k = -2 - state
         found = ", ".join(f"{np.asarray(x).ravel()[k]:g}" for x in given)
         return DataError(
-            Fault(
-                f"the state of coordinate '{self.tree.coordinates[k]}' is not usable.",
-                self.tree.name,
-                f"finite numbers, and positions below {LARGEST_ANGLE_RAD:g}",
-                found,
-            )
+            f"the state of coordinate '{self.tree.coordinates[k]}' is not usable.",
+            where=self.tree.name,
+            expected=f"finite numbers, and positions below {LARGEST_ANGLE_RAD:g}",
+            found=found,
         )

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from veridyn.errors import Fault, ModelError
+from veridyn.errors import ModelError
 from veridyn.mechanics.columns import columns
 from veridyn.mechanics.forces import all_rows, state_rates
 from veridyn.mechanics.loops.equations import equations as loop_equations
@@ -97,9 +97,7 @@ def solve_and_measure(
     diagonal = [H.get((k, k), 0.0) for k in range(n)]
     for k in range(n - 1, -1, -1):
         if (k, k) not in H:
-            raise ModelError(
-                Fault("it moves no mass, so no force gives it a finite acceleration.", where=f"row number {k}")
-            )
+            raise ModelError("it moves no mass, so no force gives it a finite acceleration.", where=f"row number {k}")
         inverse[k] = 1.0 / H[k, k]
         left = [j for j in range(k) if (k, j) in H]
         for j in left:

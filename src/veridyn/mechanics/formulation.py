@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_ch
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import CapabilityError, DataError, Fault, Limit, did_you_mean
+from veridyn.errors import CapabilityError, DataError, Limit, did_you_mean
 from veridyn.mechanics.single_track.of_machine import check_car_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.constants import Constant
@@ -364,7 +364,7 @@ def wrench_bodies(inputs: Sequence[str], known: Sequence[str], where: str) -> tu
     for body in bodies:
         if body not in known:
             hint = did_you_mean(body, known)
-            raise DataError(Fault(f"a wrench acts on '{body}', which is no body.", where, hint=hint))
+            raise DataError(f"a wrench acts on '{body}', which is no body.", where=where, hint=hint)
     return bodies
 
 

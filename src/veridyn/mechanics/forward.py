@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault, ModelError
+from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.engine import Engine, compiled, filled, wants_compiled
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import at_rest, posed
@@ -86,12 +86,10 @@ def forward_dynamics(
         motion = replace(motion, forces=np.zeros_like(motion.q))
     if motion.forces is None or not np.isfinite(motion.forces[:, solved_for]).all():
         raise DataError(
-            Fault(
-                "forward dynamics needs a force on every coordinate.",
-                where=tree.name,
-                expected=f"motion.forces ({len(motion)}, {tree.n}) without NaN",
-                hint="Give zero for passive joints.",
-            )
+            "forward dynamics needs a force on every coordinate.",
+            where=tree.name,
+            expected=f"motion.forces ({len(motion)}, {tree.n}) without NaN",
+            hint="Give zero for passive joints.",
         )
     values = complete_values(tree, parameters)
     first = len(tree.rows) - tree.n
@@ -242,11 +240,9 @@ def check_mass(machine: Machine | Tree, M: Array) -> None:
     light = [names[r] for r in np.flatnonzero(least <= 1e-12 * np.abs(diagonal).max(initial=0.0))]
     if light:
         raise ModelError(
-            Fault(
-                f"coordinate {', '.join(light)} moves no mass, so no force gives it a finite acceleration.",
-                where=tree.name,
-                hint="Give a body it carries a mass, or make the joint fixed.",
-            )
+            f"coordinate {', '.join(light)} moves no mass, so no force gives it a finite acceleration.",
+            where=tree.name,
+            hint="Give a body it carries a mass, or make the joint fixed.",
         )
     scale = 1.0 / np.sqrt(diagonal)
     try:
@@ -255,11 +251,9 @@ def check_mass(machine: Machine | Tree, M: Array) -> None:
         pivots = np.zeros(1)
     if pivots.min(initial=1.0) < SINGULAR_PIVOT:
         raise ModelError(
-            Fault(
-                "the mass matrix is singular or not positive: some combination of coordinates moves no mass, or a negative one.",
-                where=tree.name,
-                hint="Look for two joints on one axis with nothing between them, or for parameters no body can have.",
-            )
+            "the mass matrix is singular or not positive: some combination of coordinates moves no mass, or a negative one.",
+            where=tree.name,
+            hint="Look for two joints on one axis with nothing between them, or for parameters no body can have.",
         )
 
 

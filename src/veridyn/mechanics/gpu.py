@@ -18,7 +18,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from veridyn.errors import DataError, Fault, ModelError
+from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.engine import sample_source, signature, uniform_values
 from veridyn.mechanics.formula import formula
 from veridyn.mechanics.forward import NEAR_SINGULAR
@@ -99,13 +99,11 @@ def check_pivots(tree: Tree, nearness: Any) -> None:
     """Refuse accelerations of samples whose mass matrix is nearly singular; `nearness` is the last output of "forward_checked"."""
     if not bool((nearness < NEAR_SINGULAR).all()):
         raise ModelError(
-            Fault(
-                "the mass matrix is nearly singular in some sample, or a state is not a number.",
-                where=tree.name,
-                expected=f"a sum of inverse pivots below {NEAR_SINGULAR:.0e}",
-                found=f"{float(nearness.max()):.2e}",
-                hint="Look for a coordinate that moves no mass, or for parameters no body can have.",
-            )
+            "the mass matrix is nearly singular in some sample, or a state is not a number.",
+            where=tree.name,
+            expected=f"a sum of inverse pivots below {NEAR_SINGULAR:.0e}",
+            found=f"{float(nearness.max()):.2e}",
+            hint="Look for a coordinate that moves no mass, or for parameters no body can have.",
         )
 
 
@@ -181,12 +179,10 @@ def parameter_sets(tree: Tree, parameters: Any) -> np.ndarray:
         return complete_values(tree, given)
     if given.ndim != 2 or given.shape[1] != len(tree.columns) or not len(given):
         raise DataError(
-            Fault(
-                "sets of parameters have one row each.",
-                where=tree.name,
-                expected=f"({len(tree.columns)},) or (sets, {len(tree.columns)})",
-                found=f"{given.shape}",
-            )
+            "sets of parameters have one row each.",
+            where=tree.name,
+            expected=f"({len(tree.columns)},) or (sets, {len(tree.columns)})",
+            found=f"{given.shape}",
         )
     return np.array([complete_values(tree, row) for row in given])
 
@@ -232,12 +228,7 @@ def batch_inputs(
         found = here[id(array)]
         if len(found) != count or (column is not None and column >= found.shape[1]):
             raise DataError(
-                Fault(
-                    "an array has the wrong shape.",
-                    where=f"'{name}'",
-                    expected=f"{count} samples",
-                    found=f"{found.shape}",
-                )
+                "an array has the wrong shape.", where=f"'{name}'", expected=f"{count} samples", found=f"{found.shape}"
             )
         rows.append(found if column is None else found[:, column])
     inputs = xp.empty((len(rows), count))
@@ -253,11 +244,9 @@ def _source(tree: Tree, motion: Motion | DeviceMotion, name: str) -> tuple[Any, 
         array, column = None, None
     if array is None:
         raise DataError(
-            Fault(
-                "the motion has no array for an input of this quantity.",
-                where=f"{tree.name}, '{name}'",
-                hint="q, qd, qdd: coordinates; t: forces; w, wd, vd, v: the base; f, m: wrenches; s: signals.",
-            )
+            "the motion has no array for an input of this quantity.",
+            where=f"{tree.name}, '{name}'",
+            hint="q, qd, qdd: coordinates; t: forces; w, wd, vd, v: the base; f, m: wrenches; s: signals.",
         )
     return array, column
 
@@ -270,7 +259,7 @@ def on_device(device: Processor, array: Any, name: str) -> Any:
     taken = array if isinstance(array, xp.ndarray) else xp.from_dlpack(array)
     if taken.dtype != np.float64:
         raise DataError(
-            Fault("arrays on a device hold doubles.", where=f"'{name}'", expected="float64", found=f"{taken.dtype}")
+            "arrays on a device hold doubles.", where=f"'{name}'", expected="float64", found=f"{taken.dtype}"
         )
     return taken
 
@@ -319,12 +308,7 @@ def integrate(
     runs = len(start[0])
     if any(x.shape != (runs, n) for x in start):
         raise DataError(
-            Fault(
-                "initial states have the wrong shape.",
-                where=tree.name,
-                expected=f"(runs, {n})",
-                found=f"{start[0].shape}",
-            )
+            "initial states have the wrong shape.", where=tree.name, expected=f"(runs, {n})", found=f"{start[0].shape}"
         )
     count = sets * runs
     require_memory(device, 8 * n * count * (2 * len(times) + 12), f"{count} simulations")
@@ -369,11 +353,9 @@ def _check(tree: Tree, times: np.ndarray, steps: int) -> None:
     where = tree.name
     if tree.base != "fixed" or tree.states or tree.held or tree.signals:
         raise DataError(
-            Fault(
-                "simulations on a GPU are of machines on a fixed base, without signals, prescribed coordinates and states of elements.",
-                where=where,
-                hint="Use dynamics.integrate.",
-            )
+            "simulations on a GPU are of machines on a fixed base, without signals, prescribed coordinates and states of elements.",
+            where=where,
+            hint="Use dynamics.integrate.",
         )
     if times.ndim != 1 or len(times) < 1 or (np.diff(times) <= 0.0).any() or steps < 1:
-        raise DataError(Fault("times must rise, and there is at least one step between them.", where=where))
+        raise DataError("times must rise, and there is at least one step between them.", where=where)

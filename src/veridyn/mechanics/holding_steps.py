@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, SimulationError
+from veridyn.errors import SimulationError
 from veridyn.mechanics.dry_friction import DryFriction
 from veridyn.mechanics.stepper import explicit_step
 from veridyn.mechanics.tableau import tableau
@@ -56,7 +56,7 @@ def solve_bounded(H: Array, b: Array, low: Array, high: Array) -> Array:
             wrong = wrong[-1:]  # Murty's rule
         side[wrong] = np.where(above[wrong], 1, np.where(below[wrong], -1, 0))
     raise SimulationError(
-        Fault("no friction forces within their limits were found.", where="dry friction", hint="Take shorter steps.")
+        "no friction forces within their limits were found.", where="dry friction", hint="Take shorter steps."
     )
 
 
@@ -196,11 +196,9 @@ class HoldingSteps:
                 f = solve_bounded(H, w[r, i] + H @ f, -back[r, i], ahead[r, i])
                 shares[r, i] = _shares(f, ahead[r, i], back[r, i])
         raise SimulationError(
-            Fault(
-                f"no friction forces agree with the motion in the step from {t:.6g} s.",
-                where=self.name,
-                hint="Take shorter steps, or round dry friction off by a friction_speed above zero.",
-            )
+            f"no friction forces agree with the motion in the step from {t:.6g} s.",
+            where=self.name,
+            hint="Take shorter steps, or round dry friction off by a friction_speed above zero.",
         )
 
     def _refresh(self, t: float, y: Array) -> None:

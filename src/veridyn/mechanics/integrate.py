@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import solve_ivp
 
-from veridyn.errors import DataError, Fault, SimulationError
+from veridyn.errors import DataError, SimulationError
 from veridyn.mechanics.dry_friction import DryFriction, dry_friction
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.forward import with_held_forces
@@ -90,20 +90,18 @@ def integrate(
     def rate(time: float, y: Array, friction: Array | None = None) -> Array:
         if not np.isfinite(y).all():
             raise SimulationError(
-                Fault(f"the motion is no longer finite at {time:.6g} s.", where=tree.name, hint="Try a smaller step.")
+                f"the motion is no longer finite at {time:.6g} s.", where=tree.name, hint="Try a smaller step."
             )
         progress("simulating", time - clock[0], clock[-1] - clock[0])
         try:
             return system.rate(time, y, friction)
         except DataError as error:
             raise SimulationError(
-                Fault(
-                    f"the motion {'cannot go on' if tree.loops else 'has run away'} at {time:.6g} s: {error.faults[0].what}",
-                    where=tree.name,
-                    found=error.faults[0].found,
-                    hint=(error.faults[0].hint if tree.loops else "")
-                    or "Try a smaller step, or look for a force that feeds on itself.",
-                )
+                f"the motion {'cannot go on' if tree.loops else 'has run away'} at {time:.6g} s: {error.faults[0].what}",
+                where=tree.name,
+                found=error.faults[0].found,
+                hint=(error.faults[0].hint if tree.loops else "")
+                or "Try a smaller step, or look for a force that feeds on itself.",
             ) from error
 
     holding = None
@@ -131,12 +129,10 @@ def adaptive_path(
     )
     if not solution.success:
         raise SimulationError(
-            Fault(
-                f"{how.name} stopped at {solution.t[-1] if len(solution.t) else clock[0]:.6g} s: {solution.message}",
-                where=where,
-                expected=f"{clock[-1]:.6g} s",
-                hint=hint,
-            )
+            f"{how.name} stopped at {solution.t[-1] if len(solution.t) else clock[0]:.6g} s: {solution.message}",
+            where=where,
+            expected=f"{clock[-1]:.6g} s",
+            hint=hint,
         )
     return solution.y.T
 

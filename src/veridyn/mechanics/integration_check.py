@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault, Faults, SimulationError, did_you_mean
+from veridyn.errors import DataError, Faults, SimulationError, did_you_mean
 from veridyn.mechanics.loops.assembly import loop_values
 from veridyn.mechanics.loops.dynamics import check_closed_state, first_crossing
 from veridyn.mechanics.simulation import BaseState, Method
@@ -57,12 +57,10 @@ def check_prescribed(system: ActingInputs, start: float, y: Array) -> None:
         number, at = int(np.argmax(off)), 7 if system.free else 0
         k = number - at if number < at + tree.n else number - (len(y) - system.own - tree.n)
         raise DataError(
-            Fault(
-                f"the start of the prescribed coordinate '{tree.coordinates[k]}' is not what is prescribed.",
-                where=tree.name,
-                expected="q and qd as Inputs.prescribed gives them at the first time",
-                found=f"a difference of {off.max():.3g}",
-            )
+            f"the start of the prescribed coordinate '{tree.coordinates[k]}' is not what is prescribed.",
+            where=tree.name,
+            expected="q and qd as Inputs.prescribed gives them at the first time",
+            found=f"a difference of {off.max():.3g}",
         )
 
 
@@ -91,11 +89,9 @@ def refuse_crossing(system: StateRates, clock: Array, y: Array) -> None:
     k = first_crossing(system.tree, y[:, at : at + n])
     if k is not None:
         raise SimulationError(
-            Fault(
-                f"the motion goes through a singular position between {clock[k]:.6g} s and {clock[k + 1]:.6g} s.",
-                where=system.tree.name,
-                hint="Behind it the machine may go on in more than one way. End before it, or lead the motion around it.",
-            )
+            f"the motion goes through a singular position between {clock[k]:.6g} s and {clock[k + 1]:.6g} s.",
+            where=system.tree.name,
+            hint="Behind it the machine may go on in more than one way. End before it, or lead the motion around it.",
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError
 from veridyn.mechanics.engine import Engine, compiled, filled, wants_compiled
 from veridyn.mechanics.newton_euler import Outward, State, jacobian_entries, outward
 from veridyn.mechanics.samples import state_of
@@ -51,7 +51,7 @@ def jacobian(
     """
     tree = tree_of(machine)
     if frame not in ("ground", "body"):
-        raise DataError(Fault(f"'{frame}' is no frame for a Jacobian.", expected="'ground' or 'body'"))
+        raise DataError(f"'{frame}' is no frame for a Jacobian.", expected="'ground' or 'body'")
     j = tree.index(body)
     N = len(np.atleast_1d(q))
     request = Request("jacobian", bodies=(j,))
@@ -120,9 +120,7 @@ def _checked(tree: Tree, q: ArrayLike) -> Array:
     values = np.asarray(q, dtype=np.float64)
     if values.ndim != 2 or values.shape[1] != tree.n:
         raise DataError(
-            Fault(
-                "wrong shape of the coordinates.", where=tree.name, expected=f"(N, {tree.n})", found=f"{values.shape}"
-            )
+            "wrong shape of the coordinates.", where=tree.name, expected=f"(N, {tree.n})", found=f"{values.shape}"
         )
     return values
 

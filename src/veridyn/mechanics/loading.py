@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault, ModelError
+from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.newton_euler import Outward, Wrench, carry
 from veridyn.mechanics.sensing import moving, place_of, sizes
 from veridyn.mechanics.tree.tree import Tree
@@ -60,7 +60,7 @@ def load_matrix(tree: Tree, q: ArrayLike, loads: Sequence[Load] | None = None) -
     values, (nq, nv) = np.asarray(q, dtype=np.float64), sizes(tree)
     if values.ndim != 2 or values.shape[1] != nq:
         raise DataError(
-            Fault("wrong shape of the configurations.", where=tree.name, expected=f"(N, {nq})", found=f"{values.shape}")
+            "wrong shape of the configurations.", where=tree.name, expected=f"(N, {nq})", found=f"{values.shape}"
         )
     still = [0.0] * nv
     m = moving(tree, list(np.ascontiguousarray(values.T)), still, still, ARRAYS)

@@ -23,7 +23,7 @@ from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, mod
 from numba.np.arrayobj import populate_array
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, ModelError
+from veridyn.errors import ModelError
 
 Record = TypeVar("Record")
 
@@ -80,12 +80,10 @@ def fields(kind: type) -> dict[str, Any]:
             found[name] = hint
         else:
             raise ModelError(
-                Fault(
-                    f"the field '{name}' is neither an array of a known kind, a number nor a record.",
-                    where=kind.__name__,
-                    expected="Vector, Matrix, Cube, Numbers, Places, Codes, int, float, bool or a NamedTuple",
-                    found=f"{hint}",
-                )
+                f"the field '{name}' is neither an array of a known kind, a number nor a record.",
+                where=kind.__name__,
+                expected="Vector, Matrix, Cube, Numbers, Places, Codes, int, float, bool or a NamedTuple",
+                found=f"{hint}",
             )
     return found
 
@@ -118,12 +116,10 @@ def _addresses(record: Any, where: str) -> list[int]:
             )
             if not fits:
                 raise ModelError(
-                    Fault(
-                        "the array cannot be handed to compiled code.",
-                        where=f"{where}.{name}",
-                        expected=f"{kind.ndim} dimension(s) of {kind.dtype.__name__}, row by row",
-                        found=f"{getattr(value, 'dtype', type(value).__name__)}, shape {np.shape(value)}",
-                    )
+                    "the array cannot be handed to compiled code.",
+                    where=f"{where}.{name}",
+                    expected=f"{kind.ndim} dimension(s) of {kind.dtype.__name__}, row by row",
+                    found=f"{getattr(value, 'dtype', type(value).__name__)}, shape {np.shape(value)}",
                 )
             out += [value.ctypes.data, *value.shape]
         elif kind is float:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError
 from veridyn.mechanics.columns import columns
 from veridyn.mechanics.engine import Buffer, Engine, compiled, filled, wants_compiled
 from veridyn.mechanics.forces import needs_velocity
@@ -84,7 +84,7 @@ def regressor(
     chosen = tree.select_rows(rows)
     wanted_columns = tuple(range(len(tree.columns)) if wanted is None else wanted)
     if len(set(wanted_columns)) < len(wanted_columns):
-        raise DataError(Fault("a column is given twice.", where=tree.name, found=f"{list(wanted_columns)}"))
+        raise DataError("a column is given twice.", where=tree.name, found=f"{list(wanted_columns)}")
     if not tree.loops:
         return _open(tree, motion, chosen, wanted_columns, engine, threads, out)
     D, own = np.empty((len(motion), len(chosen), len(wanted_columns))), open_rows(tree, chosen)

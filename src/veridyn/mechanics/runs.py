@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, SimulationError
+from veridyn.errors import SimulationError
 from veridyn.mechanics.dry_friction import dry_friction
 from veridyn.mechanics.engine import LARGEST_ANGLE_RAD, compiled, uniform_values
 from veridyn.mechanics.forward import NEAR_SINGULAR, check_mass, mass_matrix
@@ -112,11 +112,9 @@ class Accelerations:
         if not np.maximum.reduce(solved[-1]) < NEAR_SINGULAR:  # also where it is no number
             if not (np.isfinite(given).all() and np.abs(q).max() < LARGEST_ANGLE_RAD):
                 raise SimulationError(
-                    Fault(
-                        "the motion has run away.",
-                        where=self.tree.name,
-                        hint="Shorten the runs, or start from parameters that are nearer to the truth.",
-                    )
+                    "the motion has run away.",
+                    where=self.tree.name,
+                    hint="Shorten the runs, or start from parameters that are nearer to the truth.",
                 )
             check_mass(self.tree, mass_matrix(self.tree, q, self.values, engine="numpy"))
         return solved[:-1].T  # good until the next call

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, ModelError
+from veridyn.errors import ModelError
 from veridyn.mechanics.newton_euler import State, Wrench
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
@@ -84,10 +84,8 @@ def complete_values(machine: Machine | Tree, values: Array | None = None) -> Arr
         unknown = [p.names[k] for k in missing]
         listed = ", ".join(unknown[:8]) + (f" and {len(unknown) - 8} more" if len(unknown) > 8 else "")
         raise ModelError(
-            Fault(
-                f"these parameters have no value: {listed}.",
-                where=tree.name,
-                hint="Identify them first, give them in the model file, or pass parameters=.",
-            )
+            f"these parameters have no value: {listed}.",
+            where=tree.name,
+            hint="Identify them first, give them in the model file, or pass parameters=.",
         )
     return new

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError
 from veridyn.mechanics.ground.road import Road
 from veridyn.model.motion import Motion
 
@@ -83,11 +83,9 @@ def clock(duration: float, rate: float) -> Array:
     """Times 0, 1/rate, … up to `duration`."""
     if not (rate > 0.0 and np.isfinite(rate) and np.isfinite(duration) and duration * rate >= 1.0):
         raise DataError(
-            Fault(
-                "there is nothing to sample.",
-                "manoeuvre",
-                "a positive rate, and a duration of at least one step",
-                f"{duration:g} s at {rate:g} Hz",
-            )
+            "there is nothing to sample.",
+            where="manoeuvre",
+            expected="a positive rate, and a duration of at least one step",
+            found=f"{duration:g} s at {rate:g} Hz",
         )
     return np.arange(int(np.floor(duration * rate + 1e-9)) + 1) / rate

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError
 
 Array = NDArray[np.float64]
 RULES = ("RK4", "RK45", "DOP853")
@@ -43,9 +43,7 @@ def tableau(rule: str) -> Tableau:
         A[3, 2] = 1.0
         return Tableau(A, np.array([1.0, 2.0, 2.0, 1.0]) / 6.0, np.array([0.0, 0.5, 0.5, 1.0]))
     if rule not in RULES:
-        raise DataError(
-            Fault(f"there is no rule '{rule}'.", where="method.rule", expected="one of " + ", ".join(RULES))
-        )
+        raise DataError(f"there is no rule '{rule}'.", where="method.rule", expected="one of " + ", ".join(RULES))
     from scipy.integrate import DOP853, RK45  # here: importing it takes longer than fits that make no steps
 
     found = {"RK45": RK45, "DOP853": DOP853}[rule]

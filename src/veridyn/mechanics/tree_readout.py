@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault, ModelError
+from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.engine import Buffer, Compiled, Engine, check_angles, check_engine, compiled, wants_compiled
 from veridyn.mechanics.formula import Formula, formula
 from veridyn.mechanics.samples import blocks
@@ -151,15 +151,13 @@ class TreeReadout:
         for name, x, size in zip(("q", "qd", "qdd"), given, sizes, strict=True):
             if not x.ndim or x.shape != (*given[0].shape[:-1], size):
                 raise DataError(
-                    Fault(
-                        "wrong shape of a state.",
-                        where=f"{self.tree.name}, {name}",
-                        expected=f"(…, {size}), as many samples of each",
-                        found=f"{x.shape}",
-                        hint="A free base comes first: p and e of q, V and ω of qd, V̇ and ω̇ of qdd."
-                        if size != self.tree.n
-                        else "",
-                    )
+                    "wrong shape of a state.",
+                    where=f"{self.tree.name}, {name}",
+                    expected=f"(…, {size}), as many samples of each",
+                    found=f"{x.shape}",
+                    hint="A free base comes first: p and e of q, V and ω of qd, V̇ and ω̇ of qdd."
+                    if size != self.tree.n
+                    else "",
                 )
 
     @cached_property

@@ -155,12 +155,10 @@ def car_with(car: CarDescription, new: ParameterSet) -> CarDescription:
     """The description whose parameters are `new`: what the table, or mass and axles, would give otherwise is stated."""
     if new.ties:
         raise ModelError(
-            Fault(
-                "the parameters of a car cannot be tied to each other.",
-                where=part_at("parameters"),
-                found=f"'{next(iter(new.ties))}' tied",
-                hint="Each of them is estimated, or known.",
-            )
+            "the parameters of a car cannot be tied to each other.",
+            where=part_at("parameters"),
+            found=f"'{next(iter(new.ties))}' tied",
+            hint="Each of them is estimated, or known.",
         )
     stated = {n: new[n] for n in car.values}
     plain = car_parameters(replace(car, values=stated))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from veridyn.errors import Fault, ModelError, did_you_mean
+from veridyn.errors import ModelError, did_you_mean
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.graph import MachineGraph
 from veridyn.model.link import COURSES, Joint
@@ -196,7 +196,7 @@ def select_rows(
         }
         if rows == "base":
             if base != "free":
-                raise ModelError(Fault("base rows exist only for a free base.", where=machine, found=f"base: {base}"))
+                raise ModelError("base rows exist only for a free base.", where=machine, found=f"base: {base}")
             return tuple(range(6))
         if rows in words:
             number = {name: k for k, name in enumerate(every)}
@@ -205,21 +205,17 @@ def select_rows(
     unknown = [r for r in rows if r not in every]
     if unknown:
         raise ModelError(
-            Fault(
-                f"there is no row '{unknown[0]}'.",
-                where=machine,
-                hint="'all', 'joints', 'base', 'actuated' or names. " + did_you_mean(str(unknown[0]), every),
-            )
+            f"there is no row '{unknown[0]}'.",
+            where=machine,
+            hint="'all', 'joints', 'base', 'actuated' or names. " + did_you_mean(str(unknown[0]), every),
         )
     dependent = [r for r in rows if r in coordinates and r not in independent]
     if dependent:
         raise ModelError(
-            Fault(
-                f"'{dependent[0]}' is a passive joint of a closed loop and has no equation of its own.",
-                where=machine,
-                hint="Its share is in the rows of the actuated joints: rows='actuated'.",
-            )
+            f"'{dependent[0]}' is a passive joint of a closed loop and has no equation of its own.",
+            where=machine,
+            hint="Its share is in the rows of the actuated joints: rows='actuated'.",
         )
     if len(set(rows)) < len(rows):
-        raise ModelError(Fault("a row is given twice.", where=machine, found=", ".join(rows)))
+        raise ModelError("a row is given twice.", where=machine, found=", ".join(rows))
     return tuple(every.index(r) for r in rows)

@@ -103,7 +103,7 @@ class Experiment:
             raise DataError(fault)
         wrong = [key for key, channel in self.channels.items() if key != channel.name]
         if wrong:
-            raise DataError(Fault("the key and the name of a channel differ.", where=self.name, found=", ".join(wrong)))
+            raise DataError("the key and the name of a channel differ.", where=self.name, found=", ".join(wrong))
 
     @classmethod
     def from_arrays(
@@ -116,7 +116,7 @@ class Experiment:
                 expected = "a mapping of names to " + (
                     "arrays" if what == "values" else "units, such as {'q.hinge': 'rad'}"
                 )
-                raise DataError(Fault(f"`{what}` has no names.", name, expected, found_in(given)))
+                raise DataError(f"`{what}` has no names.", where=name, expected=expected, found=found_in(given))
         return cls(
             {
                 key: Channel(key, clock, as_array(v, part_at("channel", key)), units.get(key, ""))
@@ -140,9 +140,7 @@ class Experiment:
 
     def __getitem__(self, name: str) -> Channel:
         if name not in self.channels:
-            raise DataError(
-                Fault(f"there is no channel '{name}'.", where=self.name, hint=did_you_mean(name, self.names))
-            )
+            raise DataError(f"there is no channel '{name}'.", where=self.name, hint=did_you_mean(name, self.names))
         return self.channels[name]
 
     def __contains__(self, name: object) -> bool:
@@ -158,7 +156,7 @@ class Experiment:
     def span(self) -> tuple[float, float]:
         """The times during which every channel is recorded: last start and first end."""
         if not self.channels or any(len(c) == 0 for c in self.channels.values()):
-            raise DataError(Fault("it has no samples, so it spans no time.", where=self.name))
+            raise DataError("it has no samples, so it spans no time.", where=self.name)
         return (
             max(float(c.t[0]) for c in self.channels.values()),
             min(float(c.t[-1]) for c in self.channels.values()),

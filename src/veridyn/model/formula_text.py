@@ -13,7 +13,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NoReturn
 
-from veridyn.errors import Fault, ModelError, did_you_mean
+from veridyn.errors import ModelError, did_you_mean
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _WITH_UNIT = re.compile(rf"({_NUMBER})\s*([A-Za-z°µμ%][\w°µμ%/*^²³.-]*)")
@@ -53,7 +53,7 @@ def parsed(text: str, language: FormulaWords) -> ast.Expression:
 
 def refuse(what: str, hint: str = "") -> NoReturn:
     """Refuse a formula."""
-    raise ModelError(Fault(what, hint=hint))
+    raise ModelError(what, hint=hint)
 
 
 def _syntax(text: str, language: FormulaWords) -> ast.Expression:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import Fault, ModelError, did_you_mean
+from veridyn.errors import ModelError, did_you_mean
 from veridyn.lazy import above
 from veridyn.model.assembly import Assembly
 from veridyn.model.body import Body, Loop, joint_of_loop, joints_of_bodies, links_of
@@ -326,7 +326,7 @@ class Machine(MachineGraph, Acted):
         gone = {names} if isinstance(names, str) else set(names)
         for name in gone - set(self.element_names):
             hint = did_you_mean(name, self.element_names)
-            raise ModelError(Fault(f"there is no element '{name}'.", where=self.name, hint=hint))
+            raise ModelError(f"there is no element '{name}'.", where=self.name, hint=hint)
         kept = [e for e, name in zip(self.elements, self.element_names, strict=True) if name not in gone]
         known = None if self.uncertainty is None else self.uncertainty.without(tuple(gone))
         return replace(self, elements=tuple(kept), stated=self.parameters.without(gone), uncertainty=known)
@@ -345,7 +345,7 @@ class Machine(MachineGraph, Acted):
         """A body by name; one that is not there is refused."""
         if name not in self.by_name:
             hint = did_you_mean(name, self.body_names)
-            raise ModelError(Fault(f"there is no body '{name}'.", where=self.name, hint=hint))
+            raise ModelError(f"there is no body '{name}'.", where=self.name, hint=hint)
         return self.by_name[name]
 
     def with_constants(self, values: Mapping[str, float]) -> Machine:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from veridyn.argument_words import found_in
 from veridyn.arguments import as_array
-from veridyn.errors import DataError, Fault, Faults
+from veridyn.errors import DataError, Faults
 
 ORTHOGONALITY_ERROR = 1e-6  # by how much RᵀR may differ from 1
 
@@ -146,7 +146,9 @@ class Motion:
         for name in ("wrenches", "signals"):
             given = getattr(self, name)
             if not isinstance(given, Mapping):
-                raise DataError(Fault("it has no names.", f"motion.{name}", "a mapping of arrays", found_in(given)))
+                raise DataError(
+                    "it has no names.", where=f"motion.{name}", expected="a mapping of arrays", found=found_in(given)
+                )
             values = {k: as_array(v, f"motion.{name}['{k}']") for k, v in given.items()}
             object.__setattr__(self, name, values)
         self._check()

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault, ModelError, did_you_mean, part_at
+from veridyn.errors import DataError, ModelError, did_you_mean, part_at
 
 NEGATIVE_EIGENVALUE = 1e-9  # of the largest eigenvalue of the correlations: a negative one below it is rounding
 
@@ -32,16 +32,19 @@ class Uncertainty:
         where = part_at("uncertainty")
         if C.shape != (k, k) or not np.isfinite(C).all():
             raise ModelError(
-                Fault("the covariance does not fit its parameters.", where, f"({k}, {k}) finite numbers", f"{C.shape}")
+                "the covariance does not fit its parameters.",
+                where=where,
+                expected=f"({k}, {k}) finite numbers",
+                found=f"{C.shape}",
             )
         if len(set(self.names)) < k:
-            raise ModelError(Fault("a parameter is named twice.", where, found=", ".join(self.names)))
+            raise ModelError("a parameter is named twice.", where=where, found=", ".join(self.names))
         deviations = np.sqrt(np.maximum(np.diag(C), 0.0))
         size = np.where(deviations > 0.0, deviations, 1.0)
         least = float(np.linalg.eigvalsh((C + C.T) / np.outer(size, size) / 2.0)[0]) if k else 0.0
         if (np.diag(C) < 0.0).any() or least < -NEGATIVE_EIGENVALUE * max(k, 1):
             raise ModelError(
-                Fault("the covariance is not positive semi-definite.", where, found=f"an eigenvalue of {least:.3g}")
+                "the covariance is not positive semi-definite.", where=where, found=f"an eigenvalue of {least:.3g}"
             )
         object.__setattr__(self, "covariance", (C + C.T) / 2.0)
 
@@ -122,9 +125,7 @@ class ParameterSet:
             return self._column[name]
         except (KeyError, TypeError):
             raise ModelError(
-                Fault(
-                    f"there is no parameter '{name}'.", where=part_at("parameters"), hint=did_you_mean(name, self.names)
-                )
+                f"there is no parameter '{name}'.", where=part_at("parameters"), hint=did_you_mean(name, self.names)
             ) from None
 
     def __getitem__(self, name: str) -> float:
@@ -145,12 +146,10 @@ class ParameterSet:
             new = np.asarray(values, dtype=np.float64)
             if new.shape != self.values.shape:
                 raise DataError(
-                    Fault(
-                        "the vector of parameters does not fit this model.",
-                        where=part_at("parameters"),
-                        expected=f"({len(self)},)",
-                        found=f"{new.shape}",
-                    )
+                    "the vector of parameters does not fit this model.",
+                    where=part_at("parameters"),
+                    expected=f"({len(self)},)",
+                    found=f"{new.shape}",
                 )
         return replace(self, values=new)
 
@@ -162,11 +161,9 @@ class ParameterSet:
         unknown = [base.names[i] for i in sorted(chosen) if not np.isfinite(base.values[i])]
         if unknown:
             raise ModelError(
-                Fault(
-                    "a parameter without a value cannot be known.",
-                    where=f"parameters {', '.join(unknown)}",
-                    hint="Give a mapping from name to value.",
-                )
+                "a parameter without a value cannot be known.",
+                where=f"parameters {', '.join(unknown)}",
+                hint="Give a mapping from name to value.",
             )
         return base._with_states("known", chosen)
 
@@ -184,11 +181,9 @@ class ParameterSet:
                 self.index(known)  # refuses a name that is no parameter
             if tie.to in every or tie.to == name:
                 raise ModelError(
-                    Fault(
-                        f"'{name}' is tied to '{tie.to}', which is tied itself.",
-                        where=part_at("parameters"),
-                        hint="Tie both to the one parameter that is estimated.",
-                    )
+                    f"'{name}' is tied to '{tie.to}', which is tied itself.",
+                    where=part_at("parameters"),
+                    hint="Tie both to the one parameter that is estimated.",
                 )
         return replace(self._with_states("tied", {self.index(n) for n in new}), ties=every)
 
@@ -255,7 +250,7 @@ def _check_state(state: str) -> None:
     if state not in STATES:
         hint = "'asked' is 'estimated' now." if state == "asked" else did_you_mean(state, STATES)
         raise ModelError(
-            Fault(f"there is no state '{state}' of a parameter.", "parameters", " or ".join(STATES), hint=hint)
+            f"there is no state '{state}' of a parameter.", where="parameters", expected=" or ".join(STATES), hint=hint
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, ModelError, part_at
+from veridyn.errors import ModelError, part_at
 from veridyn.model.place import numbers
 from veridyn.model.point_parts import RigidBody
 from veridyn.spatial.inertia import cross_matrix, from_centre, inertia_matrix
@@ -48,12 +48,10 @@ def rigid_body(
         return RigidBody(name, points, vectors)
     if mass == 0.0 and np.any(ten[6:9]):
         raise ModelError(
-            Fault(
-                "it has first moments and no mass, so it has no centre of mass.",
-                where=part_at("body", name),
-                found=f"{ten[6:9].tolist()} kg*m",
-                hint="Give it a mass, or use formulation: tree.",
-            )
+            "it has first moments and no mass, so it has no centre of mass.",
+            where=part_at("body", name),
+            found=f"{ten[6:9].tolist()} kg*m",
+            hint="Give it a mass, or use formulation: tree.",
         )
     centre = ten[6:9] / mass if mass != 0.0 else np.zeros(3)
     C = cross_matrix(centre)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault, part_at
+from veridyn.errors import DataError, part_at
 
 Array = NDArray[np.float64]
 
@@ -29,29 +29,23 @@ class Transmission:
         n, m = len(self.joints), len(self.motors)
         if self.matrix.shape != (n, m) or n != m:
             raise DataError(
-                Fault(
-                    "the transmission matrix does not fit its motors and joints.",
-                    where=part_at("transmission"),
-                    expected=f"as many motors as joints and a matrix ({n}, {n})",
-                    found=f"{m} motors and {self.matrix.shape}",
-                )
+                "the transmission matrix does not fit its motors and joints.",
+                where=part_at("transmission"),
+                expected=f"as many motors as joints and a matrix ({n}, {n})",
+                found=f"{m} motors and {self.matrix.shape}",
             )
         for kind, names in (("motor", self.motors), ("joint", self.joints)):
             twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
             if twice:
-                raise DataError(Fault(f"the {kind} '{twice[0]}' is named twice.", where=part_at("transmission")))
+                raise DataError(f"the {kind} '{twice[0]}' is named twice.", where=part_at("transmission"))
         if not np.isfinite(self.matrix).all():
-            raise DataError(
-                Fault("the transmission matrix holds NaN or infinite numbers.", where=part_at("transmission"))
-            )
+            raise DataError("the transmission matrix holds NaN or infinite numbers.", where=part_at("transmission"))
         condition = np.linalg.cond(self.matrix)
         if not np.isfinite(condition) or condition > 1e12:
             raise DataError(
-                Fault(
-                    "the transmission matrix is singular: some joint motion moves no motor.",
-                    where=part_at("transmission"),
-                    found=f"condition {condition:.3g}",
-                )
+                "the transmission matrix is singular: some joint motion moves no motor.",
+                where=part_at("transmission"),
+                found=f"condition {condition:.3g}",
             )
 
     def joints_from_motors(self, motors: ArrayLike) -> Array:

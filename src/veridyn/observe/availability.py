@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.observe.measurements import SAME_STAMP_S
 
@@ -37,13 +37,11 @@ def _check(flag: Channel, log: str) -> None:
     if len(odd):
         k = int(odd[0])
         raise DataError(
-            Fault(
-                "it is no flag.",
-                f"{log}, channel '{flag.name}'",
-                "0 where the sensor is not available, 1 where it is",
-                f"{flag.values[k]:g} at {flag.t[k]:.6g} s",
-                hint="Compare a quality number with its limit where the log is loaded.",
-            )
+            "it is no flag.",
+            where=f"{log}, channel '{flag.name}'",
+            expected="0 where the sensor is not available, 1 where it is",
+            found=f"{flag.values[k]:g} at {flag.t[k]:.6g} s",
+            hint="Compare a quality number with its limit where the log is loaded.",
         )
     if (np.diff(flag.t) < 0.0).any():
-        raise DataError(Fault("its clock runs backwards.", f"{log}, channel '{flag.name}'"))
+        raise DataError("its clock runs backwards.", where=f"{log}, channel '{flag.name}'")

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtri  # χ² quantiles from above; scipy.stats takes a second to import
 
 from veridyn.arguments import checked
-from veridyn.errors import DataError, Fault, did_you_mean
+from veridyn.errors import DataError, did_you_mean
 from veridyn.observe.measurements import Status
 from veridyn.observe.result import Estimates
 from veridyn.observe.smoother import Smoothed
@@ -81,7 +81,7 @@ def nis(estimates: Estimates, level: float = 0.95, skip: int = 0) -> Consistency
     """The normalised innovations squared from sample `skip` on. A gate refuses large ones, so with it the mean is low."""
     values, dof = estimates.nis[skip:], estimates.dof[skip:]
     if not dof.sum():
-        raise DataError(Fault("no reading was used, so there are no innovations to check.", estimates.filter))
+        raise DataError("no reading was used, so there are no innovations to check.", where=estimates.filter)
     return Consistency("NIS", values, dof, float(dof.sum()), level)
 
 
@@ -100,12 +100,10 @@ def nees(
     """
     true = np.asarray(truth, dtype=np.float64)
     if true.shape != track.x.shape:
-        raise DataError(Fault("wrong shape.", "truth", f"{track.x.shape}", f"{true.shape}"))
+        raise DataError("wrong shape.", where="truth", expected=f"{track.x.shape}", found=f"{true.shape}")
     unknown = [n for n in states or () if n not in track.states]
     if unknown:
-        raise DataError(
-            Fault(f"there is no state '{unknown[0]}'.", "NEES", hint=did_you_mean(unknown[0], track.states))
-        )
+        raise DataError(f"there is no state '{unknown[0]}'.", where="NEES", hint=did_you_mean(unknown[0], track.states))
     chosen = list(range(len(track.states))) if states is None else [track.states.index(n) for n in states]
     error = (
         true - track.x if subtract is None else subtract(true, track.x)
@@ -115,11 +113,9 @@ def nees(
         L: Array = np.asarray(np.linalg.cholesky(P), dtype=np.float64)
     except np.linalg.LinAlgError as fault:
         raise DataError(
-            Fault(
-                "a covariance is singular, so an error cannot be compared with it.",
-                "NEES",
-                hint="Leave out the states whose stated variance is zero, or skip the first samples.",
-            )
+            "a covariance is singular, so an error cannot be compared with it.",
+            where="NEES",
+            hint="Leave out the states whose stated variance is zero, or skip the first samples.",
         ) from fault
     scaled = np.linalg.solve(L, error[skip:, chosen, None])[..., 0]
     values = (scaled**2).sum(axis=1)
@@ -130,7 +126,7 @@ def nees(
 def pooled(runs: Sequence[Consistency]) -> Consistency:
     """Several runs of one length as one: sums over the runs at each sample, independent from run to run."""
     if len({len(r.values) for r in runs}) != 1:
-        raise DataError(Fault("the runs are not of one length.", "pooled consistency"))
+        raise DataError("the runs are not of one length.", where="pooled consistency")
     return Consistency(
         runs[0].name,
         np.sum([r.values for r in runs], axis=0),

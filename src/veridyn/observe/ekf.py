@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, ModelError
+from veridyn.errors import ModelError
 from veridyn.observe.callable_step import compiled_callables, quick_callables
 from veridyn.observe.filter import CompiledStep, Filter
 from veridyn.observe.noise import symmetric
@@ -73,23 +73,19 @@ class EKF(Filter):
             step = system.compiled_step(self.gate)
         if step is None and self.engine == "compiled":
             raise ModelError(
-                Fault(
-                    "there is no compiled step of this filter on this system.",
-                    self.name,
-                    "a system with a compiled_step, such as a mechanism's, or one of compiled functions",
-                    type(system).__name__,
-                    hint='Use engine="auto" or engine="python".',
-                )
+                "there is no compiled step of this filter on this system.",
+                where=self.name,
+                expected="a system with a compiled_step, such as a mechanism's, or one of compiled functions",
+                found=type(system).__name__,
+                hint='Use engine="auto" or engine="python".',
             )
         if self.refresh > 1:
             if not isinstance(step, Refreshed):
                 raise ModelError(
-                    Fault(
-                        "derivatives can be kept over steps by machine code on a tree or a vehicle alone.",
-                        f"{self.name}, refresh",
-                        "1, or a machine with formulation: tree, or with tyres, and the compiled engine",
-                        f"refresh {self.refresh}",
-                    )
+                    "derivatives can be kept over steps by machine code on a tree or a vehicle alone.",
+                    where=f"{self.name}, refresh",
+                    expected="1, or a machine with formulation: tree, or with tyres, and the compiled engine",
+                    found=f"refresh {self.refresh}",
                 )
             step.refresh(self.refresh)
         return step

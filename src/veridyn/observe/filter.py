@@ -17,7 +17,7 @@ from typing import Annotated, ClassVar, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, Faults, ModelError, SimulationError, VeridynError
+from veridyn.errors import DataError, Faults, ModelError, SimulationError, VeridynError
 from veridyn.observe.measurements import Codes
 from veridyn.observe.noise import as_covariance
 from veridyn.observe.passage import Passage, Prediction, Stepped
@@ -131,12 +131,10 @@ def advance(how: Filter, system: System, belief: Belief, u: Array, t: float) -> 
         finite = np.atleast_1d(np.isfinite(P).all(axis=1)).tolist()
         bad = [n for n, ok in zip(system.states, finite) if not ok] or list(system.states)
         raise SimulationError(
-            Fault(
-                f"the prediction is no longer finite at {t:.6g} s.",
-                how.name,
-                found=f"{', '.join(bad[:4])} not finite",
-                hint="Look for an unstable model with too long a step, or a covariance that nothing measures.",
-            )
+            f"the prediction is no longer finite at {t:.6g} s.",
+            where=how.name,
+            found=f"{', '.join(bad[:4])} not finite",
+            hint="Look for an unstable model with too long a step, or a covariance that nothing measures.",
         )
     return Prediction(x, P, F, t)
 
@@ -159,11 +157,9 @@ def absorb(
     if not (np.isfinite(expected.y).all() and np.isfinite(expected.H).all()):
         ok = np.isfinite(expected.y) & np.isfinite(expected.H).all(axis=1)
         raise SimulationError(
-            Fault(
-                f"the model of '{system.outputs[int(np.argmin(ok))]}' is not finite at {p.t:.6g} s.",
-                how.name,
-                found=f"state {p.x}",
-            )
+            f"the model of '{system.outputs[int(np.argmin(ok))]}' is not finite at {p.t:.6g} s.",
+            where=how.name,
+            found=f"state {p.x}",
         )
     considered = getattr(system, "considered", None)
     if sigma is not None:

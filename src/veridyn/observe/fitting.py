@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arguments import checked
-from veridyn.errors import DataError, Fault, Faults, VeridynError
+from veridyn.errors import DataError, Faults, VeridynError
 from veridyn.model.parameter_fit import ParameterFit, ParameterGuess
 from veridyn.observe.filter import Filter
 from veridyn.observe.run import run
@@ -119,7 +119,7 @@ def fit_parameters(
     z = np.clip(np.zeros(len(names)), low, high)
     parts = terms(z)
     if parts is None:
-        raise DataError(Fault("the readings have no likelihood under the guess.", "fit", "finite numbers"))
+        raise DataError("the readings have no likelihood under the guess.", where="fit", expected="finite numbers")
     best, damping, converged = cost(parts, z), 1e-3, False
     G = gradients(z, parts)
     for _ in range(MOST_STEPS):

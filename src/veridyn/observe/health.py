@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError
 from veridyn.mechanics.compiled import kept
 from veridyn.observe.measurements import MISSING, Codes, Status
 from veridyn.observe.result import Estimates
@@ -104,7 +104,9 @@ class Repeats:
 
     def __init__(self, outputs: int, most: int | None) -> None:
         if most is not None and most < 1:
-            raise DataError(Fault("the number of repeats is not usable.", "frozen_after", "1 or more", f"{most}"))
+            raise DataError(
+                "the number of repeats is not usable.", where="frozen_after", expected="1 or more", found=f"{most}"
+            )
         self.most = most
         self._last: Array = np.full(outputs, np.nan)
         self._same: NDArray[np.int64] = np.zeros(outputs, dtype=np.int64)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import expm, solve_discrete_are
 
-from veridyn.errors import Fault, ModelError
+from veridyn.errors import ModelError
 from veridyn.observe.filter import Filter
 from veridyn.observe.noise import as_covariance, quick_covariance, symmetric, van_loan
 from veridyn.observe.result import Belief
@@ -68,13 +68,11 @@ class Linear:
     def move_and_jacobian(self, x: Array, u: Array, t: float, dt: float) -> tuple[Array, Array]:
         if self.step is not None and abs(dt - self.step) > 1e-6 * self.step:
             raise ModelError(
-                Fault(
-                    f"the step at {t:.6g} s is not the one of this system.",
-                    "linear system",
-                    f"{self.step:.6g} s",
-                    f"{dt:.6g} s",
-                    "from_rates makes a linear system for steps of any length.",
-                )
+                f"the step at {t:.6g} s is not the one of this system.",
+                where="linear system",
+                expected=f"{self.step:.6g} s",
+                found=f"{dt:.6g} s",
+                hint="from_rates makes a linear system for steps of any length.",
             )
         n = len(self.states)
         F = shaped(self.F(t, dt) if callable(self.F) else self.F, (n, n), "F")
@@ -120,13 +118,17 @@ class Kalman(Filter):
 
     def predict(self, system: System, belief: Belief, u: Array, t: float, dt: float) -> tuple[Array, Array, Array]:
         if not isinstance(system, Linear):
-            raise ModelError(Fault("the system is not linear.", self.name, "a Linear system", type(system).__name__))
+            raise ModelError(
+                "the system is not linear.", where=self.name, expected="a Linear system", found=type(system).__name__
+            )
         x, F = system.move_and_jacobian(belief.x, u, t, dt)
         return x, symmetric(F @ belief.P @ F.T) + system.noise(belief.x, u, t, dt), F
 
     def expect(self, system: System, x: Array, P: Array, u: Array, t: float) -> Expectation:
         if not isinstance(system, Linear):
-            raise ModelError(Fault("the system is not linear.", self.name, "a Linear system", type(system).__name__))
+            raise ModelError(
+                "the system is not linear.", where=self.name, expected="a Linear system", found=type(system).__name__
+            )
         y, H = system.sense_and_jacobian(x, u, t)
         return Expectation(y, H, system.sensor_noise(t))
 
@@ -196,11 +198,9 @@ def steady_state(F: ArrayLike, H: ArrayLike, Q: ArrayLike, R: ArrayLike) -> Stea
         P = solve_discrete_are(F.T, H.T, Q, R)
     except (np.linalg.LinAlgError, ValueError) as error:
         raise ModelError(
-            Fault(
-                "the filter has no stationary gain.",
-                "steady state",
-                hint="An unstable or integrating state is not measured, or nothing excites it. Ask for its observability.",
-            )
+            "the filter has no stationary gain.",
+            where="steady state",
+            hint="An unstable or integrating state is not measured, or nothing excites it. Ask for its observability.",
         ) from error
     K = np.linalg.solve(H @ P @ H.T + R, H @ P).T
     keep = np.eye(len(F)) - K @ H

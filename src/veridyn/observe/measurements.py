@@ -198,7 +198,7 @@ class Measurements:
             if (own := f"{c.name}{OWN_DEVIATION}") in experiment:
                 if not np.array_equal(experiment[own].t, c.t):
                     where = f"{experiment.name}, channel '{own}'"
-                    raise DataError(Fault("it has another clock.", where, f"the clock of '{c.name}'"))
+                    raise DataError("it has another clock.", where=where, expected=f"the clock of '{c.name}'")
                 sigma[rows, j] = experiment[own].values
         return cls(t, values, tuple(names), flags, sigma=None if np.isnan(sigma).all() else sigma)
 
@@ -234,7 +234,9 @@ def frozen(values: ArrayLike, repeats: int) -> NDArray[np.bool_]:
     """
     v = np.asarray(values, dtype=np.float64)
     if repeats < 1:
-        raise DataError(Fault("the number of repeats is not usable.", "frozen", "1 or more", f"{repeats}"))
+        raise DataError(
+            "the number of repeats is not usable.", where="frozen", expected="1 or more", found=f"{repeats}"
+        )
     columns = v[:, None] if v.ndim == 1 else v
     hangs = np.zeros(columns.shape, dtype=np.bool_)
     for j, column in enumerate(columns.T):

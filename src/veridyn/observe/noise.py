@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import expm
 
-from veridyn.errors import Fault, Faults, ModelError
+from veridyn.errors import Faults, ModelError
 
 Array = NDArray[np.float64]
 
@@ -35,7 +35,9 @@ def as_covariance(P: ArrayLike, names: Sequence[str], where: str, *, definite: b
     if given.shape == (n,):
         given = np.diag(given)
     if given.shape != (n, n):
-        raise ModelError(Fault("the covariance has the wrong shape.", where, f"({n}, {n}) or ({n},)", f"{given.shape}"))
+        raise ModelError(
+            "the covariance has the wrong shape.", where=where, expected=f"({n}, {n}) or ({n},)", found=f"{given.shape}"
+        )
     faults = Faults()
     if not np.isfinite(given).all():
         row = int(np.argmin(np.isfinite(given).all(axis=1)))
@@ -76,33 +78,27 @@ def _check_correlations(P: Array, names: Sequence[str], where: str, definite: bo
     if skew.max(initial=0.0) > ASYMMETRY:
         i, j = (int(k) for k in np.unravel_index(np.argmax(skew), skew.shape))
         raise ModelError(
-            Fault(
-                f"the covariance is not symmetric between '{names[i]}' and '{names[j]}'.",
-                where,
-                found=f"{P[i, j]:g} and {P[j, i]:g}",
-            )
+            f"the covariance is not symmetric between '{names[i]}' and '{names[j]}'.",
+            where=where,
+            found=f"{P[i, j]:g} and {P[j, i]:g}",
         )
     off = np.abs(C - np.diag(np.diag(C)))
     if off.max(initial=0.0) > 1.0 + ASYMMETRY:
         i, j = (int(k) for k in np.unravel_index(np.argmax(off), off.shape))
         raise ModelError(
-            Fault(
-                f"'{names[i]}' and '{names[j]}' are correlated beyond ±1.",
-                where,
-                "a correlation between −1 and 1",
-                f"{C[i, j]:g}",
-            )
+            f"'{names[i]}' and '{names[j]}' are correlated beyond ±1.",
+            where=where,
+            expected="a correlation between −1 and 1",
+            found=f"{C[i, j]:g}",
         )
     lowest, vectors = np.linalg.eigh((C + C.T) / 2.0)
     if len(names) and (lowest[0] < -ASYMMETRY or (definite and lowest[0] <= 1e-14)):
         worst = np.argsort(-np.abs(vectors[:, 0]))[:3]
         raise ModelError(
-            Fault(
-                "the covariance is not positive " + ("definite." if definite else "semi-definite."),
-                where,
-                found=f"an eigenvalue {lowest[0]:.3g} of the correlations, mostly of "
-                + ", ".join(f"'{names[int(k)]}'" for k in worst),
-            )
+            "the covariance is not positive " + ("definite." if definite else "semi-definite."),
+            where=where,
+            found=f"an eigenvalue {lowest[0]:.3g} of the correlations, mostly of "
+            + ", ".join(f"'{names[int(k)]}'" for k in worst),
         )
 
 
@@ -118,10 +114,15 @@ def van_loan(A: ArrayLike, W: ArrayLike, dt: float) -> tuple[Array, Array]:
     """
     A, W = np.asarray(A, dtype=np.float64), np.asarray(W, dtype=np.float64)
     if not (np.isfinite(dt) and dt >= 0.0):
-        raise ModelError(Fault("the step is not a time.", "process noise", "zero or a positive time", f"{dt} s"))
+        raise ModelError(
+            "the step is not a time.", where="process noise", expected="zero or a positive time", found=f"{dt} s"
+        )
     if A.ndim != 2 or A.shape[0] != A.shape[1] or A.shape != W.shape:
         raise ModelError(
-            Fault("A and W do not belong together.", "process noise", "both (n, n)", f"A {A.shape} and W {W.shape}")
+            "A and W do not belong together.",
+            where="process noise",
+            expected="both (n, n)",
+            found=f"A {A.shape} and W {W.shape}",
         )
     n = len(A)
     E: Array = np.asarray(expm(np.block([[-A, W], [np.zeros((n, n)), A.T]]) * dt), dtype=np.float64)
@@ -139,7 +140,10 @@ def integrated_white_noise(density: ArrayLike, dt: float, order: int) -> Array:
     for k, value in enumerate(q.tolist()):
         if not (np.isfinite(value) and value >= 0.0):
             raise ModelError(
-                Fault(f"the density of coordinate {k} is not usable.", "process noise", "zero or more", f"{value:g}")
+                f"the density of coordinate {k} is not usable.",
+                where="process noise",
+                expected="zero or more",
+                found=f"{value:g}",
             )
     block = np.empty((order, order))
     for i in range(order):

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
-from veridyn.errors import DataError, Fault, Faults, SimulationError
+from veridyn.errors import DataError, Faults, SimulationError
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.system import System
 
@@ -132,7 +132,9 @@ def observability_history(
     """Times (K,) and singular values (K, n) of each stretch of `window` samples: where along the motion sight is lost."""
     clock, states, sizes, u = _checked(system, t, x, scales, inputs)
     if not 1 <= window <= len(clock):
-        raise DataError(Fault("the window does not fit the log.", "observability", f"1 to {len(clock)}", f"{window}"))
+        raise DataError(
+            "the window does not fit the log.", where="observability", expected=f"1 to {len(clock)}", found=f"{window}"
+        )
     starts = range(0, len(clock) - window + 1, window)
     values = []
     for first in starts:
@@ -172,9 +174,7 @@ def _along(system: System, t: Array, x: Array, u: Array) -> Iterator[tuple[int, 
                 Phi = F @ Phi if changing is None else changing.between(moved, x[k]) @ F @ Phi
         if not np.isfinite(Phi).all():
             raise SimulationError(
-                Fault(
-                    f"the motion's derivative is no longer finite at {t[k]:.6g} s.", hint="Look at a shorter stretch."
-                )
+                f"the motion's derivative is no longer finite at {t[k]:.6g} s.", hint="Look at a shorter stretch."
             )
         yield k, Phi, system.sense_and_jacobian(x[k], u[k], float(t[k]))[1]
 

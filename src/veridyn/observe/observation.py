@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError
 from veridyn.mechanics.single_track.noise import CarNoise
 from veridyn.model.sensor import Sensor
 from veridyn.observe.consistency import Consistency, nees
@@ -101,7 +101,10 @@ class Observation(StateHistory):
         shapes = ((len(self), self.system.nq), (len(self), self.system.nv))
         if (np.shape(q), np.shape(qd)) != shapes:
             raise DataError(
-                Fault("the true motion has another shape.", "nees", f"{shapes}", f"{(np.shape(q), np.shape(qd))}")
+                "the true motion has another shape.",
+                where="nees",
+                expected=f"{shapes}",
+                found=f"{(np.shape(q), np.shape(qd))}",
             )
         true = np.hstack([q, qd, np.zeros((len(self), self.track.x.shape[1] - sum(s[1] for s in shapes)))])
         f = self.system.f

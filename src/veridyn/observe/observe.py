@@ -1,6 +1,16 @@
 """The door to filters on machines: a machine with sensors, a log and a method in; states with bands and virtual sensors out.
 
 states = observe(machine, log, EKF(gate=0.999))            methods: :mod:`veridyn.observe.methods`
+
+What acts on a machine and is in its log: the same channels, by the same names, in every formulation.
+
+    force.C             the force of the motor on the coordinate C
+    NAME, NAME.x …      loads, by components where they have several
+    q.C, qd.C, qdd.C    motions of prescribed coordinates
+    signal.S            measured signals that laws of elements read
+    wrench.B.fx … mz    wrenches on bodies, all six components
+
+What one formulation does not take is refused by name, and what acts on nothing is reported.
 """
 
 from __future__ import annotations
@@ -13,18 +23,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arguments import checked
-from veridyn.errors import DataError, Fault, ModelError, SimulationError
-from veridyn.mechanics.formulated import GivenMachine
+from veridyn.errors import DataError, DataWarning, Fault, ModelError, SimulationError, warn
+from veridyn.mechanics.formulated import GivenMachine, formulated
 from veridyn.mechanics.formulation import FRICTION_SPEED
 from veridyn.mechanics.single_track.noise import CarNoise
 from veridyn.method import verb_with_method
 from veridyn.model.experiment import Experiment
+from veridyn.model.load import channels
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Choice
 from veridyn.observe.bounds import Parameters
 from veridyn.observe.filter import Filter
 from veridyn.observe.findings import warn_of_findings
-from veridyn.observe.inputs import inputs_in
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, Status, frozen
 from veridyn.observe.methods import LinearKF, Smoother, filter_of
@@ -39,6 +49,33 @@ from veridyn.observe.stepping import REFINEMENTS, TOLERATED_BIAS_SIGMAS, step_bi
 from veridyn.observe.system import System
 from veridyn.observe.tuning import Tuning, tune
 from veridyn.progress import Progress, silent
+
+
+def inputs_in(machine: GivenMachine, names: Sequence[str], where: str) -> tuple[str, ...]:
+    """The channels of a log that act on a machine, in one order; `names` are those of the log that is called `where`.
+
+    Those that the machine has and its formulation cannot take are refused; those named as forces, wrenches or loads of the machine that
+    nevertheless act on nothing are reported by a warning.
+    """
+    form = formulated(machine)
+    found, known = form.inputs_in(names), {name for load in form.loads for name in channels(load)}
+    _warn_of_unused([n for n in names if n not in found and (n in known or n.startswith(("force.", "wrench.")))], where)
+    return found
+
+
+def _warn_of_unused(names: Sequence[str], where: str) -> None:
+    if names:
+        warn(
+            DataWarning,
+            Fault(
+                "these channels of the log act on nothing of the machine, and are not used.",
+                where=where,
+                expected="force.C of a coordinate with a motor, all six components of a wrench on a body, loads by their names",
+                found=", ".join(names),
+                hint="Rename them, give the machine a motor or load there, or list the inputs that are used: inputs=….",
+            ),
+        )
+
 
 Array = NDArray[np.float64]
 SHORTER = 0.25  # of a step whose iteration does not converge: its first guess is then off by a sixteenth, for that is of order h²
@@ -173,7 +210,7 @@ def observe(
         return seen
     if isinstance(process_noise, CarNoise):
         what, wanted = "this noise is that of a car of a few numbers.", "ProcessNoise(force=…)"
-        raise ModelError(Fault(what, where="observe, process_noise", expected=wanted, found="CarNoise"))
+        raise ModelError(what, where="observe, process_noise", expected=wanted, found="CarNoise")
     setup = ObserverSetup(
         method=filter_of(method, "observe"),
         process_noise=process_noise,
@@ -207,7 +244,9 @@ def observe_with(
     readings = log if isinstance(log, Measurements) else measurements_of(system, log, setup.input_hold)
     if setup.start == "readings":
         if isinstance(log, Measurements):
-            raise DataError(Fault("first readings are taken from a log's channels.", "observe, start", "an Experiment"))
+            raise DataError(
+                "first readings are taken from a log's channels.", where="observe, start", expected="an Experiment"
+            )
         setup = replace(setup, start=first_positions(system, log))
         system, q, qd = setup.system(system.model.form, process_noise or ProcessNoise())
     if setup.frozen_after is not None:

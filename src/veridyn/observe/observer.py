@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arguments import checked
-from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
+from veridyn.errors import DataError, Faults, ModelError, did_you_mean
 from veridyn.lazy import above
 from veridyn.mechanics.formulated import GivenMachine
 from veridyn.mechanics.formulation import FRICTION_SPEED
@@ -118,7 +118,7 @@ class Observer:
 
     def __new__(cls, machine: GivenMachine | None = None, *_: object, **__: object) -> Observer:
         if cls is Observer and isinstance(machine, Machine) and machine.car is not None:
-            return object.__new__(above("veridyn.observe.car.observer", "CarObserver"))
+            return above("veridyn.observe.car.observer", "unmade_observer")()
         return object.__new__(cls)
 
     @checked
@@ -142,7 +142,7 @@ class Observer:
     ) -> None:
         if isinstance(process_noise, CarNoise):
             what, wanted = "this noise is that of a car of a few numbers.", "ProcessNoise(force=…)"
-            raise ModelError(Fault(what, where="Observer, process_noise", expected=wanted, found="CarNoise"))
+            raise ModelError(what, where="Observer, process_noise", expected=wanted, found="CarNoise")
         chosen = ObserverSetup(
             method=filter_of(method, "Observer"),
             process_noise=process_noise,
@@ -160,9 +160,11 @@ class Observer:
         )
         how = chosen.method
         if isinstance(chosen.start, str):
-            raise ModelError(Fault("the first readings are not there yet.", "observer, start", "coordinates by name"))
+            raise ModelError(
+                "the first readings are not there yet.", where="observer, start", expected="coordinates by name"
+            )
         if isinstance(how, Smoother):
-            raise ModelError(Fault("a smoother needs the whole log.", "observer", "another filter"))
+            raise ModelError("a smoother needs the whole log.", where="observer", expected="another filter")
         system, q, qd = chosen.system(machine, process_noise)
         self._begin(system, how, chosen.seen(system, q), system.belief(q, qd), chosen.frozen_after)
 
@@ -244,7 +246,7 @@ class Observer:
         """Readings and codes (m,), MISSING where an array has NaN."""
         values = np.array(measurements, dtype=np.float64)
         if values.shape != (len(self._places),):
-            raise DataError(Fault("wrong shape.", "step", f"({len(self._places)},)", f"{values.shape}"))
+            raise DataError("wrong shape.", where="step", expected=f"({len(self._places)},)", found=f"{values.shape}")
         return values, np.isnan(values).view(np.int8)  # MISSING is 1, USED is 0
 
     def _by_name(self, measurements: Mapping[str, float]) -> tuple[Array, Codes]:
@@ -254,7 +256,7 @@ class Observer:
             j = self._places.get(name)
             if j is None:
                 names = self.system.outputs
-                raise DataError(Fault(f"there is no output '{name}'.", "step", hint=did_you_mean(name, names)))
+                raise DataError(f"there is no output '{name}'.", where="step", hint=did_you_mean(name, names))
             values[j], codes[j] = value, USED if isfinite(value) else NOT_FINITE
         return values, codes
 

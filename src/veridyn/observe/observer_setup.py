@@ -18,7 +18,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, Faults, ModelError
+from veridyn.errors import Faults, ModelError
 from veridyn.mechanics.formulated import GivenMachine, formulated
 from veridyn.mechanics.formulation import FRICTION_SPEED, MachineModel, RunSettings, require
 from veridyn.model.sensor import Choice, Sensor, chosen_sensors
@@ -99,14 +99,14 @@ def machine_system(
 def _refuse_unobservable(name: str, sensors: Sequence[Sensor], step: float) -> None:
     """Refuse a machine without sensors, and a step that is no time."""
     if not 0.0 < step < np.inf:
-        raise ModelError(Fault("the longest step is not usable.", "observe", "a positive time", f"{step:g} s"))
+        raise ModelError(
+            "the longest step is not usable.", where="observe", expected="a positive time", found=f"{step:g} s"
+        )
     if not sensors:
         raise ModelError(
-            Fault(
-                "it has no sensors, so there is nothing to observe it by.",
-                where=name,
-                hint="Give it some: a section `sensors` in its file, or sensors=.",
-            )
+            "it has no sensors, so there is nothing to observe it by.",
+            where=name,
+            hint="Give it some: a section `sensors` in its file, or sensors=.",
         )
 
 
@@ -314,13 +314,17 @@ class ObserverSetup:
         object.__setattr__(self, "method", filter_of(self.method, "observe"))
         if isinstance(self.start, str) and self.start != "readings":
             expected = 'coordinates with their values, or "readings"'
-            raise ModelError(Fault("it is not known.", "observe, start", expected, f"{self.start!r}"))
+            raise ModelError("it is not known.", where="observe, start", expected=expected, found=f"{self.start!r}")
         if self.input_hold not in get_args(InputHold):
             expected = " or ".join(get_args(InputHold))
-            raise ModelError(Fault("it is not known.", "observe, input_hold", expected, f"{self.input_hold!r}"))
+            raise ModelError(
+                "it is not known.", where="observe, input_hold", expected=expected, found=f"{self.input_hold!r}"
+            )
         if not self.friction_speed > 0.0:
             found = f"{self.friction_speed}"
-            raise ModelError(Fault("it is not usable.", "observe, friction_speed", "a speed above zero", found))
+            raise ModelError(
+                "it is not usable.", where="observe, friction_speed", expected="a speed above zero", found=found
+            )
         for name in ("independents", "unknown", "inputs", "parameters"):
             given = getattr(self, name)
             if given is not None and not isinstance(given, Mapping):

@@ -61,9 +61,7 @@ def measurements_of(system: MachineSystem, log: Experiment, hold: InputHold = "z
     held, ages = np.zeros((len(readings), len(known))), np.zeros(len(readings))
     for j, channel in enumerate(known):
         if len(channel) == 0 or channel.t[0] > first:
-            raise DataError(
-                Fault("the input starts after the first reading.", where=f"{log.name}, channel '{channel.name}'")
-            )
+            raise DataError("the input starts after the first reading.", where=f"{log.name}, channel '{channel.name}'")
         if hold == "linear":
             placed = channel.name.startswith(("q.", "qd."))  # of a prescribed coordinate
             held[:, j] = np.interp(readings.t, channel.t, channel.values) if placed else _means(channel, readings.t)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri  # scipy.stats takes a second to import
 
-from veridyn.errors import DataError, Fault, did_you_mean
+from veridyn.errors import DataError, did_you_mean
 from veridyn.observe.measurements import Codes, Status
 
 Array = NDArray[np.float64]
@@ -57,7 +57,9 @@ class Track:
     def band(self, name: str, level: float = 0.95) -> tuple[Array, Array]:
         """The interval (N,), (N,) that holds the state with probability `level` if the filter is consistent."""
         if not 0.0 < level < 1.0:
-            raise DataError(Fault("the level is not a probability.", "band", "between 0 and 1", f"{level:g}"))
+            raise DataError(
+                "the level is not a probability.", where="band", expected="between 0 and 1", found=f"{level:g}"
+            )
         k = self._at(name)
         half = float(ndtri(0.5 + level / 2.0)) * self.sigma[:, k]
         return self.x[:, k] - half, self.x[:, k] + half
@@ -69,7 +71,7 @@ class Track:
 
     def _at(self, name: str) -> int:
         if name not in self.states:
-            raise DataError(Fault(f"there is no state '{name}'.", self.filter, hint=did_you_mean(name, self.states)))
+            raise DataError(f"there is no state '{name}'.", where=self.filter, hint=did_you_mean(name, self.states))
         return self.states.index(name)
 
 
@@ -126,9 +128,7 @@ class Estimates(Track):
         """Refuse what needs one chain of steps when late readings broke it."""
         if self.replayed:
             raise DataError(
-                Fault(
-                    f"late readings went back in time in this run, so it has no single chain of steps for {purpose}.",
-                    self.filter,
-                    hint='Run it again with late="use", which puts every reading at its stamp.',
-                )
+                f"late readings went back in time in this run, so it has no single chain of steps for {purpose}.",
+                where=self.filter,
+                hint='Run it again with late="use", which puts every reading at its stamp.',
             )

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
+from veridyn.errors import DataError, Faults, ModelError, did_you_mean
 from veridyn.observe.filter import Filter, Passing, advance, starting_belief
 from veridyn.observe.measurements import MISSING, NOT_FINITE, STATUSES, USED, Codes, Status
 from veridyn.observe.passage import Passage, Prediction
@@ -91,7 +91,7 @@ class Stream:
 
     def __init__(self, settings: Filter, system: System, start: Belief) -> None:
         if not system.outputs:
-            raise ModelError(Fault("the system has no outputs.", settings.name))
+            raise ModelError("the system has no outputs.", where=settings.name)
         self.settings, self.system = settings, system
         self._start, self._passing = start, Passing(settings, system)
         self._past: list[_Node] = []
@@ -130,12 +130,10 @@ class Stream:
         newest = self._past[-1].t
         if t < newest and self.settings.late == "use":
             raise DataError(
-                Fault(
-                    "the clock runs backwards.",
-                    f"step at {t:.6g} s",
-                    f"{newest:.6g} s or later",
-                    hint='late="rewind" takes readings in any order within a horizon; late="drop" leaves them out.',
-                )
+                "the clock runs backwards.",
+                where=f"step at {t:.6g} s",
+                expected=f"{newest:.6g} s or later",
+                hint='late="rewind" takes readings in any order within a horizon; late="drop" leaves them out.',
             )
         if t < newest and (self.settings.late == "drop" or t < max(newest - self.settings.horizon, self._past[0].t)):
             late = np.where(codes == USED, Status.LATE, codes)
@@ -171,7 +169,7 @@ class Stream:
         """The belief at a time not before the newest, without taking anything in."""
         node = self._past[-1] if self._past else None
         if node is None or not t >= node.t:
-            raise DataError(Fault("there is nothing to predict from.", f"prediction at {t:.6g} s"))
+            raise DataError("there is nothing to predict from.", where=f"prediction at {t:.6g} s")
         p = advance(self.settings, self.system, node.belief, node.u, t)
         return Belief(p.x, p.P, t)
 

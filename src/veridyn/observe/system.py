@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import Fault, Faults, ModelError, did_you_mean
+from veridyn.errors import Faults, ModelError, did_you_mean
 from veridyn.mechanics.stepper import explicit_step
 from veridyn.mechanics.tableau import tableau
 from veridyn.observe.bounds import ParameterBounds
@@ -257,16 +257,16 @@ class Continuous(Callables):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.integrator not in RULES:
-            raise ModelError(Fault(f"there is no integrator '{self.integrator}'.", "system", ", ".join(RULES)))
+            raise ModelError(f"there is no integrator '{self.integrator}'.", where="system", expected=", ".join(RULES))
         if not self.step > 0.0:
-            raise ModelError(Fault("the longest step is not usable.", "system", "a positive time", f"{self.step}"))
+            raise ModelError(
+                "the longest step is not usable.", where="system", expected="a positive time", found=f"{self.step}"
+            )
         if self.add_change is not None:
             raise ModelError(
-                Fault(
-                    "a continuous system's state is a plain vector.",
-                    "system",
-                    hint="Integrate it yourself in Discrete.",
-                )
+                "a continuous system's state is a plain vector.",
+                where="system",
+                hint="Integrate it yourself in Discrete.",
             )
 
     def move(self, x: Array, u: Array, t: float, dt: float) -> Array:
@@ -353,7 +353,7 @@ def derivative_of(function: StateMap | None, name: str) -> StateMap:
     """The derivative, which must have been given."""
     if function is None:
         raise ModelError(
-            Fault(f"the system has no {name}, which this filter needs.", "system", hint="Give it, or use the UKF.")
+            f"the system has no {name}, which this filter needs.", where="system", hint="Give it, or use the UKF."
         )
     return function
 
@@ -362,5 +362,5 @@ def shaped(value: ArrayLike, shape: tuple[int, ...], name: str) -> Array:
     """What a callable returned, refused by the callable's name where its shape is wrong."""
     array = np.asarray(value, dtype=np.float64)
     if array.shape != shape:
-        raise ModelError(Fault(f"{name} has the wrong shape.", "system", f"{shape}", f"{array.shape}"))
+        raise ModelError(f"{name} has the wrong shape.", where="system", expected=f"{shape}", found=f"{array.shape}")
     return array

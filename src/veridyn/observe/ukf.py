@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, ModelError
+from veridyn.errors import ModelError
 from veridyn.observe.filter import Filter
 from veridyn.observe.noise import symmetric
 from veridyn.observe.result import Belief
@@ -47,12 +47,10 @@ class UKF(Filter):
         super().__post_init__()
         if not self.alpha > 0.0 or not self.beta >= self.alpha**2:
             raise ModelError(
-                Fault(
-                    "these weights may make a covariance negative.",
-                    self.name,
-                    "alpha > 0 and beta ≥ alpha²",
-                    f"alpha = {self.alpha:g}, beta = {self.beta:g}",
-                )
+                "these weights may make a covariance negative.",
+                where=self.name,
+                expected="alpha > 0 and beta ≥ alpha²",
+                found=f"alpha = {self.alpha:g}, beta = {self.beta:g}",
             )
 
     def predict(self, system: System, belief: Belief, u: Array, t: float, dt: float) -> tuple[Array, Array, Array]:
@@ -75,7 +73,9 @@ class UKF(Filter):
         n = len(P)
         spread = self.alpha**2 * (n + self.kappa)
         if not spread > 0.0:
-            raise ModelError(Fault("the points have no spread.", self.name, f"kappa > −{n}", f"kappa = {self.kappa:g}"))
+            raise ModelError(
+                "the points have no spread.", where=self.name, expected=f"kappa > −{n}", found=f"kappa = {self.kappa:g}"
+            )
         try:
             L: Array = np.asarray(np.linalg.cholesky(P), dtype=np.float64)
             return float(np.sqrt(spread)), L, np.asarray(np.linalg.inv(L), dtype=np.float64)

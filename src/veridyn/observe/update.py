@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri  # scipy.stats takes a second to import
 
-from veridyn.errors import Fault, ModelError
+from veridyn.errors import ModelError
 from veridyn.observe.measurements import MISSING, NOT_FINITE, USED, Codes, Status
 from veridyn.observe.noise import symmetric
 
@@ -114,22 +114,25 @@ def threshold(gate: float) -> float:
     """The value that the square of a standard normal number stays below with probability `gate`."""
     if not 0.0 < gate < 1.0:
         raise ModelError(
-            Fault("the gate is not a probability.", "filter", "between 0 and 1, such as 0.999", f"{gate:g}")
+            "the gate is not a probability.",
+            where="filter",
+            expected="between 0 and 1, such as 0.999",
+            found=f"{gate:g}",
         )
     return float(chdtri(1, 1.0 - gate))
 
 
 def not_positive() -> ModelError:
     """A noise R that no sensors have."""
-    return ModelError(Fault("the noise of the sensors is not positive definite.", "measurement noise"))
+    return ModelError("the noise of the sensors is not positive definite.", where="measurement noise")
 
 
 def certain(variance: float) -> ModelError:
     """An innovation without any variance, by which nothing can be divided."""
     return ModelError(
-        Fault(
-            "a reading without any uncertainty meets a state without any.", "measurement update", found=f"{variance:g}"
-        )
+        "a reading without any uncertainty meets a state without any.",
+        where="measurement update",
+        found=f"{variance:g}",
     )
 
 

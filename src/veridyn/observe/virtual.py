@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, ModelError
+from veridyn.errors import ModelError
 from veridyn.mechanics.formulation import Instant
 from veridyn.model.place import PointRef
 from veridyn.observe.machine import MachineSystem
@@ -76,7 +76,9 @@ def placed_quantities(wanted: Sequence[Virtual | str]) -> list[Virtual]:
     for one in wanted:
         if isinstance(one, str):
             expected = "Virtual(name, kind, on)"
-            raise ModelError(Fault("a name does not say what is wanted.", "virtual sensor", expected, repr(one)))
+            raise ModelError(
+                "a name does not say what is wanted.", where="virtual sensor", expected=expected, found=repr(one)
+            )
     return [one for one in wanted if isinstance(one, Virtual)]
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from markupsafe import Markup
 
-from veridyn.errors import DataError, Fault, did_you_mean
+from veridyn.errors import DataError, did_you_mean
 from veridyn.files.atomic import write_atomic
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.error_measures import RowReport
@@ -197,7 +197,7 @@ def plot_states(states: StateHistory, *names: str) -> Display:
     for name in names:
         if name not in states.states:
             hint = did_you_mean(name, states.states)
-            raise DataError(Fault(f"there is no state '{name}'.", states.filter, hint=hint))
+            raise DataError(f"there is no state '{name}'.", where=states.filter, hint=hint)
     chosen = [j for j, name in enumerate(states.states) if not names or name in names]
     plots: list[Plot] = [
         banded(states.states[j], states.units[j], states.t, states.reduced[:, j], states.sigma[:, j])
@@ -214,7 +214,7 @@ def _forces(fit: Fit, motion: Motion, sampling: Sampling | None, rows: Sequence[
     seen = trace(fit, motion, sampling or Sampling())
     for name in rows:
         if name not in seen.rows:
-            raise DataError(Fault(f"there is no row '{name}'.", fit.described.name, hint=did_you_mean(name, seen.rows)))
+            raise DataError(f"there is no row '{name}'.", where=fit.described.name, hint=did_you_mean(name, seen.rows))
     return [Figure(trace_figure(seen, k), row) for k, row in enumerate(seen.rows) if not rows or row in rows]
 
 

@@ -68,7 +68,10 @@ def pose_at(pose: Pose, t: ArrayLike) -> Pose:
     if len(times) == 0 or times[0] < pose.t[0] - slack or times[-1] > pose.t[-1] + slack:
         found = f"{times[0]:.6g} s to {times[-1]:.6g} s" if len(times) else "no times"
         raise DataError(
-            Fault("the pose was not measured then.", "pose", f"{pose.t[0]:.6g} s to {pose.t[-1]:.6g} s", found)
+            "the pose was not measured then.",
+            where="pose",
+            expected=f"{pose.t[0]:.6g} s to {pose.t[-1]:.6g} s",
+            found=found,
         )
     table = CubicSpline(pose.t, np.concatenate([pose.rotation.reshape(-1, 9), pose.position], axis=1))(times)
     return Pose(times, nearest_rotations(table[:, :9].reshape(-1, 3, 3)), table[:, 9:])
@@ -159,13 +162,10 @@ def fit_markers(
             R[samples], p[samples], residual[samples] = _kabsch(at[code], seen[samples][:, code])
     known = np.isfinite(residual)
     if known.sum() < 4:
+        expected = "three that are not on a line, in at least 4 samples"
+        found = f"{int(known.sum())} such samples of {len(times)}"
         raise DataError(
-            Fault(
-                "its markers are hardly ever seen together.",
-                where=f"markers of '{body}'",
-                expected="three that are not on a line, in at least 4 samples",
-                found=f"{int(known.sum())} such samples of {len(times)}",
-            )
+            "its markers are hardly ever seen together.", where=f"markers of '{body}'", expected=expected, found=found
         )
     lost = _spans(times, known, max_gap)
     pose, valid = _bridged(times, R, p, known), np.ones(len(times), dtype=bool)
@@ -174,15 +174,10 @@ def fit_markers(
     if lost:
         listed = "; ".join(f"{a:.3f} s to {b:.3f} s" for a, b in lost[:5]) + ("; …" if len(lost) > 5 else "")
         rarely = _rarely(here, known, names)
-        warn(
-            DataWarning,
-            Fault(
-                f"fewer than three markers were seen for more than {max_gap:g} s, {len(lost)} time(s).",
-                where=f"markers of '{body}'",
-                found=listed + (f"; not seen then: {rarely}" if rarely else ""),
-                hint="The pose there is interpolated; leave these samples out with Sampling(drop=…) and MarkerFit.unusable.",
-            ),
-        )
+        what = f"fewer than three markers were seen for more than {max_gap:g} s, {len(lost)} time(s)."
+        found = listed + (f"; not seen then: {rarely}" if rarely else "")
+        hint = "The pose there is interpolated; leave these samples out with Sampling(drop=…) and MarkerFit.unusable."
+        warn(DataWarning, Fault(what, f"markers of '{body}'", found=found, hint=hint))
     return MarkerFit(pose, valid, residual, here.sum(axis=1), tuple(lost))
 
 
@@ -196,7 +191,7 @@ def marker_cluster(measured: ArrayLike) -> Array:
     seen = np.asarray(measured, dtype=np.float64)
     whole = np.flatnonzero(np.isfinite(seen).all(axis=(1, 2)))
     if not len(whole):
-        raise DataError(Fault("there is no sample in which every marker is seen.", where="markers"))
+        raise DataError("there is no sample in which every marker is seen.", where="markers")
     shape = seen[whole[0]] - seen[whole[0]].mean(axis=0)
     for _ in range(5):  # each sample turned back onto the mean, and the mean again
         R, p, _ = _kabsch(shape, seen[whole])
@@ -254,12 +249,8 @@ def _check(t: Array, measured: Array, places: Array, names: Sequence[str] | None
     if places.ndim != 2 or places.shape[1] != 3:
         faults.add("their places are not points.", where=where, expected="(M, 3)", found=f"{places.shape}")
     elif measured.shape != (len(t), len(places), 3):
-        faults.add(
-            "positions, clock and places do not belong together.",
-            where=where,
-            expected=f"({len(t)}, {len(places)}, 3)",
-            found=f"{measured.shape}",
-        )
+        what = "positions, clock and places do not belong together."
+        faults.add(what, where=where, expected=f"({len(t)}, {len(places)}, 3)", found=f"{measured.shape}")
     elif not fixes_a_pose(places):
         faults.add("they do not fix a pose.", where=where, expected="three or more that are not on a line")
     elif not np.isfinite(places).all():

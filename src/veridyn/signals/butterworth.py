@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arguments import checked
-from veridyn.errors import DataError, Fault, Faults
+from veridyn.errors import DataError, Faults
 from veridyn.signals.samples import as_rate, as_samples
 from veridyn.symbolic.biquad_llvm import biquad_program
 from veridyn.symbolic.cache import Stored, key_of, load_or_make, remembered
@@ -66,12 +66,9 @@ class Butterworth:
         if self.kind not in ("low", "high", "band"):
             faults.add("its kind is unknown.", where=where, expected="'low', 'high' or 'band'", found=f"'{self.kind}'")
         elif len(edges) != (2 if self.kind == "band" else 1):
-            faults.add(
-                f"a '{self.kind}' filter has another number of cutoffs.",
-                where=where,
-                expected="two, low and high" if self.kind == "band" else "one",
-                found=f"{self.cutoff}",
-            )
+            what = f"a '{self.kind}' filter has another number of cutoffs."
+            expected = "two, low and high" if self.kind == "band" else "one"
+            faults.add(what, where=where, expected=expected, found=f"{self.cutoff}")
         if not np.all(np.isfinite(edges) & (edges > 0.0)) or np.any(np.diff(edges) <= 0.0):
             faults.add(
                 "its cutoff is not usable.", where=where, expected="Hz, positive and rising", found=f"{self.cutoff}"
@@ -81,12 +78,8 @@ class Butterworth:
                 "its order is not usable.", where=where, expected="a whole number, 1 to 12", found=f"{self.order}"
             )
         if self.cutoff_is not in ("single", "double"):
-            faults.add(
-                "what its cutoff means is unknown.",
-                where=where,
-                expected="cutoff_is 'single' (−3 dB of one pass) or 'double' (−3 dB of both)",
-                found=f"'{self.cutoff_is}'",
-            )
+            expected = "cutoff_is 'single' (−3 dB of one pass) or 'double' (−3 dB of both)"
+            faults.add("what its cutoff means is unknown.", where=where, expected=expected, found=f"'{self.cutoff_is}'")
         faults.raise_if_any(DataError)
 
     @property
@@ -99,14 +92,14 @@ class Butterworth:
         nyquist = as_rate(rate, "Butterworth filter") / 2.0
         edges = np.atleast_1d(np.asarray(self.cutoff, dtype=np.float64))
         if edges[-1] >= nyquist:
+            what = f"its cutoff is not below half the sampling rate of {rate:g} Hz."
+            hint = "Lower the cutoff or filter before the signal is decimated."
             raise DataError(
-                Fault(
-                    f"its cutoff is not below half the sampling rate of {rate:g} Hz.",
-                    "Butterworth filter",
-                    f"less than {nyquist:g} Hz",
-                    f"{edges[-1]:g} Hz",
-                    "Lower the cutoff or filter before the signal is decimated.",
-                )
+                what,
+                where="Butterworth filter",
+                expected=f"less than {nyquist:g} Hz",
+                found=f"{edges[-1]:g} Hz",
+                hint=hint,
             )
         if self.cutoff_is == "double":
             edges = self._widened(edges, rate)
@@ -171,19 +164,16 @@ def overlap(butterworth: Butterworth, rate: float, tolerance: float = 1e-12) -> 
     relative to the largest sample.
     """
     if not 1e-15 <= tolerance < 1.0:
-        raise DataError(Fault("the tolerance is not usable.", "overlap", "1e-15 ≤ tolerance < 1", f"{tolerance:g}"))
+        raise DataError(
+            "the tolerance is not usable.", where="overlap", expected="1e-15 ≤ tolerance < 1", found=f"{tolerance:g}"
+        )
     sos = butterworth.sos(rate)
     radius = max(float(np.abs(np.roots(s[3:])).max()) for s in sos)
     # Poles of a Butterworth are distinct, so every response decays as radius^n; 1e-6 covers its constant.
     length = math.ceil(math.log(tolerance * 1e-6) / math.log(radius)) if radius < 1.0 else LONGEST_MEMORY + 1
     if length > LONGEST_MEMORY:
-        raise DataError(
-            Fault(
-                f"its memory is too long: {butterworth.cutoff} Hz at {rate:g} samples per second.",
-                "Butterworth filter",
-                hint="Decimate first, or use a higher cutoff.",
-            )
-        )
+        what = f"its memory is too long: {butterworth.cutoff} Hz at {rate:g} samples per second."
+        raise DataError(what, where="Butterworth filter", hint="Decimate first, or use a higher cutoff.")
     impulse = np.zeros((length, 1))
     impulse[0] = 1.0
     once = one_way(sos, impulse, np.zeros((len(sos), 2, 1)))

@@ -189,12 +189,14 @@ def _deviation(G: Array, left: Array, lag: int) -> tuple[float, float]:
 def _check(rate: Channel, integral: Channel, span: float, longest: float) -> None:
     for c in (rate, integral):
         if len(c) < 3 or not (np.isfinite(c.t).all() and (np.diff(c.t) > 0.0).all()):
-            raise DataError(Fault("its clock is not usable.", f"channel '{c.name}'", "three or more increasing times"))
+            raise DataError(
+                "its clock is not usable.", where=f"channel '{c.name}'", expected="three or more increasing times"
+            )
     if not np.isfinite(rate.values).all():
-        raise DataError(Fault("it holds values that are not numbers.", f"channel '{rate.name}'"))
+        raise DataError("it holds values that are not numbers.", where=f"channel '{rate.name}'")
     if not (span > 0.0 and longest > 0.0):
         found = f"span {span:g} s, longest {longest:g} s"
-        raise DataError(Fault("these times are not usable.", "clock offset", "positive times", found))
+        raise DataError("these times are not usable.", where="clock offset", expected="positive times", found=found)
 
 
 def sensor_clock_offsets(sensors: Sequence[Sensor], log: Experiment) -> tuple[ClockOffset, ...]:
@@ -271,13 +273,10 @@ def offset_findings(offsets: Sequence[ClockOffset], limit: float = TOLERATED_OFF
         if not o.beyond(limit):
             continue
         late, early = (o.late, o.reference) if o.seconds > 0.0 else (o.reference, o.late)
-        fault = Fault(
-            f"its clock is {abs(o.seconds):.3f} ± {o.sigma:.3f} s late against '{early}'.",
-            f"sensor '{late}'",
-            f"sensors on one clock, to {limit:g} s",
-            f"the same turns that much later (correlation {o.correlation:.2f})",
-            f"Give the sensor '{late}' delay: {abs(o.seconds):.3g}, or take its stamps from the receiver's own time.",
-        )
+        what = f"its clock is {abs(o.seconds):.3f} ± {o.sigma:.3f} s late against '{early}'."
+        shown = f"the same turns that much later (correlation {o.correlation:.2f})"
+        hint = f"Give the sensor '{late}' delay: {abs(o.seconds):.3g}, or take its stamps from the receiver's own time."
+        fault = Fault(what, f"sensor '{late}'", f"sensors on one clock, to {limit:g} s", shown, hint)
         found.append(
             Finding(
                 channel=late,

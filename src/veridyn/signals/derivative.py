@@ -92,11 +92,8 @@ def worst_gain_error(cutoff: float, rate: float, method: Method = "compensated",
     """max |G − 1| over 0 … `cutoff` (Hz): the largest relative error of the derivative in that band."""
     nyquist = as_rate(rate) / 2.0
     if not 0.0 < cutoff <= nyquist:
-        raise DataError(
-            Fault(
-                "the band does not fit the rate.", "derivative gain", f"0 < cutoff ≤ {nyquist:g} Hz", f"{cutoff:g} Hz"
-            )
-        )
+        what = "the band does not fit the rate."
+        raise DataError(what, where="derivative gain", expected=f"0 < cutoff ≤ {nyquist:g} Hz", found=f"{cutoff:g} Hz")
     gain = derivative_gain(np.linspace(0.0, cutoff, GRID), rate, method, order)
     return float(np.max(np.abs(gain - 1.0)))
 
@@ -108,16 +105,10 @@ def warn_if_biased(
     worst = 100.0 * worst_gain_error(cutoff, rate, method, order)
     if worst > percent:
         name = {1: "first", 2: "second"}[order]
-        warn(
-            DataWarning,
-            Fault(
-                f"the {name} derivative by '{method}' differences is biased in the band kept.",
-                where,
-                f"at most {percent:g} % below {cutoff:g} Hz",
-                f"{worst:.3g} % at {cutoff:g} Hz with {rate:g} samples per second",
-                "Use method='compensated', sample faster, or keep a narrower band.",
-            ),
-        )
+        what = f"the {name} derivative by '{method}' differences is biased in the band kept."
+        found = f"{worst:.3g} % at {cutoff:g} Hz with {rate:g} samples per second"
+        hint = "Use method='compensated', sample faster, or keep a narrower band."
+        warn(DataWarning, Fault(what, where, f"at most {percent:g} % below {cutoff:g} Hz", found, hint))
     return worst
 
 
@@ -130,15 +121,10 @@ def _near_end(d: int, order: int) -> tuple[int, ...]:
 
 def _check(method: str, order: int, where: str) -> None:
     if method not in ("compensated", "central"):
-        raise DataError(
-            Fault(
-                f"there is no derivative method '{method}'.",
-                where,
-                hint=did_you_mean(method, ("compensated", "central")),
-            )
-        )
+        hint = did_you_mean(method, ("compensated", "central"))
+        raise DataError(f"there is no derivative method '{method}'.", where=where, hint=hint)
     if order not in (1, 2):
-        raise DataError(Fault("this derivative is not offered.", where, "order 1 or 2", f"{order!r}"))
+        raise DataError("this derivative is not offered.", where=where, expected="order 1 or 2", found=f"{order!r}")
 
 
 @lru_cache(maxsize=64)

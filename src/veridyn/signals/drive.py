@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arguments import checked
-from veridyn.errors import DataError, Fault, Faults
+from veridyn.errors import DataError, Faults
 from veridyn.model.experiment import Channel
 
 Array = NDArray[np.float64]
@@ -151,7 +151,7 @@ def course_over_ground(
     if sigma is None:
         return out
     if not sigma > 0.0:
-        raise DataError(Fault("it is no deviation.", "sigma", "a positive number (m/s)", f"{sigma:g}"))
+        raise DataError("it is no deviation.", where="sigma", expected="a positive number (m/s)", found=f"{sigma:g}")
     worst = np.pi / np.sqrt(3.0)
     with np.errstate(divide="ignore"):
         own = np.minimum(sigma / speed, worst)

@@ -107,14 +107,11 @@ def samples_of_period(rate: float, frequency: float) -> int:
     """How many samples a period has; refused where that is not a whole number."""
     count = rate / frequency if frequency > 0.0 else np.nan
     if not (np.isfinite(count) and abs(count - round(count)) <= 1e-6 * count and round(count) >= 2):
+        what = "the period does not fit the sampling, so periods cannot be averaged."
+        expected = f"a whole number of samples at {rate:g} Hz"
+        hint = "Sample synchronously, or resample the log at a whole multiple of its frequency."
         raise DataError(
-            Fault(
-                "the period does not fit the sampling, so periods cannot be averaged.",
-                where="periodic data",
-                expected=f"a whole number of samples at {rate:g} Hz",
-                found=f"{count:.9g} at {frequency:g} Hz",
-                hint="Sample synchronously, or resample the log at a whole multiple of its frequency.",
-            )
+            what, where="periodic data", expected=expected, found=f"{count:.9g} at {frequency:g} Hz", hint=hint
         )
     return round(count)
 
@@ -137,15 +134,11 @@ def averaged(
     count = samples_of_period(rate, frequency)
     periods = (len(table) - skip) // count
     if periods < 2:
-        raise DataError(
-            Fault(
-                "there is only one whole period." if periods == 1 else "there is no whole period.",
-                where="periodic data",
-                expected=f"at least two periods of {count} samples, which show their noise by their difference",
-                found=f"{len(table) - skip} samples" + (f" behind the first {skip}" if skip else ""),
-                hint="Record more periods; with one alone, give the noise's covariance to the estimator.",
-            )
-        )
+        what = "there is only one whole period." if periods == 1 else "there is no whole period."
+        expected = f"at least two periods of {count} samples, which show their noise by their difference"
+        shown = f"{len(table) - skip} samples" + (f" behind the first {skip}" if skip else "")
+        hint = "Record more periods; with one alone, give the noise's covariance to the estimator."
+        raise DataError(what, where="periodic data", expected=expected, found=shown, hint=hint)
     x = table[skip : skip + periods * count].reshape(periods, count, -1)
     mean = x.mean(axis=0)
     deviations = x - mean
@@ -183,13 +176,9 @@ def _table(channels: Mapping[str, ArrayLike] | ArrayLike, names: Sequence[str]) 
         longest = max((len(x) for x in columns.values()), default=0)
         for name, x in columns.items():
             if len(x) < longest:
-                faults.add(
-                    f"the log of '{name}' is shorter than the others.",
-                    where="periodic data",
-                    expected=f"{longest} samples",
-                    found=f"{len(x)}",
-                    hint="Cut all channels to the common time, or read them from one log with vd.resample.",
-                )
+                what = f"the log of '{name}' is shorter than the others."
+                hint = "Cut all channels to the common time, or read them from one log with vd.resample."
+                faults.add(what, where="periodic data", expected=f"{longest} samples", found=f"{len(x)}", hint=hint)
         faults.raise_if_any(DataError)
         table, own = np.column_stack(list(columns.values())), tuple(columns)
     else:
@@ -197,12 +186,8 @@ def _table(channels: Mapping[str, ArrayLike] | ArrayLike, names: Sequence[str]) 
         table = table[:, None] if table.ndim == 1 else table
         own = tuple(names) or tuple(f"channel {k + 1}" for k in range(table.shape[1]))
     if table.ndim != 2 or len(own) != table.shape[1]:
-        faults.add(
-            "it is not a table of channels.",
-            where="periodic data",
-            expected="(T, k) and k names",
-            found=f"{table.shape} and {len(own)} names",
-        )
+        found = f"{table.shape} and {len(own)} names"
+        faults.add("it is not a table of channels.", where="periodic data", expected="(T, k) and k names", found=found)
     elif not np.isfinite(table).all():
         first = int(np.argmin(np.isfinite(table).all(axis=0)))
         faults.add("it holds values that are not finite.", where=f"periodic data, '{own[first]}'")
@@ -323,11 +308,6 @@ def amplitudes(x: ArrayLike) -> Array:
 
 def _check(harmonics: int, samples: int) -> None:
     if not 0 <= harmonics <= (samples - 1) // 2:
-        raise DataError(
-            Fault(
-                "there are no such harmonics in these samples.",
-                where="periodic data",
-                expected=f"0 to {(samples - 1) // 2} for {samples} samples of a period",
-                found=f"{harmonics}",
-            )
-        )
+        what = "there are no such harmonics in these samples."
+        expected = f"0 to {(samples - 1) // 2} for {samples} samples of a period"
+        raise DataError(what, where="periodic data", expected=expected, found=f"{harmonics}")

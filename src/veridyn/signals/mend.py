@@ -30,9 +30,7 @@ Array = NDArray[np.float64]
 BRIDGED_GAP_S = 0.02  # s: a span that motion of some hertz crosses as a straight line; never called a hole (chosen)
 SHORTEST_PIECE = 100  # samples; a shorter piece says less than the ends of its filters cost (chosen)
 MOST_MISPLACED = 20  # stamps in a row that may be wrong in a clock that otherwise goes on (chosen)
-STEP_SPREAD = (
-    0.5  # of a step: by how much the time over misplaced stamps may differ from that of as many usual steps (chosen)
-)
+STEP_SPREAD = 0.5  # of a step, by which the time over misplaced stamps may differ from as many usual steps (chosen)
 REPAIRABLE = ("spike", "dropout")  # kinds of findings
 
 
@@ -78,14 +76,9 @@ def mended(log: Experiment, how: Mending | None = None) -> Mended:
         whole = Experiment({c.name: _mended(c, rule) for c in part.channels.values()}, part.name, part.notes)
         done += _pieces(whole, _holes(part, rule), told)
     if not done:
-        raise DataError(
-            Fault(
-                "nothing is left of it that could be filtered.",
-                log.name,
-                f"a piece of at least {SHORTEST_PIECE} samples without a gap",
-                hint="Bridge its gaps (gaps: bridge), or record again.",
-            )
-        )
+        expected = f"a piece of at least {SHORTEST_PIECE} samples without a gap"
+        hint = "Bridge its gaps (gaps: bridge), or record again."
+        raise DataError("nothing is left of it that could be filtered.", where=log.name, expected=expected, hint=hint)
     return Mended(tuple(done), tuple(told), found)
 
 
@@ -163,13 +156,9 @@ def _split_at_resets(log: Experiment, told: list[Fault]) -> list[Experiment]:
         return [log]
     first = channels[0].t
     if any(c.t is not first and not np.array_equal(c.t, first) for c in channels):
-        raise DataError(
-            Fault(
-                "its clock was reset, and its channels have clocks of their own, so the pieces cannot be matched.",
-                log.name,
-                hint="Cut the files where the clock was reset, and give them as logs of their own.",
-            )
-        )
+        what = "its clock was reset, and its channels have clocks of their own, so the pieces cannot be matched."
+        hint = "Cut the files where the clock was reset, and give them as logs of their own."
+        raise DataError(what, where=log.name, hint=hint)
     bounds = [0, *(np.flatnonzero(np.diff(first) < 0.0) + 1), len(first)]
     spans = [(int(a), int(b)) for a, b in pairwise(bounds)]
     long = [(a, b) for a, b in spans if b - a >= SHORTEST_PIECE]

@@ -93,21 +93,12 @@ class Signals:
         if self.max_gap is not None and not self.max_gap > 0.0:
             faults.add("it is no time.", where="max_gap", expected="seconds above 0", found=f"{self.max_gap}")
         if self.inspection not in ("repair", "report", "off"):
-            faults.add(
-                f"there is no inspection {self.inspection!r}.",
-                where="inspection",
-                expected="'repair', 'report' or 'off'",
-            )
+            what = f"there is no inspection {self.inspection!r}."
+            faults.add(what, where="inspection", expected="'repair', 'report' or 'off'")
         faults.raise_if_any(DataError, "signals")
         if isinstance(self.lowpass, str) and self.lowpass != "auto":
-            raise DataError(
-                Fault(
-                    f"there is no low-pass {self.lowpass!r}.",
-                    "signals.lowpass",
-                    "Hz, 'auto' or None",
-                    f"{self.lowpass!r}",
-                )
-            )
+            what = f"there is no low-pass {self.lowpass!r}."
+            raise DataError(what, where="signals.lowpass", expected="Hz, 'auto' or None", found=f"{self.lowpass!r}")
         if self.rate is not None:
             as_rate(self.rate, "signals.rate")
         _ = self.filter  # refuses a cutoff or an order that no filter has
@@ -150,11 +141,8 @@ def prepare(
     """What does not depend on the cut-off, once: :meth:`PreparedLog.at` then makes the motion at any of them."""
     how = signals or Signals()
     if pose is not None and tree.base != "free":
-        raise DataError(
-            Fault(
-                "a pose of the base says nothing about a machine whose base is fixed.", where=f"pose of '{tree.name}'"
-            )
-        )
+        what = "a pose of the base says nothing about a machine whose base is fixed."
+        raise DataError(what, where=f"pose of '{tree.name}'")
     log = with_sensor_channels(tree, log)
     naming = Naming(tree, log, how.measured_rates, pose is not None, positions)
     found = naming.check(gaps=how.max_gap is None, whole=how.inspection != "off")
@@ -228,14 +216,9 @@ class PreparedLog:
         whole = made._whole(noise)
         low, high = trimmed_ends(whole, self.how.trim, made.how.filter, self.rate)
         if low + high >= len(whole):
-            raise DataError(
-                Fault(
-                    "nothing is left of it after trimming.",
-                    self.log.name,
-                    f"more than {(low + high) / self.rate:g} s",
-                    f"{len(whole) / self.rate:g} s",
-                )
-            )
+            what = "nothing is left of it after trimming."
+            expected = f"more than {(low + high) / self.rate:g} s"
+            raise DataError(what, where=self.log.name, expected=expected, found=f"{len(whole) / self.rate:g} s")
         notes = self.notes
         if notes is not None and made.how.filter is not None:
             if self.how.lowpass == "auto":

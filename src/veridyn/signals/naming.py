@@ -221,15 +221,9 @@ def unit_faults(channel: Channel, wanted: Sequence[str]) -> list[Fault]:
     """A fault where the unit of a channel is none of those wanted; none where any will do."""
     if not wanted or any(_powers(channel.unit) == _powers(unit) for unit in wanted):
         return []
-    return [
-        Fault(
-            "its unit is not that of what it should measure.",
-            f"channel '{channel.name}'",
-            " or ".join(wanted),
-            f"'{channel.unit}'",
-            "Name the column's own unit where the log is loaded, so that it is converted to SI.",
-        )
-    ]
+    what = "its unit is not that of what it should measure."
+    hint = "Name the column's own unit where the log is loaded, so that it is converted to SI."
+    return [Fault(what, f"channel '{channel.name}'", " or ".join(wanted), f"'{channel.unit}'", hint)]
 
 
 def _powers(unit: str) -> Mapping[str, float] | str:
@@ -310,13 +304,10 @@ def with_usual_names(tree: MachineParts, log: Experiment) -> Experiment:
         if len(distinct) > 1:
             shown = "; ".join(", ".join(w.channels.values()) for w in distinct.values())
             first = next(iter(tree.coordinates))
-            faults.add(
-                f"several channels may be the {WHAT[symbol]}.",
-                where=log.name,
-                expected=f"one channel '{symbol}.{first}' for the coordinate '{first}', and so on",
-                found=shown,
-                hint=f"Name the right ones where the log is loaded: columns={{'{symbol}.{first}': …}}.",
-            )
+            what = f"several channels may be the {WHAT[symbol]}."
+            expected = f"one channel '{symbol}.{first}' for the coordinate '{first}', and so on"
+            hint = f"Name the right ones where the log is loaded: columns={{'{symbol}.{first}': …}}."
+            faults.add(what, where=log.name, expected=expected, found=shown, hint=hint)
         elif distinct:
             (way,) = distinct.values()
             renamed |= {channel: f"{symbol}.{c}" for c, channel in way.channels.items()}

@@ -22,10 +22,8 @@ FALL = 6.0  # quanta below an extreme, from where its top is seen whole (chosen)
 LONGEST_STEP = 10  # samples over which the speed of a signal in coarse steps is taken (chosen)
 LONGEST_DROPOUT = 20  # samples: a longer run of zeros may be a quantity at rest (chosen)
 DROPOUT_SCATTERS = 8.0  # robust deviations of the steps by which a signal must jump to zero and back (chosen)
-OFF_CURVE, BENDS = (
-    10.0,
-    6,
-)  # times the bends of so many samples on either side, by which one sample must be off (chosen)
+BENDS = 6  # samples on either side of one, whose bends it is compared with (chosen)
+OFF_CURVE = 10.0  # times those bends, by which one sample must be off (chosen)
 OFF_STEP = 2.5  # times the bends of a step beside it (chosen)
 OFF_END = 5.0  # times the largest step of twice as many samples, by which an end of the record must be off (chosen)
 OFF_CURVE_SHARE = 0.005  # of the range of the signal (chosen)
@@ -33,22 +31,16 @@ RARE_RUNS = 1e-4  # runs that a record would hold by chance: fewer are no chance
 AROUND = 100  # samples on each side of a run that show how often its signal repeats a value
 SHORTEST_FREEZE = 5  # equal samples (chosen)
 MIN_HOLDS, HELD_ALIKE = 10, 0.8  # values that are held, and the share of them that are held equally long (chosen)
-HELD_SHARE = (
-    0.2  # of all values are held for two samples or more: a slow sensor on a fast clock, and no freeze (chosen)
-)
-BRAKING, STOPPING_SHARE = (
-    5,
-    0.8,
-)  # steps before a rest, and of the fastest of them that the last may still have (chosen)
-HISS = -0.5  # correlation of third differences: below it they are noise (chosen)
-COLOURED = -0.2  # the same of noise that is not white (chosen)
+HELD_SHARE = 0.2  # of all values are held for two samples or more: a slow sensor on a fast clock (chosen)
+BRAKING = 5  # steps before a rest (chosen)
+STOPPING_SHARE = 0.8  # of the fastest of them, that the last may still have (chosen)
+WHITE_CORRELATION = -0.5  # correlation of third differences: below it they are noise (chosen)
+COLOURED_CORRELATION = -0.2  # the same of noise that is not white (chosen)
 FINE = 0.05  # share of third differences, whose smallest show how fine a signal is resolved (chosen)
 FEW_FREEZES = 3  # runs of equal samples of a signal that else repeats no value (chosen)
 REPEATS_SHARE = 0.001  # of its samples, which may repeat the one before (chosen)
-LONG_STOP, STOP_RATIO = (
-    50,
-    20.0,
-)  # samples of a run, and times the next longest: a signal that else never stands still (chosen)
+LONG_STOP = 50  # samples of the one run of a signal that else never stands still (chosen)
+STOP_RATIO = 20.0  # times the next longest run (chosen)
 LONG_FREEZE = 10  # samples: a shorter frozen stretch biases little (chosen)
 FROZEN_JUMP = 3.0  # times the steps beside a frozen stretch that a signal must jump at its end (chosen)
 
@@ -202,7 +194,7 @@ def smooth(x: Array) -> bool:
     return bool(moving[1:] @ moving[:-1] > 0.0)
 
 
-def hissing(x: Array, first: int, last: int) -> bool:
+def white_noise_beside(x: Array, first: int, last: int) -> bool:
     """Whether white noise, finely resolved, lies on a signal on both sides of a run of equal samples, however fast it moves there.
 
     Third differences of white noise have a correlation of −3/4 and √20 times its deviation σ, and a twentieth of them is below 0.28 σ;
@@ -224,7 +216,7 @@ def _third_differences(x: Array, first: int, last: int) -> tuple[Array, Array]:
     return np.diff(x[max(0, first - AROUND) : first], 3), np.diff(x[last + 1 : last + 1 + AROUND], 3)
 
 
-def _noise_beside(x: Array, first: int, last: int, most: float = HISS) -> bool:
+def _noise_beside(x: Array, first: int, last: int, most: float = WHITE_CORRELATION) -> bool:
     """Whether third differences beside a run are noise, of whatever resolution: their correlation is at `most` that."""
     left, right = _third_differences(x, first, last)
     size = left @ left + right @ right
@@ -244,7 +236,12 @@ def stopped(x: Array) -> list[tuple[int, int]]:
     (a, b), second = every[0], every[1][1] - every[1][0] + 2 if len(every) > 1 else 1
     length = b - a + 2
     inside = a >= AROUND and b + 2 + AROUND <= len(x)
-    found = length >= LONG_STOP and length > STOP_RATIO * second and inside and _noise_beside(x, a, b + 1, COLOURED)
+    found = (
+        length >= LONG_STOP
+        and length > STOP_RATIO * second
+        and inside
+        and _noise_beside(x, a, b + 1, COLOURED_CORRELATION)
+    )
     return [(a, b + 1)] if found else []
 
 
@@ -273,7 +270,7 @@ def dropouts(x: Array) -> list[tuple[int, int]]:
         return bool(min(beside) > (least if len(beside) == 2 else most))
 
     def among_noise(a: int, b: int) -> bool:
-        return (noisy or hissing(x, a, b)) and by_chance(x, a, b) < RARE_RUNS
+        return (noisy or white_noise_beside(x, a, b)) and by_chance(x, a, b) < RARE_RUNS
 
     return [(a, b) for a, b in hit if jumps(a, b) or among_noise(a, b)]
 
@@ -336,7 +333,7 @@ def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
         or (b + 1 < len(steps) and min(steps[a - 1], steps[b + 1]) > FROZEN_JUMP * max(usual, _pace(steps, a - 1, b)))
         or (
             never
-            and hissing(x, a, b + 1)
+            and white_noise_beside(x, a, b + 1)
             and by_chance(x, a, b + 1) < RARE_RUNS
             and not comes_to_rest(x, a, b + 1, grain, speed)
         )

@@ -63,13 +63,8 @@ def warn_of_speeds(coordinates: Sequence[str], units: Sequence[str], rates: Arra
 
 def slow_clock(where: str, rate: float) -> Fault:
     """That a log of `rate` samples per second is too slow."""
-    return Fault(
-        "its clock is slower than any motion can be followed with.",
-        where,
-        f"at least {SLOWEST_CLOCK:g} samples per second",
-        f"{rate:.3g}",
-        MILLISECONDS,
-    )
+    what = "its clock is slower than any motion can be followed with."
+    return Fault(what, where, f"at least {SLOWEST_CLOCK:g} samples per second", f"{rate:.3g}", MILLISECONDS)
 
 
 def beyond(log: Experiment, ranges: Ranges) -> tuple[Finding, ...]:

@@ -59,12 +59,8 @@ class PulseWheel:
             if not (isfinite(value) and value >= low):
                 faults.add(f"its {name} is not usable.", where="pulse wheel", found=f"{value:g}")
         if self.hole_sigma == 0.0:
-            faults.add(
-                "its hole_sigma is zero.",
-                where="pulse wheel",
-                expected="a positive number (rad)",
-                hint="At a crawl nothing else is left of a reading's noise, and a filter cannot weigh one without any.",
-            )
+            hint = "At a crawl nothing else is left of a reading's noise, and a filter cannot weigh one without any."
+            faults.add("its hole_sigma is zero.", where="pulse wheel", expected="a positive number (rad)", hint=hint)
         faults.raise_if_any(DataError)
 
     @property
@@ -212,7 +208,9 @@ def count_of_rounded(angle: Channel, wheel: PulseWheel) -> tuple[Channel, PulseW
     if angle.unit != "rad" or not (np.abs(n - whole) < ROUNDED).all():
         found = angle.unit if angle.unit != "rad" else "values between them"
         expected = f"whole steps of {wheel.pitch:.6g} rad"
-        raise DataError(Fault("it is no rounded angle of this wheel.", f"channel '{angle.name}'", expected, found))
+        raise DataError(
+            "it is no rounded angle of this wheel.", where=f"channel '{angle.name}'", expected=expected, found=found
+        )
     return Channel(angle.name, angle.t, whole, "1"), replace(wheel, phase=wheel.phase - 0.5 * wheel.pitch)
 
 
@@ -225,7 +223,7 @@ def readings_of_edges(edges: ArrayLike, wheel: PulseWheel, name: str, *, first: 
     t = np.asarray(edges, dtype=np.float64)
     if t.ndim != 1 or not np.isfinite(t).all() or (np.diff(t) <= 0.0).any():
         raise DataError(
-            Fault("times of edges do not increase.", f"edges of '{name}'", "finite times, one after the other")
+            "times of edges do not increase.", where=f"edges of '{name}'", expected="finite times, one after the other"
         )
     angle: Array = wheel.pitch * (first + np.arange(len(t), dtype=np.float64)) + wheel.phase
     rate = np.diff(angle) / np.diff(t)
@@ -240,7 +238,7 @@ def edges_of_intervals(start: float, intervals: ArrayLike) -> Array:
     steps = np.asarray(intervals, dtype=np.float64)
     if steps.ndim != 1 or not np.isfinite(steps).all() or (steps <= 0.0).any():
         raise DataError(
-            Fault("an interval between edges is not usable.", "intervals", "positive times (s), all of them")
+            "an interval between edges is not usable.", where="intervals", expected="positive times (s), all of them"
         )
     return start + np.concatenate([[0.0], np.cumsum(steps)])
 
@@ -249,12 +247,16 @@ def _check_count(count: Channel) -> None:
     n = count.values
     if count.unit != "1" or not np.isfinite(n).all() or (n != np.round(n)).any():
         found = count.unit if count.unit != "1" else "values that are not whole numbers"
-        raise DataError(Fault("it is no count.", f"channel '{count.name}'", "whole numbers of unit 1", found))
+        raise DataError(
+            "it is no count.", where=f"channel '{count.name}'", expected="whole numbers of unit 1", found=found
+        )
 
 
 def _given(speed: Channel, t: Array) -> tuple[Array, Array]:
     if speed.unit != "rad/s":
-        raise DataError(Fault("it is no rate of a wheel.", f"channel '{speed.name}'", "rad/s", speed.unit))
+        raise DataError(
+            "it is no rate of a wheel.", where=f"channel '{speed.name}'", expected="rad/s", found=speed.unit
+        )
     return np.interp(t, speed.t, speed.values), np.zeros(len(t))
 
 
@@ -314,16 +316,12 @@ def find_false_counts(
         driven wheel that spins while the machine stands looks the same; the finding says so.
     """
     if len(counts) < 2 and not still:
-        raise DataError(
-            Fault(
-                "nothing tells whether the machine stands.",
-                f"{log.name}, counts {', '.join(counts)}",
-                "another wheel's count, or a channel under still",
-            )
-        )
+        what = "nothing tells whether the machine stands."
+        expected = "another wheel's count, or a channel under still"
+        raise DataError(what, where=f"{log.name}, counts {', '.join(counts)}", expected=expected)
     for name in (*counts, *still):
         if name not in log:
-            raise DataError(Fault(f"there is no channel '{name}'.", log.name, hint=did_you_mean(name, log.names)))
+            raise DataError(f"there is no channel '{name}'.", where=log.name, hint=did_you_mean(name, log.names))
     moving = [log[name].t[~(np.abs(log[name].values) < limit)] for name, limit in still.items()]
     false, findings = {}, []
     for name in counts:
@@ -360,13 +358,11 @@ def _finding(count: Channel, bad: NDArray[np.intp], witnesses: list[str]) -> Fin
     steps = np.diff(count.values)[bad - 1]
     toggles = bool((steps > 0.0).any() and (steps < 0.0).any())
     first, last = float(count.t[bad[0]]), float(count.t[bad[-1]])
-    fault = Fault(
-        f"it counts {len(bad)} edges at standstill, first at t = {first:.6f} s.",
-        f"channel '{count.name}'",
-        "a count that rests while " + ", ".join(f"'{n}'" for n in witnesses) + " stand",
-        ("it goes up and down" if toggles else "it goes on") + f" until t = {last:.6f} s",
-        "A hole edge vibrates before its sensor, or a driven wheel spins; these counts are not used as edges.",
-    )
+    what = f"it counts {len(bad)} edges at standstill, first at t = {first:.6f} s."
+    expected = "a count that rests while " + ", ".join(f"'{n}'" for n in witnesses) + " stand"
+    found = ("it goes up and down" if toggles else "it goes on") + f" until t = {last:.6f} s"
+    hint = "A hole edge vibrates before its sensor, or a driven wheel spins; these counts are not used as edges."
+    fault = Fault(what, f"channel '{count.name}'", expected, found, hint)
     return Finding(
         channel=count.name,
         kind="false count",

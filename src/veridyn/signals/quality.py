@@ -41,6 +41,23 @@ Array = NDArray[np.float64]
 BOTH_LIMITS = 0.5  # of the samples are at one of two limits, neither of them zero: what lay between is lost (chosen)
 RESTING_SHARE = 0.3  # of the samples are zero: a quantity that rests there, such as the force of a contact (chosen)
 
+HINTS: dict[Kind, str] = {
+    "empty": "Check that the sensor was connected and that the log was not cut off.",
+    "clock nan": "Drop those samples.",
+    "backwards": "Cut the log where the clock was reset, or sort it if samples only arrived out of order.",
+    "duplicate": "Keep one sample of each time; a clock too coarse for the rate needs a finer one.",
+    "gap": "Leave those spans out (resample with on_gap='report' names them), or cut the log there.",
+    "jitter": "Resample onto a uniform clock before filtering; derivatives of such a channel are noisy.",
+    "nan": "Cut those spans or fill them from another sensor; a filter would spread them over everything.",
+    "constant": "Check the sensor and its wiring; leave the channel out if the quantity is truly constant.",
+    "spike": "Replace those samples by their neighbours', or identify with a robust estimator.",
+    "clipping": "Compare with the range of the sensor; leave those samples out, or measure again with a wider range.",
+    "dropout": "Bridge or leave out those samples, and look at the connection of the sensor.",
+    "standstill": "Friction cannot be separated from offsets there; leave those samples out of the rows that hold friction.",
+    "frozen": "Leave those samples out: the sensor or its bus stood still, and the machine did not.",
+    "held": "Load it with the clock of its own, or keep every sample that is new: held values are late by half of that time.",
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class QualityLimits:
@@ -105,12 +122,12 @@ def _finding(
     what: str,
     expected: str,
     found: str,
-    hint: str,
+    hint: str = "",
     last: int | None = None,
     others: int = 0,
 ) -> Finding:
     where = f"channel '{channel.name}'" + (f" and {others} more on its clock" if others else "")
-    fault = Fault(what, where, expected, found, hint)
+    fault = Fault(what, where, expected, found, hint or HINTS[kind])
     times = channel.t[[places[0], places[-1] if last is None else last]] if len(places) else (np.nan, np.nan)
     start, end = float(times[0]), float(times[1])
     return Finding(
@@ -128,60 +145,29 @@ def _finding(
 def _clock(channel: Channel, limits: QualityLimits, others: int) -> Iterator[Finding]:
     t, n = channel.t, len(channel)
     if n < limits.shortest:
-        yield _finding(
-            channel,
-            "empty",
-            "fatal" if n < 2 else "warning",
-            np.arange(n),
-            "it has no samples." if n == 0 else "it is very short.",
-            f"at least {limits.shortest} samples",
-            f"{n}",
-            "Check that the sensor was connected and that the log was not cut off.",
-            others=others,
-        )
+        severity = "fatal" if n < 2 else "warning"
+        what = "it has no samples." if n == 0 else "it is very short."
+        expected = f"at least {limits.shortest} samples"
+        yield _finding(channel, "empty", severity, np.arange(n), what, expected, f"{n}", others=others)
     bad = np.flatnonzero(~np.isfinite(t))
     if len(bad):
-        yield _finding(
-            channel,
-            "clock nan",
-            "fatal",
-            bad,
-            f"{len(bad)} of its time stamps are not finite numbers.",
-            "seconds",
-            f"{t[bad[0]]} at sample {bad[0]}",
-            "Drop those samples.",
-            others=others,
-        )
+        what = f"{len(bad)} of its time stamps are not finite numbers."
+        found = f"{t[bad[0]]} at sample {bad[0]}"
+        yield _finding(channel, "clock nan", "fatal", bad, what, "seconds", found, others=others)
         return  # steps and times mean nothing now
     steps = np.diff(t)
     back = np.flatnonzero(steps < 0.0)
     if len(back):
         k = back[0]
-        yield _finding(
-            channel,
-            "backwards",
-            "fatal",
-            back,
-            f"its clock runs backwards {len(back)} time(s), first at t = {t[k]:.6f} s.",
-            "times that increase",
-            f"{t[k]:.6f} s then {t[k + 1]:.6f} s (sample {k + 1})",
-            "Cut the log where the clock was reset, or sort it if samples only arrived out of order.",
-            others=others,
-        )
+        what = f"its clock runs backwards {len(back)} time(s), first at t = {t[k]:.6f} s."
+        found = f"{t[k]:.6f} s then {t[k + 1]:.6f} s (sample {k + 1})"
+        yield _finding(channel, "backwards", "fatal", back, what, "times that increase", found, others=others)
     same = np.flatnonzero(steps == 0.0)
     if len(same):
         k = same[0]
-        yield _finding(
-            channel,
-            "duplicate",
-            "fatal",
-            same,
-            f"{len(same)} of its time stamps repeat the one before, first at t = {t[k]:.6f} s.",
-            "times that increase",
-            f"{t[k]:.6f} s twice (samples {k} and {k + 1})",
-            "Keep one sample of each time; a clock too coarse for the rate needs a finer one.",
-            others=others,
-        )
+        what = f"{len(same)} of its time stamps repeat the one before, first at t = {t[k]:.6f} s."
+        found = f"{t[k]:.6f} s twice (samples {k} and {k + 1})"
+        yield _finding(channel, "duplicate", "fatal", same, what, "times that increase", found, others=others)
     forward = steps[steps > 0.0]
     if len(forward) < 2:
         return
@@ -189,50 +175,27 @@ def _clock(channel: Channel, limits: QualityLimits, others: int) -> Iterator[Fin
     gap = np.flatnonzero(steps > limits.gap * median)
     if len(gap):
         k, longest = gap[0], gap[int(np.argmax(steps[gap]))]
-        yield _finding(
-            channel,
-            "gap",
-            "warning",
-            gap,
-            f"{len(gap)} gap(s) without a sample, first at t = {t[k]:.6f} s.",
-            f"a sample every {median:.4g} s",
-            f"{steps[k]:.4g} s there, the longest {steps[longest]:.4g} s at t = {t[longest]:.6f} s",
-            "Leave those spans out (resample with on_gap='report' names them), or cut the log there.",
-            last=int(gap[-1]) + 1,
-            others=others,
-        )
+        what = f"{len(gap)} gap(s) without a sample, first at t = {t[k]:.6f} s."
+        expected = f"a sample every {median:.4g} s"
+        found = f"{steps[k]:.4g} s there, the longest {steps[longest]:.4g} s at t = {t[longest]:.6f} s"
+        yield _finding(channel, "gap", "warning", gap, what, expected, found, last=int(gap[-1]) + 1, others=others)
     off = np.flatnonzero(
         (np.abs(steps - median) > limits.jitter * median) & (steps > 0.0) & (steps <= limits.gap * median)
     )
     if len(off) > 0.01 * len(steps):  # a rare odd step is bridged well by interpolation
         worst = off[int(np.argmax(np.abs(steps[off] - median)))]
-        yield _finding(
-            channel,
-            "jitter",
-            "warning",
-            off,
-            f"{len(off)} of {len(steps)} steps of its clock jitter, first at t = {t[off[0]]:.6f} s.",
-            f"steps within {100 * limits.jitter:g} % of {median:.4g} s",
-            f"{steps[worst]:.4g} s at t = {t[worst]:.6f} s at the worst",
-            "Resample onto a uniform clock before filtering; derivatives of such a channel are noisy.",
-            others=others,
-        )
+        what = f"{len(off)} of {len(steps)} steps of its clock jitter, first at t = {t[off[0]]:.6f} s."
+        expected = f"steps within {100 * limits.jitter:g} % of {median:.4g} s"
+        found = f"{steps[worst]:.4g} s at t = {t[worst]:.6f} s at the worst"
+        yield _finding(channel, "jitter", "warning", off, what, expected, found, others=others)
 
 
 def _not_finite(channel: Channel) -> Iterator[Finding]:
     t, x = channel.t, channel.values
     bad = np.flatnonzero(~np.isfinite(x))
     if len(bad):
-        yield _finding(
-            channel,
-            "nan",
-            "fatal",
-            bad,
-            f"{len(bad)} of its {len(x)} values are not finite numbers, first at t = {t[bad[0]]:.6f} s.",
-            "finite numbers",
-            f"{x[bad[0]]} at sample {bad[0]}",
-            "Cut those spans or fill them from another sensor; a filter would spread them over everything.",
-        )
+        what = f"{len(bad)} of its {len(x)} values are not finite numbers, first at t = {t[bad[0]]:.6f} s."
+        yield _finding(channel, "nan", "fatal", bad, what, "finite numbers", f"{x[bad[0]]} at sample {bad[0]}")
 
 
 def _values(channel: Channel, limits: QualityLimits, log: Experiment) -> Iterator[Finding]:
@@ -243,31 +206,17 @@ def _values(channel: Channel, limits: QualityLimits, log: Experiment) -> Iterato
     x, numbers = x[good], good
     low, high = float(x.min()), float(x.max())
     if low == high:
-        yield _finding(
-            channel,
-            "constant",
-            "warning",
-            numbers,
-            f"it never changes between t = {t[numbers[0]]:.6f} s and t = {t[numbers[-1]]:.6f} s.",
-            "a signal that moves",
-            f"{low:g} {unit} in all {len(x)} samples",
-            "Check the sensor and its wiring; leave the channel out if the quantity is truly constant.",
-        )
+        what = f"it never changes between t = {t[numbers[0]]:.6f} s and t = {t[numbers[-1]]:.6f} s."
+        found = f"{low:g} {unit} in all {len(x)} samples"
+        yield _finding(channel, "constant", "warning", numbers, what, "a signal that moves", found)
         return
     yield from _clipping(channel, x, numbers, limits)
     sharp = spikes(x, limits.spike)
     if len(sharp):
         k = sharp[0]
-        yield _finding(
-            channel,
-            "spike",
-            "warning",
-            numbers[sharp],
-            f"{len(sharp)} spike(s), first at t = {t[numbers[k]]:.6f} s.",
-            f"values near {x[k - 1 if k else 1]:.4g} {unit}, as beside it",
-            f"{x[k]:.4g} {unit}",
-            "Replace those samples by their neighbours', or identify with a robust estimator.",
-        )
+        what = f"{len(sharp)} spike(s), first at t = {t[numbers[k]]:.6f} s."
+        expected = f"values near {x[k - 1 if k else 1]:.4g} {unit}, as beside it"
+        yield _finding(channel, "spike", "warning", numbers[sharp], what, expected, f"{x[k]:.4g} {unit}")
     yield from _repeated(channel, x, numbers, log)
     yield from _coarse(channel, x, numbers)
     if limits.standstill is not None:
@@ -281,17 +230,15 @@ def _clipping(channel: Channel, x: Array, numbers: NDArray[np.intp], limits: Qua
         hit = runs(x == value, limits.plateau) if switched else plateaus(x, value, limits.plateau)
         if hit:
             inside = np.concatenate([np.arange(a, b + 1) for a, b in hit])
-            yield _finding(
-                channel,
-                "clipping",
-                "warning" if value != 0.0 else "note",  # many quantities rest at nothing; few sensors end there
-                numbers[inside],
+            # many quantities rest at nothing; few sensors end there
+            severity = "warning" if value != 0.0 else "note"
+            what = (
                 f"it looks clipped: its {name} value repeats in {len(hit)} plateau(s), first at "
-                f"t = {channel.t[numbers[hit[0][0]]]:.6f} s.",
-                "an extreme that is touched once and left",
-                f"{value:g} {channel.unit} in {len(inside)} samples",
-                "Compare with the range of the sensor; leave those samples out, or measure again with a wider range.",
+                f"t = {channel.t[numbers[hit[0][0]]]:.6f} s."
             )
+            expected = "an extreme that is touched once and left"
+            found = f"{value:g} {channel.unit} in {len(inside)} samples"
+            yield _finding(channel, "clipping", severity, numbers[inside], what, expected, found)
 
 
 def _repeated(channel: Channel, x: Array, numbers: NDArray[np.intp], log: Experiment) -> Iterator[Finding]:
@@ -300,16 +247,10 @@ def _repeated(channel: Channel, x: Array, numbers: NDArray[np.intp], log: Experi
     lost = dropouts(x)
     if lost:
         a, b = lost[0]
-        yield _finding(
-            channel,
-            "dropout",
-            "warning",
-            numbers[np.concatenate([np.arange(a, b + 1) for a, b in lost])],
-            f"it drops to zero {len(lost)} time(s), first from t = {t[a]:.6f} s to t = {t[b]:.6f} s.",
-            f"values near {x[a - 1] if a else x[b + 1]:.4g} {unit}, as beside it",
-            f"exactly 0 in {b - a + 1} samples",
-            "Bridge or leave out those samples, and look at the connection of the sensor.",
-        )
+        places = numbers[np.concatenate([np.arange(a, b + 1) for a, b in lost])]
+        what = f"it drops to zero {len(lost)} time(s), first from t = {t[a]:.6f} s to t = {t[b]:.6f} s."
+        expected = f"values near {x[a - 1] if a else x[b + 1]:.4g} {unit}, as beside it"
+        yield _finding(channel, "dropout", "warning", places, what, expected, f"exactly 0 in {b - a + 1} samples")
     longer = [span for span in frozen(x) if span not in lost]
     if unit not in ("rad", "m"):
         longer += [span for span in stopped(x) if span not in longer + lost]
@@ -317,43 +258,26 @@ def _repeated(channel: Channel, x: Array, numbers: NDArray[np.intp], log: Experi
     longer = [span for span in longer if span not in resting]
     if resting:
         a, b = max(resting, key=lambda span: span[1] - span[0])
-        yield _finding(
-            channel,
-            "standstill",
-            "note",
-            numbers[np.concatenate([np.arange(a, b + 1) for a, b in resting])],
-            f"it stands still in {len(resting)} span(s) in which the machine rests, the longest from t = {t[a]:.6f} s to t = {t[b]:.6f} s.",
-            "a rest, or values that change",
-            f"{x[a]:.6g} {unit} in {b - a + 1} samples",
-            "Friction cannot be separated from offsets there; leave those samples out of the rows that hold friction.",
-        )
+        places = numbers[np.concatenate([np.arange(a, b + 1) for a, b in resting])]
+        longest = f"the longest from t = {t[a]:.6f} s to t = {t[b]:.6f} s."
+        what = f"it stands still in {len(resting)} span(s) in which the machine rests, {longest}"
+        found = f"{x[a]:.6g} {unit} in {b - a + 1} samples"
+        yield _finding(channel, "standstill", "note", places, what, "a rest, or values that change", found)
     if longer:
         a, b = max(longer, key=lambda span: span[1] - span[0])
         jumps = unit in ("rad", "m") and smooth(x) and _jump(x, longer) > OFF_CURVE_SHARE * float(np.ptp(x))
         short = b - a + 1 < LONG_FREEZE and not jumps
-        yield _finding(
-            channel,
-            "frozen",
-            # Some quantities rest at nothing for long. A packet lost here and there biases nothing, but a jump of a position does.
-            "note" if short or np.mean(x == 0.0) > RESTING_SHARE else "warning",
-            numbers[np.concatenate([np.arange(a, b + 1) for a, b in longer])],
-            f"it is frozen in {len(longer)} span(s), the longest from t = {t[a]:.6f} s to t = {t[b]:.6f} s.",
-            "values that change as before and after",
-            f"{x[a]:.6g} {unit} in {b - a + 1} samples",
-            "Leave those samples out: the sensor or its bus stood still, and the machine did not.",
-        )
+        # Some quantities rest at nothing for long. A packet lost here and there biases nothing, but a jump of a position does.
+        severity = "note" if short or np.mean(x == 0.0) > RESTING_SHARE else "warning"
+        places = numbers[np.concatenate([np.arange(a, b + 1) for a, b in longer])]
+        what = f"it is frozen in {len(longer)} span(s), the longest from t = {t[a]:.6f} s to t = {t[b]:.6f} s."
+        found = f"{x[a]:.6g} {unit} in {b - a + 1} samples"
+        yield _finding(channel, "frozen", severity, places, what, "values that change as before and after", found)
     step = held(x)
     if step > 1:
-        yield _finding(
-            channel,
-            "held",
-            "warning",
-            numbers,
-            f"it keeps each value for {step} samples.",
-            "a new value at every stamp of its clock",
-            f"{len(x)} samples of a sensor {step} times slower",
-            "Load it with the clock of its own, or keep every sample that is new: held values are late by half of that time.",
-        )
+        what = f"it keeps each value for {step} samples."
+        found = f"{len(x)} samples of a sensor {step} times slower"
+        yield _finding(channel, "held", "warning", numbers, what, "a new value at every stamp of its clock", found)
 
 
 def _at_rest(channel: Channel, x: Array, t: Array, span: tuple[int, int], log: Experiment) -> bool:
@@ -388,13 +312,7 @@ def _standstill(channel: Channel, x: Array, numbers: NDArray[np.intp], shortest:
     still = [(a, b + 1) for a, b in runs(np.diff(x) == 0.0, 1) if t[b + 1] - t[a] >= shortest]
     if still:
         a, b = still[0]
-        yield _finding(
-            channel,
-            "standstill",
-            "note",
-            numbers[np.concatenate([np.arange(a, b + 1) for a, b in still])],
-            f"it stands still in {len(still)} span(s), first from t = {t[a]:.6f} s to t = {t[b]:.6f} s.",
-            f"no single value for {shortest:g} s",
-            f"{x[a]:g} {channel.unit} throughout",
-            "Friction cannot be separated from offsets there; leave those samples out of the rows that hold friction.",
-        )
+        places = numbers[np.concatenate([np.arange(a, b + 1) for a, b in still])]
+        what = f"it stands still in {len(still)} span(s), first from t = {t[a]:.6f} s to t = {t[b]:.6f} s."
+        expected = f"no single value for {shortest:g} s"
+        yield _finding(channel, "standstill", "note", places, what, expected, f"{x[a]:g} {channel.unit} throughout")

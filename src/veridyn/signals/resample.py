@@ -46,7 +46,9 @@ def uniform_rate(t: ArrayLike, tolerance: float = 0.01, where: str = "clock") ->
     """The rate (N − 1)/(t_N − t_1) of a clock whose steps differ from their mean by at most `tolerance` of it."""
     clock = np.asarray(t, dtype=np.float64)
     if clock.ndim != 1 or len(clock) < 2:
-        raise DataError(Fault("it has no steps.", where, "an array of at least two times", f"shape {clock.shape}"))
+        raise DataError(
+            "it has no steps.", where=where, expected="an array of at least two times", found=f"shape {clock.shape}"
+        )
     faults = clock_faults(clock, where)
     if faults:
         raise DataError(faults)
@@ -57,15 +59,10 @@ def uniform_rate(t: ArrayLike, tolerance: float = 0.01, where: str = "clock") ->
     # Stamps hold 53 bits: a large time of day leaves that much rounding in each step.
     rounding = 4.0 * float(np.spacing(np.abs(clock).max()))
     if off[worst] > max(tolerance * mean, rounding):
-        raise DataError(
-            Fault(
-                "it is not uniform.",
-                where,
-                f"steps within {100 * tolerance:g} % of {mean:.6g} s",
-                f"a step of {steps[worst]:.6g} s at t = {clock[worst]:.6g} s (jitter {100 * off[worst] / mean:.3g} %)",
-                "Resample it with veridyn.signals.resample.resample.",
-            )
-        )
+        expected = f"steps within {100 * tolerance:g} % of {mean:.6g} s"
+        found = f"a step of {steps[worst]:.6g} s at t = {clock[worst]:.6g} s (jitter {100 * off[worst] / mean:.3g} %)"
+        hint = "Resample it with veridyn.signals.resample.resample."
+        raise DataError("it is not uniform.", where=where, expected=expected, found=found, hint=hint)
     return 1.0 / mean
 
 
@@ -76,24 +73,15 @@ def clock_faults(t: Array, where: str) -> list[Fault]:
     finite = np.isfinite(t)
     if not finite.all():
         first = int(np.argmin(finite))
-        faults.add(
-            f"{int((~finite).sum())} of its time stamps are not finite numbers.",
-            where=where,
-            expected="seconds",
-            found=f"{t[first]} at sample {first}",
-            hint=hint,
-        )
+        text = f"{int((~finite).sum())} of its time stamps are not finite numbers."
+        faults.add(text, where=where, expected="seconds", found=f"{t[first]} at sample {first}", hint=hint)
     steps = np.diff(t)
     for bad, what in ((steps < 0.0, "its clock runs backwards"), (steps == 0.0, "its clock repeats a time")):
         if bad.any():
             k = int(np.argmax(bad))
-            faults.add(
-                f"{what} at t = {t[k]:.9g} s, {int(bad.sum())} time(s) in all.",
-                where=where,
-                expected="times that increase",
-                found=f"{t[k]:.9g} s then {t[k + 1]:.9g} s at sample {k + 1}",
-                hint=hint,
-            )
+            text = f"{what} at t = {t[k]:.9g} s, {int(bad.sum())} time(s) in all."
+            found = f"{t[k]:.9g} s then {t[k + 1]:.9g} s at sample {k + 1}"
+            faults.add(text, where=where, expected="times that increase", found=found, hint=hint)
     return faults.found
 
 
@@ -224,43 +212,29 @@ def _faults(channel: Channel, needed: int) -> list[Fault]:
     bad = ~np.isfinite(channel.values)
     if bad.any():
         first = int(np.argmax(bad))
-        faults.append(
-            Fault(
-                f"{int(bad.sum())} of its values are not finite numbers, the first at t = {channel.t[first]:.9g} s.",
-                where,
-                "finite numbers",
-                f"{channel.values[first]} at sample {first}",
-                "Cut or repair that span first; interpolating over it would invent data.",
-            )
-        )
+        what = f"{int(bad.sum())} of its values are not finite numbers, the first at t = {channel.t[first]:.9g} s."
+        hint = "Cut or repair that span first; interpolating over it would invent data."
+        faults.append(Fault(what, where, "finite numbers", f"{channel.values[first]} at sample {first}", hint))
     return faults
 
 
 def _gap_fault(found: tuple[Gap, ...], label: str) -> Fault:
     listed = "; ".join(gap.summary() for gap in found[:5]) + ("; …" if len(found) > 5 else "")
-    return Fault(
-        f"{len(found)} gap(s) would be bridged by interpolation.",
-        label,
-        found=listed,
-        hint="Raise max_gap, cut the log there, or pass on_gap='report' and leave those samples out.",
-    )
+    hint = "Raise max_gap, cut the log there, or pass on_gap='report' and leave those samples out."
+    return Fault(f"{len(found)} gap(s) would be bridged by interpolation.", label, found=listed, hint=hint)
 
 
 def _times(channels: list[Channel], clock: float | ArrayLike, label: str) -> Array:
     if not channels:
-        raise DataError(Fault("it has no channels to resample.", label))
+        raise DataError("it has no channels to resample.", where=label)
     latest = max(channels, key=lambda c: c.t[0])
     earliest = min(channels, key=lambda c: c.t[-1])
     start, end = float(latest.t[0]), float(earliest.t[-1])
     if end <= start:
+        shown = f"'{latest.name}' starts at {start:.9g} s, '{earliest.name}' ends at {end:.9g} s"
+        hint = "Clocks with different zeros must be aligned where the log is loaded."
         raise DataError(
-            Fault(
-                "its channels have no time in common.",
-                label,
-                "clocks that overlap",
-                f"'{latest.name}' starts at {start:.9g} s, '{earliest.name}' ends at {end:.9g} s",
-                "Clocks with different zeros must be aligned where the log is loaded.",
-            )
+            "its channels have no time in common.", where=label, expected="clocks that overlap", found=shown, hint=hint
         )
     if np.ndim(clock) == 0:
         rate = as_rate(float(np.asarray(clock)), label)
@@ -268,20 +242,14 @@ def _times(channels: list[Channel], clock: float | ArrayLike, label: str) -> Arr
         count = int(np.floor((end - start) * rate + 5e-10)) + 1
         return np.minimum(start + np.arange(count) / rate, end)
     times = np.asarray(clock, dtype=np.float64)
-    wrong = (
-        clock_faults(times, "the new clock")
-        if times.ndim == 1
-        else [Fault(f"its shape is {times.shape}.", "the new clock")]
-    )
+    what = f"its shape is {times.shape}."
+    wrong = clock_faults(times, "the new clock") if times.ndim == 1 else [Fault(what, "the new clock")]
     if wrong:
         raise DataError(wrong)
     if len(times) == 0 or times[0] < start or times[-1] > end:
         found = f"{times[0]:.9g} s to {times[-1]:.9g} s" if len(times) else "no times"
-        raise DataError(
-            Fault(
-                "it leaves the time that every channel covers.", "the new clock", f"{start:.9g} s to {end:.9g} s", found
-            )
-        )
+        what = "it leaves the time that every channel covers."
+        raise DataError(what, where="the new clock", expected=f"{start:.9g} s to {end:.9g} s", found=found)
     return times
 
 
@@ -311,7 +279,7 @@ def on_one_clock(
 ) -> tuple[Experiment, float]:
     """The log at `wanted` Hz, by default the rate of its fastest uniform channel; and that rate. `max_gap` as for :func:`resample`."""
     if not len(log):
-        raise DataError(Fault("no channel of it belongs to this machine.", log.name))
+        raise DataError("no channel of it belongs to this machine.", where=log.name)
     channels = list(log.channels.values())
     first = channels[0].t
     alike = all(c.t is first or np.array_equal(c.t, first) for c in channels)

@@ -1,8 +1,6 @@
-"""Spectra in the signal's own unit: a sinusoid of amplitude A reads A; a density integrates to the variance.
+"""Spectra: power spectral densities, which integrate to the variance of a signal, Σ_k S_k Δf.
 
-    amplitude:  A_k = 2 |Σ w_n x_n e^{−jωn}| / Σ w_n           density:  Σ_k S_k Δf = variance of x
-
-One signal (N,) at `rate` Hz; one-sided frequencies from 0 to Nyquist. The mean, or a straight line, is taken out first.
+One signal (N,) at `rate` Hz; one-sided frequencies from 0 to Nyquist. The mean is taken out first.
 Peaks carry a frequency finer than the grid (a parabola through the logarithms), and may be given the names of the
 machine's modes. The cutoff proposed for a low-pass is where the density sinks into the noise floor for good.
 Reference: P. D. Welch, IEEE Trans. Audio Electroacoust. 15 (1967).
@@ -12,28 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import median_filter
 from scipy.special import chdtri  # χ² quantiles from above; scipy.stats takes a second to import
 
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError
 from veridyn.signals.samples import as_rate, as_samples
 
 Array = NDArray[np.float64]
-Window = Literal["hann", "flattop", "boxcar"]
-Trend = Literal["constant", "linear"]
-
-COSINES: dict[Window, tuple[float, ...]] = {
-    "hann": (0.5, -0.5),
-    "flattop": (0.21557895, -0.41663158, 0.277263158, -0.083578947, 0.006947368),  # D'Antona and Ferrero, 2006
-    "boxcar": (1.0,),
-}
-LINE_WIDTH_BINS = (
-    7  # a median over so many frequencies removes what is up to three wide, the width of a line under a Hann window
-)
+LINE_WIDTH_BINS = 7  # frequencies whose median removes what is up to three wide, as a line under a Hann window is
 
 
 @dataclass(frozen=True)
@@ -43,7 +30,6 @@ class Spectrum:
     frequency: Array
     values: Array
     unit: str
-    kind: Literal["amplitude", "density"]
     averages: float = 1.0
 
     @property
@@ -54,7 +40,7 @@ class Spectrum:
     def summary(self) -> str:
         top = int(np.argmax(self.values))
         return (
-            f"{self.kind} spectrum to {self.frequency[-1]:g} Hz in steps of {self.resolution:.3g} Hz, largest "
+            f"density spectrum to {self.frequency[-1]:g} Hz in steps of {self.resolution:.3g} Hz, largest "
             f"{self.values[top]:.4g} {self.unit} at {self.frequency[top]:.4g} Hz"
         )
 
@@ -90,54 +76,34 @@ class CutoffProposal:
         return f"cutoff {self.cutoff:.4g} Hz; noise floor {self.floor:.3g} {self.unit} above it"
 
 
-def amplitude_spectrum(
-    x: ArrayLike,
-    rate: float,
-    unit: str = "1",
-    window: Window = "hann",
-    trend: Trend = "constant",
-    where: str = "signal",
-) -> Spectrum:
-    """One DFT of the whole signal; "flattop" reads amplitudes between grid frequencies right to 0.1 %."""
-    samples = _one_signal(x, 8, where)
-    weights = _weights(window, len(samples))
-    values = np.abs(np.fft.rfft(_without_trend(samples, trend) * weights)) / weights.sum()
-    values[1 : (len(samples) + 1) // 2] *= 2.0  # all but zero and Nyquist stand for two frequencies
-    frequency = np.arange(len(values), dtype=np.float64) * (as_rate(rate, where) / len(samples))
-    return Spectrum(frequency, values, unit, "amplitude")
-
-
 def power_spectrum(
     x: ArrayLike,
     rate: float,
     unit: str = "1",
     segment: float | None = None,
-    window: Window = "hann",
-    trend: Trend = "constant",
     where: str = "signal",
 ) -> Spectrum:
     """Power spectral density by Welch's average over half-overlapping segments of `segment` seconds.
 
     Unit: unit²/Hz. The default segment is an eighth of the signal, the resolution is 1/segment.
     """
-    samples = _one_signal(x, 16, where)
+    samples = as_samples(x, least=16, where=where)
+    if samples.ndim != 1:
+        raise DataError(
+            "a spectrum takes one signal at a time.", where=where, expected="shape (N,)", found=f"shape {samples.shape}"
+        )
     rate = as_rate(rate, where)
     size = len(samples) // 8 if segment is None else round(segment * rate)
     size = max(size, 8) if segment is None else size
     if not 8 <= size <= len(samples):
-        raise DataError(
-            Fault(
-                "the segment does not fit the signal.",
-                where,
-                f"{8 / rate:.3g} s to {len(samples) / rate:.3g} s",
-                f"{segment} s",
-            )
-        )
+        expected = f"{8 / rate:.3g} s to {len(samples) / rate:.3g} s"
+        raise DataError("the segment does not fit the signal.", where=where, expected=expected, found=f"{segment} s")
     step = size - size // 2
     segments = (len(samples) - size) // step + 1
-    weights = _weights(window, size)
+    weights = 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(size) / size)  # Hann's window
     parts = np.stack([samples[k * step : k * step + size] for k in range(segments)])
-    power = np.abs(np.fft.rfft(_without_trend(parts, trend) * weights, axis=1)) ** 2 / (rate * weights @ weights)
+    parts = parts - parts.mean(axis=1, keepdims=True)
+    power = np.abs(np.fft.rfft(parts * weights, axis=1)) ** 2 / (rate * weights @ weights)
     values = power.mean(axis=0)
     values[1 : (size + 1) // 2] *= 2.0  # all but zero and Nyquist stand for two frequencies
     frequency = np.arange(len(values), dtype=np.float64) * (rate / size)
@@ -145,7 +111,7 @@ def power_spectrum(
     shared = float(weights[size - size // 2 :] @ weights[: size // 2] / (weights @ weights)) ** 2
     averages = segments / (1.0 + 2.0 * shared * (segments - 1) / segments)
     density = "1/Hz" if unit == "1" else f"({unit})^2/Hz"
-    return Spectrum(frequency, values, density, "density", averages)
+    return Spectrum(frequency, values, density, averages)
 
 
 def peaks(spectrum: Spectrum, count: int | None = None, prominence: float = 0.05) -> tuple[Peak, ...]:
@@ -154,11 +120,10 @@ def peaks(spectrum: Spectrum, count: int | None = None, prominence: float = 0.05
 
     values = spectrum.values
     where, found = find_peaks(values, prominence=prominence * float(values.max(initial=0.0)) or None)
-    share = np.sqrt(0.5) if spectrum.kind == "amplitude" else 0.5
     out = []
     for k, stands_out in zip(where, found["prominences"], strict=True) if len(where) else ():
         shift, height = _vertex(values[k - 1 : k + 2])
-        level = share * float(values[k])
+        level = 0.5 * float(values[k])
         width = _crossing(values, k, level, 1) - _crossing(values, k, level, -1)
         frequency = float(spectrum.frequency[k]) + shift * spectrum.resolution
         out.append(
@@ -202,72 +167,32 @@ def propose_cutoff(
     over the threshold. A line of fewer than four frequencies (mains, a switching drive and what folds back of it) is not taken for the
     signal, unless `lines` says that the signal itself is made of lines, as a multisine is.
     """
-    if spectrum.kind != "density":
-        raise DataError(
-            Fault("this needs a density.", where, "a spectrum of power_spectrum", f"an {spectrum.kind} spectrum")
-        )
     freedom = 2.0 * spectrum.averages
     inner = slice(1, len(spectrum.values) - 1)  # zero was taken out with the mean, and Nyquist has half the freedom
     frequency, values = spectrum.frequency[inner], spectrum.values[inner]
     quiet = len(values) - max(len(values) // 4, 4)
     if quiet < 2 * LINE_WIDTH_BINS:
-        raise DataError(
-            Fault(
-                "the spectrum is too coarse.",
-                where,
-                f"at least {3 * LINE_WIDTH_BINS} frequencies",
-                f"{len(spectrum.values)}",
-            )
-        )
+        expected = f"at least {3 * LINE_WIDTH_BINS} frequencies"
+        raise DataError("the spectrum is too coarse.", where=where, expected=expected, found=f"{len(spectrum.values)}")
     floor = float(np.median(values[quiet:])) * freedom / float(chdtri(freedom, 0.5))
     threshold = floor * float(chdtri(freedom, false_alarm / len(values))) / freedom
     above = np.flatnonzero(
         (values[:quiet] if lines else median_filter(values[:quiet], LINE_WIDTH_BINS, mode="nearest")) > threshold
     )
     if len(above) == 0:
+        what = "nothing rises above the noise, so no cutoff can be proposed."
+        expected = f"a density above {threshold:.3g} {spectrum.unit}"
+        hint = "Excite the machine more, or choose the cutoff from its known modes."
         raise DataError(
-            Fault(
-                "nothing rises above the noise, so no cutoff can be proposed.",
-                where,
-                f"a density above {threshold:.3g} {spectrum.unit}",
-                f"{values.max():.3g} {spectrum.unit} at most",
-                "Excite the machine more, or choose the cutoff from its known modes.",
-            )
+            what, where=where, expected=expected, found=f"{values.max():.3g} {spectrum.unit} at most", hint=hint
         )
     last = int(above[-1])
     if last >= quiet - LINE_WIDTH_BINS:
-        raise DataError(
-            Fault(
-                "the spectrum never reaches a noise floor.",
-                where,
-                f"noise alone above {frequency[quiet]:.4g} Hz",
-                f"signal at {frequency[last]:.4g} Hz",
-                "Sample faster, or choose the cutoff from the machine's known modes.",
-            )
-        )
+        what = "the spectrum never reaches a noise floor."
+        expected = f"noise alone above {frequency[quiet]:.4g} Hz"
+        hint = "Sample faster, or choose the cutoff from the machine's known modes."
+        raise DataError(what, where=where, expected=expected, found=f"signal at {frequency[last]:.4g} Hz", hint=hint)
     return CutoffProposal(float(frequency[last]) + spectrum.resolution, floor, threshold, spectrum.unit)
-
-
-def _weights(window: Window, size: int) -> Array:
-    """Cosines of one period over `size` samples, the last left out."""
-    angle = 2.0 * np.pi * np.arange(size) / size
-    return np.asarray(sum(a * np.cos(k * angle) for k, a in enumerate(COSINES[window])), dtype=np.float64)
-
-
-def _without_trend(x: Array, trend: Trend) -> Array:
-    """x (…, N) without its mean or, "linear", without the line that fits it best."""
-    off = x - x.mean(axis=-1, keepdims=True)
-    if trend == "constant":
-        return off
-    line = np.linspace(-1.0, 1.0, x.shape[-1])
-    return off - (off @ line)[..., None] / (line @ line) * line
-
-
-def _one_signal(x: ArrayLike, least: int, where: str) -> Array:
-    samples = as_samples(x, least=least, where=where)
-    if samples.ndim != 1:
-        raise DataError(Fault("a spectrum takes one signal at a time.", where, "shape (N,)", f"shape {samples.shape}"))
-    return samples
 
 
 def _vertex(three: Array) -> tuple[float, float]:

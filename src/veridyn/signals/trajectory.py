@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import BSpline, PPoly, make_interp_spline
 
-from veridyn.errors import DataError, Fault, Faults
+from veridyn.errors import DataError, Faults
 
 Array = NDArray[np.float64]
 
@@ -84,12 +84,9 @@ class FourierTrajectory:
         where = "Fourier trajectory"
         n = self.centre.shape
         if len(n) != 1 or self.sine.ndim != 2 or self.sine.shape != self.cosine.shape or self.sine.shape[:1] != n:
-            faults.add(
-                "its coefficients do not belong together.",
-                where=where,
-                expected="centre (n,), sine (n, H) and cosine (n, H)",
-                found=f"{n}, {self.sine.shape} and {self.cosine.shape}",
-            )
+            expected = "centre (n,), sine (n, H) and cosine (n, H)"
+            found = f"{n}, {self.sine.shape} and {self.cosine.shape}"
+            faults.add("its coefficients do not belong together.", where=where, expected=expected, found=found)
         elif not all(np.isfinite(x).all() for x in (self.centre, self.sine, self.cosine)):
             faults.add("some of its coefficients are not finite numbers.", where=where)
         if not 0.0 < self.frequency < np.inf:
@@ -115,13 +112,9 @@ class FourierTrajectory:
         a grid of 64 points per period of the highest harmonic, or per start where that is shorter.
         """
         if harmonics < 1 or not 0.0 < fill < 1.0:
+            expected = "at least one harmonic, and a fill between 0 and 1"
             raise DataError(
-                Fault(
-                    "it cannot be drawn.",
-                    "Fourier trajectory",
-                    "at least one harmonic, and a fill between 0 and 1",
-                    f"{harmonics} and {fill:g}",
-                )
+                "it cannot be drawn.", where="Fourier trajectory", expected=expected, found=f"{harmonics} and {fill:g}"
             )
         k = np.arange(1, harmonics + 1)
         drawn = rng.standard_normal((2, limits.n, harmonics)) / k
@@ -237,19 +230,13 @@ class SplineTrajectory:
         if self.degree < 3:
             faults.add("its acceleration would jump.", where=where, expected="degree 3 or more", found=f"{self.degree}")
         if self.points.ndim != 2 or len(self.points) <= self.degree or not np.isfinite(self.points).all():
-            faults.add(
-                "its control points are not usable.",
-                where=where,
-                expected=f"more than {self.degree} rows of finite numbers",
-                found=f"shape {self.points.shape}",
-            )
+            what = "its control points are not usable."
+            expected = f"more than {self.degree} rows of finite numbers"
+            faults.add(what, where=where, expected=expected, found=f"shape {self.points.shape}")
         if not 0.0 < self.frequency < np.inf or not 0.0 <= self.start < np.inf:
-            faults.add(
-                "its times are not usable.",
-                where=where,
-                expected="a frequency above zero in Hz, and a start of 0 s or more",
-                found=f"{self.frequency} and {self.start}",
-            )
+            expected = "a frequency above zero in Hz, and a start of 0 s or more"
+            found = f"{self.frequency} and {self.start}"
+            faults.add("its times are not usable.", where=where, expected=expected, found=found)
         faults.raise_if_any(DataError)
 
     @property

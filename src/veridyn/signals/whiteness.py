@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, kolmogi, smirnov
 
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError
 from veridyn.signals.samples import as_rate, as_samples
 
 Array = NDArray[np.float64]
@@ -97,19 +97,22 @@ def _residual(x: ArrayLike, least: int, where: str) -> Array:
     samples = as_samples(x, least=least, where=where)
     if samples.ndim != 1:
         raise DataError(
-            Fault("whiteness is tested on one signal at a time.", where, "shape (N,)", f"shape {samples.shape}")
+            "whiteness is tested on one signal at a time.",
+            where=where,
+            expected="shape (N,)",
+            found=f"shape {samples.shape}",
         )
     centred = samples - samples.mean()
     if np.abs(centred).max() <= 1e-14 * np.abs(samples).max():
         raise DataError(
-            Fault("it is constant, so it is neither white nor coloured.", where, found=f"{samples[0]:g} throughout")
+            "it is constant, so it is neither white nor coloured.", where=where, found=f"{samples[0]:g} throughout"
         )
     return centred
 
 
 def _check_level(level: float, where: str) -> None:
     if not 0.0 < level < 1.0:
-        raise DataError(Fault("the level is not a probability.", where, "between 0 and 1", f"{level:g}"))
+        raise DataError("the level is not a probability.", where=where, expected="between 0 and 1", found=f"{level:g}")
 
 
 def exceeded(d: float, n: int) -> float:

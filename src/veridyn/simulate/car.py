@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, SimulationError
+from veridyn.errors import DataError, SimulationError
 from veridyn.mechanics.integrate import Trajectory
 from veridyn.mechanics.single_track.equations import BANK, READINGS, SLOWEST, lateral_functions, packed
 from veridyn.mechanics.stepper import explicit_step
@@ -50,12 +50,10 @@ class Steered:
     def run(self, machine: Machine, progress: Progress = silent, /) -> Trajectory:
         """A machine of joints has no steering wheel."""
         raise DataError(
-            Fault(
-                "only a car of a few numbers is steered.",
-                where="simulate, manoeuvre",
-                expected="Tracking, Driven or Prescribed",
-                found=f"Steered, of {machine.name}",
-            )
+            "only a car of a few numbers is steered.",
+            where="simulate, manoeuvre",
+            expected="Tracking, Driven or Prescribed",
+            found=f"Steered, of {machine.name}",
         )
 
 
@@ -70,13 +68,11 @@ def simulate_car(
     """What ``simulate`` does with a car of a few numbers; `drive` must be :class:`Steered`."""
     if not isinstance(drive, Steered):
         raise DataError(
-            Fault(
-                "a car of a few numbers has no motors on joints.",
-                where="simulate, manoeuvre",
-                expected="Steered(duration, rate, speed, steer)",
-                found=type(drive).__name__,
-            ),
-            car.name,
+            "a car of a few numbers has no motors on joints.",
+            where="simulate, manoeuvre",
+            expected="Steered(duration, rate, speed, steer)",
+            found=type(drive).__name__,
+            source=car.name,
         )
     chosen = chosen_sensors(car.sensors, sensors, "simulate")
     car = car.with_sensors(chosen)
@@ -119,11 +115,9 @@ def _states(name: str, drive: Steered, t: Array, p: Array, progress: Progress) -
         x[k], inputs[k] = whole(time, moving), acting(time)
         if not inputs[k, 0] >= SLOWEST or not np.isfinite(moving).all():
             raise SimulationError(
-                Fault(
-                    f"the drive did not reach its end: at {time:.6g} s the speed is {inputs[k, 0]:.4g} m/s.",
-                    where=name,
-                    expected=f"a speed of at least {SLOWEST:g} m/s, where slip angles mean something",
-                )
+                f"the drive did not reach its end: at {time:.6g} s the speed is {inputs[k, 0]:.4g} m/s.",
+                where=name,
+                expected=f"a speed of at least {SLOWEST:g} m/s, where slip angles mean something",
             )
         progress("driving", time, drive.duration)
         for j in range(count if k < len(t) - 1 else 0):

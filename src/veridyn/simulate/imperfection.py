@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
-from veridyn.errors import DataError, Fault, Faults, did_you_mean
+from veridyn.errors import DataError, Faults, did_you_mean
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.band import Band, within
 from veridyn.signals.butterworth import Butterworth, zero_phase
@@ -64,12 +64,10 @@ class Imperfection:
         if self.noise > 0.0 or self.walk > 0.0:
             if rng is None:
                 raise DataError(
-                    Fault(
-                        "a noisy sensor needs random numbers.",
-                        f"channel '{truth.name}'",
-                        "rng, such as numpy.random.default_rng(seed)",
-                        "none",
-                    )
+                    "a noisy sensor needs random numbers.",
+                    where=f"channel '{truth.name}'",
+                    expected="rng, such as numpy.random.default_rng(seed)",
+                    found="none",
                 )
             if self.walk > 0.0:
                 steps = np.sqrt(self.walk * np.diff(t)) * rng.standard_normal(len(x) - 1)
@@ -99,12 +97,10 @@ class Imperfection:
             t = first + np.arange(max(count, 0)) / self.rate
         if len(t) < 2:
             raise DataError(
-                Fault(
-                    "the truth is too short for this sensor.",
-                    f"channel '{truth.name}'",
-                    "at least two readings",
-                    f"{len(t)} in {last - float(truth.t[0]):g} s",
-                )
+                "the truth is too short for this sensor.",
+                where=f"channel '{truth.name}'",
+                expected="at least two readings",
+                found=f"{len(t)} in {last - float(truth.t[0]):g} s",
             )
         if self.rate is None and self.delay == 0.0:
             return truth.t, truth.values

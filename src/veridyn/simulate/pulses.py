@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
 from veridyn.arguments import checked
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError
 from veridyn.model.experiment import Channel
 from veridyn.signals.pulses import PulseWheel
 
@@ -69,7 +69,7 @@ def edge_intervals(angle: Channel, wheel: PulseWheel, clock: float = 0.0) -> tup
     """The time of the first edge and the intervals (s) to the next ones, as a timer that ticks every `clock` seconds counts them."""
     t = edge_times(angle, wheel)
     if len(t) == 0:
-        raise DataError(Fault("the wheel passes no edge.", f"channel '{angle.name}'"))
+        raise DataError("the wheel passes no edge.", where=f"channel '{angle.name}'")
     read = np.floor(t / clock) * clock if clock > 0.0 else t
     return float(read[0]), np.diff(read)
 
@@ -77,4 +77,6 @@ def edge_intervals(angle: Channel, wheel: PulseWheel, clock: float = 0.0) -> tup
 def _check(angle: Channel) -> None:
     if angle.unit != "rad" or not np.isfinite(angle.values).all() or len(angle) < 2:
         expected = "finite values in rad, two or more"
-        raise DataError(Fault("it is no angle of a wheel.", f"channel '{angle.name}'", expected, angle.unit))
+        raise DataError(
+            "it is no angle of a wheel.", where=f"channel '{angle.name}'", expected=expected, found=angle.unit
+        )

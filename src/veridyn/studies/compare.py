@@ -166,7 +166,7 @@ def _result(path: Path) -> dict[str, Any]:
     wanted = ("veridyn", "inputs", "figures", "parameters")
     missing = [key for key in wanted if not isinstance(content, dict) or key not in content]
     if missing:
-        raise FileError(Fault(f"it is no result of a run: '{missing[0]}' is missing."), str(file))
+        raise FileError(f"it is no result of a run: '{missing[0]}' is missing.", source=str(file))
     faults = _shape_faults(content)
     if faults:
         raise FileError(faults, str(file))

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from veridyn.errors import DataError, Fault, FileError
+from veridyn.errors import DataError, FileError
 from veridyn.files.archive import load
 from veridyn.files.atomic import refuse_to_replace, write_atomic
 from veridyn.files.machine.load import MJCF_ENDINGS, load_model
@@ -51,9 +51,7 @@ def source_of(path: Path, base: Literal["auto", "fixed", "free"] = "auto", stric
         folder = file if file.is_dir() else file.parent
         if file.is_dir() and not (file / FIT).is_file():
             hint = "Name the run of an identification, or a model file."
-            raise FileError(
-                Fault("this folder has no fit.", expected=f"a folder with {FIT}", found=str(file), hint=hint)
-            )
+            raise FileError("this folder has no fit.", expected=f"a folder with {FIT}", found=str(file), hint=hint)
         fit = load(file / FIT if file.is_dir() else file)
         machine = fit.described.with_parameters(fit.standard)
         urdf = folder / "identified.urdf"
@@ -82,7 +80,7 @@ def export_draws(
     """
     if source.fit is None:
         hint = "Name a run folder of veridyn identify, or its fit.json."
-        raise DataError(Fault("draws come from a fit, and a model file has none.", "--draws", hint=hint))
+        raise DataError("draws come from a fit, and a model file has none.", where="--draws", hint=hint)
     fit = source.fit
     if out.suffix.lower() == ".npz":
         refuse_to_replace(out, force, FORCE)
@@ -94,7 +92,7 @@ def export_draws(
     stem, wide = fit.described.name.replace("/", "_") or "machine", max(4, len(str(n)))
     files = [out / f"{stem}-{k + 1:0{wide}d}{ENDINGS[to]}" for k in range(n)]
     if out.exists() and not out.is_dir():
-        raise FileError(Fault("draws are written into a folder, or into one .npz file.", found=str(out)), out.name)
+        raise FileError("draws are written into a folder, or into one .npz file.", found=str(out), source=out.name)
     for file in files:
         refuse_to_replace(file, force, FORCE)
     sets = fit.draws(n, rng)

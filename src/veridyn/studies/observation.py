@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, did_you_mean
+from veridyn.errors import DataError, did_you_mean
 from veridyn.mechanics.natural.integrate import NaturalMotion
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
@@ -161,7 +161,7 @@ def observation(
     """
     if chosen not in settings:
         raise DataError(
-            Fault(f"there is no filter '{chosen}'.", "observation study", hint=did_you_mean(chosen, list(settings)))
+            f"there is no filter '{chosen}'.", where="observation study", hint=did_you_mean(chosen, list(settings))
         )
     scores, seen, spent, done, total = {}, {}, {}, 0, len(settings) * len(logs)
     for name, how in settings.items():
@@ -192,7 +192,7 @@ def _score(
     skip: int,
 ) -> FilterScore:
     if any(len(o) != len(truth) or np.abs(o.t - truth.t).max() > 1e-9 for o in seen):
-        raise DataError(Fault("the log and the truth are on different clocks.", "observation study"))
+        raise DataError("the log and the truth are on different clocks.", where="observation study")
     errors = np.array([(o.q - truth.q)[skip:] for o in seen])
     rates = np.array([(o.qd - truth.qd)[skip:] for o in seen])
     rms, rms_rate = np.sqrt((errors**2).mean(axis=1)), np.sqrt((rates**2).mean(axis=1))

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DeviceError, Fault
+from veridyn.errors import DeviceError
 from veridyn.symbolic.emit_ptx import THREADS, PtxKernel, emit_ptx
 from veridyn.symbolic.expression import Graph, Number
 from veridyn.symbolic.gram_ptx import SHARED_BYTES, SIDE, STAGE_SAMPLES, WARPS, GramPlan, gram_kernel
@@ -23,10 +23,8 @@ Program = Callable[[Any, Any, Any, int], None]  # inputs (k, ·), parameters (p,
 OLDEST = (7, 0)  # compute capability that the kernels need
 OLDEST_MATRIX, OLDEST_WIDE = (8, 0), (9, 0)  # that has matrix units for doubles, and the wide instructions of them
 MAX_SHARED_ATTRIBUTE = 8  # of a kernel: bytes of shared memory a launch may ask for
-LONGEST_CHUNK, BLOCKS_EACH = (
-    4096,
-    2,
-)  # samples of one task, shorter where a multiprocessor would have less than two of them
+LONGEST_CHUNK = 4096  # samples of one task
+BLOCKS_EACH = 2  # tasks of a multiprocessor at least: shorter ones where there would be fewer
 INSTALL = "Install the extra: pip install 'veridyn[gpu]' (CuPy for CUDA 12), or cupy-cuda13x for CUDA 13."
 
 
@@ -101,14 +99,10 @@ class Gpu:
     def gram(self, plan: GramPlan, tile: int) -> GramSum:
         """Gram matrices of tables (columns, tile)."""
         if self.capability < OLDEST_MATRIX:
+            what = "this GPU has no matrix units for double precision, which least squares on a GPU needs."
+            found = ".".join(map(str, self.capability))
             raise DeviceError(
-                Fault(
-                    "this GPU has no matrix units for double precision, which least squares on a GPU needs.",
-                    where=self.name,
-                    expected="compute capability 8.0 or newer",
-                    found=".".join(map(str, self.capability)),
-                    hint="Use device='cpu'.",
-                )
+                what, where=self.name, expected="compute capability 8.0 or newer", found=found, hint="Use device='cpu'."
             )
         return _GpuGram(self, plan, tile)
 
@@ -166,36 +160,25 @@ def open_gpu() -> Gpu:
     try:
         cupy: Any = importlib.import_module("cupy")
     except ImportError as error:
-        raise DeviceError(
-            Fault(
-                "a GPU was asked for, and CuPy is not installed.", where="device 'cuda'", found=f"{error}", hint=INSTALL
-            )
-        ) from None
+        what = "a GPU was asked for, and CuPy is not installed."
+        raise DeviceError(what, where="device 'cuda'", found=f"{error}", hint=INSTALL) from None
     try:
         found = int(cupy.cuda.runtime.getDeviceCount())
     except cupy.cuda.runtime.CUDARuntimeError as error:
+        what = "a GPU was asked for, and CUDA does not answer."
+        hint = "Look whether nvidia-smi lists a GPU here, or use device='cpu'."
         raise DeviceError(
-            Fault(
-                "a GPU was asked for, and CUDA does not answer.",
-                where="device 'cuda'",
-                expected="an NVIDIA GPU with its driver",
-                found=f"{error}",
-                hint="Look whether nvidia-smi lists a GPU here, or use device='cpu'.",
-            )
+            what, where="device 'cuda'", expected="an NVIDIA GPU with its driver", found=f"{error}", hint=hint
         ) from None
     if not found:
         raise DeviceError(
-            Fault("a GPU was asked for, and this machine has none.", where="device 'cuda'", hint="Use device='cpu'.")
+            "a GPU was asked for, and this machine has none.", where="device 'cuda'", hint="Use device='cpu'."
         )
     gpu = Gpu(cupy)
     if gpu.capability < OLDEST:
+        shown = ".".join(map(str, gpu.capability))
         raise DeviceError(
-            Fault(
-                "this GPU is too old.",
-                where=gpu.name,
-                expected="compute capability 7.0 or newer",
-                found=".".join(map(str, gpu.capability)),
-            )
+            "this GPU is too old.", where=gpu.name, expected="compute capability 7.0 or newer", found=shown
         )
     return gpu
 
@@ -204,12 +187,8 @@ def require_memory(processor: Processor, needed: int, what: str) -> None:
     """Refuse work that does not fit the memory of a device, before any of it is taken."""
     free = processor.free_bytes()
     if needed > free:
+        text = f"the device has too little memory for {what}."
+        hint = "Give fewer samples in one call, or end other programs that use the GPU."
         raise DeviceError(
-            Fault(
-                f"the device has too little memory for {what}.",
-                where=processor.name,
-                expected=f"{needed / 1e9:.2f} GB free",
-                found=f"{free / 1e9:.2f} GB",
-                hint="Give fewer samples in one call, or end other programs that use the GPU.",
-            )
+            text, where=processor.name, expected=f"{needed / 1e9:.2f} GB free", found=f"{free / 1e9:.2f} GB", hint=hint
         )

@@ -29,7 +29,6 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("method",),
     ("arguments",),
     ("settings",),
-    ("verbs",),
     ("argument_words",),
     ("errors", "lazy", "progress", "version"),
 )
@@ -95,9 +94,8 @@ def _digest(package: Path, part: str) -> bytes | None:
         except OSError:
             return None
         digest.update(name.encode() + b"\0" + len(content).to_bytes(8, "little") + content)
-    same = _stamps(package, part) == _noted(
-        package, part
-    )  # after reading: nothing changes between the look and the read
+    # After reading, so that nothing changes between the look and the read.
+    same = _stamps(package, part) == _noted(package, part)
     return digest.digest() if same else None
 
 

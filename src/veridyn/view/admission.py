@@ -143,7 +143,7 @@ def guarded_server(label: str, host: str, port: int, admission: Admission) -> An
     if guarded.is_set():
         return server
     hint = "Install a version that veridyn knows: pip install 'viser==1.1.*'."
-    raise DataError(Fault("this version of viser cannot be guarded.", "view", found=viser.__version__, hint=hint))
+    raise DataError("this version of viser cannot be guarded.", where="view", found=viser.__version__, hint=hint)
 
 
 def _guard(admission: Admission, inner: Callable[[Any, Any], Any] | None) -> Callable[[Any, Any], Any]:

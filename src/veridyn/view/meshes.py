@@ -132,7 +132,9 @@ def _mesh(v: UrdfVisual) -> tuple[Array, NDArray[np.int64]]:
     except FileError as error:
         raise DataError([replace(fault, where=where) for fault in error.faults]) from error
     if len(made.faces) > MOST_FACES:
-        raise DataError(Fault("it is too large to be shown.", where, f"{MOST_FACES} triangles", f"{len(made.faces)}"))
+        raise DataError(
+            "it is too large to be shown.", where=where, expected=f"{MOST_FACES} triangles", found=f"{len(made.faces)}"
+        )
     return made.vertices, made.faces
 
 

@@ -42,12 +42,9 @@ def recorded(machine: Posable, model: Machine, file: Path) -> tuple[LiveRecordin
     found = {g.channel.removeprefix("q."): g for g in guesses}
     missing = [c for c in machine.coordinates if c not in found]
     if missing:
-        fault = Fault(
-            "these coordinates have no column.",
-            f"machine '{machine.name}'",
-            found=", ".join(missing),
-            hint=f"Call it q.{missing[0]}, or {missing[0]}. Columns: {', '.join(list(seen.columns)[:20])}.",
-        )
+        what = "these coordinates have no column."
+        hint = f"Call it q.{missing[0]}, or {missing[0]}. Columns: {', '.join(list(seen.columns)[:20])}."
+        fault = Fault(what, f"machine '{machine.name}'", found=", ".join(missing), hint=hint)
         raise FileError(fault, str(file))
     used = [found[c] for c in machine.coordinates]
     clocks = [_clock(seen, g.column) for g in used]
@@ -95,7 +92,7 @@ def _clock(seen: Survey, column: str) -> Array:
     time = time_column(seen.columns)
     if time not in seen.columns:
         raise FileError(
-            Fault("it has no column of times.", hint=f"Columns: {', '.join(seen.columns)}."), str(seen.file)
+            "it has no column of times.", hint=f"Columns: {', '.join(seen.columns)}.", source=str(seen.file)
         )
     return convert(seen.columns[time], time_unit(time, seen.columns, seen.units)[0], "s")
 
@@ -105,12 +102,12 @@ def _together(file: Path, names: Sequence[str], clocks: Sequence[Array], values:
     for name, t, x in zip(names, clocks, values):
         whole = np.isfinite(t) & np.isfinite(x)
         if whole.sum() < 2:
-            raise FileError(Fault("it holds less than two samples.", f"coordinate '{name}'"), str(file))
+            raise FileError("it holds less than two samples.", where=f"coordinate '{name}'", source=str(file))
         order = np.argsort(t[whole], kind="stable")
         kept.append((t[whole][order], x[whole][order]))
     start, end = max(t[0] for t, _ in kept), min(t[-1] for t, _ in kept)
     if end <= start:
-        raise FileError(Fault("its channels have no time in common.", found=f"{start:.6g} s to {end:.6g} s"), str(file))
+        raise FileError("its channels have no time in common.", found=f"{start:.6g} s to {end:.6g} s", source=str(file))
     clock = np.linspace(start, end, max(2, round((end - start) * RATE) + 1))
     return LiveRecording(clock, np.column_stack([np.interp(clock, t, x) for t, x in kept]))
 

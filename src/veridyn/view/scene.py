@@ -13,14 +13,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError
 from veridyn.spatial.rotations import quaternion
 
 Array = NDArray[np.float64]
 FRAMES = 240  # that a page carries at most
-Meaning = Literal[
-    "truth", "estimate", "plain", "measured"
-]  # each has one colour, in plots and scenes; style.css says which
+Meaning = Literal["truth", "estimate", "plain", "measured"]  # each has one colour; style.css says which
 FINE = 4096  # steps over the size of the scene
 QUATERNION_STEPS = 1000  # of 1, in the attitudes of solids
 
@@ -152,20 +150,16 @@ def scene(
     for layer in layers:
         shape = np.shape(layer.points)
         if len(shape) != 3 or shape[0] != len(times) or shape[2] != 3:
+            what = "the points of a scene have the wrong shape."
             raise DataError(
-                Fault(
-                    "the points of a scene have the wrong shape.",
-                    where=f"layer '{layer.label}'",
-                    expected=f"({len(times)}, points, 3)",
-                    found=str(shape),
-                )
+                what, where=f"layer '{layer.label}'", expected=f"({len(times)}, points, 3)", found=str(shape)
             )
         if not np.isfinite(layer.points).all():
-            raise DataError(Fault("a scene cannot show points that are not finite.", where=f"layer '{layer.label}'"))
+            raise DataError("a scene cannot show points that are not finite.", where=f"layer '{layer.label}'")
         wrong = [s for s in layer.segments if not all(0 <= k < shape[1] for k in s)]
         if wrong:
             raise DataError(
-                Fault("a line joins points that are not there.", where=f"layer '{layer.label}'", found=str(wrong[0]))
+                "a line joins points that are not there.", where=f"layer '{layer.label}'", found=str(wrong[0])
             )
     wanted = np.linspace(times[0], times[-1], min(frames, len(times)))
     kept = np.unique(np.searchsorted(times, wanted, side="left").clip(0, len(times) - 1))

@@ -18,6 +18,7 @@ from veridyn.mechanics.loops.closure import closed_home, closed_motion
 from veridyn.mechanics.loops.projection import loop_jacobian
 from veridyn.mechanics.regressor import regressor
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
 from veridyn.papers.hexapod.machine import LEGS, hexapod
@@ -72,7 +73,7 @@ def test_regressor_and_forces(name: str) -> None:
 def test_base_parameters(name: str) -> None:
     """The count is the numerical rank of a stranger's regressor; the groups reproduce it."""
     plain = bare(tree_of(MACHINES[name]()))
-    base = base_parameters(plain)
+    base = base_parameters(machine_of_tree(plain))
     m = some(plain)
     W = PinLoops(plain).regressor(m).reshape(-1, len(plain.parameters))
     s = np.linalg.svd(W * plain.parameters.typical, compute_uv=False)

@@ -5,15 +5,168 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import veridyn as vd
+from strangers.graph_machines import seven_joint_arm
 from strangers.natural_mechanisms import fourbar, random_mechanism
 from veridyn.errors import DataError, ModelError
+from veridyn.files.machine.load import parse_machine
+from veridyn.files.machine.write import model_text
+from veridyn.files.shipped import shipped
+from veridyn.mechanics.energy import energy
+from veridyn.mechanics.forward import forward_dynamics
+from veridyn.mechanics.natural.dynamics import Stabilisation, initial_state, natural_energy, solve_accelerations
 from veridyn.mechanics.natural.forces import forces_of
 from veridyn.mechanics.natural.geometry import Geometry
+from veridyn.mechanics.natural.index3 import index3_step
+from veridyn.mechanics.natural.integrate import NaturalMethod, natural_step
 from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.natural.minimal import minimal, start_of
+from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.position import independent, velocity
+from veridyn.mechanics.natural.slopes import with_parameter_slopes
 from veridyn.mechanics.natural.system import system_of
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.model.differences import differences
+from veridyn.model.element_laws import bump_stop, cubic, dead_zone, law, table, tanh_friction
+from veridyn.model.elements import Element, coulomb
 from veridyn.model.load import Torque
+from veridyn.model.machine import Machine
+from veridyn.model.motion import Motion
+from veridyn.model.parameters import Uncertainty
+from veridyn.model.place import Marker
 from veridyn.model.point_parts import Point, Spring, uniform_bar
+
+EVERY_LAW = [
+    law("q1", "(c - 0.2)**3*cos(q2) + 0.1*rate(q3)*abs(v)", 3.0, "bend"),
+    law({"q1": 1.0, "q2": -0.5}, "sin(2*c) + tanh(v/0.2) + sqrt(1 + c*c)/2 - atan(q3)*exp(-q1*q1)", 1.3, "twist"),
+    law("q2", "log(2 + c*c) + max(c, 0.1) - min(v, q1)/(1 + c**2) + abs(c)**1.5", 0.7, "mixed"),
+    table({"q3": 2.0}, (-3.0, -0.4, 0.3, 1.1, 4.0), (0.5, 0.1, 0.0, 0.9, 2.0), 1.7, "hose", outside="extend"),
+    cubic("q2", 2.0, "hard", rest=0.1),
+    tanh_friction("q3", 0.3, 0.4, "dry"),
+    bump_stop("q1", 0.4, 30.0, "stop"),
+    dead_zone({"q2": 1.0, "q3": 1.0}, 0.05, 9.0, "play"),
+    Element(kind="damper_forward", on={"q1": 1.0}, value=0.3, name="forth"),
+    Element(kind="damper_backward", on={"q1": 1.0}, value=0.2, name="back"),
+]
+
+
+def linkage() -> Machine:
+    """The four-bar with every law, and one between places of two of its bars."""
+    made = vd.load_model(shipped("veridyn:linkage.yaml"))
+    names = made.body_names
+    ends = Marker(names[0], (0.05, 0.02, 0.0)), Marker(names[2], (0.04, 0.0, 0.0))
+    rope = Element(kind="law", between=ends, value=40.0, name="rope", formula="max(c - 0.3, 0)**2 + 0.1*v*q1")
+    return made.without_elements(made.element_names).with_elements([*EVERY_LAW, rope])
+
+
+def arm() -> Machine:
+    return seven_joint_arm().with_elements(EVERY_LAW)
+
+
+@pytest.mark.parametrize(("made", "held"), [(linkage, ("q1",)), (arm, tuple(f"q{k}" for k in range(1, 8)))])
+def test_accelerations_and_energy_are_those_of_the_tree(made, held: tuple[str, ...]) -> None:
+    """To 1e-9 of the largest, at poses about where the machine is put together, which is where its points are guessed."""
+    machine = made()
+    tree, system = tree_of(machine), system_of(mechanism_of(machine))
+    home = [machine.assembly.hold[c] for c in held]
+    at = [system.mechanism.index(c) for c in tree.coordinates]
+    rng = np.random.default_rng(4)
+    for _ in range(6):
+        given = dict(zip(held, (home + rng.uniform(-0.6, 0.6, len(held))).tolist(), strict=True))
+        q, qd = start_of(system, given, dict(zip(held, rng.normal(size=len(held)).tolist(), strict=True)))
+        none = np.zeros((1, tree.n))
+        expected = forward_dynamics(
+            tree, Motion(np.zeros(1), q[None, at], qd[None, at], none, forces=none), engine="numpy"
+        )
+        found = solve_accelerations(system, q, qd)[0][at]
+        assert found == pytest.approx(expected.qdd[0], abs=1e-9 * max(1.0, float(np.abs(found).max())))
+        stored = energy(tree, Motion(np.zeros(1), q[None, at], qd[None, at], none))
+        assert natural_energy(system, q, qd).elastic == pytest.approx(float(np.ravel(stored.elastic)[0]), rel=1e-9)
+
+
+def test_tangents_are_differences_of_forces() -> None:
+    system = system_of(mechanism_of(linkage()))
+    rng, h = np.random.default_rng(2), 1e-6
+    for _ in range(4):
+        q, qd = system.guess + 0.3 * rng.normal(size=system.n), rng.normal(size=system.n)
+        K, C = system.forces.tangents(q, qd, system.forces.values)
+        for k, step in enumerate(h * np.eye(system.n)):
+            by_q = [system.forces.forces(q + way * step, qd, system.forces.values) for way in (1, -1)]
+            by_qd = [system.forces.forces(q, qd + way * step, system.forces.values) for way in (1, -1)]
+            assert K[:, k] == pytest.approx((by_q[1] - by_q[0]) / (2 * h), rel=1e-5, abs=1e-6)
+            assert C[:, k] == pytest.approx((by_qd[1] - by_qd[0]) / (2 * h), rel=1e-5, abs=1e-6)
+
+
+def test_compiled_steps_are_those_of_numpy() -> None:
+    """Steps of index 3 with the programs of laws as machine code, and with the same programs in NumPy."""
+    system = system_of(mechanism_of(linkage()))
+    how = Stabilisation()
+    by_numpy = by_machine = initial_state(system, {"q1": 0.6}, {"q1": 1.3})
+    for _ in range(5):
+        by_numpy = index3_step(system, by_numpy, 1e-3, system.forces.values, how)
+        by_machine = natural_step(system, by_machine, 1e-3, method=NaturalMethod(stabilisation=how, engine="compiled"))
+    assert by_machine.q == pytest.approx(by_numpy.q, abs=1e-9)
+    assert by_machine.qd == pytest.approx(by_numpy.qd, abs=1e-7)
+
+
+def test_steps_over_independent_coordinates_have_exact_derivatives() -> None:
+    """What observers compute: accelerations as above, ∂(z, ż)₁/∂(z, ż)₀ and by parameters of laws against central differences."""
+    machine, names = linkage(), ("bend", "hose", "rope", "play")
+    known = machine.with_uncertainty(Uncertainty(names, np.eye(4)))
+    system = with_parameter_slopes(system_of(mechanism_of(machine)), known)
+    q, qd = start_of(system, {"q1": 0.6}, {"q1": 1.3})
+    model = minimal(system, q, ("q1",), (), names)
+    z, zd, values = q[model.z], qd[model.z], np.array([machine.parameters[n] for n in names])
+    at = model.instant(q, z, zd, values, model.loads())
+    assert at.qdd == pytest.approx(solve_accelerations(system, q, qd)[0], abs=1e-8)
+    after = model.step(q, z, zd, values, 0.005, model.loads())
+
+    def moved(z: np.ndarray, zd: np.ndarray, changed: Machine = machine) -> np.ndarray:
+        other = minimal(system_of(mechanism_of(changed)), q, ("q1",), ())
+        end = other.step(q, z, zd, np.zeros(0), 0.005, other.loads())
+        return np.concatenate([end.q[other.z], end.qd[other.z]])
+
+    h = 1e-5
+    assert after.F[:, 0] == pytest.approx((moved(z + h, zd) - moved(z - h, zd)) / (2 * h), rel=1e-5, abs=1e-7)
+    assert after.F[:, 1] == pytest.approx((moved(z, zd + h) - moved(z, zd - h)) / (2 * h), rel=1e-5, abs=1e-7)
+    for k, name in enumerate(names):
+        step = 1e-3 * machine.parameters[name]
+        ends = [moved(z, zd, machine.with_parameters({name: machine.parameters[name] + w * step})) for w in (1, -1)]
+        expected = (ends[0] - ends[1]) / (2 * step)
+        assert after.F[:, 2 + k] == pytest.approx(expected, rel=1e-4, abs=1e-9), name
+
+
+NATURAL = """
+veridyn: 2
+formulation: natural
+gravity: [0, 0, -9.81]
+bodies:
+  - name: arm
+    antecedent: ground
+    joint: turning
+    coordinate: q1
+    mdh: {alpha: pi/2}
+    inertia: {mass: 1, centre: [0.3, 0, 0], about_centre: [0.01, 0, 0, 0.02, 0, 0.02]}
+elements:
+  - {kind: law, on: q1, formula: c**3, value: 2, name: k3}
+"""
+
+
+def test_a_model_file_in_natural_coordinates_has_laws_and_names_what_it_cannot_carry() -> None:
+    machine = parse_machine(NATURAL, "arm.yaml")
+    assert [e.name for e in mechanism_of(machine).laws] == ["k3"]
+    assert differences(machine, parse_machine(model_text(machine), "again.yaml")) == ()
+    for formula, words in (
+        ("sign(v)", "element 'k3'.*its force jumps.*tanh.*formulation: tree"),
+        ("c*signal(heat)", "element 'k3'.*reads the measured signal 'heat'.*formulation: tree"),
+    ):
+        with pytest.raises(ModelError, match=f"(?s){words}"):
+            parse_machine(NATURAL.replace("c**3", formula), "arm.yaml")
+    with pytest.raises(ModelError, match=r"(?s)element 'k3'.*its value is unknown"):
+        parse_machine(NATURAL.replace("value: 2, ", ""), "arm.yaml")
+    with pytest.raises(ModelError, match=r"(?s)'fs'.*no element of kind coulomb.*formulation: tree"):
+        _ = mechanism_of(seven_joint_arm().with_elements([coulomb("q1", 1.0, "fs")]))
+
 
 SEEDS = range(8)
 

@@ -10,6 +10,7 @@ from strangers.random_trees import random_motion, random_tree
 from veridyn.identify.base import base_parameters, generic_motion
 from veridyn.mechanics.regressor import regressor
 from veridyn.mechanics.tree.rules import combinations, freedoms, structural
+from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.names import GROUND
@@ -58,7 +59,10 @@ def agree(tree: Tree) -> None:
         return
     null = np.linalg.svd(B)[2][rank:]
     assert np.abs(D @ null.T).max(initial=0.0) < 1e-9 * np.abs(D).max()
-    rules, found = base_parameters(tree), base_parameters(tree, generic_motion(tree, 300))
+    rules, found = (
+        base_parameters(machine_of_tree(tree)),
+        base_parameters(machine_of_tree(tree), generic_motion(tree, 300)),
+    )
     assert rules.columns == found.columns
     assert rules.matrix == pytest.approx(found.matrix, abs=1e-8)
     assert rules.source == "by the closed rules"
@@ -70,12 +74,12 @@ def test_free_trees_have_ten_and_seven_and_four(seed: int) -> None:
     tree = random_tree(np.random.default_rng(seed), bodies=2 + seed % 9, base="free")
     kinds = [b.joint for b in tree.bodies]
     count = 10 + 7 * kinds.count("turning") + 4 * kinds.count("sliding")
-    rules = base_parameters(tree)
+    rules = base_parameters(machine_of_tree(tree))
     assert rules.count == count == len(combinations(tree))
     motion = generic_motion(tree, 2 * count // 6 + 60)
-    found = base_parameters(tree, motion)
+    found = base_parameters(machine_of_tree(tree), motion)
     assert found.count == count and found.columns == rules.columns
-    assert base_parameters(tree, motion, rows="base").count == count
+    assert base_parameters(machine_of_tree(tree), motion, rows="base").count == count
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -84,7 +88,7 @@ def test_the_rank_of_a_stranger(seed: int) -> None:
     rng = np.random.default_rng(100 + seed)
     tree = random_tree(rng, bodies=5, base="free" if seed % 2 else "fixed")
     D = PinModel(tree).regressor(random_motion(rng, tree, 60, wrenches=False))
-    assert base_parameters(tree).count == rank_of(D.reshape(-1, D.shape[2]) * tree.parameters.typical)
+    assert base_parameters(machine_of_tree(tree)).count == rank_of(D.reshape(-1, D.shape[2]) * tree.parameters.typical)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -199,7 +203,7 @@ COUNTS = {
 
 @pytest.mark.parametrize("name", COUNTS)
 def test_counts_by_hand(name: str) -> None:
-    assert base_parameters(SPECIAL[name]).count == COUNTS[name]
+    assert base_parameters(machine_of_tree(SPECIAL[name])).count == COUNTS[name]
 
 
 def test_two_arms_on_the_ground_do_not_know_each_other() -> None:
@@ -207,13 +211,16 @@ def test_two_arms_on_the_ground_do_not_know_each_other() -> None:
     right = [Body("4", placement=MDH(d=1.0)), Body("5", "4", "sliding", ACROSS)]
     both = Tree.build([*left, *right])
     agree(both)
-    alone = base_parameters(Tree.build(left)).count, base_parameters(Tree.build(right)).count
-    assert base_parameters(both).count == sum(alone)
+    alone = (
+        base_parameters(machine_of_tree(Tree.build(left))).count,
+        base_parameters(machine_of_tree(Tree.build(right))).count,
+    )
+    assert base_parameters(machine_of_tree(both)).count == sum(alone)
 
 
 def test_a_bracket_on_the_ground_has_no_effect() -> None:
     tree = Tree.build([Body("1", joint="fixed"), Body("2", "1")])
-    base = base_parameters(tree)
+    base = base_parameters(machine_of_tree(tree))
     assert set(base.dead) >= set(range(10)) and base.count == 1
 
 

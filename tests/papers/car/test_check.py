@@ -9,8 +9,8 @@ from veridyn.errors import DataError
 from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.model.experiment import Experiment
 from veridyn.papers.car.check import checked
+from veridyn.papers.car.log import CarKinematics
 from veridyn.papers.car.machine import TABLE_II
-from veridyn.papers.car.record import CarKinematics
 from veridyn.papers.car.sensors import sensed, sensors_2002
 from veridyn.papers.car.simulator.description import Vehicle
 from veridyn.papers.car.simulator.manoeuvre import (

@@ -18,7 +18,7 @@ from veridyn.papers.car.bent_2002 import SIXTEEN, Model2002
 from veridyn.papers.car.drive import RAMPS, campaign, campaign_2002, drives_2002, shifted
 from veridyn.papers.car.knowledge import CarKnown
 from veridyn.papers.car.known_2002 import drawn_2002, informed_channels, informed_motion, moved_2002
-from veridyn.papers.car.record import CarRecord, record
+from veridyn.papers.car.log import CarRecord, record
 from veridyn.papers.car.sensors import sensors_2002
 from veridyn.papers.car.simulator.description import Vehicle
 from veridyn.papers.car.study_2002 import (

@@ -15,9 +15,8 @@ from studies.fleet_log import COULOMB, EXAMPLE, FOLDER, NAMES, WORN, drawn, tabl
 from veridyn.errors import DeviceError, FileError, IdentificationError
 from veridyn.studies.config.study import load_study
 from veridyn.studies.result import collected_warnings
-from veridyn.studies.run.fleet import FleetRun, run_fleet
+from veridyn.studies.run.fleet import FleetRun, jobs_of, run_fleet, shipped_study
 from veridyn.studies.run.fleet_logs import logs_of
-from veridyn.studies.run.fleet_machine import jobs_of, shipped_study
 
 
 def study(folder: Path, machines: str = "", executor: str = "none", more: str = "") -> Path:

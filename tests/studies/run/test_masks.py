@@ -4,7 +4,7 @@ import pytest
 from studies.small_arm import small_arm
 from veridyn.errors import DataError, DataWarning
 from veridyn.model.motion import Motion
-from veridyn.studies.config.identify import RecordingSettings
+from veridyn.studies.config.log import RecordingSettings
 from veridyn.studies.run.masks import RecordedMotion, dropped, plain, resting, warn_of_rest, wrong_speed
 
 T = np.arange(1000) / 100.0

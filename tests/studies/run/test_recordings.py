@@ -6,7 +6,7 @@ import pytest
 from studies.bench_robot import STUDY, Bench, table
 from veridyn.errors import DataError, FileError
 from veridyn.model.motion import Motion
-from veridyn.studies.config.identify import RecordingSettings
+from veridyn.studies.config.log import RecordingSettings
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.recordings import Recordings, taken
 

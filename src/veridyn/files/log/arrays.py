@@ -95,7 +95,9 @@ def _experiment(
     """
     if columns is not None and not isinstance(columns, Mapping):
         what = "`columns` is no mapping, and these arrays have names of their own."
-        raise DataError(Fault(what, "", "columns={channel: array}", f"{columns!r}"[:60]), str(file))
+        raise DataError(
+            what, where="", expected="columns={channel: array}", found=f"{columns!r}"[:60], source=str(file)
+        )
     structure, meaning = Faults(), Faults()
     clock_name = None if rate is not None else (columns or {}).get(time, time)
     found = _sort(values, clock_name)
@@ -218,7 +220,7 @@ def _read_hdf5(file: Path) -> dict[str, Any]:
     except ImportError as error:
         what = "it is a MAT file of version 7.3, which is HDF5, and pymatreader is not installed."
         hint = "pip install 'veridyn[logs]'. Or save the file in MATLAB with -v7, which needs nothing more."
-        raise FileError(Fault(what, hint=f"Install it with: {hint}"), str(file)) from error
+        raise FileError(what, hint=f"Install it with: {hint}", source=str(file)) from error
     read = read_mat(str(file))
     # In the order of their names: its own order changes from run to run.
     return {key: read[key] for key in sorted(read) if not key.startswith(("__", "#"))}

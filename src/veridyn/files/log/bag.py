@@ -61,7 +61,12 @@ def bag_source(file: Path, asked: Sequence[str] | None = None, time: str = DEFAU
     if time not in (DEFAULT, RECEIVED):
         hint = "Leave `time` out: every topic has its own clock."
         raise DataError(
-            Fault("a bag has no such clock.", "time", f"'{RECEIVED}', or nothing", f"'{time}'", hint), str(file)
+            "a bag has no such clock.",
+            where="time",
+            expected=f"'{RECEIVED}', or nothing",
+            found=f"'{time}'",
+            hint=hint,
+            source=str(file),
         )
     with opened(file) as bag:
         wanted = [t for t in bag.topics if asked is None or any(_means(a, t) for a in asked)]
@@ -74,7 +79,7 @@ def bag_source(file: Path, asked: Sequence[str] | None = None, time: str = DEFAU
             count = len(bag.topics[at].received) if at else 0
             where = f"topic '{at}', after {count} messages" if at else ""
             raise FileError(
-                Fault("it cannot be read to its end.", where, found=unreadable(error).found), str(file)
+                "it cannot be read to its end.", where=where, found=unreadable(error).found, source=str(file)
             ) from error
     return _source(file, bag, wanted, time)
 
@@ -222,7 +227,7 @@ def opened(file: Path) -> Iterator[Opened]:
         raise FileError(fault, str(file)) from error
     try:
         if not bag.topics:
-            raise FileError(Fault("the bag is empty.", expected="topics with messages"), str(file))
+            raise FileError("the bag is empty.", expected="topics with messages", source=str(file))
         yield bag
     finally:
         opening.__exit__(None, None, None)

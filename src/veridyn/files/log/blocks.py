@@ -147,7 +147,7 @@ def open_log(
         layout = find_layout(file, names, delimiter, decimal, skip)
         if layout.delimiter == BLANKS:
             what = "columns separated by blanks cannot be read in blocks."
-            raise FileError(Fault(what, expected="commas, semicolons or tabs"), str(file))
+            raise FileError(what, expected="commas, semicolons or tabs", source=str(file))
         headers, rows = layout.headers, _lines(file, layout.before)
     headers, stamps = merged_headers(headers, asked_names(columns, units, time))
     structure, meaning = Faults(), Faults()

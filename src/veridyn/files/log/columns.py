@@ -146,7 +146,7 @@ def usual_clock(time: str, names: Collection[str]) -> str:
 def clock_of_rate(rate: float, samples: int, where: str = "rate") -> Array:
     """Times (N,) from 0 on of a log without a clock that was recorded at `rate` Hz; a rate that is none is refused."""
     if not (np.isfinite(rate) and rate > 0.0):
-        raise DataError(Fault("this is no rate.", where, "samples a second, above 0", f"{rate:g}"))
+        raise DataError("this is no rate.", where=where, expected="samples a second, above 0", found=f"{rate:g}")
     return np.arange(samples) / rate
 
 

@@ -119,7 +119,14 @@ def _refuse_empty(
     behind = f"nothing behind the {skip} lines that are skipped" if skip else "an empty file"
     expected = "rows of numbers" + (" under a header" if names is None else "")
     hint = "Check that the recording was stopped and saved."
-    raise FileError(Fault("it holds no samples.", "", expected, "a header alone" if held else behind, hint), str(file))
+    raise FileError(
+        "it holds no samples.",
+        where="",
+        expected=expected,
+        found="a header alone" if held else behind,
+        hint=hint,
+        source=str(file),
+    )
 
 
 def _delimiter(lines: Sequence[str], decimal: str) -> str:

@@ -149,7 +149,14 @@ def _unchanged(file: Path) -> Iterator[None]:
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         hint = "Wait until its recorder has closed it, or copy it first; veridyn live follows a log that grows."
         found = f"{before.st_size} bytes, then {after.st_size}"
-        raise FileError(Fault("it changed while it was read.", "", "a file that nobody writes", found, hint), str(file))
+        raise FileError(
+            "it changed while it was read.",
+            where="",
+            expected="a file that nobody writes",
+            found=found,
+            hint=hint,
+            source=str(file),
+        )
 
 
 def _check_rate(file: Path, rate: float | None, time: str) -> None:
@@ -192,12 +199,16 @@ def _header(
     header = None if header is True else header
     if isinstance(header, int) and header is not False:
         if skip is not None and skip != header:
-            raise DataError(Fault("`header` and `skip` differ.", "header", f"{skip} or none", f"{header}"))
+            raise DataError(
+                "`header` and `skip` differ.", where="header", expected=f"{skip} or none", found=f"{header}"
+            )
         return (None if picked is columns else columns), picked, header  # pyright: ignore[reportReturnType]
     if columns is not None and picked is None:
         if header is not None:
             what = "a list of columns names those of a file without a header row, and so does `header`."
-            raise DataError(Fault(what, "header", "columns={channel: name} beside it", f"{list(columns)[:3]}"))
+            raise DataError(
+                what, where="header", expected="columns={channel: name} beside it", found=f"{list(columns)[:3]}"
+            )
         header = columns  # pyright: ignore[reportAssignmentType]
     return header, picked, skip  # pyright: ignore[reportReturnType]
 
@@ -206,7 +217,7 @@ def _refuse_header(header: object) -> None:
     if header is not None:
         hint = "Leave it out, and pick columns with columns={channel: name}."
         raise DataError(
-            Fault("only text files are without a header row.", "header", found="a file with names", hint=hint)
+            "only text files are without a header row.", where="header", found="a file with names", hint=hint
         )
 
 

@@ -115,7 +115,7 @@ def _source(file: Path, mdf: Any, time: str, errors: tuple[type[Exception], ...]
     if time not in (DEFAULT, *clocks):
         hint = f"Leave `time` out. Clocks of this file: {', '.join(sorted(clocks)) or 'none'}."
         what = f"'{time}' is no clock, and every group has its own."
-        raise DataError(Fault(what, "time", "", f"'{time}'", hint), str(file))
+        raise DataError(what, where="time", expected="", found=f"'{time}'", hint=hint, source=str(file))
     for name, entries in mdf.channels_db.items():
         own = [e for e in entries if tuple(e) not in masters]
         names = [name] if len(own) == 1 else _told_apart(name, own)

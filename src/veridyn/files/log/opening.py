@@ -24,7 +24,7 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
     """The path of a file that is there; otherwise a FileError that names its neighbours."""
     file = Path(path)
     if not file.is_file():
-        raise FileError(Fault("it does not exist or is not a file.", hint=_near(file)), str(file))
+        raise FileError("it does not exist or is not a file.", hint=_near(file), source=str(file))
     return file
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, Faults, FileError, did_you_mean, part_at
+from veridyn.errors import Faults, FileError, did_you_mean, part_at
 from veridyn.files.log.columns import clock_of_rate, split_header
 from veridyn.files.log.layout import find_layout
 from veridyn.files.log.opening import PARQUET, existing_file, unreadable
@@ -59,7 +59,7 @@ def load_spread(
     clocks = [p for p, part in parts.items() if part.time or part.rate is not None]
     if not clocks and rate is None:
         expected = "time: 't [s]' or rate: 100 in one of them, or one rate for all"
-        raise FileError(Fault("no part has a clock.", name, expected))
+        raise FileError("no part has a clock.", where=name, expected=expected)
     tables: dict[str, dict[str, Array]] = {}
     for p, part in parts.items():
         wanted = {c.removeprefix(f"{p}/") for c, _ in columns.values()} | (

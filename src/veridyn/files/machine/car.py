@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from ruamel.yaml.nodes import MappingNode, Node
 
-from veridyn.errors import At, Fault, ModelError, part_at, with_line
+from veridyn.errors import At, ModelError, part_at, with_line
 from veridyn.files.machine.keys import CAR_TOP, TOP
 from veridyn.files.machine.parameters import ParameterSection, read_constants, read_parameters
 from veridyn.files.machine.parts import Parts, Places
@@ -119,7 +119,7 @@ def car_lines(machine: Machine) -> list[str]:
     assert car is not None  # the caller looked
     if not {*car.bounds} | {*car.estimated} <= {*car.values}:
         raise ModelError(
-            Fault("bounds or a state of a parameter are given, but no value.", where=part_at(SECTION)), machine.name
+            "bounds or a state of a parameter are given, but no value.", where=part_at(SECTION), source=machine.name
         )
     own = {} if u is None or not _independent(machine) else dict(zip(u.names, u.sigma.tolist(), strict=True))
     lines = [f"{SECTION}:", f"  tyre: {name_text(car.tyre)}"]

@@ -63,7 +63,12 @@ def load_model(path: str | Path, *, base: Literal["auto", "fixed", "free"] = "au
     if base != "auto":
         hint = f"Write base: {base} in the file."
         raise ModelError(
-            Fault("a model file says itself what its base is.", "base", "'auto'", f"'{base}'", hint), file.name
+            "a model file says itself what its base is.",
+            where="base",
+            expected="'auto'",
+            found=f"'{base}'",
+            hint=hint,
+            source=file.name,
         )
     return parse_machine(text_of(file), source=file.name)
 
@@ -88,7 +93,7 @@ def _check_version(keys: Mapping[str, Node], source: str) -> None:
     if "veridyn" not in keys and "bodies" not in keys:
         found = f"the keys {', '.join(list(keys)[:8]) or '(none)'}"
         hint = f"A model file begins with veridyn: {FORMAT} and lists bodies."
-        raise FileError(Fault("this is not a model file.", found=found, hint=hint), source)
+        raise FileError("this is not a model file.", found=found, hint=hint, source=source)
     version = keys.get("veridyn")
     if version is None:
         return

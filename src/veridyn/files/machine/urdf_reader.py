@@ -376,4 +376,10 @@ def check_word(name: str, word: str, known: Sequence[str]) -> None:
     """Refuse a word that an argument does not have."""
     if word not in known:
         hint = "'warn' is now called 'keep'." if word == "warn" else ""
-        raise DataError(Fault("this word is unknown.", name, " or ".join(f"'{w}'" for w in known), f"'{word}'", hint))
+        raise DataError(
+            "this word is unknown.",
+            where=name,
+            expected=" or ".join(f"'{w}'" for w in known),
+            found=f"'{word}'",
+            hint=hint,
+        )

@@ -190,7 +190,7 @@ def _check_values(machine: Machine, placed: _Placed, allow_impossible: bool) -> 
 def _refuse_missing(machine: Machine, unknown: Sequence[str]) -> None:
     if unknown:
         listed = ", ".join(unknown[:8]) + (", …" if len(unknown) > 8 else "")
-        raise ModelError(Fault(f"{len(unknown)} parameters have no value: {listed}.", where=machine.name))
+        raise ModelError(f"{len(unknown)} parameters have no value: {listed}.", where=machine.name)
 
 
 @dataclass
@@ -295,7 +295,9 @@ def _check_agreement(machine: Machine, text: bytes, source: str) -> None:
         what = "read again, the file does not give the forces of the machine; nothing was written."
         expected, found = f"agreement to {AGREE:g} of {peak[k]:.6g}", f"{miss[k]:.3g}"
         hint = "A mass that is very small beside its first moments cannot be written as a centre of mass."
-        raise ModelError(Fault(what, f"row '{machine.rows[k]}'", expected, found, hint), source)
+        raise ModelError(
+            what, where=f"row '{machine.rows[k]}'", expected=expected, found=found, hint=hint, source=source
+        )
 
 
 def _trial(machine: Machine) -> Motion:

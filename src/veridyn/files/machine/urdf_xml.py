@@ -81,7 +81,7 @@ def bytes_of(file: Path, kind: str = "urdf") -> bytes:
 def parse_xml(data: bytes, source: str, kind: str = "URDF") -> XmlNode:
     """The root element. No document type is read, so no entity can be declared, expanded or fetched. `kind` stands in messages."""
     if not data.strip():
-        raise FileError(Fault("the file is empty.", expected=f"{_article(kind)} {kind} file"), source)
+        raise FileError("the file is empty.", expected=f"{_article(kind)} {kind} file", source=source)
     parser = expat.ParserCreate("utf-8")
     opened: list[XmlNode] = []
     roots: list[XmlNode] = []

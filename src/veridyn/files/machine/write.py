@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arguments import checked
-from veridyn.errors import Fault, Faults, ModelError
+from veridyn.errors import Faults, ModelError
 from veridyn.files.atomic import write_atomic
 from veridyn.files.expressions import MAX_NUMBER
 from veridyn.files.machine.car import car_lines, parse_car
@@ -103,11 +103,9 @@ def model_text(machine: Machine) -> str:
 def _refuse_lost(machine: Machine, lost: Sequence[str]) -> None:
     if lost:
         raise ModelError(
-            Fault(
-                f"a model file cannot hold its {', '.join(lost)}.",
-                where=machine.name,
-                hint="Make it with Machine.build, and change its parameters with with_parameters.",
-            )
+            f"a model file cannot hold its {', '.join(lost)}.",
+            where=machine.name,
+            hint="Make it with Machine.build, and change its parameters with with_parameters.",
         )
 
 

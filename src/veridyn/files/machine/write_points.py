@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from veridyn.errors import Fault, ModelError
+from veridyn.errors import ModelError
 from veridyn.files.machine.write_parts import place_text
 from veridyn.files.yaml_write import flow, mapping_text, matrix_text, name_text, names_text, number_text, numbers_text
 from veridyn.model.differences import equal_parts
@@ -82,11 +82,9 @@ def _added(a: Added) -> dict[str, str]:
         return out | ({} if math.isnan(a.start) else {"start": number_text(a.start)})
     if isinstance(a, Elevation):
         raise ModelError(
-            Fault(
-                "the pitch of a ball joint has no words in a description by points.",
-                where=f"added coordinate '{a.name}'",
-                hint="Save the machine with the joints it was described by.",
-            )
+            "the pitch of a ball joint has no words in a description by points.",
+            where=f"added coordinate '{a.name}'",
+            hint="Save the machine with the joints it was described by.",
         )
     out = {"a": place_text(a.a), "b": place_text(a.b)}
     return out | ({} if a.along is None else {"along": _direction(a.along)})

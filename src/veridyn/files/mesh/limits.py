@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, FileError
+from veridyn.errors import FileError
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -25,7 +25,7 @@ LONGEST_LINE = 1 << 20  # bytes, of a text file
 
 def mesh_fault(what: str, expected: str = "", found: str = "", hint: str = "") -> FileError:
     """Why a mesh is not read: a sentence without its place, which whoever names the file adds."""
-    return FileError(Fault(what, "", expected, found, hint))
+    return FileError(what, where="", expected=expected, found=found, hint=hint)
 
 
 @dataclass(frozen=True, eq=False)

@@ -83,16 +83,17 @@ def identify_car(
     if others:
         name = next(iter(others))
         raise IdentificationError(
-            Fault(
-                f"'{name}' belongs to equations that are linear in the parameters.",
-                where="identify",
-                hint="A car of a few numbers is identified by identify(car, log, Innovations(…)).",
-            ),
-            machine.name,
+            f"'{name}' belongs to equations that are linear in the parameters.",
+            where="identify",
+            hint="A car of a few numbers is identified by identify(car, log, Innovations(…)).",
+            source=machine.name,
         )
     if not isinstance(motion, Experiment):
         raise DataError(
-            Fault("a car is identified from the log of a drive.", "identify", "an Experiment", type(motion).__name__)
+            "a car is identified from the log of a drive.",
+            where="identify",
+            expected="an Experiment",
+            found=type(motion).__name__,
         )
     chosen = Innovations() if method == Innovations.name else method
     if not isinstance(chosen, Innovations):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import CapabilityError, DataError, Fault, IdentificationWarning, Limit, warn
+from veridyn.errors import CapabilityError, DataError, IdentificationWarning, Limit, warn
 from veridyn.identify.car.result import CarFit
 from veridyn.identify.error_measures import Moments, RowReport
 from veridyn.identify.validation import Validation
@@ -43,12 +43,15 @@ def validate_car(
     given = [name for name, value in others.items() if value is not None]
     if given:
         what = f"'{given[0]}' belongs to equations that are linear in the parameters."
-        raise DataError(Fault(what, where="validate", hint="A car is validated by validate(fit, log)."), car.name)
+        raise DataError(what, where="validate", hint="A car is validated by validate(fit, log).", source=car.name)
     if by not in ("fit", "prediction"):
         raise CapabilityError("single_track", f"validation by {by}", *NO_FORCES, where=f"validate, {car.name}")
     if not isinstance(motion, Experiment):
         raise DataError(
-            Fault("a car is validated on the log of a drive.", "validate", "an Experiment", type(motion).__name__)
+            "a car is validated on the log of a drive.",
+            where="validate",
+            expected="an Experiment",
+            found=type(motion).__name__,
         )
     for fault in log_faults(motion, car):
         warn(IdentificationWarning, fault)

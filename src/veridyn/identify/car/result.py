@@ -86,7 +86,7 @@ class CarFit(Fit):
             inside = np.flatnonzero(((tries >= low) & (tries <= high)).all(axis=1))
             if not len(inside):
                 what = f"none of {MOST_DRAWS} sets from the Gaussian of the estimate lies within the bounds."
-                raise IdentificationError(Fault(what, where=f"draws, {self.described.name}"))
+                raise IdentificationError(what, where=f"draws, {self.described.name}")
             sets[k, list(self.base.columns)] = tries[inside[0]]
         return sets
 
@@ -97,7 +97,7 @@ class CarFit(Fit):
         """Deviations and correlations, for a notebook; the predictions along a drive are those of ``observe(fit.machine(), log)``."""
         if motion is not None:
             hint = "observe(fit.machine(), log).plot() shows a drive."
-            raise IdentificationError(Fault("a car has no forces of joints to draw.", "plot, motion", hint=hint))
+            raise IdentificationError("a car has no forces of joints to draw.", where="plot, motion", hint=hint)
         return super().plot()
 
     def summary(self) -> str:

@@ -315,7 +315,7 @@ def _listed(g: Array) -> str:
 
 
 def omitted(e: Evidence, apart: float, delays: bool, speeds: bool, streamed: bool) -> tuple[str, ...]:
-    """In words. `apart` as for :func:`~veridyn.identify.diagnosis.alternatives.suspicions`; whether delays were looked for, speeds are
+    """In words. `apart` as for :func:`find_mistakes`; whether delays were looked for, speeds are
     measured, and the log is read in blocks."""
     out = []
     if not e.rows:

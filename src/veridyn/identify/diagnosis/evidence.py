@@ -296,13 +296,18 @@ def _white_noise(x: Array) -> Array:
 
 def _reversing(machine: Machine, m: Motion, low: Butterworth | None) -> NDArray[np.bool_]:
     """Samples within half a period of the cut-off of a reversal of dry friction: its step is filtered in the forces, not in the columns."""
-    near = np.zeros(len(m), dtype=bool)
     if low is None or len(m) < 3:
-        return near
+        return np.zeros(len(m), dtype=bool)
     reach = max(1, round(0.5 / (float(np.min(low.cutoff)) * float(np.median(np.diff(m.t))))))
+    return near_reversals(machine, m.qd, reach)
+
+
+def near_reversals(machine: Machine, qd: Array, reach: int) -> NDArray[np.bool_]:
+    """Samples (N,) within `reach` of those between which the speed of dry friction changes its sign."""
+    near = np.zeros(len(qd), dtype=bool)
     for e in machine.elements:
         if e.jumps:
-            speed = m.qd @ np.array([e.on.get(c, 0.0) for c in machine.coordinates])
+            speed = qd @ np.array([e.on.get(c, 0.0) for c in machine.coordinates])
             for k in np.flatnonzero(np.diff(np.sign(speed)) != 0.0):
                 near[max(0, k - reach) : k + reach + 2] = True
     return near

@@ -14,6 +14,7 @@ where the columns are as slow as the filter. It is reported where the residual s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -32,6 +33,7 @@ from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.robust import Robust
 from veridyn.identify.estimators.weighted import OLS, WLS
+from veridyn.identify.gains import estimated_gains
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.validate import predicted
@@ -160,10 +162,7 @@ def with_traces(
     and so does noise of currents where the gains of drives are estimated; such fits are not asked. Damage that this log cannot show is
     added to `untestable`. `samples`: at most so many are looked at, all if left out.
     """
-    p = fit.described.parameters
-    gains = any(
-        e.kind == "drive_gain" and p.states[p.index(e.parameter_name)] == "estimated" for e in fit.described.elements
-    )
+    gains = estimated_gains(fit.described)
     if gains or fit.known is not None or any(m.kind not in (CONTRADICTION, *WRONG_SIGNS) for m in found):
         return found
     traces = attempt(
@@ -270,14 +269,7 @@ def inspect_forces(machine: Machine, motion: Motion) -> list[Mistake]:
             channels[c] = Channel(c, motion.t[there], force[there], "N*m" if kind == "turning" else "N")
     found = inspect(Experiment(channels, "forces"))
     return [
-        Mistake.of(
-            f.kind,
-            f.fault.what,
-            where=f"force of '{f.channel}'",
-            expected=f.fault.expected,
-            found=f.fault.found,
-            hint=f.fault.hint,
-        )
+        Mistake(f.kind, replace(f.fault, where=f"force of '{f.channel}'", line=None, at=()))
         for f in found
         if f.kind in INSPECTED and f.severity == "warning"
     ]

@@ -6,8 +6,8 @@ rows of a sample t, and
     ĉ = g/‖s_⊥‖²,    z = g/√V,    V = long-run variance of the terms of g  (:mod:`veridyn.identify.estimators.coloured`)
 
 z is standard normal where c = 0, whether neighbouring samples are correlated or not; few windows of that correlation make it Student's t.
-V is no less than that of uncorrelated samples, which all of them together show, and z is normal where it is that.
-Columns that W explains whole have s_⊥ = 0: no test of these data can see them, whatever their size.
+V is no less than that of uncorrelated samples, which all of them together show, and z is normal where it is that. Columns that W explains
+whole have s_⊥ = 0: no test of these data can see them, whatever their size.
 
 Noise of the motion leaves something in the scores where there is no damage at all. Noise n_k of q̈_k is in the regressor, W + Σ_k n_k
 ∂W/∂q̈_k, in the residual, −Σ_k n_k M_k with M_k = ∂Γ̂/∂q̈_k, and in a trace s. With a = W⁺ s, what is left of the trace has the noise Σ_k

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.diagnosis.columns import compiled_plan, fit_forces
-from veridyn.identify.diagnosis.evidence import measured_coordinates
+from veridyn.identify.diagnosis.evidence import measured_coordinates, near_reversals
 from veridyn.identify.diagnosis.score_test import MACHINE, size_slopes
 from veridyn.identify.regression.equation_plan import EquationPlan, Job
 from veridyn.identify.regression.sampling import Sampling
@@ -37,7 +37,6 @@ from veridyn.mechanics.laws import law
 from veridyn.mechanics.samples import state_of
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.elements import Element
-from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import zero_phase
 from veridyn.signals.resample import uniform_rate
@@ -200,16 +199,8 @@ def _part(
     rate = uniform_rate(motion.t, where="motion.t") if how.filtering else 0.0
     margin = how.margin(rate) if how.filtering else 0
     low, high = max(0, start - margin), min(len(motion), stop + margin)
-    job = Job(
-        motion=motion[low:high],
-        offset=low,
-        first=start,
-        start=start,
-        stop=stop,
-        total=len(motion),
-        rate=rate,
-        before=before,
-    )
+    span = {"offset": low, "first": start, "start": start, "stop": stop, "total": len(motion)}
+    job = Job(motion=motion[low:high], **span, rate=rate, before=before)
     N, R, width = stop - start, len(rows), sampling.decimate * window
     numbers, part = np.arange(start, stop), motion[start:stop]
     used = np.stack([sampling.uses(machine, row, part.qd, numbers, len(motion), before) for row in rows])
@@ -236,7 +227,7 @@ def _part(
             W[j, owns[j], held] += total[places[j]]
             y[j, held] += total[-1]
     friction = _friction(fit, plan, job)
-    steps = np.tile(_reversals(machine, part.qd), (R, 1))
+    steps = np.tile(near_reversals(machine, part.qd, 1), (R, 1))  # which have no slope
     smooth = forces
     if how.filtering and _rubbing(plan):
         low = np.array([how.filter_of(row) is not None for row in rows])
@@ -358,17 +349,6 @@ def _filtered(lines: Array, plan: EquationPlan, job: Job) -> Array:
     filters = [plan.how.filter_of(plan.machine.rows[r]) for r in plan.rows]
     every = [x if low is None else zero_phase(x.T, job.rate, low).T for x, low in zip(lines, filters, strict=True)]
     return np.stack(every)[:, :, job.start - job.offset : job.stop - job.offset]
-
-
-def _reversals(machine: Machine, qd: Array) -> Mask:
-    """Samples beside a reversal of dry friction, whose step has no slope."""
-    near = np.zeros(len(qd), dtype=bool)
-    for e in machine.elements:
-        if e.jumps:
-            speed = qd @ np.array([e.on.get(c, 0.0) for c in machine.coordinates])
-            for k in np.flatnonzero(np.diff(np.sign(speed)) != 0.0):
-                near[max(0, k - 1) : k + 3] = True
-    return near
 
 
 def _turned(fit: Fit, plan: EquationPlan, job: Job, used: Mask, out: Array) -> None:

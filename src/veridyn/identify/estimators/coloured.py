@@ -4,11 +4,10 @@ An estimate that solves Σ_t h_t(x) = 0, with h_t = Σ_j W_jtᵀ ψ(r_jt/σ_j)/�
 
     C = M⁻¹ S M⁻¹,   M = Σ_t Σ_j ψ'(r_jt/σ_j) W_jtᵀW_jt/σ_j²,   S = Σ_t Σ_s k(t − s) h_t h_sᵀ,   k(l) = max(0, min(1, 2 (1 − |l|/W)))
 
-(Newey and West, 1987, Econometrica 55(3), with the weights and the correction below). With
-L = 0, so W = 1, and ψ(u) = u rows may be correlated and noise may differ from sample to sample; with L > 0 neighbouring samples may be
-correlated too, while (27) assumes that they are not. Bartlett's weights 1 − |l|/W are the overlap of two windows of W samples, so
-S_W = Σ (sum of h over a window)(the same)ᵀ/W: one more pass over the samples, the same work for every W. A sample that a row drops adds
-zero and keeps its place in time.
+(Newey and West, 1987, Econometrica 55(3), with the weights and the correction below). With L = 0, so W = 1, and ψ(u) = u rows may be
+correlated and noise may differ from sample to sample; with L > 0 neighbouring samples may be correlated too, while (27) assumes that they
+are not. Bartlett's weights 1 − |l|/W are the overlap of two windows of W samples, so S_W = Σ (sum of h over a window)(the same)ᵀ/W: one
+more pass over the samples, the same work for every W. A sample that a row drops adds zero and keeps its place in time.
 
 Sums of scores over windows of W samples give Bartlett's estimate S_W, whose weights 1 − |l|/W are too small at every lag. Of two widths
 
@@ -32,7 +31,6 @@ from typing import Annotated, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from veridyn.errors import Fault, IdentificationError, VeridynError
 from veridyn.identify.estimators.least_squares import Solution
@@ -247,7 +245,6 @@ def sandwich(
         window = window_of(lags)
         sums = _summed(stream, s, score, window)
     p = len(s.values)
-    inverse = solve_triangular(s.triangle, np.eye(p))
     bread, slope = np.eye(p), 1.0
     if score is not None:
         least = float(np.linalg.eigvalsh(sums.curvature)[0])
@@ -259,7 +256,7 @@ def sandwich(
     if window > 1:
         Q = 2.0 * sums.leverage / window - sums.leverage_narrow / (window // 2)
         meat = released(trapezoid(sums.meat, sums.narrow), _represented(s, window) * Q / slope**2)
-    half = inverse @ bread
+    half = s.inverse @ bread
     # A fit takes tr(S)/σ² degrees of freedom out of its residuals: p where they are white, more where they are autocorrelated.
     taken = float(np.trace(meat)) * sums.equations / sums.scores if window > 1 and sums.scores > 0.0 else float(p)
     left = sums.equations - min(max(taken, float(p)), 0.5 * (sums.equations + p))
@@ -280,11 +277,7 @@ def _represented(s: Solution, window: int) -> float:
 
 
 def _summed(stream: EquationStream, s: Solution, score: ScoreFunction | None, window: int) -> _Sums:
-    values = np.zeros(len(s.observation.parameters))
-    values[list(s.columns)] = s.values
-    p = len(s.values)
-    inverse = solve_triangular(s.triangle, np.eye(p))
-    work = _Pass(values, s.columns, inverse, s.row_sigma, score, window, _stride(s, window))
+    work = _Pass(s.all_values, s.columns, s.inverse, s.row_sigma, score, window, _stride(s, window))
     total = None
     for part in stream.each(work, work.lead, "scattering of the residuals"):
         total = part if total is None else total + part

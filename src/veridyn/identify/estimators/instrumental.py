@@ -287,8 +287,7 @@ def _with_signals(machine: Machine, motion: Motion, values: Array) -> Motion:
 
 def _weighed(s: Solution, values: Array, given: Mapping[str, float]) -> Solution:
     """A solution at other values, its rows weighed by what these leave of them."""
-    full = np.zeros(len(s.observation.parameters))
-    full[list(s.columns)] = values
+    full = replace(s, values=values).all_values
     share = s.observation.samples / s.freedom
     rows = s.observation.rows
     residuals = [f.residual(full[list(f.columns)]) for f in rows]
@@ -383,10 +382,7 @@ def summed(stream: EquationStream, motions: list[Motion], s: Solution, lags: int
     """All samples, in the same jobs and blocks for the log and for the instruments, which drop nothing by themselves."""
     plan = stream.plan
     twin = replace(plan, how=replace(plan.how, dead_zone={}, drop={}, trim=0))
-    full = np.zeros(len(s.observation.parameters))
-    full[list(s.columns)] = s.values
-    inverse = solve_triangular(s.triangle, np.eye(len(s.values)))
-    work = Pass(s.columns, full, inverse, 1.0 / s.row_sigma, lags)
+    work = Pass(s.columns, s.all_values, s.inverse, 1.0 / s.row_sigma, lags)
     total: Sums | None = None
     for part in _each(stream, plan, twin, motions, work):
         total = part if total is None else total + part

@@ -51,9 +51,21 @@ class Solution:
         return tuple(own[k] for k in self.groups.kept)
 
     @property
+    def all_values(self) -> Array:
+        """Of all parameters: the values of those that lead the groups, zero elsewhere."""
+        found = np.zeros(len(self.observation.parameters))
+        found[list(self.columns)] = self.values
+        return found
+
+    @property
+    def inverse(self) -> Array:
+        """Of the triangle: W_P times it is orthonormal."""
+        return np.asarray(solve_triangular(self.triangle, np.eye(len(self.triangle))), dtype=np.float64)
+
+    @property
     def covariance(self) -> Array:
         """C = σ² (W_PᵀW_P)⁻¹ (27)."""
-        inverse = solve_triangular(self.triangle, np.eye(len(self.triangle)))
+        inverse = self.inverse
         return self.sigma**2 * inverse @ inverse.T
 
     @property

@@ -1,7 +1,7 @@
 """Maximum likelihood from a log of whole periods: averaged, filtered at the most likely cut-off, weighted by the noise between periods.
 
-The periods are averaged, the number of harmonics of the motion is chosen by :func:`scan`, and the
-one period that is left is estimated by Gauss and Markov with the noise that the differences of the periods show.
+The periods are averaged, the number of harmonics of the motion is chosen by :func:`scan`, and the one period that is left is estimated by
+Gauss and Markov with the noise that the differences of the periods show.
 
 Positions and forces both have noise, and the cut-off of the filter is an unknown of the cost
 

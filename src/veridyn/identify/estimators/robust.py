@@ -206,8 +206,7 @@ def _solved(weighted: RowFactors, s: Solution, scale: Array) -> Solution:
 
 
 def _passed(stream: EquationStream, loss: Robust, s: Solution, scale: Array) -> tuple[RowFactors, _Tally]:
-    values = np.zeros(len(s.observation.parameters))
-    values[list(s.columns)] = s.values
+    values = s.all_values
     tally: _Tally | None = None
 
     def factors() -> Iterator[tuple[RowFactor, ...]]:

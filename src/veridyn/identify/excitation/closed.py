@@ -17,9 +17,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import CapabilityError, DataError, ModelError
-from veridyn.identify.base import BaseParameters, base_parameters
-from veridyn.identify.excitation.plant import HELD_BASE, Plant, TreePlant, point_of, row_slopes, spread
+from veridyn.errors import DataError, ModelError
+from veridyn.identify.excitation.plant import MachinePlant, Plant, TreePlant, point_of, row_slopes
 from veridyn.mechanics.adjoint import open_adjoint
 from veridyn.mechanics.engine import compiled, filled
 from veridyn.mechanics.loops.assembly import CLOSED_TOLERANCE_M, Split, loop_values, splitting
@@ -62,7 +61,7 @@ class _State:
 
 
 @dataclass(frozen=True, eq=False)
-class ClosedPlant:
+class ClosedPlant(MachinePlant):
     """A tree with loops; limits speak of its independent coordinates (its actuators), `at` is what is designed."""
 
     machine: Machine
@@ -72,15 +71,8 @@ class ClosedPlant:
     _near: dict[str, Array] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        if self.machine.base == "free":
-            raise CapabilityError(
-                "tree", "periodic motion of a machine on a free base", *HELD_BASE, where=self.machine.name
-            )
+        super().__post_init__()
         splitting(self.machine, self.at)  # refuses what does not determine the machine
-
-    @property
-    def name(self) -> str:
-        return self.machine.name
 
     @property
     def coordinates(self) -> tuple[str, ...]:
@@ -107,18 +99,6 @@ class ClosedPlant:
     @property
     def rows(self) -> tuple[str, ...]:
         return tuple(self.bounded[k] for k in self._rows)
-
-    @property
-    def base(self) -> BaseParameters:
-        return self._base
-
-    @cached_property
-    def _base(self) -> BaseParameters:
-        return base_parameters(self.machine, rows=self.chosen)
-
-    @cached_property
-    def _spread(self) -> tuple[tuple[int, ...], Array]:
-        return spread(self.base)
 
     def _closed(self, X: Array, slope: bool = False) -> _State:
         """The closed motion; goal and limits of one step of a search ask for the same one, so the last is kept."""

@@ -101,12 +101,11 @@ def spread(base: BaseParameters) -> tuple[tuple[int, ...], Array]:
     return used, T[list(used)]
 
 
-@dataclass(frozen=True, eq=False)
-class TreePlant:
-    """A tree on a fixed base, designed joint by joint."""
+class MachinePlant:
+    """What plants of machines on a fixed base share: the equations of the `chosen` rows, and their base parameters."""
 
     machine: Machine
-    chosen: Rows = "all"
+    chosen: Rows
 
     def __post_init__(self) -> None:
         if self.machine.base == "free":
@@ -117,6 +116,26 @@ class TreePlant:
     @property
     def name(self) -> str:
         return self.machine.name
+
+    @property
+    def base(self) -> BaseParameters:
+        return self._base
+
+    @cached_property
+    def _base(self) -> BaseParameters:
+        return base_parameters(self.machine, rows=self.chosen)
+
+    @cached_property
+    def _spread(self) -> tuple[tuple[int, ...], Array]:
+        return spread(self.base)
+
+
+@dataclass(frozen=True, eq=False)
+class TreePlant(MachinePlant):
+    """A tree on a fixed base, designed joint by joint."""
+
+    machine: Machine
+    chosen: Rows = "all"
 
     @property
     def coordinates(self) -> tuple[str, ...]:
@@ -133,18 +152,6 @@ class TreePlant:
     @property
     def rows(self) -> tuple[str, ...]:
         return tuple(self.machine.rows[r] for r in self.machine.select_rows(self.chosen))
-
-    @property
-    def base(self) -> BaseParameters:
-        return self._base
-
-    @cached_property
-    def _base(self) -> BaseParameters:
-        return base_parameters(self.machine, rows=self.chosen)
-
-    @cached_property
-    def _spread(self) -> tuple[tuple[int, ...], Array]:
-        return spread(self.base)
 
     def _motion(self, X: Array) -> Motion:
         return Motion(np.arange(X.shape[1], dtype=np.float64), X[0], X[1], X[2])

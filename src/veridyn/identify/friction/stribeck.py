@@ -94,17 +94,7 @@ def _searched(
     whole = machine.with_elements(bank)
     observed = observation(whole, motion, **how)  # pyright: ignore[reportArgumentType]
     plain = len(machine.parameters)
-    own = replace(
-        observed,
-        parameters=machine.parameters,
-        rows=tuple(
-            replace(
-                f, columns=tuple(c for c in f.columns if c < plain), R=_without(f.R, [c < plain for c in f.columns])
-            )
-            for f in observed.rows
-        ),
-    )
-    s = solve(own)
+    s = solve(observed.of_first(machine.parameters))
     R = observed.stacked(list(1.0 / s.row_sigma)) / s.sigma
     place = {c: k for k, c in enumerate(observed.columns)}
     base = [place[c] for c in s.columns]
@@ -151,10 +141,6 @@ def _vertex(curve: StribeckCurve) -> StribeckCurve:
     a, b, _ = np.polyfit(x[k - 1 : k + 2] - x[k], y[k - 1 : k + 2], 2)
     least, half = x[k] - b / (2.0 * a), 1.0 / np.sqrt(a)
     return replace(curve, speed=float(np.exp(least)), low=float(np.exp(least - half)), high=float(np.exp(least + half)))
-
-
-def _without(R: Array, kept: list[bool]) -> Array:
-    return triangle_of(R[:, [*np.flatnonzero(kept), R.shape[1] - 1]])
 
 
 def _about(bank: Sequence[float], speed: float) -> Array:

@@ -1,8 +1,8 @@
 """The search of output error: Gauss and Newton's steps with exact sensitivities, damped where they do not reduce the residual.
 
-The initial state of each run is estimated along and eliminated run by run. σ_k of
-each output comes from the residuals unless it is known, and is held once it no longer changes. Where dry friction holds, residuals have
-kinks: the search may end in one, where no step reduces the residual although the linear model of one side would go on.
+The initial state of each run is estimated along and eliminated run by run. σ_k of each output comes from the residuals unless it is known,
+and is held once it no longer changes. Where dry friction holds, residuals have kinks: the search may end in one, where no step reduces the
+residual although the linear model of one side would go on.
 
 Each run has its own initial state and shares the parameters. The R factor of a run's [J₀ | J_χ | r] holds both: its upper rows say
 which state goes with given parameters, its lower ones what is left for the parameters, whose factors of all runs merge into one small

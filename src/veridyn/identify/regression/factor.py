@@ -131,6 +131,14 @@ class RowFactors:
             )
         return RowFactors(self.parameters, tuple(a.merge(b) for a, b in zip(self.rows, other.rows, strict=True)))
 
+    def of_first(self, parameters: ParameterSet) -> RowFactors:
+        """The factors over the columns of `parameters` alone, which are the first of these."""
+        rows = []
+        for f in self.rows:
+            own = [k for k, c in enumerate(f.columns) if c < len(parameters)]
+            rows.append(replace(f, columns=tuple(f.columns[k] for k in own), R=triangle_of(f.R[:, [*own, -1]])))
+        return RowFactors(parameters, tuple(rows))
+
     @property
     def columns(self) -> tuple[int, ...]:
         """The estimated parameters that affect some row, in order."""

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, ModelError, did_you_mean
+from veridyn.errors import DataError, ModelError, did_you_mean
 from veridyn.mechanics.engine import Engine, compiled, filled, wants_compiled
 from veridyn.mechanics.kinematics import at_rest
 from veridyn.mechanics.loops.equations import COUNTS, equations, names_of
@@ -117,13 +117,11 @@ def _assembled(shape: _Shape) -> Assembled:
     home, opening = nearest_pose(tree)
     if not opening.max(initial=0.0) <= CLOSED_TOLERANCE_M:
         raise ModelError(
-            Fault(
-                "its loops cannot be closed from where 'assembly' puts it.",
-                where=tree.name,
-                expected=f"every loop closed to {CLOSED_TOLERANCE_M:g}",
-                found=widest(tree, opening),
-                hint="Hold fewer coordinates, or give better guesses under 'assembly'.",
-            )
+            "its loops cannot be closed from where 'assembly' puts it.",
+            where=tree.name,
+            expected=f"every loop closed to {CLOSED_TOLERANCE_M:g}",
+            found=widest(tree, opening),
+            hint="Hold fewer coordinates, or give better guesses under 'assembly'.",
         )
     J = loop_values(tree, home[None], engine="numpy")[0, :, : tree.n] * unit
     still = np.linalg.svd(J)[2][_rank(J) :]
@@ -136,12 +134,10 @@ def _assembled(shape: _Shape) -> Assembled:
     rank = _rank(K)
     if _rank(J) < rank:
         raise ModelError(
-            Fault(
-                "its home position is a singular one: there its loops leave more freedom than elsewhere.",
-                where=tree.name,
-                found=f"{tree.n - _rank(J)} degrees of freedom at home, {tree.n - rank} beside it",
-                hint="Hold a coordinate elsewhere under 'assembly'.",
-            )
+            "its home position is a singular one: there its loops leave more freedom than elsewhere.",
+            where=tree.name,
+            found=f"{tree.n - _rank(J)} degrees of freedom at home, {tree.n - rank} beside it",
+            hint="Hold a coordinate elsewhere under 'assembly'.",
         )
     from scipy.linalg import qr  # here: importing it takes longer than all that is done with an open machine
 
@@ -152,7 +148,7 @@ def _assembled(shape: _Shape) -> Assembled:
 def nearest_pose(tree: Tree) -> tuple[Array, Array]:
     """All coordinates (n,) where 'assembly' leads, closed or not, and what each equation of the loops leaves open."""
     if not tree.loops:
-        raise ModelError(Fault("this machine has no loops to close.", where=tree.name))
+        raise ModelError("this machine has no loops to close.", where=tree.name)
     q = np.array([tree.assembly.hold.get(c, tree.assembly.guess.get(c, 0.0)) for c in tree.coordinates])
     free = np.array([c not in tree.assembly.hold for c in tree.coordinates])
     return _least(tree, q, free, units(tree))
@@ -174,28 +170,24 @@ def _splitting(shape: _Shape, at: str | tuple[str, ...]) -> Split:
     for name in names:
         if name not in tree.coordinates:
             hint = did_you_mean(name, tree.coordinates)
-            raise DataError(Fault(f"there is no coordinate '{name}'.", where=tree.name, hint=hint))
+            raise DataError(f"there is no coordinate '{name}'.", where=tree.name, hint=hint)
     given = tuple(tree.coordinates.index(name) for name in names)
     solved = tuple(k for k in range(tree.n) if k not in given)
     if len(set(given)) != home.freedom or len(given) != home.freedom:
         raise ModelError(
-            Fault(
-                f"{len(given)} coordinates ({', '.join(names)}) cannot determine this machine.",
-                where=tree.name,
-                expected=f"{home.freedom} of them, the degrees of freedom that its loops leave",
-                hint="Mark exactly as many joints of the loops actuated, or name other coordinates.",
-            )
+            f"{len(given)} coordinates ({', '.join(names)}) cannot determine this machine.",
+            where=tree.name,
+            expected=f"{home.freedom} of them, the degrees of freedom that its loops leave",
+            hint="Mark exactly as many joints of the loops actuated, or name other coordinates.",
         )
     A = loop_values(tree, home.home[None], engine="numpy")[:, home.rows, :][:, :, solved]
     s = np.linalg.svd(A[0] * home.unit[list(solved)], compute_uv=False)
     if s[-1] < SINGULAR_RATIO * s[0]:
         raise ModelError(
-            Fault(
-                f"the coordinates {', '.join(names)} do not determine this machine at its home position.",
-                where=tree.name,
-                found=f"smallest singular value {s[-1]:.1e} of the largest {s[0]:.1e}",
-                hint="Name other coordinates, or hold it elsewhere under 'assembly'.",
-            )
+            f"the coordinates {', '.join(names)} do not determine this machine at its home position.",
+            where=tree.name,
+            found=f"smallest singular value {s[-1]:.1e} of the largest {s[0]:.1e}",
+            hint="Name other coordinates, or hold it elsewhere under 'assembly'.",
         )
     sign = float(np.linalg.slogdet(A)[0][0])
     return Split(tree, given, solved, home.rows, home.unit, home.home, sign)

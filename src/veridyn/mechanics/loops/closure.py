@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault, Faults, did_you_mean
+from veridyn.errors import DataError, Faults, did_you_mean
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.loops.assembly import CLOSED_TOLERANCE_M, Split, assembled, loop_values, splitting
 from veridyn.mechanics.loops.solver import (
@@ -305,7 +305,7 @@ def _columns(tree: Tree, names: Sequence[str], values: Given) -> Array:
         found = np.asarray(values, dtype=np.float64)
         if found.ndim != 2 or found.shape[1] != len(names):
             expected = f"(N, {len(names)}): {', '.join(names)}"
-            raise DataError(Fault("wrong shape.", where=tree.name, expected=expected, found=f"{found.shape}"))
+            raise DataError("wrong shape.", where=tree.name, expected=expected, found=f"{found.shape}")
     else:
         for name in values:
             if name not in names:
@@ -329,7 +329,7 @@ def _columns(tree: Tree, names: Sequence[str], values: Given) -> Array:
         found = np.column_stack(list(columns.values()))
     wrong = [name for name, x in zip(names, found.T, strict=True) if not np.isfinite(x).all()]
     if wrong:
-        raise DataError(Fault(f"{', '.join(wrong)} holds NaN or infinite values.", where=tree.name))
+        raise DataError(f"{', '.join(wrong)} holds NaN or infinite values.", where=tree.name)
     return found
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from veridyn.errors import DataError, Fault, ModelError
+from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.loops.assembly import CLOSED_TOLERANCE_M, Assembled, assembled, loop_values, widest
 from veridyn.mechanics.loops.solver import times
@@ -137,13 +137,11 @@ class _Held:
         if bad.any():
             k = int(np.argmax(bad))
             raise DataError(
-                Fault(
-                    "a singular position: there its loops hold it by one equation less, and what it does next is not decided.",
-                    where=f"{tree.name}, sample {k}",
-                    expected=f"a smallest singular value above {SINGULAR_RATIO:g} of the largest",
-                    found=f"{s[k, rank - 1] / s[k, 0]:.1e}",
-                    hint="Lead the motion around it.",
-                )
+                "a singular position: there its loops hold it by one equation less, and what it does next is not decided.",
+                where=f"{tree.name}, sample {k}",
+                expected=f"a smallest singular value above {SINGULAR_RATIO:g} of the largest",
+                found=f"{s[k, rank - 1] / s[k, 0]:.1e}",
+                hint="Lead the motion around it.",
             )
         V = np.swapaxes(Vt, 1, 2)
         return cls(U[:, :, :rank], s[:, :rank], V[:, :, :rank], V[:, :, rank:])
@@ -223,12 +221,10 @@ def check_closed_state(tree: Tree, loops: Array, qd: Array) -> None:
     if (off > LOOP_TOLERANCE_M * size).any():
         k = int(np.argmax((off / size).max(axis=1)))
         raise DataError(
-            Fault(
-                "these rates open its loops.",
-                where=f"{tree.name}, sample {k}",
-                found=widest(tree, off[k]) + " a second",
-                hint="Rates of passive joints follow from the others: loop_jacobian, or closed_motion.",
-            )
+            "these rates open its loops.",
+            where=f"{tree.name}, sample {k}",
+            found=widest(tree, off[k]) + " a second",
+            hint="Rates of passive joints follow from the others: loop_jacobian, or closed_motion.",
         )
 
 
@@ -238,12 +234,10 @@ def check_closed(tree: Tree, opening: Array) -> None:
     if not (wide <= LOOP_TOLERANCE_M).all():
         k = int(np.argmax(~(wide <= LOOP_TOLERANCE_M)))
         raise DataError(
-            Fault(
-                "its loops are open here.",
-                where=f"{tree.name}, sample {k}",
-                found=widest(tree, opening[k]),
-                hint="Positions of passive joints follow from the others: close, or closed_motion.",
-            )
+            "its loops are open here.",
+            where=f"{tree.name}, sample {k}",
+            found=widest(tree, opening[k]),
+            hint="Positions of passive joints follow from the others: close, or closed_motion.",
         )
 
 
@@ -253,9 +247,7 @@ def _check_mass(tree: Tree, reduced: Array) -> None:
     values = np.linalg.eigvalsh(reduced)
     if not (values[:, 0] > MASSLESS_PIVOT * values[:, -1]).all():
         raise ModelError(
-            Fault(
-                "some motion that its loops allow moves no mass, or a negative one, so no force gives it a finite acceleration.",
-                where=tree.name,
-                hint="Look for bodies without a mass, or for parameters no body can have.",
-            )
+            "some motion that its loops allow moves no mass, or a negative one, so no force gives it a finite acceleration.",
+            where=tree.name,
+            hint="Look for bodies without a mass, or for parameters no body can have.",
         )

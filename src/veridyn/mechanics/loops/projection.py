@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError
 from veridyn.mechanics.columns import structure
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.loops.assembly import Split, loop_values, splitting, widest
@@ -36,7 +36,7 @@ def loop_jacobian(
     where = np.asarray(q, dtype=np.float64)
     if where.ndim != 2 or where.shape[1] != tree.n:
         expected = f"(N, {tree.n})"
-        raise DataError(Fault("wrong shape.", where=tree.name, expected=expected, found=f"{where.shape}"))
+        raise DataError("wrong shape.", where=tree.name, expected=expected, found=f"{where.shape}")
     T = loop_values(tree, where, engine=engine)
     _check_closed(tree, T[:, :, tree.n])
     return _whole(split, where, T)
@@ -57,12 +57,10 @@ def projection(machine: Machine | Tree, motion: Motion, engine: Engine = "auto")
         if (off > LOOP_TOLERANCE_M * size).any():
             k = int(np.argmax((off / size).max(axis=1)))
             raise DataError(
-                Fault(
-                    f"the {what} of this motion open its loops.",
-                    where=f"{tree.name}, sample {k}",
-                    found=widest(tree, off[k]) + " a second" + ("" if what == "rates" else " squared"),
-                    hint="Make the motion with closed_motion: the passive joints follow from the actuated ones.",
-                )
+                f"the {what} of this motion open its loops.",
+                where=f"{tree.name}, sample {k}",
+                found=widest(tree, off[k]) + " a second" + ("" if what == "rates" else " squared"),
+                hint="Make the motion with closed_motion: the passive joints follow from the actuated ones.",
             )
     return _whole(split, motion.q, T)
 
@@ -120,10 +118,8 @@ def _check_closed(tree: Tree, opening: Array) -> None:
     if (wide > LOOP_TOLERANCE_M).any():
         k = int(np.argmax(wide > LOOP_TOLERANCE_M))
         raise DataError(
-            Fault(
-                "this motion does not keep its loops closed.",
-                where=f"{tree.name}, sample {k}",
-                found=widest(tree, opening[k]),
-                hint="Make the motion with closed_motion: the passive joints follow from the actuated ones.",
-            )
+            "this motion does not keep its loops closed.",
+            where=f"{tree.name}, sample {k}",
+            found=widest(tree, opening[k]),
+            hint="Make the motion with closed_motion: the passive joints follow from the actuated ones.",
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.loops.assembly import SINGULAR_RATIO, Split, loop_values, widest
 
@@ -77,23 +77,19 @@ def check_regular(
     if bad.any():
         k = int(np.argmax(bad))
         raise DataError(
-            Fault(
-                f"a singular position: there {names} do not decide how the machine moves.",
-                where=split.sample(int(number[k])),
-                expected=f"a condition below {1.0 / SINGULAR_RATIO:.0e}",
-                found=f"{condition[k]:.1e} at {place(split, q[k])}",
-                hint="Lead the motion around it.",
-            )
+            f"a singular position: there {names} do not decide how the machine moves.",
+            where=split.sample(int(number[k])),
+            expected=f"a condition below {1.0 / SINGULAR_RATIO:.0e}",
+            found=f"{condition[k]:.1e} at {place(split, q[k])}",
+            hint="Lead the motion around it.",
         )
     if (sign != side).any():
         k = int(np.argmax(sign != side))
         raise DataError(
-            Fault(
-                "a singular position lies on the way here: behind it the machine is assembled the other way round.",
-                where=split.sample(int(number[k])),
-                found=place(split, q[k]),
-                hint="Lead the motion around it, or give a start on this side of it.",
-            )
+            "a singular position lies on the way here: behind it the machine is assembled the other way round.",
+            where=split.sample(int(number[k])),
+            found=place(split, q[k]),
+            hint="Lead the motion around it, or give a start on this side of it.",
         )
 
 
@@ -104,13 +100,11 @@ def refuse_unreachable(split: Split, q: Array, sample: int) -> None:
     _, condition, _ = inverse(split, T)
     flat = " There the loops are stretched out: a singular position." if not condition[0] < 1e4 else ""
     raise DataError(
-        Fault(
-            f"this position is out of reach: no closed position was found for it.{flat}",
-            where=split.sample(sample),
-            expected="all loops closed",
-            found=f"{widest(tree, T[0, :, tree.n])} at {place(split, q)}",
-            hint="Look at the units and the zero of these coordinates, or give a better start.",
-        )
+        f"this position is out of reach: no closed position was found for it.{flat}",
+        where=split.sample(sample),
+        expected="all loops closed",
+        found=f"{widest(tree, T[0, :, tree.n])} at {place(split, q)}",
+        hint="Look at the units and the zero of these coordinates, or give a better start.",
     )
 
 

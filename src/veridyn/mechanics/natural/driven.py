@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, Faults, did_you_mean
+from veridyn.errors import DataError, Faults, did_you_mean
 from veridyn.mechanics.control import Reference
 from veridyn.mechanics.natural.dynamics import NaturalState, solve_accelerations
 from veridyn.mechanics.natural.integrate import Loads, NaturalMethod, NaturalMotion, integrate_natural
@@ -116,11 +116,9 @@ def _taken(
     s = np.linalg.svd(B, compute_uv=False)
     if s[-1] <= SINGULAR_DRIVE * s[0]:
         raise DataError(
-            Fault(
-                "its drives cannot move it along this motion: a push of theirs does nothing.",
-                where=system.mechanism.name,
-                found=f"smallest singular value {s[-1]:.1e} of the largest {s[0]:.1e}",
-            )
+            "its drives cannot move it along this motion: a push of theirs does nothing.",
+            where=system.mechanism.name,
+            found=f"smallest singular value {s[-1]:.1e} of the largest {s[0]:.1e}",
         )
     needed = R.T @ (system.mass @ qdd - system.forces.forces(q, qd, values))
     return np.asarray(np.linalg.solve(B, needed), dtype=np.float64)

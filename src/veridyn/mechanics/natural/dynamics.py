@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault, ModelError, SimulationError
+from veridyn.errors import DataError, ModelError, SimulationError
 from veridyn.mechanics.natural.bordered import Bordered
 from veridyn.mechanics.natural.position import independent, position, r_matrix, r_rate, velocity
 from veridyn.mechanics.natural.rank import refuse_redundant
@@ -114,13 +114,11 @@ def solve_accelerations(
     if len(values) and values[0] <= SINGULAR * max(float(np.abs(system.mass).max(initial=0.0)), 1e-300):
         motion = np.abs(N @ vectors[:, 0])
         raise ModelError(
-            Fault(
-                f"coordinate '{system.coordinates[int(np.argmax(motion))]}' can move without moving any mass.",
-                where=system.mechanism.name,
-                expected="a mass behind every degree of freedom",
-                found=f"a smallest eigenvalue of {values[0]:.3g} of the reduced mass matrix",
-                hint="Give the bodies it moves mass and inertia, or fix the motion by a joint.",
-            )
+            f"coordinate '{system.coordinates[int(np.argmax(motion))]}' can move without moving any mass.",
+            where=system.mechanism.name,
+            expected="a mass behind every degree of freedom",
+            found=f"a smallest eigenvalue of {values[0]:.3g} of the reduced mass matrix",
+            hint="Give the bodies it moves mass and inertia, or fix the motion by a joint.",
         )
     qdd = qdd + N @ (vectors @ ((vectors.T @ (N.T @ (Q - system.mass @ qdd))) / values))
     left = Q - system.mass @ qdd
@@ -147,7 +145,7 @@ def accelerations(
     if form == "r_matrix":
         return _by_r_matrix(system, q, qd, _values(system, loads), independents)
     if form not in FORMS:
-        raise DataError(Fault(f"there is no form '{form}'.", where="form", expected=", ".join(FORMS)))
+        raise DataError(f"there is no form '{form}'.", where="form", expected=", ".join(FORMS))
     M, alpha = system.mass, how.alpha(system)
     phi, J = system.constraints.evaluate(q)
     Q = system.forces.forces(q, qd, _values(system, loads))
@@ -166,12 +164,10 @@ def accelerations(
             return qdd, lam
         before = qdd
     raise SimulationError(
-        Fault(
-            f"the multipliers do not settle in {how.iterations} repetitions.",
-            where=system.mechanism.name,
-            found=f"a last change of {change:.3g}",
-            hint="Try a larger penalty.",
-        )
+        f"the multipliers do not settle in {how.iterations} repetitions.",
+        where=system.mechanism.name,
+        found=f"a last change of {change:.3g}",
+        hint="Try a larger penalty.",
     )
 
 
@@ -195,12 +191,10 @@ def refuse_vehicle(system: NaturalSystem, what: str) -> None:
     m = system.mechanism
     if m.tyres or m.prescribed:
         raise ModelError(
-            Fault(
-                f"{what} carries no tyres and no prescribed coordinates in natural coordinates.",
-                where=m.name,
-                found=", ".join([*(e.parameter_name for e in m.tyres), *m.prescribed]),
-                hint="Use index-3 steps or exact accelerations, or formulation: tree.",
-            )
+            f"{what} carries no tyres and no prescribed coordinates in natural coordinates.",
+            where=m.name,
+            found=", ".join([*(e.parameter_name for e in m.tyres), *m.prescribed]),
+            hint="Use index-3 steps or exact accelerations, or formulation: tree.",
         )
 
 

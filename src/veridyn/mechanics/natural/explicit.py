@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, SimulationError
+from veridyn.errors import SimulationError
 from veridyn.mechanics.natural.bordered import Bordered
 from veridyn.mechanics.natural.dynamics import NaturalState, Stabilisation, solve_accelerations
 from veridyn.mechanics.natural.system import NaturalSystem
@@ -87,11 +87,9 @@ def explicit_steps(
 
 def _too_long(system: NaturalSystem, t: float, h: float) -> SimulationError:
     return SimulationError(
-        Fault(
-            f"the step to {t:.6g} s is too long: it leaves the constraints too far behind.",
-            where=system.mechanism.name,
-            expected=f"corrections below {STRAY:g} of the mechanism's size, at most {CORRECTIONS}",
-            found=f"a step of {h:.3g} s",
-            hint="Try a smaller step; the index3 formulation for stiff springs; or look for a pose where the mechanism locks.",
-        )
+        f"the step to {t:.6g} s is too long: it leaves the constraints too far behind.",
+        where=system.mechanism.name,
+        expected=f"corrections below {STRAY:g} of the mechanism's size, at most {CORRECTIONS}",
+        found=f"a step of {h:.3g} s",
+        hint="Try a smaller step; the index3 formulation for stiff springs; or look for a pose where the mechanism locks.",
     )

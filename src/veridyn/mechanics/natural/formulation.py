@@ -2,6 +2,9 @@
 
 One with tyres or prescribed coordinates is run over the freedoms that it has as a tree (:class:`FreedomsForm`), every other over sets of
 its own coordinates that take over from each other (:class:`PointsForm`).
+
+Virtual sensors on a machine in natural coordinates over the freedoms of its base: what sensors read, accelerations, and the forces that
+lead prescribed coordinates, which are the multipliers of their constraints.
 """
 
 from __future__ import annotations
@@ -15,12 +18,22 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault, Limit, ModelError, did_you_mean
-from veridyn.mechanics.formulation import Ability, Capabilities, MachineModel, RunSettings, require, wrench_bodies
+from veridyn.errors import DataError, Limit, ModelError, did_you_mean
+from veridyn.mechanics.formulation import (
+    Ability,
+    Capabilities,
+    Instant,
+    MachineModel,
+    QuantityReading,
+    RunSettings,
+    require,
+    wrench_bodies,
+)
+from veridyn.mechanics.measurement import Readout
 from veridyn.mechanics.natural.charts import Charts
-from veridyn.mechanics.natural.free_model import FreeModel, free_model
-from veridyn.mechanics.natural.free_virtual import FreeQuantity
+from veridyn.mechanics.natural.free_model import FreeInputs, FreeModel, free_model
 from veridyn.mechanics.natural.inputs import inputs_on_points, with_motor_inputs
+from veridyn.mechanics.natural.mechanism import AXES
 from veridyn.mechanics.natural.minimal import minimal, start_of
 from veridyn.mechanics.natural.model import NaturalModel
 from veridyn.mechanics.natural.of_machine import mechanism_of, mechanism_with
@@ -33,8 +46,80 @@ from veridyn.mechanics.simulation import BaseState, Inputs, Method, Trajectory
 from veridyn.model.load import Load, drives_of
 from veridyn.model.machine import Machine
 from veridyn.model.place import PointRef
-from veridyn.model.sensor import Sensor
+from veridyn.model.sensor import KINDS, Sensor, SensorKind
 from veridyn.progress import Progress, silent
+
+FURTHER = ("acceleration", "force")  # kinds that no sensor has
+
+
+class FreeQuantity:
+    """One virtual sensor, made ready: :meth:`at` gives its value and its derivative with respect to a change of state.
+
+    Kinds beyond those of sensors: "acceleration" of a place, in the ground's axes, and "force", which leads a prescribed coordinate.
+    """
+
+    def __init__(self, model: FreeModel, name: str, kind: str, on: PointRef | tuple[str, str]) -> None:
+        kinds = [k for k in KINDS if k != "distance"]
+        where = f"virtual sensor '{name}'"
+        if isinstance(on, tuple):
+            raise DataError(
+                "this is no place.", where=where, expected="a point, or a place on a body: {body, at}", found=f"{on}"
+            )
+        self.model, self.name, self.kind, self.on = model, name, kind, on
+        if kind not in (*kinds, *FURTHER):
+            expected, hint = ", ".join((*kinds, *FURTHER)), "Observe the machine in formulation tree."
+            raise DataError(
+                f"natural coordinates of a vehicle have none of kind '{kind}'.",
+                where=where,
+                expected=expected,
+                hint=hint,
+            )
+        led = model.prescribed
+        if kind == "force" and on not in led:
+            hint = did_you_mean(str(on), led)
+            raise DataError(
+                "it is known only of a prescribed coordinate.",
+                where=where,
+                expected=", ".join(led),
+                found=f"{on}",
+                hint=hint,
+            )
+
+    @cached_property
+    def _table(self) -> Readout:
+        return self.model.readout([Sensor(self.name, cast(SensorKind, self.kind), self.on, 1.0)])
+
+    @cached_property
+    def _place(self) -> Array:
+        g = self.model.system.geometry
+        return g.on_body(self.on, np.zeros(3)) if isinstance(self.on, str) else g.point(self.on)
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        if self.kind == "acceleration":
+            return tuple(f"{self.name}.{a}" for a in AXES)
+        return (self.name,) if self.kind == "force" else self._table.names
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        if self.kind == "acceleration":
+            return ("m/s^2",) * 3
+        return (self.model.force_unit(str(self.on)),) if self.kind == "force" else self._table.units
+
+    def at(self, q: Array, qd: Array, u: Array, at: Instant, loads: FreeInputs) -> QuantityReading:
+        """The value (c,) and its derivatives at a state whose instant is known."""
+        model, c = self.model, len(self.components)
+        none, lam, by_u = np.zeros((c, model.nv)), np.zeros((c, len(at.multipliers))), np.zeros((c, len(u)))
+        if self.kind == "acceleration":
+            A = self._place[:, :-1]
+            return QuantityReading(A @ at.qdd, none, none, A, lam, by_u)
+        if self.kind == "force":
+            row = model.system.constraints.held[model.prescribed.index(str(self.on))]
+            lam[0, row] = -1.0
+            return QuantityReading(-at.multipliers[[row]], none, none, none, lam, by_u)
+        slopes = self._table.derivatives(q, qd, at.qdd)
+        return QuantityReading(self._table.read(q, qd, at.qdd), *slopes, lam, by_u)
+
 
 Array = NDArray[np.float64]
 AS_TREE = "Use its tree: with_formulation('tree')."
@@ -192,11 +277,11 @@ class PointsForm(_Natural):
         independents = s.independents or self._independents(q)
         model = minimal(system, q, independents, unknown, () if known is None else known.names)
         if model.f == 0:
-            raise ModelError(Fault("it cannot move.", where=self.name, found="no degree of freedom"))
+            raise ModelError("it cannot move.", where=self.name, found="no degree of freedom")
         for name in s.inputs:
             if name not in system.forces.places:
                 hint = did_you_mean(name, list(system.forces.places))
-                raise DataError(Fault(f"there is no load '{name}'.", where=self.name, hint=hint))
+                raise DataError(f"there is no load '{name}'.", where=self.name, hint=hint)
         made = NaturalModel(system=model.system, charts=Charts(model), form=replace(self, reduced=model.system))
         return cast(MachineModel, made), q, qd
 

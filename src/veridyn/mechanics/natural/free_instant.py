@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lu_factor, lu_solve
 
-from veridyn.errors import Fault, SimulationError
+from veridyn.errors import SimulationError
 from veridyn.mechanics.formulation import Instant
 from veridyn.mechanics.natural.system import NaturalSystem
 
@@ -50,11 +50,9 @@ class BorderedFactors:
         x = lu_solve(self._factors, right, check_finite=False)
         if not np.isfinite(x).all():
             raise SimulationError(
-                Fault(
-                    "its accelerations are not determined here.",
-                    where=self._name,
-                    expected="independent constraints, and mass behind every freedom",
-                    found="a singular matrix, or a state that is not finite",
-                )
+                "its accelerations are not determined here.",
+                where=self._name,
+                expected="independent constraints, and mass behind every freedom",
+                found="a singular matrix, or a state that is not finite",
             )
         return np.asarray(x, dtype=np.float64)

@@ -140,7 +140,7 @@ class FreeModel(InPoints, OneSet):
         values, motion = self.system.forces.values.copy(), np.zeros((3, len(self.system.mechanism.prescribed)))
         for name, value in (given or {}).items():
             if name not in self.inputs:
-                raise DataError(Fault(f"there is no input '{name}'.", self.name, hint=did_you_mean(name, self.inputs)))
+                raise DataError(f"there is no input '{name}'.", where=self.name, hint=did_you_mean(name, self.inputs))
             number = float(np.asarray(value, dtype=np.float64))
             symbol, _, rest = name.partition(".")
             if name in self.system.forces.places:
@@ -172,13 +172,11 @@ class FreeModel(InPoints, OneSet):
                 return q, qd + solved(np.concatenate([np.zeros(n), -off])[:, None])[:n, 0]
             q = q + solved(np.concatenate([np.zeros(n), -phi])[:, None])[:n, 0]
         raise DataError(
-            Fault(
-                "the machine cannot reach this state.",
-                where=self.name,
-                expected="all constraints closed",
-                found="no closed pose near it" if np.isfinite(q).all() else "a state that is not finite",
-                hint="Look at the correction that leads here: a wild reading without a gate, or a start far from the truth.",
-            )
+            "the machine cannot reach this state.",
+            where=self.name,
+            expected="all constraints closed",
+            found="no closed pose near it" if np.isfinite(q).all() else "a state that is not finite",
+            hint="Look at the correction that leads here: a wild reading without a gate, or a start far from the truth.",
         )
 
     def instant(
@@ -407,5 +405,5 @@ def free_model(
     for name in forces:
         if name not in freedoms.names:
             hint = did_you_mean(name, freedoms.names)
-            raise ModelError(Fault(f"'{name}' is no freedom of it.", where=machine.name, hint=hint))
+            raise ModelError(f"'{name}' is no freedom of it.", where=machine.name, hint=hint)
     return FreeModel(machine=machine, system=system, freedoms=freedoms, unknown=forces)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, ModelError
+from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.natural.position import position as closed_pose
 from veridyn.mechanics.natural.system import NaturalSystem
@@ -88,12 +88,10 @@ class Freedoms:
         off = float(np.abs(A @ x - right).max(initial=0.0))
         if not off <= CLOSED * max(1.0, float(np.abs(right).max(initial=0.0))):
             raise DataError(
-                Fault(
-                    "these freedoms do not determine its motion here.",
-                    where=system.mechanism.name,
-                    expected=f"a pose away from where {', '.join(self.names)} lose their hold",
-                    found=f"rates that miss the constraints by {off:.3g}",
-                )
+                "these freedoms do not determine its motion here.",
+                where=system.mechanism.name,
+                expected=f"a pose away from where {', '.join(self.names)} lose their hold",
+                found=f"rates that miss the constraints by {off:.3g}",
             )
         return np.asarray(x, dtype=np.float64)
 
@@ -105,12 +103,10 @@ def freedoms_of(system: NaturalSystem, tree: Tree, names: Iterable[str]) -> Free
     missing = [name for name in joints if name not in m.coordinates]
     if missing:
         raise ModelError(
-            Fault(
-                f"natural coordinates have no coordinate '{missing[0]}' here.",
-                where=m.name,
-                expected="added angles and distances",
-                hint="Give the coordinate a name of its own in its joint, so that it is added.",
-            )
+            f"natural coordinates have no coordinate '{missing[0]}' here.",
+            where=m.name,
+            expected="added angles and distances",
+            hint="Give the coordinate a name of its own in its joint, so that it is added.",
         )
     units = np.zeros((len(joints), n))
     units[range(len(joints)), [m.index(name) for name in joints]] = 1.0
@@ -170,6 +166,6 @@ def pose_of_tree(
     off = float(np.abs(held.constraints.values(out)).max(initial=0.0))
     if not off <= CLOSED * max(1.0, float(np.abs(out).max()) ** 2):
         raise DataError(
-            Fault("this configuration is not closed.", where=m.name, found=f"constraints that are open by {off:.3g}")
+            "this configuration is not closed.", where=m.name, found=f"constraints that are open by {off:.3g}"
         )
     return out

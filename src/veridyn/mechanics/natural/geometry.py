@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault, ModelError
+from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.natural.held import length_of
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.model.names import GROUND
@@ -56,14 +56,12 @@ class Basis:
         missed = float(np.linalg.norm(along - self.local @ c))
         if missed > IN_SPAN * max(1.0, float(np.linalg.norm(along))):
             raise ModelError(
-                Fault(
-                    "its points and vectors do not span this place or direction.",
-                    where=f"body '{self.body}'",
-                    expected="a combination of the directions of "
-                    + (", ".join("-".join(s) for s in self.sources) or "none"),
-                    found=f"{along.tolist()}, {missed:.3g} away from it",
-                    hint="Give the body one more point or vector.",
-                )
+                "its points and vectors do not span this place or direction.",
+                where=f"body '{self.body}'",
+                expected="a combination of the directions of "
+                + (", ".join("-".join(s) for s in self.sources) or "none"),
+                found=f"{along.tolist()}, {missed:.3g} away from it",
+                hint="Give the body one more point or vector.",
             )
         return c
 
@@ -133,10 +131,10 @@ class Geometry:
         for source, x, _ in candidates:
             if not np.linalg.norm(x) > 0.0:
                 raise ModelError(
-                    Fault(
-                        "two of its points are at one place.", where=f"body '{body.name}'", found=" and ".join(source)
-                    ),
-                    self.mechanism.name,
+                    "two of its points are at one place.",
+                    where=f"body '{body.name}'",
+                    found=" and ".join(source),
+                    source=self.mechanism.name,
                 )
         chosen = _independent([x for _, x, _ in candidates], 1 if dim == 2 else 3)
         still = [i for i, (source, _, _) in enumerate(candidates) if self.fixed.issuperset(source)]
@@ -252,12 +250,10 @@ class Geometry:
         basis = self.bases[self.mechanism.body(body).name]
         if not basis.complete:
             raise DataError(
-                Fault(
-                    "its points and vectors do not fix its orientation.",
-                    where=f"body '{body}'",
-                    hint="Give it more points or vectors.",
-                ),
-                self.mechanism.name,
+                "its points and vectors do not fix its orientation.",
+                where=f"body '{body}'",
+                hint="Give it more points or vectors.",
+                source=self.mechanism.name,
             )
         x = np.asarray(q, dtype=np.float64)
         y = np.concatenate([x, np.ones((*x.shape[:-1], 1))], axis=-1)

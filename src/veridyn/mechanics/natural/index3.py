@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, SimulationError
+from veridyn.errors import SimulationError
 from veridyn.mechanics.natural.bordered import Bordered
 from veridyn.mechanics.natural.dynamics import NaturalState, Stabilisation
 from veridyn.mechanics.natural.system import NaturalSystem
@@ -131,13 +131,11 @@ def index3_steps(
 
 def _not_converged(system: NaturalSystem, t: float, how: Stabilisation, moved: float) -> SimulationError:
     return SimulationError(
-        Fault(
-            f"the step to {t:.6g} s does not converge in {how.iterations} iterations.",
-            where=system.mechanism.name,
-            expected=f"a last change below {how.tolerance:.3g} of the mechanism's size",
-            found=f"{moved:.3g}",
-            hint="Try a smaller step, or look for a pose where the mechanism locks.",
-        )
+        f"the step to {t:.6g} s does not converge in {how.iterations} iterations.",
+        where=system.mechanism.name,
+        expected=f"a last change below {how.tolerance:.3g} of the mechanism's size",
+        found=f"{moved:.3g}",
+        hint="Try a smaller step, or look for a pose where the mechanism locks.",
     )
 
 

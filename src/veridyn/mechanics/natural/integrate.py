@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault, Faults, SimulationError
+from veridyn.errors import DataError, Faults, SimulationError
 from veridyn.mechanics.ground.road import Road
 from veridyn.mechanics.natural.dynamics import (
     NaturalState,
@@ -96,7 +96,7 @@ class NaturalMotion:
             return self.q[:, self.coordinates.index(coordinate)]
         except ValueError:
             raise DataError(
-                Fault(f"there is no coordinate '{coordinate}'.", expected="one of " + ", ".join(self.coordinates))
+                f"there is no coordinate '{coordinate}'.", expected="one of " + ", ".join(self.coordinates)
             ) from None
 
 
@@ -314,11 +314,9 @@ def _fixed_point(
             break
         q, qd = new_q, new_qd
     raise SimulationError(
-        Fault(
-            f"the step to {state.t + h:.6g} s does not converge in {stab.iterations} iterations.",
-            where=system.mechanism.name,
-            expected=f"a last change below {stab.tolerance * size:.3g}",
-            found=f"{moved:.3g}",
-            hint="Try a smaller step, or the index3 formulation, which takes stiff springs.",
-        )
+        f"the step to {state.t + h:.6g} s does not converge in {stab.iterations} iterations.",
+        where=system.mechanism.name,
+        expected=f"a last change below {stab.tolerance * size:.3g}",
+        found=f"{moved:.3g}",
+        hint="Try a smaller step, or the index3 formulation, which takes stiff springs.",
     )

@@ -216,11 +216,9 @@ class _Rates:
         odd = [model.tree.coordinates[k] for k in np.flatnonzero(forces) if k not in model.both]
         if odd:
             raise DataError(
-                Fault(
-                    f"a force acts on '{odd[0]}', which its points do not have as a coordinate.",
-                    where=model.machine.name,
-                    hint="Add it to the coordinates of the model, or simulate with_formulation('tree').",
-                )
+                f"a force acts on '{odd[0]}', which its points do not have as a coordinate.",
+                where=model.machine.name,
+                hint="Add it to the coordinates of the model, or simulate with_formulation('tree').",
             )
 
     def base_state(self, x: Array, xd: Array) -> BaseState:
@@ -235,11 +233,9 @@ class _Rates:
         known = [b.name for b in self.system.mechanism.bodies]
         if body not in known:
             raise DataError(
-                Fault(
-                    f"a wrench acts on '{body}', which is no body.",
-                    self.model.machine.name,
-                    hint=did_you_mean(body, known),
-                )
+                f"a wrench acts on '{body}', which is no body.",
+                where=self.model.machine.name,
+                hint=did_you_mean(body, known),
             )
         if body not in self.wrenches:
             self.wrenches[body] = wrench_maps(self.system.geometry, body)
@@ -273,11 +269,9 @@ class _Rates:
             found = onto_constraints(self.held(time), x, xd, EXACT, size)
             if found is None:
                 raise SimulationError(
-                    Fault(
-                        f"the motion leaves the constraints too far behind at {time:.6g} s.",
-                        where=self.model.machine.name,
-                        hint="Try a smaller step or tolerance, or look for a pose where the machine locks.",
-                    )
+                    f"the motion leaves the constraints too far behind at {time:.6g} s.",
+                    where=self.model.machine.name,
+                    hint="Try a smaller step or tolerance, or look for a pose where the machine locks.",
                 )
             row[: 2 * self.system.n] = np.concatenate(found)
         return out
@@ -316,9 +310,7 @@ def integrate_natural_machine(
         found = rates.rate(time, y) if np.isfinite(y).all() else np.full(len(y), np.nan)
         if not np.isfinite(found).all():
             raise SimulationError(
-                Fault(
-                    f"the motion is no longer finite at {time:.6g} s.", where=machine.name, hint="Try a smaller step."
-                )
+                f"the motion is no longer finite at {time:.6g} s.", where=machine.name, hint="Try a smaller step."
             )
         return found
 

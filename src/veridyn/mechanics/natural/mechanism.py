@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, ModelError, did_you_mean
+from veridyn.errors import ModelError, did_you_mean
 from veridyn.mechanics.natural.mechanism_check import check_mechanism
 from veridyn.model.elements import Element
 from veridyn.model.load import Force, Load, Torque, channels
@@ -147,11 +147,9 @@ class Mechanism:
             return self._index[coordinate]
         except KeyError:
             raise ModelError(
-                Fault(
-                    f"there is no coordinate '{coordinate}'.",
-                    where=self.name,
-                    hint=did_you_mean(coordinate, self.coordinates),
-                )
+                f"there is no coordinate '{coordinate}'.",
+                where=self.name,
+                hint=did_you_mean(coordinate, self.coordinates),
             ) from None
 
     def unit_of(self, coordinate: str) -> str:
@@ -175,9 +173,5 @@ class Mechanism:
             if b.name == name:
                 return b
         raise ModelError(
-            Fault(
-                f"there is no body '{name}'.",
-                where=self.name,
-                hint=did_you_mean(name, [b.name for b in self.bodies]),
-            )
+            f"there is no body '{name}'.", where=self.name, hint=did_you_mean(name, [b.name for b in self.bodies])
         )

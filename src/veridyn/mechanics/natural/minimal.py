@@ -139,11 +139,9 @@ class Minimal:
             return Instant(*(x[0] for x in found)) if one else Instant(*found)
         if state == 2:
             raise SimulationError(
-                Fault(
-                    f"a step of {h:.6g} s does not converge in {ITERATIONS} iterations.",
-                    where=self.system.mechanism.name,
-                    hint="Try a smaller step, or look for a pose where the mechanism locks.",
-                )
+                f"a step of {h:.6g} s does not converge in {ITERATIONS} iterations.",
+                where=self.system.mechanism.name,
+                hint="Try a smaller step, or look for a pose where the mechanism locks.",
             )
         raise self._singular(q, zd) if h else self._unreachable(np.atleast_2d(q)[0], np.atleast_2d(z)[0])
 
@@ -170,13 +168,11 @@ class Minimal:
         wanted = ", ".join(f"{n} = {v:.6g}" for n, v in zip(self.names, z.tolist()))
         here = ", ".join(f"{n} = {v:.6g}" for n, v in zip(self.names, q[self.z].tolist()))
         return DataError(
-            Fault(
-                "the mechanism cannot reach this pose.",
-                where=self.system.mechanism.name,
-                expected="all constraints closed with " + wanted,
-                found="no closed pose on the way from " + here,
-                hint="Look at the correction that asks for it: a wild reading without a gate, or a start far from the truth.",
-            )
+            "the mechanism cannot reach this pose.",
+            where=self.system.mechanism.name,
+            expected="all constraints closed with " + wanted,
+            found="no closed pose on the way from " + here,
+            hint="Look at the correction that asks for it: a wild reading without a gate, or a start far from the truth.",
         )
 
 
@@ -247,13 +243,11 @@ def _refuse_weightless(system: NaturalSystem, q: Array, names: tuple[str, ...]) 
         return
     free = [n for n, share in zip(names, np.abs(vectors[:, 0])) if share > 0.1]
     raise ModelError(
-        Fault(
-            f"no mass moves with {', '.join(repr(n) for n in free)}, so no force has an acceleration.",
-            where=system.mechanism.name,
-            expected="bodies with mass on everything that moves",
-            found=f"an inertia of {max(float(values[0]), 0.0):.3g} beside {float(values[-1]):.3g}",
-            hint="Give the bodies their mass, or join what has none to a body that has some.",
-        )
+        f"no mass moves with {', '.join(repr(n) for n in free)}, so no force has an acceleration.",
+        where=system.mechanism.name,
+        expected="bodies with mass on everything that moves",
+        found=f"an inertia of {max(float(values[0]), 0.0):.3g} beside {float(values[-1]):.3g}",
+        hint="Give the bodies their mass, or join what has none to a body that has some.",
     )
 
 

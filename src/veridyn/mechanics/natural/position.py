@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import get_lapack_funcs, qr
 from scipy.optimize import least_squares
 
-from veridyn.errors import DataError, Fault, Faults, ModelError
+from veridyn.errors import DataError, Faults, ModelError
 from veridyn.mechanics.natural.system import NaturalSystem
 
 Array = NDArray[np.float64]
@@ -58,27 +58,23 @@ def position(system: NaturalSystem, given: Mapping[str, float] | None = None, gu
                 return q
             worst = _worst(system, q)
             raise DataError(
-                Fault(
-                    "the mechanism cannot reach this pose from the guess.",
-                    where=system.mechanism.name,
-                    expected="all constraints closed with " + ", ".join(f"{k} = {v:.6g}" for k, v in held.items()),
-                    found=f"'{worst[0][0]}' ({worst[0][1]}) open by {worst[0][2]:.3g}",
-                    hint="Nearest closed pose to the guess: "
-                    + ", ".join(f"{k} = {loose[i]:.6g}" for k, i in zip(held, index, strict=True))
-                    + ". Try that, or another guess.",
-                )
+                "the mechanism cannot reach this pose from the guess.",
+                where=system.mechanism.name,
+                expected="all constraints closed with " + ", ".join(f"{k} = {v:.6g}" for k, v in held.items()),
+                found=f"'{worst[0][0]}' ({worst[0][1]}) open by {worst[0][2]:.3g}",
+                hint="Nearest closed pose to the guess: "
+                + ", ".join(f"{k} = {loose[i]:.6g}" for k, i in zip(held, index, strict=True))
+                + ". Try that, or another guess.",
             )
         q = loose
     _refuse_half_turned(system, q)
     worst = _worst(system, q)
     raise ModelError(
-        Fault(
-            "no pose near the guess satisfies all constraints: they contradict each other.",
-            where=system.mechanism.name,
-            expected="every constraint closed",
-            found=", ".join(f"'{name}' ({owner}) open by {off:.3g}" for name, owner, off in worst),
-            hint="Look at the lengths of these, or give a guess nearer to a closed pose.",
-        )
+        "no pose near the guess satisfies all constraints: they contradict each other.",
+        where=system.mechanism.name,
+        expected="every constraint closed",
+        found=", ".join(f"'{name}' ({owner}) open by {off:.3g}" for name, owner, off in worst),
+        hint="Look at the lengths of these, or give a guess nearer to a closed pose.",
     )
 
 
@@ -264,24 +260,20 @@ def _determined(system: NaturalSystem, J: Array, rest: Indices, right: Array) ->
     if rank < len(rest):
         loose = rest[int(np.argmax(np.abs(Vt[-1])))]
         raise DataError(
-            Fault(
-                f"the given coordinates do not determine '{system.coordinates[loose]}' at this pose.",
-                where=system.mechanism.name,
-                expected=f"{system.n - _rank(J / length[:, None])} independent coordinates",
-                found=f"{system.n - len(rest)} that leave {len(rest) - rank} free",
-                hint="Give other or more coordinates, or leave the singular pose.",
-            )
+            f"the given coordinates do not determine '{system.coordinates[loose]}' at this pose.",
+            where=system.mechanism.name,
+            expected=f"{system.n - _rank(J / length[:, None])} independent coordinates",
+            found=f"{system.n - len(rest)} that leave {len(rest) - rank} free",
+            hint="Give other or more coordinates, or leave the singular pose.",
         )
     x = np.asarray(np.linalg.lstsq(part, right, rcond=RANK)[0], dtype=np.float64)
     off = float(np.abs(part @ x - right).max(initial=0.0))
     if off > 1e-8 * max(1.0, float(np.abs(right).max(initial=0.0))):
         raise DataError(
-            Fault(
-                "the given rates or accelerations contradict the constraints at this pose.",
-                where=system.mechanism.name,
-                found=f"a residual of {off:.3g}",
-                hint="Give only independent coordinates.",
-            )
+            "the given rates or accelerations contradict the constraints at this pose.",
+            where=system.mechanism.name,
+            found=f"a residual of {off:.3g}",
+            hint="Give only independent coordinates.",
         )
     return x
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import CapabilityError, Fault, Faults, ModelError, part_at
+from veridyn.errors import CapabilityError, Faults, ModelError, part_at
 from veridyn.mechanics.natural.forces import forces_of
 from veridyn.mechanics.natural.geometry import Geometry
 from veridyn.mechanics.natural.mass import IN_SPAN
@@ -78,11 +78,9 @@ def _refuse_constants(machine: Machine, names: Sequence[str]) -> Sequence[str]:
     for name in names:
         if name not in machine.parameters.names:
             raise ModelError(
-                Fault(
-                    f"the uncertainty of the constant '{name}' cannot be considered in natural coordinates.",
-                    where=machine.name,
-                    hint="Observe it in formulation tree: with_formulation('tree').",
-                )
+                f"the uncertainty of the constant '{name}' cannot be considered in natural coordinates.",
+                where=machine.name,
+                hint="Observe it in formulation tree: with_formulation('tree').",
             )
     return names
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import Fault, ModelError, SimulationError
+from veridyn.errors import ModelError, SimulationError
 from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.record import Bound, Places, Vector, opened
 
@@ -94,13 +94,11 @@ def _ordered(A: Array, filled: NDArray[np.bool_], names: Sequence[str]) -> Numbe
         if not (alive.any() and np.isfinite(sizes[:, left]).all()):
             named = names[int(left[0])] if names else f"row {int(left[0])}"
             raise ModelError(
-                Fault(
-                    f"the matrix is singular: no pivot is left at '{named}'.",
-                    where=f"elimination {k + 1} of {N}",
-                    expected=f"a pivot above {ZERO_PIVOT:.0e} of the matrix's largest number",
-                    found=f"{pivots.min(axis=0).max():.3g}",
-                    hint="Look for a coordinate that nothing holds and nothing moves, or for an equation that is there twice.",
-                )
+                f"the matrix is singular: no pivot is left at '{named}'.",
+                where=f"elimination {k + 1} of {N}",
+                expected=f"a pivot above {ZERO_PIVOT:.0e} of the matrix's largest number",
+                found=f"{pivots.min(axis=0).max():.3g}",
+                hint="Look for a coordinate that nothing holds and nothing moves, or for an equation that is there twice.",
             )
         good = alive & (share >= MIN_PIVOT_RATIO)
         i = np.lexsort((-share, degree[left], ~good))[0] if good.any() else int(np.argmax(np.where(alive, share, -1.0)))
@@ -351,9 +349,7 @@ def sparse_solve(plan: SparsePlan, B: ArrayLike, b: ArrayLike, names: Sequence[s
     outside[plan.row, plan.column] = False
     if outside.any():
         i, j = (int(x[0]) for x in np.nonzero(outside))
-        raise SimulationError(
-            Fault("the matrix has a number outside the planned pattern.", where=f"row {i}, column {j}")
-        )
+        raise SimulationError("the matrix has a number outside the planned pattern.", where=f"row {i}, column {j}")
     given = matrix[plan.row, plan.column]
     v = np.zeros(plan.cells)
     v[plan.cell] = given
@@ -367,10 +363,8 @@ def sparse_solve(plan: SparsePlan, B: ArrayLike, b: ArrayLike, names: Sequence[s
         return x
     worst = int(plan.order[failed if failed >= 0 else int(np.argmin(np.abs(v[plan.diagonal])))])
     raise SimulationError(
-        Fault(
-            f"the matrix is singular at '{names[worst]}'." if names else f"the matrix is singular at row {worst}.",
-            expected=f"a solution with a backward error below {MAX_BACKWARD_ERROR:.0e}",
-            found="a pivot of zero" if failed >= 0 else "less",
-            hint="Plan again with this matrix among the samples.",
-        )
+        f"the matrix is singular at '{names[worst]}'." if names else f"the matrix is singular at row {worst}.",
+        expected=f"a solution with a backward error below {MAX_BACKWARD_ERROR:.0e}",
+        found="a pivot of zero" if failed >= 0 else "less",
+        hint="Plan again with this matrix among the samples.",
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault, did_you_mean
+from veridyn.errors import DataError, did_you_mean
 from veridyn.mechanics.natural.constraints import Constraints, constraints_of
 from veridyn.mechanics.natural.forces import ForceTable, forces_of
 from veridyn.mechanics.natural.geometry import Geometry
@@ -88,12 +88,12 @@ class NaturalSystem:
         for name, value in motion.items():
             if name not in self.mechanism.prescribed:
                 hint = did_you_mean(name, self.mechanism.prescribed)
-                raise DataError(Fault(f"the coordinate '{name}' is not prescribed.", self.mechanism.name, hint=hint))
+                raise DataError(f"the coordinate '{name}' is not prescribed.", where=self.mechanism.name, hint=hint)
             numbers = np.atleast_1d(np.asarray(value, dtype=np.float64))
             if numbers.shape not in ((1,), (3,)) or not np.isfinite(numbers).all():
                 expected = "a place, or a place, a rate and an acceleration, all finite"
                 where = f"{self.mechanism.name}, coordinate '{name}'"
-                raise DataError(Fault("this is no motion of it.", where, expected, f"{numbers.tolist()}"))
+                raise DataError("this is no motion of it.", where=where, expected=expected, found=f"{numbers.tolist()}")
             given[: len(numbers), self.mechanism.prescribed.index(name)] = numbers
         made = replace(self, constraints=replace(self.constraints, motion=given))
         made.__dict__.update(
@@ -110,12 +110,10 @@ class NaturalSystem:
         x = np.asarray(values, dtype=np.float64)
         if x.shape != (self.n,) or not np.isfinite(x).all():
             raise DataError(
-                Fault(
-                    f"this is no {what} of this mechanism.",
-                    where=self.mechanism.name,
-                    expected=f"({self.n},) finite",
-                    found=f"shape {x.shape}" + ("" if np.isfinite(x).all() else " with values that are not finite"),
-                )
+                f"this is no {what} of this mechanism.",
+                where=self.mechanism.name,
+                expected=f"({self.n},) finite",
+                found=f"shape {x.shape}" + ("" if np.isfinite(x).all() else " with values that are not finite"),
             )
         return x
 

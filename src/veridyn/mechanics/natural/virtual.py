@@ -82,11 +82,9 @@ class PointsQuantity:
             self.components, self.units = self.table.names, self.table.units
         else:
             raise DataError(
-                Fault(
-                    f"there is no virtual sensor of kind '{wanted.kind}'.",
-                    where=f"virtual sensor '{wanted.name}'",
-                    expected=", ".join((*READ, "acceleration", "spring", "reaction")),
-                )
+                f"there is no virtual sensor of kind '{wanted.kind}'.",
+                where=f"virtual sensor '{wanted.name}'",
+                expected=", ".join((*READ, "acceleration", "spring", "reaction")),
             )
 
     def at(self, q: Array, qd: Array, u: Array, at: Instant, loads: PointLoads) -> QuantityReading:
@@ -167,7 +165,9 @@ def _no_place(wanted: Wanted, what: str = "this is no place.") -> DataError:
     }
     found = f"a place on body '{wanted.on.body}'" if isinstance(wanted.on, Marker) else f"{wanted.on}"
     where = f"virtual sensor '{wanted.name}'"
-    return DataError(Fault(what, where, expected.get(wanted.kind, "a point, or a place on a body: {body, at}"), found))
+    return DataError(
+        what, where=where, expected=expected.get(wanted.kind, "a point, or a place on a body: {body, at}"), found=found
+    )
 
 
 def _refuse_marker(natural: NaturalSystem, wanted: Wanted, marker: Marker) -> None:
@@ -177,17 +177,24 @@ def _refuse_marker(natural: NaturalSystem, wanted: Wanted, marker: Marker) -> No
     for part, numbers in (("at", marker.at), ("axis", marker.axis), ("side", marker.side)):
         if (numbers or part == "at") and len(numbers) != m.dimension:
             where = f"virtual sensor '{wanted.name}', {part}"
-            raise DataError(Fault("this is no place or direction here.", where, f"{m.dimension} numbers", f"{numbers}"))
+            raise DataError(
+                "this is no place or direction here.",
+                where=where,
+                expected=f"{m.dimension} numbers",
+                found=f"{numbers}",
+            )
     if wanted.kind == "acceleration" and marker.axis:
         expected = "a place without an axis; an accelerometer reads along the axes of its place"
         where = f"virtual sensor '{wanted.name}'"
-        raise DataError(Fault("an acceleration is given in the ground's axes.", where, expected, "an axis"))
+        raise DataError(
+            "an acceleration is given in the ground's axes.", where=where, expected=expected, found="an axis"
+        )
 
 
 def _point(natural: NaturalSystem, on: PointRef) -> Array:
     if isinstance(on, str) and on not in natural.geometry.elements:
         names = [p.name for p in natural.mechanism.points]
-        raise DataError(Fault(f"there is no point '{on}'.", where=natural.mechanism.name, hint=did_you_mean(on, names)))
+        raise DataError(f"there is no point '{on}'.", where=natural.mechanism.name, hint=did_you_mean(on, names))
     return natural.geometry.point(on)
 
 
@@ -202,7 +209,7 @@ def _spring(natural: NaturalSystem, name: str) -> tuple[str, int, Array]:
         if s.name == name:
             return "own", k, f.line_laws[:, k]
     names = [s.name for s in (*m.springs, *m.dampers)]
-    raise DataError(Fault(f"there is no spring or damper '{name}'.", where=m.name, hint=did_you_mean(name, names)))
+    raise DataError(f"there is no spring or damper '{name}'.", where=m.name, hint=did_you_mean(name, names))
 
 
 def _unit_law(natural: NaturalSystem, force: tuple[str, int, Array], name: str) -> tuple[int, Array] | None:

@@ -51,11 +51,9 @@ def state_error(
     """Why the kernels end with this `state`: of a step of h seconds, or of a pose where h is zero."""
     if state == UNSETTLED:
         return SimulationError(
-            Fault(
-                f"a step of {h:.6g} s does not converge in {MAX_ITERATIONS} iterations.",
-                where=tree.name,
-                hint="Try a smaller step, or look for a pose where the machine locks.",
-            )
+            f"a step of {h:.6g} s does not converge in {MAX_ITERATIONS} iterations.",
+            where=tree.name,
+            hint="Try a smaller step, or look for a pose where the machine locks.",
         )
     names = ", ".join(tree.coordinates[k] for k in independents)
     return (SimulationError if h else DataError)(

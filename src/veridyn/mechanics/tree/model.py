@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
+from veridyn.errors import DataError, Faults, ModelError, did_you_mean
 from veridyn.mechanics.engine import check_angles
 from veridyn.mechanics.formulation import FRICTION_SPEED, Instant, ModelStep
 from veridyn.mechanics.loops.assembly import splitting, units
@@ -118,7 +118,7 @@ class TreeModel(OneSet):
         kinds = dict(zip(self.tree.coordinates, self.tree.coordinate_kinds, strict=True))
         if coordinate not in kinds:
             raise DataError(
-                Fault(f"there is no coordinate '{coordinate}'.", self.name, hint=did_you_mean(coordinate, list(kinds)))
+                f"there is no coordinate '{coordinate}'.", where=self.name, hint=did_you_mean(coordinate, list(kinds))
             )
         return "rad" if kinds[coordinate] == "turning" else "m"
 
@@ -188,7 +188,7 @@ class TreeModel(OneSet):
         first = self.nv - self.tree.n
         for name, value in (given or {}).items():
             if name not in self.inputs:
-                raise DataError(Fault(f"there is no input '{name}'.", self.name, hint=did_you_mean(name, self.inputs)))
+                raise DataError(f"there is no input '{name}'.", where=self.name, hint=did_you_mean(name, self.inputs))
             number = float(np.asarray(value, dtype=np.float64))
             if name in self.kernels.outside:
                 outside[self.kernels.outside.index(name)] = number
@@ -373,7 +373,7 @@ def tree_model(
         _refuse_partial(tree, tuple(independents))
     names = (*(BASE_NAMES if free else ()), *(tree.coordinates[k] for k in z))
     if not names:
-        raise ModelError(Fault("it cannot move.", where=tree.name, found="no degree of freedom"))
+        raise ModelError("it cannot move.", where=tree.name, found="no degree of freedom")
     forces = names if unknown is None else tuple(unknown)
     first = 6 if free else 0
     order = (*BASE_NAMES[: 6 if free else 0], *tree.coordinates)
@@ -422,10 +422,8 @@ def tree_model(
 def _refuse_partial(tree: Tree, chosen: tuple[str, ...]) -> None:
     if chosen and set(chosen) != set(tree.coordinates):
         raise ModelError(
-            Fault(
-                "every coordinate of a machine without loops is independent.",
-                where=tree.name,
-                expected=", ".join(tree.coordinates),
-                found=", ".join(chosen),
-            )
+            "every coordinate of a machine without loops is independent.",
+            where=tree.name,
+            expected=", ".join(tree.coordinates),
+            found=", ".join(chosen),
         )

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, ModelError
+from veridyn.errors import ModelError
 from veridyn.mechanics.tree.accept import changes_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
@@ -35,11 +35,11 @@ def rebased(machine: Machine | Tree, body: str) -> Tree:
     tree = tree_of(machine)
     tree.check_open("another base")
     if tree.base != "free":
-        raise ModelError(Fault("only a free tree can have another base.", where=tree.name, found=f"base: {tree.base}"))
+        raise ModelError("only a free tree can have another base.", where=tree.name, found=f"base: {tree.base}")
     on_bodies = [e.parameter_name for e in tree.elements if e.on_body is not None]
     if on_bodies:
         raise ModelError(
-            Fault("an element that acts on a body cannot follow it into another frame.", where=", ".join(on_bodies))
+            "an element that acts on a body cannot follow it into another frame.", where=", ".join(on_bodies)
         )
     way = tree.path(tree.index(body))  # the new base first
     outside: dict[int, Frame] = {}  # a body of the way → its new frame, in its old one

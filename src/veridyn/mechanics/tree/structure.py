@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, ModelError, did_you_mean
+from veridyn.errors import ModelError, did_you_mean
 from veridyn.mechanics.tree.loop import members
 from veridyn.model.assembly import Assembly
 from veridyn.model.body import Body, Loop
@@ -88,11 +88,7 @@ class TreeStructure(Acted):
             return self._index[body]
         except KeyError:
             raise ModelError(
-                Fault(
-                    f"there is no body '{body}'.",
-                    where=self.name,
-                    hint=did_you_mean(body, [b.name for b in self.bodies]),
-                )
+                f"there is no body '{body}'.", where=self.name, hint=did_you_mean(body, [b.name for b in self.bodies])
             ) from None
 
     @cached_property

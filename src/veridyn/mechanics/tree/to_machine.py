@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, ModelError
+from veridyn.errors import ModelError
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import INERTIAL, broken_law
@@ -22,11 +22,9 @@ def machine_of_tree(tree: Tree) -> Machine:
     own = Tree.build(tree.bodies, base=tree.base, gravity=tree.gravity, elements=tree.elements).parameters
     if (own.names, own.units) != (values.names, values.units):
         raise ModelError(
-            Fault(
-                "its parameters or their units are not those of its bodies and elements.",
-                where=tree.name,
-                hint="Make it with Tree.build and change its parameters with with_parameters.",
-            )
+            "its parameters or their units are not those of its bodies and elements.",
+            where=tree.name,
+            hint="Make it with Tree.build and change its parameters with with_parameters.",
         )
     tens = {b.name: np.array([values[b.parameter(s)] for s in INERTIAL]) for b in tree.bodies if b.real}
     machine = Machine.of_bodies(

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import CapabilityError, Fault, ModelError, did_you_mean, part_at
+from veridyn.errors import CapabilityError, ModelError, did_you_mean, part_at
 from veridyn.mechanics.tree.check import check_tree
 from veridyn.mechanics.tree.loop import check_loops
 from veridyn.mechanics.tree.structure import Rows, TreeStructure
@@ -106,12 +106,10 @@ class Tree(TreeStructure):
             unknown = [j for j in transmission.joints if j not in tree.coordinates]
             if unknown:
                 raise ModelError(
-                    Fault(
-                        f"the transmission drives '{unknown[0]}', which is no coordinate.",
-                        where=part_at("transmission"),
-                        hint=did_you_mean(unknown[0], tree.coordinates),
-                    ),
-                    name,
+                    f"the transmission drives '{unknown[0]}', which is no coordinate.",
+                    where=part_at("transmission"),
+                    hint=did_you_mean(unknown[0], tree.coordinates),
+                    source=name,
                 )
         return tree.with_prescribed(prescribed)
 
@@ -146,7 +144,7 @@ class Tree(TreeStructure):
         gone = {names} if isinstance(names, str) else set(names)
         for name in gone - {e.parameter_name for e in self.elements}:
             known = [e.parameter_name for e in self.elements]
-            raise ModelError(Fault(f"there is no element '{name}'.", where=self.name, hint=did_you_mean(name, known)))
+            raise ModelError(f"there is no element '{name}'.", where=self.name, hint=did_you_mean(name, known))
         elements = tuple(e for e in self.elements if e.parameter_name not in gone)
         left = None if self.uncertainty is None else self.uncertainty.without(tuple(gone))
         return replace(self, elements=elements, parameters=self.parameters.without(gone), uncertainty=left)
@@ -166,12 +164,10 @@ class Tree(TreeStructure):
         """Refuse prescribed coordinates where they are not known."""
         if self.prescribed:
             raise ModelError(
-                Fault(
-                    f"{what} does not know prescribed coordinates.",
-                    where=self.name,
-                    found=", ".join(self.prescribed),
-                    hint="Forward dynamics, integrate and identification by inverse dynamics know them; with_prescribed(()) releases them.",
-                )
+                f"{what} does not know prescribed coordinates.",
+                where=self.name,
+                found=", ".join(self.prescribed),
+                hint="Forward dynamics, integrate and identification by inverse dynamics know them; with_prescribed(()) releases them.",
             )
 
     def check_motion(self, motion: Motion) -> None:

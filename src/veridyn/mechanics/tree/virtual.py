@@ -199,7 +199,9 @@ class TreeQuantity:
         return self.model.tree
 
     def _fault(self, what: str, expected: str, found: str = "", hint: str = "") -> DataError:
-        return DataError(Fault(what, f"virtual sensor '{self.name}'", expected, found or f"{self.place}", hint))
+        return DataError(
+            what, where=f"virtual sensor '{self.name}'", expected=expected, found=found or f"{self.place}", hint=hint
+        )
 
     @cached_property
     def _quantity(self) -> Quantity:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from veridyn.errors import Fault, ModelError
+from veridyn.errors import ModelError
 from veridyn.mechanics.tree.accept import changes_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
@@ -54,9 +54,7 @@ def on_six_joints(machine: Machine | Tree, prefix: str = "base_") -> Tree:
     """
     tree = tree_of(machine)
     if tree.base != "free":
-        raise ModelError(
-            Fault("only a free tree can be put on six joints.", where=tree.name, found=f"base: {tree.base}")
-        )
+        raise ModelError("only a free tree can be put on six joints.", where=tree.name, found=f"base: {tree.base}")
     root = tree.bodies[0]
     axes = (np.eye(3)[0], np.eye(3)[1], np.eye(3)[2], np.eye(3)[2], np.eye(3)[1], np.eye(3)[0])
     bodies: list[Body] = []

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, Faults, ModelError, did_you_mean, part_at
+from veridyn.errors import Faults, ModelError, did_you_mean, part_at
 from veridyn.mechanics.tree.accept import changes_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
@@ -209,13 +209,11 @@ def _transmission(tree: Tree, locked: Mapping[str, float]) -> Transmission | Non
     columns = [k for k in range(len(whole.motors)) if np.any(whole.matrix[rows, k])]
     if len(rows) != len(columns):
         raise ModelError(
-            Fault(
-                "its transmission has more motors than joints that are left, or fewer.",
-                where=part_at("transmission"),
-                found=f"{len(columns)} motors of {len(rows)} joints",
-                hint="Leave the joint free, or weld the machine without its transmission.",
-            ),
-            tree.name,
+            "its transmission has more motors than joints that are left, or fewer.",
+            where=part_at("transmission"),
+            found=f"{len(columns)} motors of {len(rows)} joints",
+            hint="Leave the joint free, or weld the machine without its transmission.",
+            source=tree.name,
         )
     if not rows:
         return None

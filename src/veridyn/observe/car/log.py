@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, Faults, did_you_mean, part_at
+from veridyn.errors import DataError, Faults, did_you_mean, part_at
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.observe.measurements import Measurements, Status, clock_faults
@@ -47,18 +47,16 @@ def lateral_measurements(drive: DriveLog, car: Machine) -> Measurements:
         own = ", ".join(s.name for s in car.sensors) or "of which it has none"
         wanted = f"{' and '.join(NEEDED)}, and one of the car's sensors: {own}"
         raise DataError(
-            Fault(
-                "the log has too few channels for a lateral observer.",
-                "log, columns",
-                wanted,
-                ", ".join(drive.channels),
-            )
+            "the log has too few channels for a lateral observer.",
+            where="log, columns",
+            expected=wanted,
+            found=", ".join(drive.channels),
         )
     c = drive.channels
     inputs = np.column_stack([c["speed"], c["steer"], c["ax"] if "ax" in c else np.zeros(len(drive.t))])
     holes = ~np.isfinite(inputs).all(axis=1)
     if holes.all():
-        raise DataError(Fault("the inputs speed, steer and ax are never there together.", "log"))
+        raise DataError("the inputs speed, steer and ax are never there together.", where="log")
     for j in range(inputs.shape[1]):
         good = np.isfinite(inputs[:, j])
         inputs[:, j] = np.interp(drive.t, drive.t[good], inputs[good, j])

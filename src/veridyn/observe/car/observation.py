@@ -10,7 +10,7 @@ from typing import ClassVar, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import CapabilityError, DataError, DataWarning, Fault, Limit, ModelError, warn
+from veridyn.errors import CapabilityError, DataError, DataWarning, Limit, ModelError, warn
 from veridyn.mechanics.single_track.equations import READINGS
 from veridyn.mechanics.single_track.noise import CarNoise
 from veridyn.model.car import TABLE
@@ -229,7 +229,9 @@ def quantity_name(wanted: Virtual | str) -> str:
     if isinstance(wanted, str):
         return wanted
     what, expected = "a quantity of a car has a name alone.", ", ".join(READINGS)
-    raise ModelError(Fault(what, f"virtual sensor '{wanted.name}'", expected, f"Virtual(kind={wanted.kind!r})"))
+    raise ModelError(
+        what, where=f"virtual sensor '{wanted.name}'", expected=expected, found=f"Virtual(kind={wanted.kind!r})"
+    )
 
 
 def run_car(
@@ -266,27 +268,23 @@ def car_setting(
         )
     if isinstance(process_noise, ProcessNoise):
         raise ModelError(
-            Fault(
-                "a car of a few numbers has no unknown forces on joints.",
-                where=f"{verb}, process_noise",
-                expected="CarNoise(slip_error=…, bank=…)",
-                found="ProcessNoise",
-            ),
-            machine.name,
+            "a car of a few numbers has no unknown forces on joints.",
+            where=f"{verb}, process_noise",
+            expected="CarNoise(slip_error=…, bank=…)",
+            found="ProcessNoise",
+            source=machine.name,
         )
     if isinstance(parameters, Mapping):
         raise ModelError(
-            Fault(
-                "deviations and bounds of a car's parameters belong to the machine.",
-                where=f"{verb}, parameters",
-                expected=f"names of {', '.join([*TABLE][:4])}, …",
-                hint="Their walk is CarNoise(walk={…}).",
-            ),
-            machine.name,
+            "deviations and bounds of a car's parameters belong to the machine.",
+            where=f"{verb}, parameters",
+            expected=f"names of {', '.join([*TABLE][:4])}, …",
+            hint="Their walk is CarNoise(walk={…}).",
+            source=machine.name,
         )
     car = machine.with_sensors(chosen_sensors(machine.sensors, sensors, verb))
     if not car.sensors:
-        raise DataError(Fault("it has no sensor, so there is nothing to observe it by.", machine.name))
+        raise DataError("it has no sensor, so there is nothing to observe it by.", where=machine.name)
     return chosen, car, process_noise or CarNoise()
 
 
@@ -295,12 +293,10 @@ def refuse_of_bodies(machine: Machine, settings: Mapping[str, object], verb: str
     given = [name for name, value in settings.items() if value is not None and value is not False and value != ()]
     if given:
         raise ModelError(
-            Fault(
-                f"'{given[0]}' belongs to machines of bodies and joints.",
-                where=verb,
-                hint="A car of a few numbers starts straight ahead, and takes speed, steer and ax as inputs.",
-            ),
-            machine.name,
+            f"'{given[0]}' belongs to machines of bodies and joints.",
+            where=verb,
+            hint="A car of a few numbers starts straight ahead, and takes speed, steer and ax as inputs.",
+            source=machine.name,
         )
 
 

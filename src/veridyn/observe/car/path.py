@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, ModelError
+from veridyn.errors import ModelError
 from veridyn.observe.result import Belief
 from veridyn.observe.system import Continuous
 
@@ -47,7 +47,7 @@ def path_system(outputs: tuple[str, ...], noise: PathNoise, track: float) -> Con
     """The way of a car as a system; `outputs` of east, north, wheel_fl … wheel_rr and yaw_rate."""
     odd = [name for name in outputs if name not in ("east", "north", "yaw_rate", *WHEEL_SIDES)]
     if odd:
-        raise ModelError(Fault(f"there is no sensor '{odd[0]}' of a way.", "path of a car"))
+        raise ModelError(f"there is no sensor '{odd[0]}' of a way.", where="path of a car")
     H0 = np.zeros((len(outputs), 7))
     R = np.zeros(len(outputs))
     for i, name in enumerate(outputs):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arguments import checked
-from veridyn.errors import Fault, Faults, ModelError, did_you_mean
+from veridyn.errors import Faults, ModelError, did_you_mean
 from veridyn.mechanics.single_track.equations import MOVING, READING_UNITS, READINGS, lateral_functions, packed
 from veridyn.mechanics.single_track.noise import CarNoise
 from veridyn.model.car import PARAMETERS, TABLE
@@ -118,7 +118,7 @@ class CarQuantities:
         odd = [name for name in names if name not in READINGS]
         if odd:
             raise ModelError(
-                Fault(f"there is no quantity '{odd[0]}'.", "virtual sensor", hint=did_you_mean(odd[0], READINGS))
+                f"there is no quantity '{odd[0]}'.", where="virtual sensor", hint=did_you_mean(odd[0], READINGS)
             )
         _, _, self._h, self._H = lateral_functions()
         p = np.asarray(system.parameters)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, SimulationError
+from veridyn.errors import SimulationError
 from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.ground.road import Profile, Road, fill_surface
@@ -94,7 +94,7 @@ def settle(machine: Machine, rack: float = 0.0) -> Standing:
         u = u - np.linalg.solve(J, a[0])
     left = np.abs(_accelerations(machine, u[None], rack)).max()
     raise SimulationError(
-        Fault("no equilibrium was found.", where=machine.name, found=f"accelerations up to {left:.3g} m/s^2 or rad/s^2")
+        "no equilibrium was found.", where=machine.name, found=f"accelerations up to {left:.3g} m/s^2 or rad/s^2"
     )
 
 

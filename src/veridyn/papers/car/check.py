@@ -25,12 +25,11 @@ from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.papers.car.log import from_log
+from veridyn.papers.car.log import CarKinematics, from_log, needed
 from veridyn.papers.car.machine import TABLE_II, car_20, estimated_33
-from veridyn.papers.car.record import CarKinematics, needed
 from veridyn.papers.car.sensors import UNITS, CarSensors, kind_of, sensors_2006
 from veridyn.signals.butterworth import Butterworth, zero_phase
-from veridyn.signals.findings import Finding, Findings
+from veridyn.signals.findings import Finding, Findings, Kind
 from veridyn.signals.motion import Signals
 from veridyn.signals.naming import unit_faults
 from veridyn.signals.plausibility import beyond
@@ -106,28 +105,23 @@ def _channels(log: Experiment, wanted: list[str]) -> Iterator[Finding]:
     for name in wanted:
         if name not in log:
             fault = Fault(f"there is no channel '{name}'.", log.name, hint=did_you_mean(name, log.names))
-            yield Finding(
-                channel=name,
-                kind="missing",
-                severity="fatal",
-                t_start=np.nan,
-                t_end=np.nan,
-                count=0,
-                message=str(fault),
-                fault=fault,
-            )
+            yield _fatal(name, "missing", fault, 0)
             continue
         for fault in unit_faults(log[name], [UNITS[kind_of(name)]]):
-            yield Finding(
-                channel=name,
-                kind="unit",
-                severity="fatal",
-                t_start=np.nan,
-                t_end=np.nan,
-                count=len(log[name]),
-                message=str(fault),
-                fault=fault,
-            )
+            yield _fatal(name, "unit", fault, len(log[name]))
+
+
+def _fatal(channel: str, kind: Kind, fault: Fault, count: int, start: float = np.nan, end: float = np.nan) -> Finding:
+    return Finding(
+        channel=channel,
+        kind=kind,
+        severity="fatal",
+        t_start=start,
+        t_end=end,
+        count=count,
+        message=str(fault),
+        fault=fault,
+    )
 
 
 def _hypotheses() -> Iterator[_Wiring]:
@@ -177,18 +171,7 @@ def _contradictions(machine: Machine, motion: Motion) -> list[Finding]:
             f"a misfit of {100 * np.sqrt(before):.2g} %, and {100 * np.sqrt(left[best]):.2g} % with it undone",
             f"Correct the wiring in the log, or leave the drive out; do not average it in.{others}",
         )
-        found.append(
-            Finding(
-                channel=h.channel,
-                kind="contradiction",
-                severity="fatal",
-                t_start=motion.t[0],
-                t_end=motion.t[-1],
-                count=len(motion),
-                message=str(fault),
-                fault=fault,
-            )
-        )
+        found.append(_fatal(h.channel, "contradiction", fault, len(motion), motion.t[0], motion.t[-1]))
         wrench = h.undone(wrench)
     return found
 

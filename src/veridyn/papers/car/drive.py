@@ -12,17 +12,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.ground.road_rough import rough_road
-from veridyn.mechanics.integrate import Trajectory
-from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.papers.car.knowledge import CarKnown, informed
-from veridyn.papers.car.log import from_log
-from veridyn.papers.car.machine import TEN_ROWS, car_20, estimated_33
-from veridyn.papers.car.record import CarKinematics
+from veridyn.papers.car.log import CarKinematics, from_log
 from veridyn.papers.car.sensors import CarSensors, kind_of, sensed, sensors_2002, sensors_2006
 from veridyn.papers.car.simulator.description import Vehicle
 from veridyn.papers.car.simulator.manoeuvre import (
@@ -35,12 +30,9 @@ from veridyn.papers.car.simulator.manoeuvre import (
     standstill,
     straight_braking,
 )
-from veridyn.papers.car.simulator.run import VehicleRun, drive, to_motion, truth
+from veridyn.papers.car.simulator.run import VehicleRun, drive, truth
 from veridyn.progress import Progress, silent
-from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals
-from veridyn.simulate.imperfection import Imperfection, Imperfections
-from veridyn.simulate.simulator import record
 
 STEP = 1e-3  # s, of the simulation
 EVERY = 2  # steps from one recorded sample to the next: 500 Hz
@@ -200,49 +192,3 @@ def campaign_2002(
 ) -> Campaign:
     """The drives of paper 001 through its instruments: a sample every 16 ms. `known` as for :func:`campaign`."""
     return campaign(rng, drives_2002(quick), vehicle, sensors_2002(), progress, known)
-
-
-@dataclass(frozen=True, eq=False)
-class DriveAcceptance:
-    """A drive whose sensors see the coordinates of the model themselves, with white noise alone: truth, model, log, and how to treat it."""
-
-    truth: Machine
-    model: Machine
-    training: Experiment
-    signals: Signals
-    sampling: Sampling
-    rows: Rows
-
-
-def white_sensors() -> Imperfections:
-    """White noise for each sample at 500 Hz; all chosen, of the size of good instruments.
-
-    Inertial unit 0.002 rad/s and 0.03 m/s², clearances 0.1 mm, speed 0.02 m/s, dynamometric wheels 15 N and 5 N m. Angles of steering and
-    wheels, which hardly enter the ten rows, are taken as they are.
-    """
-    return Imperfections(
-        {
-            "q.z[1-4]": Imperfection(noise=1e-4),
-            "q.*": Imperfection(),
-            "base.omega.*": Imperfection(noise=0.002),
-            "base.acceleration.*": Imperfection(noise=0.03),
-            "base.velocity.*": Imperfection(noise=0.02),
-            "wrench.*.f?": Imperfection(noise=15.0),
-            "wrench.*.m?": Imperfection(noise=5.0),
-        }
-    )
-
-
-def acceptance_drive(rng: np.random.Generator, vehicle: Vehicle | None = None) -> DriveAcceptance:
-    """20 s of varied speed on a rough road (class C), of the car that is the model itself unless another is given.
-
-    Columns and measurements pass one zero-phase filter at 20 Hz; every fifth sample is left.
-    """
-    car = vehicle or Vehicle().simplified()
-    model = estimated_33(car_20())
-    road = rough_road("C", rng, length=1100.0, track=1.5)
-    run = drive(car, speed_variation(), road, 20.0, STEP, EVERY)
-    log = record(model, Trajectory(to_motion(run, model)), white_sensors(), rng)
-    true = model.with_parameters(model.parameters.replacing(truth(run)))
-    sampling = Sampling(filter=Butterworth(20.0), decimate=5, trim=100)
-    return DriveAcceptance(true, model, log, Signals(lowpass=None, trim=0.2), sampling, TEN_ROWS)

@@ -28,10 +28,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, did_you_mean
+from veridyn.errors import DataError, did_you_mean
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.papers.car.record import CarKinematics
+from veridyn.papers.car.log import CarKinematics
 from veridyn.papers.car.sensors import CarSensors
 from veridyn.papers.car.simulator.description import Vehicle, WheelCarrier
 from veridyn.papers.car.simulator.forces import Aerodynamics
@@ -153,7 +153,7 @@ class CarKnown:
         """The same with items off by so many of their standard deviations."""
         for name in by:
             if name not in self.items:
-                raise DataError(Fault(f"nothing is handed in as '{name}'.", "car", hint=did_you_mean(name, self.items)))
+                raise DataError(f"nothing is handed in as '{name}'.", where="car", hint=did_you_mean(name, self.items))
         z = {item: by.get(item, 0.0) for item in self.items}
         d, s = self.deviations, self.sensors
         axles = [self._axle(k, z) for k in range(2)]

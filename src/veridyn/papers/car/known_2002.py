@@ -19,15 +19,23 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, did_you_mean
+from veridyn.errors import DataError, did_you_mean
 from veridyn.model.elements import WRENCH_ROWS, drive_gain
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.papers.car.knowledge import AXLES, CarKnown, air, slopes
-from veridyn.papers.car.log import CLEARANCE, FRAME_6, channels_2002, rack_angle
+from veridyn.papers.car.log import (
+    CLEARANCE,
+    FRAME_6,
+    CarRecord,
+    channels_2002,
+    chassis_motion,
+    rack_angle,
+    record,
+    wrench_channels,
+)
 from veridyn.papers.car.machine import WHEELS_2002
-from veridyn.papers.car.record import CarRecord, chassis_motion, record, wrench_channels
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.derivative import derivative
 from veridyn.signals.motion import Signals, motion
@@ -62,7 +70,7 @@ def moved_2002(known: CarKnown, by: Mapping[str, float]) -> CarKnown:
     every = [item for items in groups_2002(known).values() for item in items]
     for name in by:
         if name not in every:
-            raise DataError(Fault(f"nothing is handed in as '{name}'.", "car of 2002", hint=did_you_mean(name, every)))
+            raise DataError(f"nothing is handed in as '{name}'.", where="car of 2002", hint=did_you_mean(name, every))
     made = known.moved({item: z for item, z in by.items() if item not in own})
     d, s = known.deviations, made.sensors
     bands = {

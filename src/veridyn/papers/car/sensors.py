@@ -32,7 +32,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.papers.car.simulator.run import VehicleRun
@@ -165,7 +165,7 @@ def kind_of(channel: str) -> str:
     if family == "dynamometer":
         return "force" if rest.partition(".")[2].startswith("f") else "moment"
     if family not in kinds:
-        raise DataError(Fault(f"no instrument of the car makes a channel '{channel}'.", expected=", ".join(kinds)))
+        raise DataError(f"no instrument of the car makes a channel '{channel}'.", expected=", ".join(kinds))
     return kinds[family]
 
 
@@ -179,7 +179,7 @@ def sensed(run: VehicleRun, rng: np.random.Generator | None, sensors: CarSensors
         size = chosen.biases[kind]
         if size > 0.0:
             if rng is None:
-                raise DataError(Fault("biased sensors need random numbers.", name, "rng", "none"))
+                raise DataError("biased sensors need random numbers.", where=name, expected="rng", found="none")
             sensor = replace(sensor, bias=sensor.bias + size * float(rng.standard_normal()))
         channels[name] = sensor.read(Channel(name, run.t, values, UNITS[kind]), rng)
     notes = {"source": "simulated", "machine": run.vehicle.name, "manoeuvre": run.manoeuvre}

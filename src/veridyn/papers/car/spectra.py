@@ -144,7 +144,7 @@ def spectra(log: Experiment, named: Mapping[str, float], channels: Sequence[str]
         channel = log[name]
         s = power_spectrum(channel.values, channel.rate, channel.unit, min(SEGMENT, 0.5 * float(np.ptp(channel.t))))
         high = s.frequency > 0.3
-        part = Spectrum(s.frequency[high], s.values[high], s.unit, s.kind, s.averages)
+        part = Spectrum(s.frequency[high], s.values[high], s.unit, s.averages)
         marked = name_modes(peaks(part, count=8, prominence=0.002), named, tolerance=0.08)
         try:
             cutoff, remark = propose_cutoff(s, where=name).cutoff, ""

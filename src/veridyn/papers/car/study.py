@@ -47,7 +47,7 @@ from veridyn.papers.car.models import (
 )
 from veridyn.progress import Progress, silent
 from veridyn.spatial.inertia import INERTIAL
-from veridyn.studies.identification import std_figures
+from veridyn.studies.identified import std_figures
 from veridyn.studies.result import ParameterRow, Result
 from veridyn.studies.trace import Trace, trace
 

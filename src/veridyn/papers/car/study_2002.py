@@ -40,10 +40,9 @@ from veridyn.papers.car.budget import Budget, Weighted, filtered_residuals, weig
 from veridyn.papers.car.drive import BRAKING, ENDS, RAMPS, STANDING, Campaign, inner, joined
 from veridyn.papers.car.knowledge import CarKnown
 from veridyn.papers.car.known_2002 import groups_2002, informed_2002, informed_channels, informed_motion, moved_2002
-from veridyn.papers.car.log import from_log
+from veridyn.papers.car.log import CarRecord, from_log, needed, record
 from veridyn.papers.car.machine import WHEELS_2002, WeightCheck, car_2002, weight_check
 from veridyn.papers.car.models import asking
-from veridyn.papers.car.record import CarRecord, needed, record
 from veridyn.papers.car.sensors import kind_of
 from veridyn.papers.car.simulator.description import CHASSIS, Vehicle
 from veridyn.progress import Progress, silent

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.model.machine import Machine
@@ -133,12 +133,10 @@ def task(reference: Reference, period: float, model: Machine | None = None, cont
     steps = period * control.rate
     if abs(steps - round(steps)) > 1e-6 * steps:
         raise DataError(
-            Fault(
-                "the period does not fit the sampling.",
-                where="hexapod",
-                expected=f"a whole number of samples of {control.rate:g} Hz",
-                found=f"{steps:.6g} samples in {period:g} s",
-            )
+            "the period does not fit the sampling.",
+            where="hexapod",
+            expected=f"a whole number of samples of {control.rate:g} Hz",
+            found=f"{steps:.6g} samples in {period:g} s",
         )
     t = np.arange(round(steps)) / control.rate
     one = along(hexapod(), reference, t)

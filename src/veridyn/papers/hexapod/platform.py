@@ -1,13 +1,14 @@
 """A hexapod to experiment on, by hand: the forces it asks for, and runs under control.
 
-Telescopic legs on universal joints carry a platform, in equations that share nothing with those of the engine. Each leg has coordinates s = (α, β, l) of its own and Lagrange's equations, written out for symmetrical bodies; the platform has Newton's
-and Euler's in the frame of the ground. The rates of all legs are linear in the platform's twist ν = (v, ω), ṡ = J ν, so that
+Telescopic legs on universal joints carry a platform, in equations that share nothing with those of the engine. Each leg has coordinates s
+= (α, β, l) of its own and Lagrange's equations, written out for symmetrical bodies; the platform has Newton's and Euler's in the frame of
+the ground. The rates of all legs are linear in the platform's twist ν = (v, ω), ṡ = J ν, so that
 
     (M_E + Σ Jᵀ diag(A, B, m₃) J) ν̇ = Σ F_k J_lᵀ − h_E − Σ Jᵀ (h_s + diag(A, B, m₃) b),   A = p₁ + E sin²β,   B = p₃ + m₃l² + 2 l s₃,
 
 with E = p₂ + m₃l² + 2 l s₃ and s̈ = J ν̇ + b. The first axis of a universal joint is horizontal and tangential to the circle of the hips;
-α = 0 and β = π/2 is straight down. `rest` of the numbers: p1 p2 p3 s2 s3 m3 | XX YY ZZ MZ M of the platform | friction of α and β | the speed
-below which dry friction is rounded off. SI units.
+α = 0 and β = π/2 is straight down. `rest` of the numbers: p1 p2 p3 s2 s3 m3 | XX YY ZZ MZ M of the platform | friction of α and β |
+the speed below which dry friction is rounded off. SI units.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import Fault, SimulationError
+from veridyn.errors import SimulationError
 from veridyn.mechanics.compiled import compiled, kept
 from veridyn.mechanics.dense import solve_once
 
@@ -28,7 +29,7 @@ Numbers = NDArray[np.int64]
 
 
 class PlatformNumbers(NamedTuple):
-    """What the equations take of a machine: hips, their angles, feet, `rest` as listed at the head of this file, and friction of the drives."""
+    """What the equations take of a machine: hips, their angles, feet, `rest` as listed above, and friction of the drives."""
 
     hips: Array
     angles: Array
@@ -293,11 +294,9 @@ def run(
     if not np.isfinite(found[1]).all():
         k = int(np.argmin(np.isfinite(found[1]).all(axis=1)))
         raise SimulationError(
-            Fault(
-                "the controlled machine ran away.",
-                where=f"sample {k} of {N}",
-                hint="Lower gains, more substeps, or a reference that it can follow.",
-            )
+            "the controlled machine ran away.",
+            where=f"sample {k} of {N}",
+            hint="Lower gains, more substeps, or a reference that it can follow.",
         )
     return PlatformRun(np.arange(N) / control.rate, *found)
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_banded
 
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.kinematics import body_pose
 from veridyn.model.machine import Machine
@@ -97,12 +97,10 @@ def leg_angles(side: str, torso: tuple[Array, Array], foot: tuple[Array, Array])
     C = np.linalg.norm(r, axis=1)
     if C.max() >= THIGH + SHANK:
         raise DataError(
-            Fault(
-                "the foot is out of reach.",
-                where=f"{side} leg",
-                expected=f"less than {THIGH + SHANK:.3f} m from the hip",
-                found=f"{C.max():.3f} m at sample {int(C.argmax())}",
-            )
+            "the foot is out of reach.",
+            where=f"{side} leg",
+            expected=f"less than {THIGH + SHANK:.3f} m from the hip",
+            found=f"{C.max():.3f} m at sample {int(C.argmax())}",
         )
     knee = np.arccos(np.clip((C**2 - THIGH**2 - SHANK**2) / (2 * THIGH * SHANK), -1.0, 1.0))
     lean = np.arcsin(np.clip(THIGH / C * np.sin(np.pi - knee), -1.0, 1.0))

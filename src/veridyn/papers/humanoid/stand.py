@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, SimulationError
+from veridyn.errors import SimulationError
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.model.machine import Machine
 from veridyn.papers.humanoid.gait import (
@@ -90,7 +90,7 @@ def largest(model: Machine, c: Candidate, smallest: float = 0.05) -> GaitPlan:
             return plan
         size *= 0.7
     raise SimulationError(
-        Fault("no size of this motion keeps the robot on its feet.", where=c.name, found=f"sizes down to {smallest:g}")
+        "no size of this motion keeps the robot on its feet.", where=c.name, found=f"sizes down to {smallest:g}"
     )
 
 

@@ -9,7 +9,7 @@ encoder off.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +24,7 @@ from veridyn.identify.estimators.evidence import CalibratedPrior, calibrate_prio
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.laboratory import diagnose
+from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.selection import DETERMINED_SIGMA, Remedy, Selection, remedies, select_motions
 from veridyn.identify.validate import validate
@@ -31,6 +32,7 @@ from veridyn.identify.validation import Validation
 from veridyn.model.elements import WRENCH_ROWS
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
+from veridyn.model.motion import Motion
 from veridyn.papers.humanoid.gait import bend, swing, walk
 from veridyn.papers.humanoid.log import LOWPASS, SIGMA, Faulty, Read, read, recorded, signals
 from veridyn.papers.humanoid.machine import BASE, FEET, SIDES, SOLE, cad, machine, total_mass
@@ -155,11 +157,7 @@ class HumanoidStudy:
         true_mass = total_mass(self.truth)
         swung = next(iter(m for m in self.checks["cad"] if m.startswith("swing")))
         out = {
-            "rank_base_rows": float(self.ranks["base"]),
-            "rank_all_rows": float(self.ranks["all"]),
-            "rank_joint_rows": float(self.ranks["joints"]),
-            "rank_force_rows": float(self.ranks["forces"]),
-            "rank_moment_rows": float(self.ranks["moments"]),
+            **{f"rank_{name.removesuffix('s')}_rows": float(rank) for name, rank in self.ranks.items()},
             "rank_walking": float(self.fits[PLAIN].base.count),
             "mass": mass,
             "mass_error_percent": 100.0 * abs(mass - true_mass) / true_mass,
@@ -197,19 +195,9 @@ class HumanoidStudy:
     @property
     def parameters(self) -> tuple[ParameterRow, ...]:
         fit = self.chosen
-        columns = (
-            fit.names,
-            fit.units,
-            fit.values,
-            fit.sigma,
-            fit.relative_sigma,
-            fit.priors,
-            truth_of(fit, self.truth),
-        )
-        return tuple(
-            ParameterRow(n, u, float(v), float(s), float(r), float(p), float(t))
-            for n, u, v, s, r, p, t in zip(*columns, strict=True)
-        )
+        numbers = (fit.values, fit.sigma, fit.relative_sigma, fit.priors, truth_of(fit, self.truth))
+        rows = zip(fit.names, fit.units, *(x.tolist() for x in numbers), strict=True)
+        return tuple(ParameterRow(*row) for row in rows)
 
 
 def humanoid_study(rng: np.random.Generator, quick: bool = False, progress: Progress = silent) -> HumanoidStudy:
@@ -224,16 +212,7 @@ def humanoid_study(rng: np.random.Generator, quick: bool = False, progress: Prog
     progress("identifying", 0.0, 4.0)
     fits, drawing = walking_fits(model, logs[WALK])
     every = [reads[name].motion for name in (WALK, *swings)]
-    fits[EXCITED] = identify(
-        model,
-        every,
-        Consistent(prior=drawing.prior),
-        rows="base",
-        covariance="hac",
-        sampling=walked.sampling,
-        sigma=SIGMA,
-        diagnose="off",
-    )
+    fits[EXCITED] = base_fit(model, every, Consistent(prior=drawing.prior), walked.sampling)
     exact = {
         name: identify(model, motion, "ols", rows="base", diagnose="off")
         for name, motion in {
@@ -282,13 +261,7 @@ def perform(
 
 def rank_counts(model: Machine) -> dict[str, int]:
     """Of generic states: base rows, all rows, joint rows, forces and moments of the base."""
-    chosen: dict[str, str | tuple[str, ...]] = {
-        "base": "base",
-        "all": "all",
-        "joints": "joints",
-        "forces": FORCES,
-        "moments": MOMENTS,
-    }
+    chosen = {"base": "base", "all": "all", "joints": "joints", "forces": FORCES, "moments": MOMENTS}
     return {name: base_parameters(model, rows=rows).count for name, rows in chosen.items()}
 
 
@@ -302,6 +275,11 @@ def determined(fit: Fit, share: float = DETERMINED_SIGMA) -> tuple[str, ...]:
     return tuple(n for n, s, size in zip(fit.names, fit.sigma, sizes(fit), strict=True) if s < share * size)
 
 
+def base_fit(model: Machine, motions: Motion | Sequence[Motion], way: Estimator, sampling: Sampling) -> Fit:
+    """A fit of the six base rows, whose residuals may be correlated in time."""
+    return identify(model, motions, way, rows="base", covariance="hac", sampling=sampling, sigma=SIGMA, diagnose="off")
+
+
 def walking_fits(
     model: Machine, log: Experiment, names: tuple[str, ...] = (PLAIN, PRIOR, CONSISTENT)
 ) -> tuple[dict[str, Fit], CalibratedPrior]:
@@ -311,19 +289,7 @@ def walking_fits(
         walked = read(model, log, how=how)
         drawing = calibrate_prior(model, walked.motion, rows="base", sampling=walked.sampling, sigma=SIGMA)
         ways: dict[str, Estimator] = {PLAIN: WLS(), PRIOR: drawing.prior, CONSISTENT: Consistent(prior=drawing.prior)}
-        fits = {
-            name: identify(
-                model,
-                walked.motion,
-                ways[name],
-                rows="base",
-                covariance="hac",
-                sampling=walked.sampling,
-                sigma=SIGMA,
-                diagnose="off",
-            )
-            for name in names
-        }
+        fits = {name: base_fit(model, walked.motion, ways[name], walked.sampling) for name in names}
         found.append((fits, drawing))
     (fine, drawing), (coarse, _) = found
     return {name: with_cutoff(fine[name], coarse[name]) for name in names}, drawing
@@ -338,7 +304,7 @@ def with_cutoff(fit: Fit, other: Fit) -> Fit:
     if other.names != fit.names:
         what = "the groups of parameters depend on the cut-off of positions."
         raise IdentificationError(
-            Fault(what, where="base parameters", expected=f"{len(fit.names)} alike", found=f"{len(other.names)}")
+            what, where="base parameters", expected=f"{len(fit.names)} alike", found=f"{len(other.names)}"
         )
     b = other.values - fit.values
     note = f"deviations include the change with the cut-off of positions, up to {np.nanmax(np.abs(b) / fit.sigma):.2g} of the others"

@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import Fault, ModelError, SimulationError
+from veridyn.errors import ModelError, SimulationError
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion, Pose
@@ -43,12 +43,10 @@ def mujoco() -> Any:
         import mujoco as engine
     except ImportError as error:
         raise ModelError(
-            Fault(
-                "this simulation needs MuJoCo, which is not installed.",
-                where="mujoco",
-                found=str(error),
-                hint="pip install 'veridyn[mujoco]'",
-            )
+            "this simulation needs MuJoCo, which is not installed.",
+            where="mujoco",
+            found=str(error),
+            hint="pip install 'veridyn[mujoco]'",
         ) from error
     return engine
 
@@ -63,7 +61,7 @@ def mjcf(
     """
     if machine.base != "free" or machine.shares_coordinates or machine.elements:
         raise ModelError(
-            Fault("only a free tree without elements and shared coordinates goes into the engine.", where=machine.name)
+            "only a free tree without elements and shared coordinates goes into the engine.", where=machine.name
         )
     root = ElementTree.Element("mujoco", model=machine.name)
     ElementTree.SubElement(root, "compiler", angle="radian", inertiafromgeom="false", autolimits="false")
@@ -156,7 +154,7 @@ def _inertial(here: ElementTree.Element, X: Array | None, name: str) -> None:
     if X is None:
         return
     if not np.isfinite(X).all() or X[9] <= 0.0:
-        raise ModelError(Fault("the engine needs its mass and inertia.", where=f"body '{name}'"))
+        raise ModelError("the engine needs its mass and inertia.", where=f"body '{name}'")
     centre = X[6:9] / X[9]
     J = np.array(inertia_matrix(X)) - X[9] * (centre @ centre * np.eye(3) - np.outer(centre, centre))
     full = (J[0, 0], J[1, 1], J[2, 2], J[0, 1], J[0, 2], J[1, 2])
@@ -246,12 +244,10 @@ def performed(machine: Machine, plan: GaitPlan, servo: Servo | None = None, prog
             engine.mj_step(model, data)
         if data.qpos[2] < FALLEN:
             raise SimulationError(
-                Fault(
-                    "the robot fell.",
-                    where=plan.name,
-                    found=f"the torso at {data.qpos[2]:.3f} m after {k * STEP:.2f} s of {N * STEP:.2f} s",
-                    hint="Shorter steps, or other gains of the servo.",
-                )
+                "the robot fell.",
+                where=plan.name,
+                found=f"the torso at {data.qpos[2]:.3f} m after {k * STEP:.2f} s of {N * STEP:.2f} s",
+                hint="Shorter steps, or other gains of the servo.",
             )
         if k % 100 == 0:
             progress(plan.name, float(k), float(N))

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from veridyn.mechanics.single_track.equations import READINGS
 from veridyn.mechanics.single_track.noise import CarNoise
 from veridyn.signals.drive import CHANNELS
-from veridyn.studies.config.identify import Column, Ends, PartSettings, TableSettings
+from veridyn.studies.config.log import Column, Ends, PartSettings, TableSettings
 from veridyn.studies.config.observe import ObservedModelSettings
 from veridyn.studies.config.study import Number, StudyFile, StudySection
 

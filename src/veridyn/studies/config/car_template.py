@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, FileError
+from veridyn.errors import DataError, FileError
 from veridyn.files.log.survey import Survey, survey
 from veridyn.files.units import to_si
 from veridyn.model.machine import Machine
@@ -72,8 +72,12 @@ def car_template(file: Path, car: Machine, logs: list[Path], study: Path, kind: 
     if len(logs) > 1:
         hint = "Write one study, and name the others under log.files with their parts."
         raise FileError(
-            Fault("a drive is guessed from one log.", "logs", "one file", ", ".join(f.name for f in logs), hint),
-            file.name,
+            "a drive is guessed from one log.",
+            where="logs",
+            expected="one file",
+            found=", ".join(f.name for f in logs),
+            hint=hint,
+            source=file.name,
         )
     seen = survey(logs[0])
     time = "" if seen.clocks else time_column(seen.columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from veridyn.errors import Fault, ModelError
+from veridyn.errors import ModelError
 from veridyn.model.machine import Machine
 from veridyn.studies.config.guessed_limits import (
     JointGuess,
@@ -25,10 +25,10 @@ def excite_template(model: Path, machine: Machine, study: Path, strict: bool = F
     if machine.base == "free":
         hint = "Take the motion of the machine as it walks or flies, or hold its base: --base fixed."
         raise ModelError(
-            Fault("an excitation can be designed for a machine whose base is held.", machine.name, hint=hint)
+            "an excitation can be designed for a machine whose base is held.", where=machine.name, hint=hint
         )
     if not machine.n:
-        raise ModelError(Fault("it has no joint to move.", machine.name))
+        raise ModelError("it has no joint to move.", where=machine.name)
     limits = guessed_limits(machine, model)
     usable, rest = guessed_efforts(machine, model)
     noise = guessed_noise(machine, force_sizes(machine, limits))

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from veridyn.model.graph import Formulation
 from veridyn.observe.filter import Late
 from veridyn.observe.virtual import Kind
-from veridyn.studies.config.identify import Column, Ends, TableSettings
+from veridyn.studies.config.log import Column, Ends, TableSettings
 from veridyn.studies.config.study import Number, StudyFile, StudySection
 
 Size = Number | dict[str, Number]

@@ -8,7 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from veridyn.model.graph import Formulation
-from veridyn.studies.config.identify import Column, ModelSettings, TableSettings
+from veridyn.studies.config.identify import ModelSettings
+from veridyn.studies.config.log import Column, TableSettings
 from veridyn.studies.config.study import Number, StudyFile, StudySection
 
 Three = tuple[Number, Number, Number]

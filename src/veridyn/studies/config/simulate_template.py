@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from veridyn.errors import Fault, FileError
+from veridyn.errors import FileError
 from veridyn.files.log.survey import survey
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.model.load import Drive
@@ -92,13 +92,11 @@ def _led(table: Path | None, machine: Machine, limits: tuple[JointGuess, ...], s
     if missing or not time:
         what = "this is not the table of a motion of the model." if missing else "the table has no column of times."
         raise FileError(
-            Fault(
-                what,
-                table.name,
-                "time, and q.C of every coordinate, as veridyn excite writes them",
-                f"no {', '.join(f'q.{c}' for c in missing[:8])}" if missing else ", ".join(list(seen.columns)[:8]),
-                "Leave the table out for a guessed motion, or name its columns under motion.columns.",
-            )
+            what,
+            where=table.name,
+            expected="time, and q.C of every coordinate, as veridyn excite writes them",
+            found=f"no {', '.join(f'q.{c}' for c in missing[:8])}" if missing else ", ".join(list(seen.columns)[:8]),
+            hint="Leave the table out for a guessed motion, or name its columns under motion.columns.",
         )
     unit = seen.units.get(time, "s")
     return [f"motion: {{file: {flow(beside(table, study))}, time: {flow(f'{time} [{unit}]')}}}"]

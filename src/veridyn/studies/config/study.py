@@ -253,7 +253,7 @@ def quantity(text: str) -> tuple[float, str]:
     """A number with its unit, "0.07 N*m/A"; a DataError where it is none. Without a unit it is a pure number, "1"."""
     match = re.fullmatch(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(.*?)\s*", text)
     if match is None:
-        raise DataError(Fault("it is no quantity.", expected="a number and a unit, such as 0.07 N*m/A", found=text))
+        raise DataError("it is no quantity.", expected="a number and a unit, such as 0.07 N*m/A", found=text)
     return float(match[1]), match[2].strip("[]").strip() or "1"
 
 

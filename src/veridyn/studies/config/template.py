@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, FileError, VeridynError
+from veridyn.errors import FileError, VeridynError
 from veridyn.files.log.survey import Survey, survey
 from veridyn.files.shipped import shipped_name
 from veridyn.mechanics.tree.weld import welded
@@ -181,7 +181,14 @@ def check_missing(columns: Mapping[str, Array], source: str, together: bool = Tr
     hint = (
         "Topics that were recorded on clocks of their own are files of their own, or one bag; or fill the cells first."
     )
-    raise FileError(Fault(what, "log", f"at least {least} in a row", f"{found}; {share}{named}", hint), source)
+    raise FileError(
+        what,
+        where="log",
+        expected=f"at least {least} in a row",
+        found=f"{found}; {share}{named}",
+        hint=hint,
+        source=source,
+    )
 
 
 def _missing(machine: Machine, own: Sequence[str], found: set[str]) -> list[str]:
@@ -230,13 +237,11 @@ def _spread(parts: Mapping[str, Survey], rate: float | None) -> _Spread:
     own = {p: time_column(s.columns) for p, s in parts.items() if len(s.columns) > 1} if clock is None else {}
     if rate is None and clock is None and not any(own.values()):
         raise FileError(
-            Fault(
-                "none of these files is a clock.",
-                "logs",
-                "one file with a single column of times, or a column of times in each, beside positions and forces",
-                ", ".join(parts),
-                "Give --rate where the log has no clock, or one file if it is a table; name further logs in the study file.",
-            )
+            "none of these files is a clock.",
+            where="logs",
+            expected="one file with a single column of times, or a column of times in each, beside positions and forces",
+            found=", ".join(parts),
+            hint="Give --rate where the log has no clock, or one file if it is a table; name further logs in the study file.",
         )
     out = _Spread({}, {}, {}, (), rate if clock is None and not any(own.values()) else None)
     clocks = []

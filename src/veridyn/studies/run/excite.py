@@ -1,4 +1,7 @@
-"""One experiment designed as a study file says: the plan, the table a controller runs, and what is promised of each parameter."""
+"""One experiment designed as a study file says: the plan, the table a controller runs, and what is promised of each parameter.
+
+The limits of an excitation study: the study's own, those of a URDF where it leaves them out, and what nobody gave, by name.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +9,230 @@ import csv
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import IdentificationWarning, warn
+from veridyn.errors import Fault, IdentificationWarning, did_you_mean, warn
 from veridyn.files.controllers import joint_trajectory
+from veridyn.files.machine.urdf import UrdfLimits, urdf_limits
+from veridyn.files.machine.urdf_shapes import urdf_capsules
+from veridyn.files.machine.urdf_visuals import PACKAGES
+from veridyn.files.yaml_plain import Place
+from veridyn.identify.excitation.capsules import FLOOR, Capsule, Collision, always_touching, moving, separable, without
 from veridyn.identify.excitation.closed import closed_samples, plant_of
 from veridyn.identify.excitation.design import design_excitation
 from veridyn.identify.excitation.interior import Barrier
+from veridyn.identify.excitation.limits import Clearance, Limits
 from veridyn.identify.excitation.plan import ExcitationPlan, Noise
 from veridyn.identify.excitation.plant import Plant
 from veridyn.identify.excitation.shape import SHAPES
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
+from veridyn.model.names import GROUND
 from veridyn.progress import Progress, silent
-from veridyn.studies.config.excite import ExciteFile
+from veridyn.signals.trajectory import JointLimits
+from veridyn.studies.config.excite import CollisionSettings, ExciteFile, RangeSettings
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, Result, fingerprint
-from veridyn.studies.run.excite_limits import check_name, limits_of
 from veridyn.studies.run.executors import executor_of
-from veridyn.studies.run.machine import model_path, study_machine
+from veridyn.studies.run.machine import links_of, model_path, study_machine
+
+POSTURES = 300  # random ones, in which a pair of bodies must come apart at least once to be checked
+
+LISTED_NOTES = 8  # bodies that a message names, with what is wrong with their shapes
+
+
+def limits_of(loaded: Loaded[ExciteFile], plant: Plant) -> Limits:
+    """All limits of a study; what is not checked is in `unchecked`, where Limits cannot see it by itself."""
+    own = loaded.study.limits
+    file = model_path(loaded, ("model",), loaded.study.model)
+    is_urdf = file.suffix.lower() == ".urdf"
+    found = urdf_limits(file) if is_urdf else {}
+    actuators = _actuators(loaded, plant, found)
+    force, notes = _forces(loaded, plant, found)
+    collision, skipped = (None, []) if own.collision is None else _collision(loaded, plant, own.collision, actuators)
+    return Limits(
+        actuators,
+        _ranges(loaded, ("limits", "coordinates"), own.coordinates, plant.coordinates),
+        force=force,
+        workspace={body: (box.low, box.high) for body, box in own.workspace.items()},
+        clearances=tuple(Clearance(c.body, c.other, c.distance, c.point, c.other_point) for c in own.clearances),
+        collision=collision,
+        endless=tuple(n for n in plant.bounded if n in found and np.isinf(found[n].upper) and n not in own.actuators),
+        unchecked=(*notes, *skipped),
+    )
+
+
+def check_name(loaded: Loaded[ExciteFile], at: Place, name: str, names: tuple[str, ...], what: str) -> None:
+    """Refuse a name that is none of these."""
+    if name not in names:
+        fault: Fault = loaded.fault(at, f"'{name}' is no {what} of this machine.", hint=did_you_mean(name, names))
+        raise loaded.error(fault)
+
+
+def _actuators(loaded: Loaded[ExciteFile], plant: Plant, found: Mapping[str, UrdfLimits]) -> JointLimits | None:
+    """Ranges, speeds and accelerations: of the study, of the URDF, infinite; None where neither says anything."""
+    own = loaded.study.limits
+    given = _ranges(loaded, ("limits", "actuators"), own.actuators, plant.bounded)
+    spread = own.acceleration if isinstance(own.acceleration, dict) else {}
+    for name, value in spread.items():
+        check_name(loaded, ("limits", "acceleration", name), name, plant.bounded, "actuator")
+        _positive(loaded, ("limits", "acceleration", name), value)
+    if isinstance(own.acceleration, float):
+        _positive(loaded, ("limits", "acceleration"), own.acceleration)
+        spread = dict.fromkeys(plant.bounded, own.acceleration)
+    n = len(plant.bounded)
+    low, high, speed, hard = (np.full(n, sign * np.inf) for sign in (-1.0, 1.0, 1.0, 1.0))
+    for k, name in enumerate(plant.bounded):
+        said = found.get(name, UrdfLimits())
+        if "range" in own.urdf:
+            low[k], high[k] = said.lower, said.upper
+        if "speed" in own.urdf and said.velocity > 0.0:
+            speed[k] = said.velocity
+        hard[k] = spread.get(name, np.inf)
+    if given is not None:
+        ranged = np.isfinite(given.low)
+        low, high = np.where(ranged, given.low, low), np.where(ranged, given.high, high)
+        speed = np.where(np.isfinite(given.speed), given.speed, speed)
+        hard = np.where(np.isfinite(given.acceleration), given.acceleration, hard)
+    stuck = [name for name, a, b in zip(plant.bounded, low, high, strict=True) if not a < b]
+    if stuck:
+        what = f"the URDF leaves {', '.join(stuck)} no room to move."
+        hint = "Give its range under limits.actuators, or make the joint fixed."
+        raise loaded.error(loaded.fault(("limits", "actuators"), what, hint=hint))
+    if not np.isfinite(np.concatenate([high - low, speed, hard])).any():
+        return None
+    return JointLimits(low, high, speed, hard)
+
+
+def _positive(loaded: Loaded[ExciteFile], at: Place, value: float) -> None:
+    if not value > 0.0:
+        raise loaded.error(loaded.fault(at, "an acceleration must be above zero.", found=f"{value:g}"))
+
+
+def _forces(
+    loaded: Loaded[ExciteFile], plant: Plant, found: Mapping[str, UrdfLimits]
+) -> tuple[list[float] | None, list[str]]:
+    """The largest force of each row, infinite where nobody gives one; and what that leaves unchecked for another reason."""
+    own = loaded.study.limits
+    for name, value in own.force.items():
+        check_name(loaded, ("limits", "force", name), name, plant.rows, "row")
+        if not value > 0.0:
+            raise loaded.error(
+                loaded.fault(("limits", "force", name), "a force must be above zero.", found=f"{value:g}")
+            )
+    force = []
+    for row in plant.rows:
+        effort = found[row].effort if row in found and "force" in own.urdf else np.inf
+        force.append(own.force.get(row, effort if effort > 0.0 else np.inf))
+    if not np.isfinite(force).any():
+        return None, []
+    values = plant.base.reduce(plant.base.parameters.values)
+    if not np.isfinite(values).all() and not own.force:
+        missing = len(plant.base.parameters.missing())
+        return None, [f"efforts of the URDF ({missing} parameters of the model have no value to predict forces with)"]
+    return force, []
+
+
+def _ranges(
+    loaded: Loaded[ExciteFile], at: Place, given: Mapping[str, RangeSettings], names: tuple[str, ...]
+) -> JointLimits | None:
+    if not given:
+        return None
+    for name in given:
+        check_name(loaded, (*at, name), name, names, "coordinate")
+    free = RangeSettings()
+    each = [given.get(name, free) for name in names]
+    ends = [e.range or (-np.inf, np.inf) for e in each]
+    return JointLimits(
+        low=np.array([low for low, _ in ends]),
+        high=np.array([high for _, high in ends]),
+        speed=np.array([np.inf if e.speed is None else e.speed for e in each]),
+        acceleration=np.array([np.inf if e.acceleration is None else e.acceleration for e in each]),
+    )
+
+
+def _collision(
+    loaded: Loaded[ExciteFile], plant: Plant, c: CollisionSettings, actuators: JointLimits | None
+) -> tuple[Collision, list[str]]:
+    """Capsules, pairs of bodies and the floor; and what is not checked among them, with reasons."""
+    at: Place = ("limits", "collision")
+    bodies = plant.machine.body_names
+    capsules = []
+    for k, s in enumerate(c.capsules):
+        check_name(loaded, (*at, "capsules", k, "body"), s.body, (*bodies, GROUND), "body")
+        capsules.append(Capsule(s.body, s.start, s.start if s.end is None else s.end, s.radius))
+    ignored: list[frozenset[str]] = []
+    for k, pair in enumerate(c.ignore):
+        for name in pair:
+            check_name(loaded, (*at, "ignore", k), name, (*bodies, GROUND, "floor"), "body")
+        ignored.append(frozenset(pair))
+    notes = [f"collisions of {' and '.join(sorted(pair))} (ignored)" for pair in ignored]
+    if c.shapes == "model":
+        capsules += _of_model(loaded, plant, {x.body for x in capsules}, notes)
+    if not capsules:
+        hint = (
+            "Give capsules under limits.collision.capsules, or leave the section out: collisions are then not checked."
+        )
+        if any("is not found" in note for note in notes):
+            hint = f"package://NAME is looked for above the URDF file and in {' and '.join(PACKAGES)}. {hint}"
+        unread = [note.removeprefix("collisions of ") for note in notes]
+        found = "; ".join(unread[:LISTED_NOTES]) + ("; …" if len(unread) > LISTED_NOTES else "")
+        raise loaded.error(loaded.fault(at, "there is no shape to check.", "shapes that can be read", found, hint))
+    above = moving(plant.machine, capsules) if c.floor is not None else ()
+    above = tuple(a for a in above if frozenset((a, "floor")) not in ignored)
+    made = Collision(tuple(capsules), separable(plant.machine, capsules, ignored), c.floor, above, c.margin)
+    if not made.names:
+        what = "no pair of these capsules can touch: their bodies are fixed together or joined by one joint."
+        raise loaded.error(loaded.fault(at, what, hint="Give capsules of more bodies, or a floor."))
+    if not plant.machine.closed:
+        touching = always_touching(plant.machine, made, _postures(plant, actuators))
+        notes += [f"{name} (touching in every posture)" for name in touching]
+        made = without(made, touching)
+    return made, [note.replace(f"to {FLOOR}", "to the floor") for note in notes]
+
+
+def _of_model(loaded: Loaded[ExciteFile], plant: Plant, have: set[str], notes: list[str]) -> list[Capsule]:
+    """Capsules of a model file, or around the shapes of a URDF, for bodies that have none yet; bodies without are added to the notes."""
+    file = model_path(loaded, ("model",), loaded.study.model)
+    bodies = plant.machine.by_name
+    if file.suffix.lower() != ".urdf":
+        return _of_links(loaded, {name for name, b in bodies.items() if b.real}, have, notes)
+    found = urdf_capsules(file)
+    kinds: dict[str, Literal["none", "unread"]] = {}
+    for link, why in found.missing.items():
+        if link in bodies and link not in have and bodies[link].real and why != "it has no collision shape":
+            notes.append(f"collisions of {link} ({why})")
+            kinds[link] = "unread"
+    bare = [
+        x for x, why in found.missing.items() if x in bodies and x not in have and bodies[x].real and x not in kinds
+    ]
+    notes += [f"collisions of {', '.join(bare)} (no collision shape in the URDF)"] if bare else []
+    return [c for c in found.capsules if c.body in bodies and c.body not in have]
+
+
+def _of_links(loaded: Loaded[ExciteFile], real: set[str], have: set[str], notes: list[str]) -> list[Capsule]:
+    links = links_of(loaded, ("model",), loaded.study.model)
+    found = [
+        Capsule(link.name, c.start, c.end, c.radius) for link in links if link.name not in have for c in link.capsules
+    ]
+    if not found and not have:
+        what = "the model has no shapes: neither capsules of a model file, nor collision shapes of a URDF."
+        hint = "Give capsules of its bodies in the model file, or here under capsules."
+        raise loaded.error(loaded.fault(("limits", "collision"), what, hint=hint))
+    bare = [link.name for link in links if link.name in real - have and not link.capsules]
+    notes += [f"collisions of {', '.join(bare)} (no capsule in the model file)"] if bare else []
+    return found
+
+
+def _postures(plant: Plant, actuators: JointLimits | None) -> Array:
+    n, rng = len(plant.bounded), np.random.default_rng(0)
+    low, high = (np.full(n, -np.pi), np.full(n, np.pi)) if actuators is None else (actuators.low, actuators.high)
+    low, high = np.where(np.isfinite(low), low, -np.pi), np.where(np.isfinite(high), high, np.pi)
+    return rng.uniform(low, high, (POSTURES, n))
+
 
 Array = NDArray[np.float64]
 

@@ -55,23 +55,19 @@ def dask_executor(address: str, gpu: bool = False) -> Iterator[Executor]:
         from distributed.comm.core import CommClosedError
     except ImportError:
         raise DeviceError(
-            Fault(
-                "a cluster needs Dask, which is not installed.",
-                f"dask {address}",
-                hint='pip install "veridyn[cluster]", here and where the workers run.',
-            )
+            "a cluster needs Dask, which is not installed.",
+            where=f"dask {address}",
+            hint='pip install "veridyn[cluster]", here and where the workers run.',
         ) from None
     try:
         client = Client(address, timeout=ANSWER_S, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         raise DeviceError(
-            Fault(
-                "the cluster does not answer.",
-                f"dask {address}",
-                f"a scheduler that answers within {ANSWER_S:g} s",
-                f"{type(error).__name__}",
-                "Start one with 'dask scheduler' and workers with 'dask worker ADDRESS --nthreads 1', and look at the address.",
-            )
+            "the cluster does not answer.",
+            where=f"dask {address}",
+            expected=f"a scheduler that answers within {ANSWER_S:g} s",
+            found=f"{type(error).__name__}",
+            hint="Start one with 'dask scheduler' and workers with 'dask worker ADDRESS --nthreads 1', and look at the address.",
         ) from None
     with client:
         _check_workers(client, address)
@@ -81,22 +77,18 @@ def dask_executor(address: str, gpu: bool = False) -> Iterator[Executor]:
             yield client.get_executor(pure=False, retries=RETRIES)
         except KilledWorker as error:
             raise DeviceError(
-                Fault(
-                    "a job was given up, since every worker that had it died.",
-                    f"dask {address}",
-                    found=f"{error.allowed_failures + 1} workers, the last of them {error.last_worker.address}",
-                    hint="Look at the log of that worker. Too little memory is the usual cause: start workers with more, or cut the logs.",
-                )
+                "a job was given up, since every worker that had it died.",
+                where=f"dask {address}",
+                found=f"{error.allowed_failures + 1} workers, the last of them {error.last_worker.address}",
+                hint="Look at the log of that worker. Too little memory is the usual cause: start workers with more, or cut the logs.",
             ) from None
         except (CancelledError, CommClosedError) as error:
             raise DeviceError(
-                Fault(
-                    "the cluster was lost while it worked.",
-                    f"dask {address}",
-                    "a scheduler that answers until the end",
-                    f"{type(error).__name__}",
-                    "Nothing was written. Start the scheduler again, and the study with it.",
-                )
+                "the cluster was lost while it worked.",
+                where=f"dask {address}",
+                expected="a scheduler that answers until the end",
+                found=f"{type(error).__name__}",
+                hint="Nothing was written. Start the scheduler again, and the study with it.",
             ) from None
 
 
@@ -113,25 +105,21 @@ def _check_workers(client: Any, address: str) -> None:
     workers = client.run(version)
     if not workers:
         raise DeviceError(
-            Fault(
-                "the cluster has no workers.",
-                f"dask {address}",
-                "at least one worker",
-                "none",
-                "dask worker ADDRESS --nthreads 1",
-            )
+            "the cluster has no workers.",
+            where=f"dask {address}",
+            expected="at least one worker",
+            found="none",
+            hint="dask worker ADDRESS --nthreads 1",
         )
     other = {worker: version for worker, version in workers.items() if version != __version__}
     if other:
         listed = ", ".join(f"{worker}: {version or 'none'}" for worker, version in sorted(other.items())[:3])
         raise DeviceError(
-            Fault(
-                "workers have another veridyn than this process.",
-                f"dask {address}",
-                f"veridyn {__version__} on all {len(workers)} workers",
-                listed,
-                "Install the same version in the workers' environment and start them again.",
-            )
+            "workers have another veridyn than this process.",
+            where=f"dask {address}",
+            expected=f"veridyn {__version__} on all {len(workers)} workers",
+            found=listed,
+            hint="Install the same version in the workers' environment and start them again.",
         )
 
 
@@ -142,13 +130,11 @@ def _check_gpus(client: Any, address: str) -> None:
         worker, why = min(lacking.items())
         more = f", and {len(lacking) - 1} more workers" if len(lacking) > 1 else ""
         raise DeviceError(
-            Fault(
-                "a worker has no GPU that can be used.",
-                f"dask {address}",
-                "device: cuda on every worker",
-                f"{worker}: {why}{more}",
-                "Start workers on machines with a GPU only, or drop device: cuda.",
-            )
+            "a worker has no GPU that can be used.",
+            where=f"dask {address}",
+            expected="device: cuda on every worker",
+            found=f"{worker}: {why}{more}",
+            hint="Start workers on machines with a GPU only, or drop device: cuda.",
         )
 
 

@@ -100,4 +100,4 @@ def _check_read_back(machine: Machine, file: Path) -> None:
     again = parse_machine(file.read_text(encoding="utf-8"), source=file.name)
     same = again.parameters.names == machine.parameters.names
     if not same or not np.array_equal(again.parameters.values, machine.parameters.values, equal_nan=True):
-        raise DataError(Fault("what was written does not read back as what was identified.", file.name))
+        raise DataError("what was written does not read back as what was identified.", where=file.name)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from veridyn.files.yaml_plain import Place
 from veridyn.studies.config.fleet import MACHINE, NAME, FleetFile
-from veridyn.studies.config.identify import RecordingSettings
+from veridyn.studies.config.log import RecordingSettings
 from veridyn.studies.config.study import Loaded
 
 Logs = Mapping[str, tuple[RecordingSettings, ...]]

@@ -16,7 +16,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from veridyn.errors import Fault, FileError
+from veridyn.errors import FileError
 from veridyn.files.atomic import write_atomic
 from veridyn.studies.result import Result
 
@@ -119,9 +119,7 @@ def new_run(out: str | Path, name: str, whole: bool = False) -> Run:
     `whole`: the folder gets its number when the run is finished.
     """
     if not NAME.fullmatch(name):
-        raise FileError(
-            Fault("a run cannot be called that.", where=f"run '{name}'", expected="letters, digits, . _ and -")
-        )
+        raise FileError("a run cannot be called that.", where=f"run '{name}'", expected="letters, digits, . _ and -")
     parent = Path(out)
     try:
         parent.mkdir(parents=True, exist_ok=True)
@@ -133,12 +131,10 @@ def new_run(out: str | Path, name: str, whole: bool = False) -> Run:
 
 def _no_folder(parent: Path, error: OSError) -> FileError:
     return FileError(
-        Fault(
-            "no run folder can be made there.",
-            where=str(parent),
-            found=error.strerror or str(error),
-            hint="Choose another folder with --out.",
-        )
+        "no run folder can be made there.",
+        where=str(parent),
+        found=error.strerror or str(error),
+        hint="Choose another folder with --out.",
     )
 
 

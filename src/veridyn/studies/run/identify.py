@@ -1,7 +1,11 @@
-"""``kind: identify``, run: from a study file to judged parameters, with everything that was noticed on the way."""
+"""``kind: identify``, run: from a study file to judged parameters, with everything that was noticed on the way.
+
+The limits that a study file sets, held against what came out.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,18 +41,54 @@ from veridyn.identify.friction.ladder import friction_ladder
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
-from veridyn.studies.config.identify import IdentifyFile
+from veridyn.studies.config.identify import IdentifyAccept, IdentifyFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.identification import Estimation, IdentificationStudy, judged
 from veridyn.studies.result import Result, fingerprint
 from veridyn.studies.run.closing import Closing, closing
 from veridyn.studies.run.estimation import check_estimation, estimation_of
 from veridyn.studies.run.executors import executor_of
-from veridyn.studies.run.limits import missed
 from veridyn.studies.run.machine import own_formulation, study_machine
 from veridyn.studies.run.masks import RecordedMotion, plain, warn_of_rest, wrong_speed
 from veridyn.studies.run.preparing import Preparing
 from veridyn.studies.run.recordings import Recordings
+
+
+def missed(study: IdentificationStudy, accept: IdentifyAccept, suspicions: int) -> list[str]:
+    """Sentences about the limits that are missed; none where all are kept. An error that is not known keeps no limit.
+
+    Errors are of what the fit was fitted to: of forces, or of the positions of a simulation.
+    """
+    f, judging = study.figures, study.judging
+    of = " of simulated positions" if study.by_simulation else ""
+    most = {
+        "training_percent": (f"relative error{of} on the training logs, %", 100.0 * study.judging_own.relative_error),
+        "validation_percent": (f"relative error{of} on the validation logs, %", 100.0 * judging.relative_error),
+        "validation_std_percent": (
+            f"rms error{of} over the standard deviation on the validation logs, %",
+            100.0 * judging.std_error,
+        ),
+        "condition": ("condition number", f["condition"]),
+        "suspicions": ("suspicions", float(suspicions)),
+    }
+    out = []
+    for key, (words, value) in most.items():
+        limit = getattr(accept, key)
+        if limit is not None and not value <= limit:
+            shown = f"{value:.6g}" if math.isfinite(value) else f"not known ({study.unjudged or 'nothing is measured'})"
+            out.append(f"{words}: {shown}, and at most {limit:g} is accepted (accept.{key}).")
+    rows = {r.row: 100.0 * r.relative_error for r in judging.rows}
+    for row, limit in accept.row_percent.items():
+        if not rows.get(row, math.nan) <= limit:
+            shown = (
+                "no such row" if row not in rows else f"{rows[row]:.4g}" if math.isfinite(rows[row]) else "not known"
+            )
+            out.append(f"error of row '{row}' on the validation logs, %: {shown}, and at most {limit:g} is accepted.")
+    if accept.base_parameters is not None and f["base_parameters_excited"] != accept.base_parameters:
+        out.append(f"base parameters: {f['base_parameters_excited']:g}, and {accept.base_parameters} are expected.")
+    if accept.well_identified is not None and f["well_identified"] < accept.well_identified:
+        out.append(f"well identified: {f['well_identified']:g}, and at least {accept.well_identified} are expected.")
+    return out
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from veridyn.errors import DataError, DataWarning, Fault, warn
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.outliers import runs
-from veridyn.studies.config.identify import RecordingSettings
+from veridyn.studies.config.log import RecordingSettings
 
 Mask = NDArray[np.bool_]
 STILL = 1.0  # s: a joint that moves less for longer stands still (chosen)
@@ -38,7 +38,7 @@ def dropped(
     """Row → mask over all motions of the samples that it leaves out, by spans of time, by speed and at rest."""
     odd = [r for part in parts for r in part.settings.drop if r not in rows]
     if odd:
-        raise DataError(Fault(f"'{odd[0]}' is not one of the rows.", "drop", ", ".join(rows)))
+        raise DataError(f"'{odd[0]}' is not one of the rows.", where="drop", expected=", ".join(rows))
     by_speed = [wrong_speed(part) for part in parts]
     named = {r for part in parts for r in part.settings.drop} | {c for masks in resting for c in masks if c in rows}
     dropping = rows if any(mask.any() for mask in by_speed) else named

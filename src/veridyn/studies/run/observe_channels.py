@@ -14,7 +14,7 @@ from veridyn.observe.availability import AVAILABLE
 from veridyn.observe.measurements import OWN_DEVIATION
 from veridyn.signals.findings import Finding
 from veridyn.signals.pulses import PulseWheel, find_false_counts, readings_of_counts
-from veridyn.studies.config.identify import ColumnSettings
+from veridyn.studies.config.log import ColumnSettings
 from veridyn.studies.config.observe import GeodeticSettings, ObservedLogSettings, ObserveFile
 from veridyn.studies.config.study import Loaded
 
@@ -112,7 +112,7 @@ def _wheel_angles(read: Experiment, s: ObservedLogSettings) -> tuple[dict[str, C
         made |= {c.name: c for c in readings_of_counts(read[name], wheel, name, false=false)}
         if not len(made[name]):
             raise DataError(
-                Fault("the wheel passes fewer than two edges.", f"'{name}'", hint="List the sensor under without.")
+                "the wheel passes fewer than two edges.", where=f"'{name}'", hint="List the sensor under without."
             )
     return made, () if found is None else tuple(found.findings)
 

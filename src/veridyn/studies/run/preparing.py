@@ -27,7 +27,8 @@ from veridyn.signals.mend import Mended, Mending, mended
 from veridyn.signals.motion import Signals
 from veridyn.signals.resample import uniform_rate
 from veridyn.spatial.inertia import from_centre
-from veridyn.studies.config.identify import IdentifyFile, LoadSettings
+from veridyn.studies.config.identify import IdentifyFile
+from veridyn.studies.config.log import LoadSettings
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.run.machine import model_path
 from veridyn.studies.run.masks import RecordedMotion, dropped, plain, resting
@@ -184,7 +185,7 @@ class Preparing:
         passed = None if lowpass is None else Butterworth(lowpass, settings.order)
         low, high = trimmed_ends(m, settings.trim, passed, self.rate)
         if low + high >= len(m):
-            raise DataError(Fault("nothing is left of a piece after its ends are cut off.", "signals.trim"))
+            raise DataError("nothing is left of a piece after its ends are cut off.", where="signals.trim")
         return m[low : len(m) - high]
 
     def samplings(

@@ -22,7 +22,8 @@ from veridyn.files.units import to_si
 from veridyn.files.yaml_plain import Place
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.motion import Motion
-from veridyn.studies.config.identify import ColumnSettings, IdentifyFile, RecordingSettings, TableSettings
+from veridyn.studies.config.identify import IdentifyFile
+from veridyn.studies.config.log import ColumnSettings, RecordingSettings, TableSettings
 from veridyn.studies.config.study import Loaded, quantity
 from veridyn.studies.result import fingerprint
 

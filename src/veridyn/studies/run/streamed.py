@@ -13,7 +13,7 @@ from typing import overload
 
 import numpy as np
 
-from veridyn.errors import DataError, Fault
+from veridyn.errors import DataError
 from veridyn.files.log.blocks import LogFile, Window
 from veridyn.identify.logged import motion
 from veridyn.identify.regression.sampling import Sampling
@@ -107,5 +107,5 @@ def margin_of(signals: Signals, sampling: Sampling, rate: float) -> int:
 def with_margin(sampling: Sampling, margin: int) -> Sampling:
     """The sampling that leaves the margins out."""
     if sampling.drop:
-        raise DataError(Fault("spans cannot be dropped from a log that is read in blocks.", "drop"))
+        raise DataError("spans cannot be dropped from a log that is read in blocks.", where="drop")
     return replace(sampling, trim=margin)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, Faults, ModelError, did_you_mean
+from veridyn.errors import Faults, ModelError, did_you_mean
 from veridyn.mechanics.ground.tyre_parameters import TyreParameters
 from veridyn.papers.car.simulator.contact import LinearTyre, packed_tyres
 from veridyn.papers.car.simulator.forces import NOTHING, Aerodynamics, Brakes, Driveline, Four, Six, Suspension
@@ -72,7 +72,7 @@ def _known(details: Iterable[str]) -> frozenset[str]:
     named = tuple(details)
     for name in named:
         if name not in DETAILS:
-            raise ModelError(Fault(f"there is no detail '{name}'.", "vehicle", hint=did_you_mean(name, DETAILS)))
+            raise ModelError(f"there is no detail '{name}'.", where="vehicle", hint=did_you_mean(name, DETAILS))
     return frozenset(named)
 
 

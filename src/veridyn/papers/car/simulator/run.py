@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, ModelError
+from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.ground.road import Flat, Road
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
@@ -171,13 +171,11 @@ def settle(vehicle: Vehicle, road: Road = FLAT, x: float = 0.0, speed: float = 0
     travel = float(np.abs(unknown[3:7] - np.array(vehicle.suspension.design)).max())
     if not (left < 1e-6 and travel < 0.3):
         raise ModelError(
-            Fault(
-                "it finds no balance on its springs.",
-                where=vehicle.name,
-                expected="clearances at which the car stands",
-                found=f"accelerations up to {left:.3g} m/s² or rad/s², {travel:.3g} m from the design clearances",
-                hint="Check offsets and stiffnesses: off + k z must carry each wheel's share.",
-            )
+            "it finds no balance on its springs.",
+            where=vehicle.name,
+            expected="clearances at which the car stands",
+            found=f"accelerations up to {left:.3g} m/s² or rad/s², {travel:.3g} m from the design clearances",
+            hint="Check offsets and stiffnesses: off + k z must carry each wheel's share.",
         )
     if speed:
         deflection = out[eq.TYRE + 1 : eq.TYRE + 28 : 7]
@@ -234,12 +232,10 @@ def drive(
     """
     if not (step > 0.0 and duration >= step and every >= 1 and np.isfinite(duration)):
         raise DataError(
-            Fault(
-                "there is nothing to drive.",
-                "drive",
-                "a positive step, a duration of at least one step, every ≥ 1",
-                f"step {step:g} s, duration {duration:g} s, every {every}",
-            )
+            "there is nothing to drive.",
+            where="drive",
+            expected="a positive step, a duration of at least one step, every ≥ 1",
+            found=f"step {step:g} s, duration {duration:g} s, every {every}",
         )
     P, work = vehicle.packed(), eq.workspace()
     if start is None:
@@ -275,12 +271,10 @@ def _march(
     t = halves[:: 2 * every]
     if kept < samples:
         raise DataError(
-            Fault(
-                "the simulation broke down: its state is no longer finite.",
-                where=f"{vehicle.name}, {manoeuvre.name}",
-                found=f"at t = {t[kept]:.3f} s",
-                hint="Try a smaller step; very stiff springs or small friction speeds need one.",
-            )
+            "the simulation broke down: its state is no longer finite.",
+            where=f"{vehicle.name}, {manoeuvre.name}",
+            found=f"at t = {t[kept]:.3f} s",
+            hint="Try a smaller step; very stiff springs or small friction speeds need one.",
         )
     return VehicleRun(vehicle, manoeuvre.name, t, states, outputs, inputs[:: 2 * every], road)
 
@@ -303,11 +297,9 @@ def to_motion(run: VehicleRun, machine: Machine) -> Motion:
     unknown = [c for c in machine.coordinates if c not in known]
     if unknown:
         raise ModelError(
-            Fault(
-                f"the simulator does not know the coordinate '{unknown[0]}'.",
-                where=machine.name,
-                expected="z1, beta1, theta1, zt1, dl1, dL1, camber1, kingpin1 and so on to 4",
-            )
+            f"the simulator does not know the coordinate '{unknown[0]}'.",
+            where=machine.name,
+            expected="z1, beta1, theta1, zt1, dl1, dL1, camber1, kingpin1 and so on to 4",
         )
     q, qd, qdd = (np.stack([known[c][k] for c in machine.coordinates], axis=1) for k in range(3))
     carriers = {c: machine.attachment(j.a).body for j in machine.joints for c in j.coordinate_names}

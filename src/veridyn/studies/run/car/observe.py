@@ -316,7 +316,9 @@ def _path(study: CarObserveFile, car: Machine, whole: DriveLog, drive: DriveLog,
     )
     if not {"east", "north"} <= set(outputs):
         raise DataError(
-            Fault("the way of a car needs positions.", "log, columns", "east and north, or latitude and longitude")
+            "the way of a car needs positions.",
+            where="log, columns",
+            expected="east and north, or latitude and longitude",
         )
     values = np.column_stack([c[n] for n in outputs])
     flags = np.where(np.isfinite(values), Status.USED, Status.MISSING).astype(np.int8)

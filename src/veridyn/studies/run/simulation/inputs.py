@@ -17,7 +17,7 @@ from veridyn.files.yaml_plain import Place
 from veridyn.mechanics.control import Reference
 from veridyn.model.experiment import Experiment
 from veridyn.signals.trajectory import FourierTrajectory, SampledTrajectory
-from veridyn.studies.config.identify import ColumnSettings, TableSettings
+from veridyn.studies.config.log import ColumnSettings, TableSettings
 from veridyn.studies.config.simulate import FourierSettings, SimulateFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.run.recordings import single_log

@@ -1,0 +1,214 @@
+"""What an identification gave: the fit, its errors on held-out data, the reduced model, and the record that a run keeps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.identify.base import BaseParameters
+from veridyn.identify.error_measures import MIN_SIGNAL_TO_NOISE
+from veridyn.identify.essential import Essential
+from veridyn.identify.result import Acceptance, Fit
+from veridyn.identify.validation import Validation
+from veridyn.model.machine import Machine
+from veridyn.model.motion import Motion
+from veridyn.signals.whiteness import Whiteness
+from veridyn.studies.result import ParameterRow, Result
+from veridyn.studies.trace import Trace
+
+Array = NDArray[np.float64]
+UNIT_WORDS = {"N": "force", "N*m": "moment", "rad": "angle", "m": "distance"}
+POSITION_UNITS = ("rad", "m")
+WORSE_RATIO = 1.1  # of held-out errors, from which a reduced model is reported as worse than the full one
+WELL = Acceptance(10.0, 1.0)  # what the figure `well_identified` counts: σ % < 10
+
+
+@dataclass(frozen=True, eq=False)
+class IdentificationStudy:
+    """Everything an identification found, and what it is judged by.
+
+    Several logs stand one after the other in `training` and `validation`. `structure`: base parameters by the closed rules, whatever the
+    motion; ``fit.base``: those this motion excites, by rank. `before` is the validation of the priors, where all are known. `whiteness`:
+    row → test of its residual on the training motion, as the fit saw it. `truth` holds the true base parameters, NaN where there is
+    no truth. `contradiction`: σ of the weighted residual of all rows together (26), 1 where the rows agree. `own`: errors of the forces on
+    the training motion, whatever the estimator compares (``fit.rows`` of output error are coordinates). `held_out`: the share of the
+    validation samples that were not used for the fit. `essential_own` and `essential_check`: errors of the reduced model on both.
+    `simulated` and `simulated_own`: of a fit by output error, its simulation of the validation and of the training motion;
+    `not_simulated`: why there is none.
+    """
+
+    model: Machine
+    training: Motion
+    validation: Motion
+    structure: BaseParameters
+    fit: Fit
+    essential: Essential
+    own: Validation
+    check: Validation
+    essential_check: Validation
+    before: Validation | None
+    traces: Mapping[str, Trace]
+    whiteness: Mapping[str, Whiteness]
+    truth: Array
+    settings: Mapping[str, str] = field(default_factory=dict)
+    contradiction: float = 1.0
+    held_out: float = 1.0
+    essential_own: Validation | None = None
+    simulated: Validation | None = None
+    simulated_own: Validation | None = None
+    not_simulated: str = ""
+
+    @property
+    def by_simulation(self) -> bool:
+        """Whether the fit was made by simulation, and is judged by one."""
+        return self.fit.replay_settings is not None
+
+    @property
+    def judging(self) -> Validation:
+        """What the fit is judged by: what it was fitted to, on the validation motion. Coordinates of a simulation, or forces."""
+        if not self.by_simulation:
+            return self.check
+        return self.simulated or Validation((), by="simulation")
+
+    @property
+    def judging_own(self) -> Validation:
+        """The same on the training motion."""
+        if not self.by_simulation:
+            return self.own
+        return self.simulated_own or Validation((), by="simulation")
+
+    @property
+    def unjudged(self) -> str:
+        """Why no row of the validation data can be judged, in words; empty where one is."""
+        rows = self.judging.rows
+        if any(r.judged for r in rows):
+            return ""
+        if self.not_simulated:
+            return f"the validation data cannot be simulated with the identified parameters ({self.not_simulated})"
+        if not any(r.samples for r in rows):
+            return "no sample of the validation data is left: all lie in dead zones, at the ends of logs or in spans that are left out"
+        if not any(r.measured_rms > 0.0 for r in rows):
+            return "no force is measured in the validation data"
+        return f"no force varies by more than {MIN_SIGNAL_TO_NOISE:g} times its noise"
+
+    @property
+    def parameters(self) -> tuple[ParameterRow, ...]:
+        """The base parameters, one row each."""
+        f = self.fit
+        columns = (f.values, f.sigma, f.relative_sigma, f.priors, self.truth)
+        return tuple(
+            ParameterRow(name, unit, *(float(x) for x in numbers))
+            for name, unit, *numbers in zip(f.names, f.units, *columns, strict=True)
+        )
+
+    @property
+    def inessential(self) -> tuple[str, ...]:
+        """Names, as in the fit, of the parameters that zero would serve as well."""
+        gone = {self.model.parameters.index(name) for name in self.essential.fit.removed}
+        return tuple(name for name, c in zip(self.fit.names, self.fit.base.columns, strict=True) if c in gone)
+
+    @property
+    def judged_on(self) -> str:
+        """On which data the validation is, in words."""
+        if self.held_out == 0.0:
+            return "the data of the fit"
+        return "held-out data" if self.held_out == 1.0 else f"data of which {self.held_out:.0%} were held out"
+
+    @property
+    def reduced_is_worse(self) -> bool:
+        """Whether the reduced model, of essential parameters alone, predicts the validation forces noticeably worse than the full one."""
+        full, less = self.check.relative_error, self.essential_check.relative_error
+        return bool(self.essential.steps) and not less <= WORSE_RATIO * full
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """Numbers to judge the study by, named as in `result.json`."""
+        f, own = self.fit, [r for r in self.own.rows if r.measured_rms > 0]
+        out = {
+            "samples_training": float(len(self.training)),
+            "samples_validation": float(len(self.validation)),
+            "equations": float(sum(r.samples for r in f.rows)),
+            "parameters_estimated": float(len(self.model.parameters.select("estimated"))),
+            "base_parameters": float(self.structure.count),
+            "base_parameters_excited": float(f.base.count),
+            "well_identified": float(len(f.well_identified(WELL))),
+            "essential_parameters": float(len(self.essential.fit.values)),
+            "condition": f.condition,
+            "condition_scaled": f.condition_scaled,
+            "residual_sigma": f.residual_sigma,
+            "rows_with_white_residual": float(sum(w.is_white for w in self.whiteness.values())),
+            "share_validation_held_out": self.held_out,
+            "rows_judged": float(sum(r.judged for r in self.check.rows)),
+            "training_percent": 100.0 * self.own.relative_error,
+            "worst_training_percent": max((100.0 * r.relative_error for r in own), default=math.nan),
+            "worst_cross_validation_percent": 100.0 * self.check.worst_relative_error,
+            "cross_validation_percent": 100.0 * self.check.relative_error,
+            "worst_cross_validation_essential_percent": 100.0 * self.essential_check.worst_relative_error,
+        }
+        out |= std_figures("training", self.own) | std_figures("cross_validation", self.check)
+        out["cross_validation_essential_percent"] = 100.0 * self.essential_check.relative_error
+        if self.essential_own is not None:
+            out["training_essential_percent"] = 100.0 * self.essential_own.relative_error
+        if (
+            f.rows and f.rows[0].unit in POSITION_UNITS
+        ):  # output error compares coordinates: forces are not its own measure
+            out |= {f"training_output_{k}": v for k, v in _output_figures(f).items()}
+        if self.simulated is not None:
+            out["cross_validation_output_percent"] = 100.0 * self.simulated.relative_error
+            out |= std_figures("cross_validation_output", self.simulated)
+        if f.feasibility is not None:
+            out["physically_consistent"] = float(f.feasibility.feasible)
+            out["consistency_cost_percent"] = f.feasibility.cost_percent
+        if self.before is not None:
+            out["cross_validation_before_percent"] = 100.0 * self.before.relative_error
+            out["worst_cross_validation_before_percent"] = 100.0 * self.before.worst_relative_error
+            out |= std_figures("cross_validation_before", self.before)
+        if np.isfinite(self.truth).any():
+            off = np.abs(f.values - self.truth) / f.sigma
+            known = off[np.isfinite(off)]
+            out["share_inside_two_sigma"] = float(np.mean(known <= 2.0))
+            out["largest_error_in_sigma"] = float(known.max())
+        return out
+
+    @property
+    def validation_table(self) -> dict[str, dict[str, float]]:
+        """Row → samples, rms error, size of the measured force and errors in percent, on the validation motion."""
+        return self.check.table
+
+    def result(
+        self, study: str, *, seed: int | None, quick: bool, inputs: Mapping[str, str], warnings: tuple[str, ...] = ()
+    ) -> Result:
+        """The study as the record that a run folder keeps."""
+        return Result(study, seed, quick, inputs, self.figures, self.parameters, self.validation_table, warnings)
+
+    def summary(self) -> str:
+        """The fit and its validation as plain text."""
+        where = (
+            "on samples not used for the fit"
+            if self.held_out == 1.0
+            else f"on validation samples, of which {self.held_out:.0%} were not used for the fit"
+        )
+        simulated = "" if self.simulated is None else f"\n\nsimulated {where}\n{self.simulated.summary()}"
+        forces = f"forces {where}" if simulated else where
+        return f"{self.fit.summary()}{simulated}\n\n{forces}\n{self.check.summary()}"
+
+
+def std_figures(name: str, found: Validation) -> dict[str, float]:
+    """`NAME_std_percent` and `worst_NAME_std_percent` of the judged rows; of two units also each by itself."""
+    worst = found.worst_judged
+    if worst is None:
+        return {}
+    out = {f"{name}_std_percent": 100.0 * found.std_error, f"worst_{name}_std_percent": 100.0 * worst.std_error}
+    if len(found.std_errors) > 1:
+        out |= {f"{name}_{UNIT_WORDS[unit]}_std_percent": 100.0 * e for unit, e in found.std_errors.items()}
+    return out
+
+
+def _output_figures(fit: Fit) -> dict[str, float]:
+    """Both measures of what an estimator compares where that is not forces."""
+    out = {"percent": 100.0 * fit.relative_error, "std_percent": 100.0 * fit.std_error}
+    return {name: value for name, value in out.items() if math.isfinite(value)}
