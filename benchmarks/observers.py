@@ -24,9 +24,9 @@ from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
 from veridyn.mechanics.natural.minimal import minimal, start_of
 from veridyn.mechanics.natural.system import natural_system
 from veridyn.model.sensor import Sensor
-from veridyn.observe.ekf import EKF
-from veridyn.observe.observer import Observer
+from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.streaming.observer import Observer
 from veridyn.papers.fourbar.machine import MODEL_START, TUNED, fourbar, wrong_fourbar
 
 Array = NDArray[np.float64]

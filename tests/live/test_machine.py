@@ -10,8 +10,8 @@ from veridyn.errors import ModelError
 from veridyn.live.machine import MachineTracker
 from veridyn.live.opening import Arriving, open_session
 from veridyn.live.tracker import Sample
+from veridyn.observe.filters.methods import Smoother
 from veridyn.observe.measurements import Status
-from veridyn.observe.methods import Smoother
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.observe import observe_study
 

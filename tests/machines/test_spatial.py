@@ -16,8 +16,8 @@ from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.position import position
 from veridyn.mechanics.natural.rank import mobility
 from veridyn.mechanics.natural.system import natural_system
-from veridyn.observe.consistency import pooled
-from veridyn.observe.methods import FILTERS
+from veridyn.observe.consistency.nis import pooled
+from veridyn.observe.filters.methods import FILTERS
 from veridyn.observe.observe import observe_with, tuned
 from veridyn.observe.readings import measurements_of
 

@@ -19,15 +19,15 @@ from veridyn.model.elements import Element, damper, offset
 from veridyn.model.experiment import Experiment
 from veridyn.model.sensor import Sensor
 from veridyn.observe.bounds import Estimated, ParameterBounds, read_parameters
-from veridyn.observe.kernels.bounds import project
-from veridyn.observe.kernels.correction import Corrected, corrected_of
+from veridyn.observe.filters.kernels.bounds import project
+from veridyn.observe.filters.kernels.correction import Corrected, corrected_of
+from veridyn.observe.filters.ukf import UKF
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observe import observe
-from veridyn.observe.observer import Observer
 from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief
-from veridyn.observe.ukf import UKF
+from veridyn.observe.streaming.observer import Observer
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH
 

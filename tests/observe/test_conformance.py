@@ -6,16 +6,16 @@ import pytest
 from observe import textbook
 from observe.builders import FILTERS, log_of, pendulum, pendulum_log, start_of, system_of
 from veridyn.errors import DataError, ModelError, SimulationError
-from veridyn.observe.consistency import innovation_whiteness, nees, nis, pooled
-from veridyn.observe.ekf import EKF
-from veridyn.observe.linear import Kalman
+from veridyn.observe.consistency.nis import innovation_whiteness, nees, nis, pooled
+from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.linear import Kalman
+from veridyn.observe.filters.run import run
+from veridyn.observe.filters.smoother import smooth
+from veridyn.observe.filters.ukf import UKF
 from veridyn.observe.measurements import Measurements, Status, frozen
 from veridyn.observe.result import Belief
-from veridyn.observe.run import run
-from veridyn.observe.smoother import smooth
-from veridyn.observe.stream import Stream
+from veridyn.observe.streaming.stream import Stream
 from veridyn.observe.system import Discrete
-from veridyn.observe.ukf import UKF
 
 CASE = textbook.oscillator()
 COUNT = 120

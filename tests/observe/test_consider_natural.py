@@ -18,7 +18,7 @@ from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
-from veridyn.observe.ekf import EKF
+from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.observation import Observation
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 from veridyn.simulate.simulator import record

@@ -15,9 +15,9 @@ from veridyn.model.body import Body
 from veridyn.model.elements import Element, damper
 from veridyn.model.experiment import Experiment
 from veridyn.model.sensor import Sensor
-from veridyn.observe.ekf import EKF
+from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.methods import ErrorEKF, ForceErrorEKF
 from veridyn.observe.jacobian import numeric_jacobian
-from veridyn.observe.methods import ErrorEKF, ForceErrorEKF
 from veridyn.observe.observe import observe
 from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise

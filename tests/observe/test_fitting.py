@@ -5,7 +5,7 @@ import pytest
 
 from veridyn.errors import DataError
 from veridyn.model.parameter_fit import ParameterGuess
-from veridyn.observe.ekf import EKF
+from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.fitting import fit_parameters
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.result import Belief

@@ -7,12 +7,12 @@ import veridyn as vd
 from observe import textbook
 from observe.builders import log_of, pendulum, pendulum_log, start_of, system_of
 from veridyn.errors import DataError
-from veridyn.observe.ekf import EKF
+from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.linear import Kalman, Linear, steady_state
+from veridyn.observe.filters.run import run
 from veridyn.observe.history import StateHistory, closed_loop, poles
-from veridyn.observe.linear import Kalman, Linear, steady_state
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.result import Belief
-from veridyn.observe.run import run
 from veridyn.observers import CarNoise
 from veridyn.simulation import Steered
 

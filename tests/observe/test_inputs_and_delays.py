@@ -18,8 +18,8 @@ from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.observe.observation import Observation
 from veridyn.observe.observe import observe
-from veridyn.observe.observer import Observer
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.streaming.observer import Observer
 from veridyn.observe.virtual import Virtual
 
 SENSORS = (Sensor("travel", "coordinate", "x", 0.002), Sensor("tilt", "coordinate", "swing", 0.01))

@@ -12,13 +12,13 @@ from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, in
 from veridyn.mechanics.natural.system import natural_system
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
-from veridyn.observe.consistency import pooled
+from veridyn.observe.consistency.nis import pooled
 from veridyn.observe.jacobian import check_jacobian
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observe import observe
-from veridyn.observe.observer import Observer
 from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.streaming.observer import Observer
 
 TOP = """
 veridyn: 2

@@ -22,9 +22,9 @@ from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.observe.jacobian import numeric_jacobian
 from veridyn.observe.observe import observe
-from veridyn.observe.observer import Observer
 from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.streaming.observer import Observer
 from veridyn.observe.virtual import Virtual
 from veridyn.spatial.inertia import INERTIAL, from_centre
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from veridyn.machines.spatial import CRANE, crane, walked
-from veridyn.observe.linear import Kalman, from_rates
+from veridyn.observe.filters.linear import Kalman, from_rates
+from veridyn.observe.filters.run import run
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.observe import observe_with
 from veridyn.observe.observer_setup import Linearised
 from veridyn.observe.result import Belief
-from veridyn.observe.run import run
 
 SHORT = replace(CRANE, samples=120)
 

@@ -17,12 +17,12 @@ from veridyn.model.body import Body
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.motion import Motion
 from veridyn.model.sensor import Sensor
-from veridyn.observe.ekf import EKF
+from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.jacobian import numeric_jacobian
 from veridyn.observe.observe import observe
-from veridyn.observe.observer import Observer
 from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.streaming.observer import Observer
 from veridyn.observe.virtual import Virtual
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH

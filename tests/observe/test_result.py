@@ -4,8 +4,8 @@ import pytest
 from observe import textbook
 from observe.builders import log_of, start_of, system_of
 from veridyn.errors import DataError
-from veridyn.observe.linear import Kalman
-from veridyn.observe.run import run
+from veridyn.observe.filters.linear import Kalman
+from veridyn.observe.filters.run import run
 
 
 @pytest.fixture(scope="module")

@@ -7,15 +7,15 @@ from scipy.linalg import expm
 
 from observe.builders import pendulum
 from veridyn.errors import ModelError
-from veridyn.observe.ekf import EKF
+from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.run import run
+from veridyn.observe.filters.smoother import smooth
+from veridyn.observe.filters.ukf import UKF
 from veridyn.observe.jacobian import check_jacobian, numeric_jacobian
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.noise import van_loan
 from veridyn.observe.result import Belief
-from veridyn.observe.run import run
-from veridyn.observe.smoother import smooth
 from veridyn.observe.system import Continuous, Discrete
-from veridyn.observe.ukf import UKF
 
 NONE = np.zeros(0)
 X = np.array([0.7, -0.4])

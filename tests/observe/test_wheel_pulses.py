@@ -13,10 +13,10 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.sensor import Sensor
-from veridyn.observe.ekf import EKF
+from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.observe import observe
-from veridyn.observe.observer import Observer
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.streaming.observer import Observer
 from veridyn.signals.pulses import PulseReader, PulseWheel, edges_of_intervals, readings_of_counts, readings_of_edges
 from veridyn.simulate.pulses import edge_intervals, wheel_count
 from veridyn.spatial.inertia import from_centre

@@ -31,9 +31,9 @@ from veridyn.live.tracker import (
 from veridyn.observe.car.log import SLOWEST_M_S, lateral_measurements
 from veridyn.observe.car.observation import ObservedCar, observed_car
 from veridyn.observe.car.system import CarQuantities, Inflation, state_units
-from veridyn.observe.ekf import EKF
+from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.measurements import Measurements, Status
-from veridyn.observe.stream import Stream
+from veridyn.observe.streaming.stream import Stream
 from veridyn.progress import Progress
 from veridyn.studies.config.car import CarObserveFile
 from veridyn.studies.config.study import Loaded

@@ -27,11 +27,11 @@ from veridyn.live.tracker import (
 )
 from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.model.machine import Machine
+from veridyn.observe.filters.methods import Smoother
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Status
-from veridyn.observe.methods import Smoother
 from veridyn.observe.observation import state_units
-from veridyn.observe.observer import Observer, ObserverStep
+from veridyn.observe.streaming.observer import Observer, ObserverStep
 from veridyn.observe.virtual import quantity_of
 from veridyn.spatial.rotations import matrix_of
 from veridyn.studies.run.observer import PreparedObserver

@@ -15,8 +15,8 @@ from veridyn.mechanics.natural.minimal import minimal, start_of
 from veridyn.mechanics.natural.system import natural_system
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
-from veridyn.observe.filter import Filter
-from veridyn.observe.methods import filter_of
+from veridyn.observe.filters.filter import Filter
+from veridyn.observe.filters.methods import filter_of
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.simulate.imperfection import Imperfection, Imperfections

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from veridyn.arguments import checked
 from veridyn.errors import DataError, Faults, VeridynError
 from veridyn.model.parameter_fit import ParameterFit, ParameterGuess
-from veridyn.observe.filter import Filter
-from veridyn.observe.run import run
+from veridyn.observe.consistency.tuning import Runs
+from veridyn.observe.filters.filter import Filter
+from veridyn.observe.filters.run import run
 from veridyn.observe.system import System
-from veridyn.observe.tuning import Runs
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]

@@ -21,11 +21,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, did_you_mean
 from veridyn.lazy import above
-from veridyn.observe.consistency import Consistency, innovation_whiteness, nis
-from veridyn.observe.health import Episode, episodes
+from veridyn.observe.consistency.health import Episode, episodes
+from veridyn.observe.consistency.nis import Consistency, innovation_whiteness, nis
+from veridyn.observe.consistency.tuning import Tuning
+from veridyn.observe.filters.smoother import Smoothed
 from veridyn.observe.result import Estimates
-from veridyn.observe.smoother import Smoothed
-from veridyn.observe.tuning import Tuning
 from veridyn.signals.whiteness import Whiteness
 
 

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from veridyn.mechanics.formulation import Instant, MachineModel, Readings
 from veridyn.model.parameters import Uncertainty
 from veridyn.observe.bounds import ParameterBounds
-from veridyn.observe.filter import CompiledStep, ErrorModel
+from veridyn.observe.filters.filter import CompiledStep, ErrorModel
 from veridyn.observe.process_noise import ProcessNoise, sizes
 from veridyn.observe.result import Belief
 

@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.errors import DataError
 from veridyn.mechanics.single_track.noise import CarNoise
 from veridyn.model.sensor import Sensor
-from veridyn.observe.consistency import Consistency, nees
+from veridyn.observe.consistency.nis import Consistency, nees
+from veridyn.observe.consistency.observability import ExtraSensor, Observability, observability
+from veridyn.observe.consistency.tuning import Tuning
+from veridyn.observe.filters.smoother import Smoothed
 from veridyn.observe.history import StateHistory
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.observability import ExtraSensor, Observability, observability
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Estimates
-from veridyn.observe.smoother import Smoothed
-from veridyn.observe.tuning import Tuning
 from veridyn.observe.virtual import Reading, Virtual, placed_quantities, virtual
 
 Array = NDArray[np.float64]

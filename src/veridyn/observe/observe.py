@@ -1,6 +1,6 @@
 """The door to filters on machines: a machine with sensors, a log and a method in; states with bands and virtual sensors out.
 
-states = observe(machine, log, EKF(gate=0.999))            methods: :mod:`veridyn.observe.methods`
+states = observe(machine, log, EKF(gate=0.999))            methods: :mod:`veridyn.observe.filters.methods`
 
 What acts on a machine and is in its log: the same channels, by the same names, in every formulation.
 
@@ -33,21 +33,21 @@ from veridyn.model.load import channels
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Choice
 from veridyn.observe.bounds import Parameters
-from veridyn.observe.filter import Filter
-from veridyn.observe.findings import warn_of_findings
+from veridyn.observe.consistency.findings import warn_of_findings
+from veridyn.observe.consistency.tuning import Tuning, tune
+from veridyn.observe.filters.filter import Filter
+from veridyn.observe.filters.methods import LinearKF, Smoother, filter_of
+from veridyn.observe.filters.run import in_order, run
+from veridyn.observe.filters.smoother import smooth
+from veridyn.observe.filters.stepping import REFINEMENTS, TOLERATED_BIAS_SIGMAS, step_bias, warn_of_long_steps
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, Status, frozen
-from veridyn.observe.methods import LinearKF, Smoother, filter_of
 from veridyn.observe.observation import Observation
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.readings import InputHold, first_positions, measurements_of
 from veridyn.observe.result import Estimates
-from veridyn.observe.run import in_order, run
-from veridyn.observe.smoother import smooth
-from veridyn.observe.stepping import REFINEMENTS, TOLERATED_BIAS_SIGMAS, step_bias, warn_of_long_steps
 from veridyn.observe.system import System
-from veridyn.observe.tuning import Tuning, tune
 from veridyn.progress import Progress, silent
 
 

@@ -23,17 +23,17 @@ from veridyn.mechanics.formulated import GivenMachine, formulated
 from veridyn.mechanics.formulation import FRICTION_SPEED, MachineModel, RunSettings, require
 from veridyn.model.sensor import Choice, Sensor, chosen_sensors
 from veridyn.observe.bounds import Estimated, ParameterBounds, Parameters, read_parameters
-from veridyn.observe.compiled_step import compiled_step
-from veridyn.observe.ekf import EKF
-from veridyn.observe.filter import CompiledStep, ErrorModel, Filter
+from veridyn.observe.filters.compiled_step import compiled_step
+from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.filter import CompiledStep, ErrorModel, Filter
+from veridyn.observe.filters.methods import ErrorEKF, LinearKF, filter_of
+from veridyn.observe.filters.stepping import LONGEST_STEP_S, mode_step
+from veridyn.observe.filters.ukf import UKF
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.methods import ErrorEKF, LinearKF, filter_of
 from veridyn.observe.noise import as_covariance
 from veridyn.observe.process_noise import ProcessNoise, Size, sizes
 from veridyn.observe.readings import InputHold
-from veridyn.observe.stepping import LONGEST_STEP_S, mode_step
 from veridyn.observe.system import System
-from veridyn.observe.ukf import UKF
 
 
 def machine_system(
@@ -68,7 +68,7 @@ def machine_system(
     start, rates
         Coordinates and rates by name; what is not given is at home, and at rest.
     step
-        The longest step of the integration (s); None for that of :func:`~veridyn.observe.stepping.mode_step`.
+        The longest step of the integration (s); None for that of :func:`~veridyn.observe.filters.stepping.mode_step`.
     friction_speed
         Below it (rad/s, m/s) dry friction is rounded off, because a jump has no tangent.
     consider

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.tree.to_machine import machine_of_tree
-from veridyn.observe.findings import USABLE_NIS
+from veridyn.observe.consistency.findings import USABLE_NIS
 from veridyn.observe.history import StateHistory
 from veridyn.report.attempted import attempted
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict

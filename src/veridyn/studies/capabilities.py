@@ -28,7 +28,7 @@ from veridyn.model.graph import FORMULATIONS
 from veridyn.model.machine import Machine
 from veridyn.observe.car.observation import METHODS as CAR_FILTERS
 from veridyn.observe.car.observation import NO_ERROR_MODEL
-from veridyn.observe.methods import FILTERS, Smoother
+from veridyn.observe.filters.methods import FILTERS, Smoother
 
 COMPARED = ("forces", "simulation", "prediction")
 DYNAMICS = (

@@ -18,7 +18,7 @@ from veridyn.model.elements import motor_inertia, offset, spring, strut
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty
 from veridyn.model.place import Marker
-from veridyn.observe.ekf import EKF
+from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.virtual import Virtual, quantity_of

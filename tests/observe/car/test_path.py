@@ -6,10 +6,10 @@ import pytest
 from strangers.bicycle_drive import Bicycle
 from veridyn.errors import ModelError
 from veridyn.observe.car.path import PathNoise, path_start, path_system
-from veridyn.observe.ekf import EKF
+from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.run import run
 from veridyn.observe.jacobian import check_jacobian
 from veridyn.observe.measurements import Measurements, Status
-from veridyn.observe.run import run
 
 OUTPUTS = ("east", "north", "wheel_rl", "wheel_rr", "yaw_rate")
 

@@ -9,9 +9,9 @@ from veridyn.mechanics.single_track.noise import CarNoise
 from veridyn.model.sensor import Sensor
 from veridyn.model.single_track import PriorValue, car_machine
 from veridyn.observe.car.system import car_start, car_system, frozen_parameters, virtual_sensors
-from veridyn.observe.ekf import EKF
+from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.run import run
 from veridyn.observe.measurements import Measurements
-from veridyn.observe.run import run
 
 QUIET = CarNoise(slip_error=5e-4, bank=5e-4, lateral=0.02, yaw=0.02)
 SENSORS = (Sensor("yaw_rate", "reading", "yaw_rate", 0.003), Sensor("ay", "reading", "ay", 0.1))

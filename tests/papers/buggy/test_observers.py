@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from veridyn.model.experiment import Experiment
-from veridyn.observe.methods import ErrorEKF
+from veridyn.observe.filters.methods import ErrorEKF
 from veridyn.observe.observation import Observation
 from veridyn.papers.buggy.drive import BuggyDrive
 from veridyn.papers.buggy.log import RATE, BuggyTruth, driven

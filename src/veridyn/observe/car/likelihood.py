@@ -10,7 +10,7 @@ from veridyn.model.parameter_fit import ParameterFit, ParameterGuess
 from veridyn.model.single_track import prior_of
 from veridyn.observe.car.log import first_yaw_rate, lateral_measurements
 from veridyn.observe.car.system import car_start, car_system
-from veridyn.observe.ekf import EKF
+from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.fitting import fit_parameters
 from veridyn.observe.system import Continuous
 from veridyn.progress import Progress, silent

@@ -21,19 +21,19 @@ from veridyn.model.single_track import uncertain
 from veridyn.observe.bounds import ParameterBounds, Parameters
 from veridyn.observe.car.log import drive_of, first_yaw_rate, lateral_measurements
 from veridyn.observe.car.system import car_start, car_system, frozen_parameters, state_units, virtual_sensors
-from veridyn.observe.consistency import Consistency
-from veridyn.observe.ekf import EKF
-from veridyn.observe.filter import Filter
+from veridyn.observe.consistency.nis import Consistency
+from veridyn.observe.consistency.observability import Observability, observability
+from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.filter import Filter
+from veridyn.observe.filters.methods import Smoother, filter_of
+from veridyn.observe.filters.run import in_order, run
+from veridyn.observe.filters.smoother import Smoothed, smooth
+from veridyn.observe.filters.ukf import UKF
 from veridyn.observe.measurements import Measurements, Status, frozen
-from veridyn.observe.methods import Smoother, filter_of
-from veridyn.observe.observability import Observability, observability
 from veridyn.observe.observation import Observation
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief, Estimates
-from veridyn.observe.run import in_order, run
-from veridyn.observe.smoother import Smoothed, smooth
 from veridyn.observe.system import Continuous
-from veridyn.observe.ukf import UKF
 from veridyn.observe.virtual import Reading, Virtual
 from veridyn.progress import Progress, silent
 from veridyn.signals.drive import DriveLog

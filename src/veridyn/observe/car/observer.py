@@ -20,18 +20,21 @@ from veridyn.observe.bounds import Parameters
 from veridyn.observe.car.log import SLOWEST_M_S
 from veridyn.observe.car.observation import car_setting, car_under_filter, quantity_name, refuse_of_bodies
 from veridyn.observe.car.system import CarQuantities, Inflation
-from veridyn.observe.filter import Filter
-from veridyn.observe.methods import Smoother
-from veridyn.observe.observer import Observer, ObserverStep
+from veridyn.observe.filters.filter import Filter
+from veridyn.observe.filters.methods import Smoother
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.stream import as_vector
+from veridyn.observe.streaming.observer import Observer, ObserverStep
+from veridyn.observe.streaming.stream import as_vector
 from veridyn.observe.virtual import Virtual
 
 Array = NDArray[np.float64]
 
 
 class CarObserver(Observer):
-    """An observer of a car; see :class:`~veridyn.observe.observer.Observer`. Inputs of a step: speed (m/s), steer (rad) and ax (m/s²)."""
+    """An observer of a car; see :class:`~veridyn.observe.streaming.observer.Observer`.
+
+    Inputs of a step: speed (m/s), steer (rad) and ax (m/s²).
+    """
 
     @checked
     def __init__(

@@ -42,15 +42,15 @@ from veridyn.mechanics.tree.model import BASE_NAMES
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
-from veridyn.observe.ekf import EKF
-from veridyn.observe.filter import Filter
+from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.filter import Filter
+from veridyn.observe.filters.methods import ErrorEKF, ForceErrorEKF
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.methods import ErrorEKF, ForceErrorEKF
 from veridyn.observe.observation import Observation
 from veridyn.observe.observe import observe
-from veridyn.observe.observer import Observer
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Estimates
+from veridyn.observe.streaming.observer import Observer
 from veridyn.papers.buggy.drive import Standing, settle
 from veridyn.papers.buggy.machine import CORNERS, INDEPENDENT
 from veridyn.signals.drive import course_over_ground
@@ -163,7 +163,7 @@ def error_ekf(*, suspensions: bool = False, accelerometer: Literal["full", "atti
     """Equation 79, with the 16 readings of the thesis: position, velocity in the plane, course as yaw, inertial unit, wheels.
 
     `suspensions`: whether they are among the states, which makes 28; `accelerometer`: its rows, see
-    :class:`~veridyn.observe.methods.ErrorEKF`.
+    :class:`~veridyn.observe.filters.methods.ErrorEKF`.
     """
     word = "error_ekf_28" if suspensions else "error_ekf" if accelerometer == "full" else "error_ekf_printed"
     left = () if suspensions else SUSPENSIONS

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from veridyn.mechanics.tree.model import BASE_NAMES
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
-from veridyn.observe.ekf import EKF
+from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.papers.buggy.drive import BuggyDrive
 from veridyn.papers.buggy.log import driven

@@ -23,7 +23,7 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.load import Drive
 from veridyn.model.machine import Machine
 from veridyn.model.point_parts import uniform_bar
-from veridyn.observe.methods import FILTERS
+from veridyn.observe.filters.methods import FILTERS
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.progress import Progress, silent

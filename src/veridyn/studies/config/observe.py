@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from veridyn.model.graph import Formulation
-from veridyn.observe.filter import Late
+from veridyn.observe.filters.filter import Late
 from veridyn.observe.virtual import Kind
 from veridyn.studies.config.log import Column, Ends, TableSettings
 from veridyn.studies.config.study import Number, StudyFile, StudySection

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.model.experiment import Experiment
-from veridyn.observe.consistency import Consistency
-from veridyn.observe.findings import observation_findings
+from veridyn.observe.consistency.findings import observation_findings
+from veridyn.observe.consistency.nis import Consistency
 from veridyn.observe.history import StateHistory
 from veridyn.observe.measurements import Status
 from veridyn.observe.observation import Observation

@@ -13,13 +13,13 @@ from veridyn.mechanics.natural.formulation import PointsForm
 from veridyn.mechanics.natural.minimal import start_of
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
+from veridyn.observe.consistency.tuning import Tuning
+from veridyn.observe.filters.methods import FILTERS
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, Status, frozen
-from veridyn.observe.methods import FILTERS
 from veridyn.observe.observe import tuned
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.tuning import Tuning
 from veridyn.observe.virtual import Virtual, quantity_of
 from veridyn.progress import Progress, silent
 from veridyn.studies.config.observe import ObserveFile, PlaceSettings

@@ -19,7 +19,7 @@ from veridyn.identify.validation import Validation
 from veridyn.model.car import TABLE
 from veridyn.model.machine import Machine
 from veridyn.model.single_track import uncertain, with_estimate
-from veridyn.observe.findings import serious_findings
+from veridyn.observe.consistency.findings import serious_findings
 from veridyn.progress import Progress, silent
 from veridyn.signals.drive import DriveLog
 from veridyn.signals.drive_lines import (

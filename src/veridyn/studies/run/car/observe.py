@@ -21,12 +21,12 @@ from veridyn.model.single_track import uncertain, with_tyre
 from veridyn.observe.car.log import lateral_measurements
 from veridyn.observe.car.observation import CarObservation, observed_car, run_car
 from veridyn.observe.car.path import STATE_UNITS, PathNoise, path_start, path_system
-from veridyn.observe.consistency import nis
-from veridyn.observe.ekf import EKF
-from veridyn.observe.findings import nis_finding, serious_findings
+from veridyn.observe.consistency.findings import nis_finding, serious_findings
+from veridyn.observe.consistency.nis import nis
+from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.run import run
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.result import Estimates
-from veridyn.observe.run import run
 from veridyn.observe.virtual import Reading
 from veridyn.progress import Progress, silent
 from veridyn.signals.drive import DriveLog

@@ -1,0 +1,221 @@
+"""What every filter is: a way to predict a belief and a way to expect readings. Everything else is common.
+
+    advance: belief at t → prediction at t + Δt          absorb: prediction, readings → belief, correction
+
+A filter is a frozen object of settings; a new one states :meth:`Filter.predict` and :meth:`Filter.expect` and inherits
+Joseph's form, gating, missing and late readings, streaming, smoothing and the conformance suite. :class:`Passing` does both
+in one, by machine code where filter and system have some; what stands here is the reference for it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import DataError, Faults, ModelError, SimulationError, VeridynError
+from veridyn.observe.filters.passage import Passage, Prediction, Stepped
+from veridyn.observe.filters.update import Correction, Expectation, correct, noise_of_readings
+from veridyn.observe.measurements import Codes
+from veridyn.observe.noise import as_covariance
+from veridyn.observe.result import Belief
+from veridyn.observe.system import System
+from veridyn.settings import Settings, at_least, between
+
+Array = NDArray[np.float64]
+Late = Literal["use", "drop", "rewind"]
+ErrorModel = Literal["exact", "forward", "integrator"]
+
+
+class CompiledStep(Protocol):
+    """A whole filter step by machine code. It works in memory of its own: one caller each, not for two threads at once."""
+
+    def __call__(
+        self,
+        belief: Belief,
+        before: Array,
+        t: float,
+        values: Array,
+        flags: Codes,
+        inputs: Array,
+        sigma: Array | None = None,
+    ) -> Passage | None:
+        """From `belief` under the inputs `before` to the readings `values` (m,) at t, where `inputs` act from then on.
+
+        `sigma` (m,): deviations of these readings, NaN for the sensor's own. None where the reference must do this step, because something
+        about it is not plain or is wrong.
+        """
+        ...
+
+
+@dataclass(frozen=True, repr=False)
+class Filter(Settings, ABC):
+    """Settings that all filters share, checked when an object is made.
+
+    `gate`: the probability that a good reading passes, such as 0.999; None lets every reading pass.
+    `late`, for readings that arrive after the filter has passed their stamp: "use" plays a log back as if all were on
+    time; "drop" leaves them out and reports it; "rewind" goes back to the stamp and forward again, for readings not later
+    than `horizon` seconds.
+
+    `word` stands for the filter with default settings; filters of linear systems alone have none. On a machine, `error_model` is what
+    carries the covariance, see :mod:`veridyn.observe.machine`, and `estimates_forces` whether unknown forces are part of the state.
+    """
+
+    error: ClassVar[type[VeridynError]] = ModelError
+    word: ClassVar[str] = ""
+    error_model: ClassVar[ErrorModel] = "exact"
+    estimates_forces: ClassVar[bool] = True
+
+    gate: Annotated[float, between(0.0, 1.0)] | None = None
+    late: Late = "use"
+    horizon: Annotated[float, at_least(0.0, infinite=True)] = np.inf
+
+    @property
+    def name(self) -> str:
+        return type(self).__name__
+
+    def compiled_step(self, system: System) -> CompiledStep | None:
+        """This filter on this system by machine code, for one caller; None where there is none."""
+        return None
+
+    @abstractmethod
+    def predict(self, system: System, belief: Belief, u: Array, t: float, dt: float) -> tuple[Array, Array, Array]:
+        """x, P and F one step after the belief at t; `dt` is positive."""
+
+    @abstractmethod
+    def expect(self, system: System, x: Array, P: Array, u: Array, t: float) -> Expectation:
+        """What the sensors should read, as a line y + H dx and a noise R."""
+
+
+def starting_belief(system: System, start: Belief, first: float) -> Belief:
+    """`start` with a full covariance and a time not after the first stamp; what does not fit the system is refused."""
+    n = len(system.states)
+    P = as_covariance(start.P, system.states, "start")
+    faults = Faults()
+    moved = np.zeros(0)
+    with suppress(ValueError, IndexError):  # reported below: the shapes do not belong together
+        moved = np.asarray(system.add(start.x, np.zeros(n)))
+    if start.x.ndim != 1 or moved.shape != start.x.shape:
+        faults.add(
+            "the start is not a state of this system.",
+            where="start",
+            expected=f"a vector for the {n} states {', '.join(system.states)}",
+            found=f"shape {start.x.shape}",
+        )
+    elif not np.isfinite(start.x).all():
+        faults.add("the start is not finite.", where="start", found=f"{start.x}")
+    t = first if start.t is None else float(start.t)
+    if not t <= first:
+        faults.add(
+            "the start is later than the first reading.",
+            where="start",
+            expected=f"at most {first:.6g} s",
+            found=f"{t:.6g} s",
+        )
+    faults.raise_if_any(DataError)
+    return Belief(start.x, P, t)
+
+
+def advance(how: Filter, system: System, belief: Belief, u: Array, t: float) -> Prediction:
+    """The prediction at `t`; no time, no change. A state that runs away is an error that names time and state."""
+    before = t if belief.t is None else belief.t
+    if t == before:
+        return Prediction(belief.x, belief.P, np.eye(len(belief.P)), t)
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is reported below, as an error
+        x, P, F = how.predict(system, belief, u, before, t - before)
+    if not (np.isfinite(x).all() and np.isfinite(P).all()):
+        finite = np.atleast_1d(np.isfinite(P).all(axis=1)).tolist()
+        bad = [n for n, ok in zip(system.states, finite) if not ok] or list(system.states)
+        raise SimulationError(
+            f"the prediction is no longer finite at {t:.6g} s.",
+            where=how.name,
+            found=f"{', '.join(bad[:4])} not finite",
+            hint="Look for an unstable model with too long a step, or a covariance that nothing measures.",
+        )
+    return Prediction(x, P, F, t)
+
+
+def absorb(
+    how: Filter,
+    system: System,
+    prediction: Prediction,
+    values: Array,
+    flags: Codes,
+    u: Array,
+    sigma: Array | None = None,
+) -> tuple[Belief, Correction, Array]:
+    """The belief after the readings `values` (m,) with their `flags`, the correction, and the H that was used.
+
+    `sigma` (m,): deviations of these readings, NaN for the sensor's own.
+    """
+    p = prediction
+    expected = how.expect(system, p.x, p.P, u, p.t)
+    if not (np.isfinite(expected.y).all() and np.isfinite(expected.H).all()):
+        ok = np.isfinite(expected.y) & np.isfinite(expected.H).all(axis=1)
+        raise SimulationError(
+            f"the model of '{system.outputs[int(np.argmin(ok))]}' is not finite at {p.t:.6g} s.",
+            where=how.name,
+            found=f"state {p.x}",
+        )
+    considered = getattr(system, "considered", None)
+    if sigma is not None:
+        own = np.asarray(system.sensor_noise(p.t))
+        missed = expected.R - own  # what a filter adds to the noise because its line misses the sensors
+        expected = replace(expected, R=noise_of_readings(own, sigma) + missed)
+    c = correct(p.P, expected, system.residual(values, expected.y), flags, how.gate, considered)
+    bounds = getattr(system, "bounds", None)
+    if c.dof and bounds is not None:
+        c = replace(c, dx=bounds.project(p.x, c.dx, c.P, considered))
+    try:
+        x = system.add(p.x, c.dx) if c.dof else p.x
+    except VeridynError as error:
+        faults = [replace(fault, where=f"{fault.where} at {p.t:.6g} s") for fault in error.faults]
+        raise type(error)(faults, error.source) from error
+    return Belief(x, c.P, p.t), c, expected.H
+
+
+class Passing:
+    """Steps of a filter on a system, for one caller: :func:`advance` and :func:`absorb`, by machine code where there is some.
+
+    `by_reference` counts the steps that the Python filter did.
+    """
+
+    def __init__(self, how: Filter, system: System) -> None:
+        self._how, self._system = how, system
+        self._compiled = how.compiled_step(system)
+        self.by_reference = 0
+
+    def marched(self, belief: Belief, t: Array, values: Array, flags: Codes, inputs: Array) -> tuple[int, Array]:
+        """The first steps of a whole log in one call of machine code, as far as it goes: how many, and their results a row each.
+
+        None are done where a step has no such code, or where the belief is older than the first stamp.
+        """
+        march = getattr(self._compiled, "march", None)
+        if march is None or belief.t != t[0]:
+            return 0, np.zeros((0, 0))
+        done, rows, _ = march(belief, t, values, flags, inputs)
+        return done, rows
+
+    def __call__(
+        self,
+        belief: Belief,
+        before: Array,
+        t: float,
+        values: Array,
+        flags: Codes,
+        inputs: Array,
+        sigma: Array | None = None,
+    ) -> Passage:
+        """From `belief` under the inputs `before` to t, with the readings there, where `inputs` act from then on."""
+        if self._compiled is not None:
+            found = self._compiled(belief, before, t, values, flags, inputs, sigma)
+            if found is not None:
+                return found
+        self.by_reference += 1
+        prediction = advance(self._how, self._system, belief, before, t)
+        after, correction, H = absorb(self._how, self._system, prediction, values, flags, inputs, sigma)
+        return Stepped(prediction, after, correction, H)

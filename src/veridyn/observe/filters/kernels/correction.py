@@ -1,0 +1,297 @@
+"""The correction of :mod:`veridyn.observe.filters.update` as machine code, for any system: one reading at a time in Joseph's form.
+
+    ν = y − h(x),   g = P hᵀ,   s = h g + r,   k = g/s,
+    dx ← dx + k (ν − h dx),      P ← (I − k h) P (I − k h)ᵀ + k r kᵀ          (paper 003, equations 48 to 50, P_{k|k−1})
+
+Correlated noise R = L D Lᵀ is made independent first: rows of L⁻¹ H with the variances D. States without any uncertainty take no part:
+all is computed over the others, the live ones. Compiled steps of any system call :func:`correct_into` with what they predicted;
+:func:`correct_compiled` is its door for Python.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.mechanics.compiled import core, kept
+from veridyn.mechanics.record import Bound, Codes, Matrix, Numbers, Vector, opened
+from veridyn.observe.filters.update import LOG_2PI, Correction, Expectation, certain, not_positive, threshold
+from veridyn.observe.measurements import MISSING, NOT_FINITE, USED, Status
+
+Array = NDArray[np.float64]
+OUTLIER = int(Status.OUTLIER)
+DONE, CERTAIN, NOT_POSITIVE = 0, 1, 2  # a reading and a state without any uncertainty; a noise R that is none
+NIS, DOF, LOG_LIKELIHOOD, VARIANCE = 0, 1, 2, 3  # places in `statistics`
+
+
+class Corrected(NamedTuple):
+    """What a correction of n states by m readings finds, the fields of
+    :class:`~veridyn.observe.filters.update.Correction`, and room for it.
+
+    Made once by :func:`corrected_of`, written to at every correction; it belongs to one caller.
+    """
+
+    dx: Vector  # (n,)
+    P: Matrix  # (n, n)
+    innovations: Vector  # (m,)
+    variances: Vector
+    status: Codes
+    K: Matrix  # (n, m)
+    considered: (
+        Codes  # (n,) given: 1 for states that no reading corrects, though their uncertainty enters that of the others
+    )
+    statistics: Vector  # (4,): NIS, number of readings used, log likelihood, variance of the last innovation
+    use: Numbers  # (m,) which readings are used
+    live: Numbers  # (n,) the states that have some uncertainty; over these, in this order:
+    among: Matrix  # (n, n) their covariance
+    H: Matrix  # (m, n) of independent readings, with
+    nu: Vector
+    noise: Vector
+    L: Matrix  # (m, m)
+    gain: Matrix  # (m, n) its columns
+    change: Vector  # (n,)
+    g: Vector
+    k: Vector
+    Ph: Vector
+
+
+def corrected_of(n: int, m: int, considered: NDArray[np.bool_] | None = None) -> Corrected:
+    """Room for corrections of n states by m readings; `considered` (n,): states that no reading corrects (Schmidt), None for none."""
+    return Corrected(
+        np.zeros(n),
+        np.zeros((n, n)),
+        np.zeros(m),
+        np.zeros(m),
+        np.zeros(m, dtype=np.int8),
+        np.zeros((n, m)),
+        np.zeros(n, dtype=np.int8) if considered is None else np.array(considered, dtype=np.int8),
+        np.zeros(4),
+        np.zeros(m, dtype=np.int64),
+        np.zeros(n, dtype=np.int64),
+        np.zeros((n, n)),
+        np.zeros((m, n)),
+        np.zeros(m),
+        np.zeros(m),
+        np.zeros((m, m)),
+        np.zeros((m, n)),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros(n),
+    )
+
+
+@core
+def correct_into(P: Array, H: Array, R: Array, residual: Array, flags: Codes, limit: float, c: Corrected) -> int:
+    """Correct P (n, n) with the readings that `flags` (m,) lets through, into `c`; `DONE`, or why there is no correction.
+
+    H (m, n) and R (m, m) are those of all readings, `residual` (m,) readings minus what was expected. `limit`: readings with
+    ν² > limit · s count as outliers, infinity where there is no gate. P is not written to and may not be `c.P`.
+    """
+    n, m = len(P), len(residual)
+    size = _take_live(P, c)
+    count = _select(size, H, R, residual, flags, limit, c)
+    for i in range(n):
+        c.dx[i] = 0.0
+        for j in range(n):
+            c.P[i, j] = P[i, j]
+        for j in range(m):
+            c.K[i, j] = 0.0
+    c.statistics[NIS], c.statistics[DOF], c.statistics[LOG_LIKELIHOOD] = 0.0, count, 0.0
+    if count == 0:
+        return DONE
+    mixed = _mixed(R, c.use, count)
+    if mixed and not _unmix(R, count, size, c):
+        return NOT_POSITIVE
+    for a in range(size):
+        c.change[a] = 0.0
+    for i in range(count):
+        if not _absorb(i, size, c):
+            return CERTAIN
+    if mixed:  # K = gain L⁻¹
+        for i in range(count - 1, -1, -1):
+            for j in range(i + 1, count):
+                share = c.L[j, i]
+                for a in range(size):
+                    c.gain[i, a] -= share * c.gain[j, a]
+    for a in range(size):
+        at = c.live[a]
+        c.dx[at] = c.change[a]
+        for b in range(size):
+            c.P[at, c.live[b]] = c.among[a, b]
+        for i in range(count):
+            c.K[at, c.use[i]] = c.gain[i, a]
+    return DONE
+
+
+@core
+def _take_live(P: Array, c: Corrected) -> int:
+    """The states with some uncertainty into `c.live`, their covariance into `c.among`; how many there are."""
+    n, size = len(P), 0
+    for a in range(n):
+        for b in range(n):
+            if P[a, b] != 0.0:
+                c.live[size] = a
+                size += 1
+                break
+    for a in range(size):
+        for b in range(size):
+            c.among[a, b] = P[c.live[a], c.live[b]]
+    return size
+
+
+@core
+def _select(size: int, H: Array, R: Array, residual: Array, flags: Codes, limit: float, c: Corrected) -> int:
+    """Status, innovations and variances of all readings; those to use into `c.H`, `c.nu`, `c.noise`. How many there are."""
+    count = 0
+    for j in range(len(residual)):
+        finite, status = np.isfinite(residual[j]), flags[j]
+        if status == USED and not finite:
+            status = NOT_FINITE
+        c.status[j] = status
+        if not finite or status == MISSING:
+            c.innovations[j], c.variances[j] = np.nan, np.nan
+            continue
+        h, g, variance = c.H[count], c.g, R[j, j]
+        for a in range(size):
+            h[a] = H[j, c.live[a]]
+        _times_covariance(c.among, h, size, g)
+        for a in range(size):
+            variance += h[a] * g[a]
+        c.innovations[j], c.variances[j] = residual[j], variance
+        if status == USED and residual[j] * residual[j] > limit * variance:
+            c.status[j] = OUTLIER
+        elif status == USED:
+            c.use[count], c.nu[count], c.noise[count] = j, residual[j], R[j, j]
+            count += 1
+    return count
+
+
+@core
+def _times_covariance(P: Array, h: Array, size: int, g: Array) -> None:
+    """g = P h of a symmetric P."""
+    for a in range(size):
+        g[a] = 0.0
+    for b in range(size):
+        if h[b] != 0.0:
+            for a in range(size):
+                g[a] += P[b, a] * h[b]
+
+
+@core
+def _mixed(R: Array, use: Numbers, count: int) -> bool:
+    """Whether the noise of the readings in use is correlated."""
+    for i in range(count):
+        for j in range(count):
+            if i != j and R[use[i], use[j]] != 0.0:
+                return True
+    return False
+
+
+@core
+def _unmix(R: Array, count: int, size: int, c: Corrected) -> bool:
+    """R = L D Lᵀ, then L⁻¹ H and L⁻¹ ν with the variances D; False where R is not positive definite."""
+    for i in range(count):
+        for j in range(i + 1):
+            s = R[c.use[i], c.use[j]]
+            for k in range(j):
+                s -= c.L[i, k] * c.L[j, k] * c.noise[k]
+            if i == j:
+                if not s > 0.0:
+                    return False
+                c.noise[i] = s
+                c.L[i, i] = 1.0
+            else:
+                c.L[i, j] = s / c.noise[j]
+    for i in range(count):
+        for j in range(i):
+            c.nu[i] -= c.L[i, j] * c.nu[j]
+            for a in range(size):
+                c.H[i, a] -= c.L[i, j] * c.H[j, a]
+    return True
+
+
+@core
+def _absorb(i: int, size: int, c: Corrected) -> bool:
+    """One independent reading; False where neither it nor the state has any uncertainty."""
+    P, h, g, k, Ph, r = c.among, c.H[i], c.g, c.k, c.Ph, c.noise[i]
+    s, e = 0.0, c.nu[i]
+    _times_covariance(P, h, size, g)
+    for a in range(size):
+        s += h[a] * g[a]
+        e -= h[a] * c.change[a]
+    s += r
+    c.statistics[VARIANCE] = s
+    if s <= 0.0:
+        return False
+    for a in range(size):
+        k[a] = g[a] / s if c.considered[c.live[a]] == 0 else 0.0  # Joseph's form holds for any gain
+        Ph[a] = 0.0
+    for b in range(size):  # (I − k h) P hᵀ
+        if h[b] != 0.0:
+            for a in range(size):
+                Ph[a] += (P[b, a] - k[a] * g[b]) * h[b]
+    for a in range(size):
+        ka, ga, pa = k[a], g[a], Ph[a]
+        if ka == 0.0 and ga == 0.0 and pa == 0.0:
+            continue  # a state that this reading says nothing of
+        for b in range(a + 1):
+            one = P[a, b] - ka * g[b] + ka * (r * k[b]) - pa * k[b]
+            other = P[a, b] - k[b] * ga + k[b] * (r * ka) - Ph[b] * ka
+            P[a, b] = 0.5 * (one + other)
+        for b in range(a):
+            P[b, a] = P[a, b]
+    for j in range(i):
+        total = 0.0
+        for a in range(size):
+            total += h[a] * c.gain[j, a]
+        for a in range(size):
+            c.gain[j, a] -= k[a] * total
+    for a in range(size):
+        c.change[a] += k[a] * e
+        c.gain[i, a] = k[a]
+    c.statistics[NIS] += e * e / s
+    c.statistics[LOG_LIKELIHOOD] -= 0.5 * (LOG_2PI + np.log(s) + e * e / s)
+    return True
+
+
+class _Given(NamedTuple):
+    """One correction as the door hands it over."""
+
+    P: Matrix
+    H: Matrix
+    R: Matrix
+    residual: Vector
+    flags: Codes
+    limit: float
+    c: Corrected
+
+
+@kept
+def _correct(address: NDArray[np.int64]) -> int:
+    d = opened(address, _Given)
+    return correct_into(d.P, d.H, d.R, d.residual, d.flags, d.limit, d.c)
+
+
+def correct_compiled(
+    P: Array,
+    expected: Expectation,
+    innovations: Array,
+    flags: NDArray[np.int8],
+    gate: float | None = None,
+    considered: NDArray[np.bool_] | None = None,
+) -> Correction:
+    """:func:`veridyn.observe.filters.update.correct` by machine code: same arguments, same answer to rounding, same faults."""
+    c = corrected_of(len(P), len(innovations), considered)
+    limit = np.inf if gate is None else threshold(gate)
+    P, H, R, nu = (np.array(x, dtype=np.float64, order="C") for x in (P, expected.H, expected.R, innovations))
+    given = _Given(P=P, H=H, R=R, residual=nu, flags=np.array(flags, dtype=np.int8), limit=limit, c=c)
+    code = _correct(Bound(given).address)
+    if code == NOT_POSITIVE:
+        raise not_positive()
+    if code == CERTAIN:
+        raise certain(float(c.statistics[VARIANCE]))
+    nis, dof, log_likelihood, _ = c.statistics.tolist()
+    return Correction(c.dx, c.P, c.innovations, c.variances, c.status, nis, int(dof), log_likelihood, c.K)

@@ -1,0 +1,68 @@
+"""The filters of machines by the words that stand for them.
+
+========================= ====================== ============================================================== ==============
+word                      object                 what carries the covariance                                    forces
+========================= ====================== ============================================================== ==============
+linear                    LinearKF               the machine's tangent where it starts, at rest                 estimated
+error_ekf                 ErrorEKF               an integrator (paper 003, equation 54): the thesis' errorEKF   taken as known
+error_ekf_force           ForceErrorEKF          the accelerations' exact derivatives, in first order           estimated
+ekf                       EKF                    the exact derivative of the machine's step                     estimated
+ukf                       UKF                    2n + 1 machines side by side                                   estimated
+smoother                  Smoother               that of the ekf, then backwards (Rauch, Tung and Striebel)     estimated
+========================= ====================== ============================================================== ==============
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from veridyn.method import method_of
+from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.filter import ErrorModel, Filter
+from veridyn.observe.filters.ukf import UKF
+
+
+@dataclass(frozen=True, repr=False)
+class LinearKF(EKF):
+    """The linear Kalman filter on the machine's tangent at rest, in the pose it starts from."""
+
+    word: ClassVar[str] = "linear"
+
+
+@dataclass(frozen=True, repr=False)
+class ErrorEKF(EKF):
+    """The error-state filter of paper 003 (equations 54 to 57): errors of acceleration do not depend on the pose, forces are known.
+
+    `accelerometer`: "full" makes rows of H of accelerometers the whole derivative of the reading, accelerations of the machine included;
+    "attitude" keeps ∂h/∂q at constant q̇ and q̈, as equation 116 is printed: such a sensor then corrects the attitude alone.
+    """
+
+    word: ClassVar[str] = "error_ekf"
+    error_model: ClassVar[ErrorModel] = "integrator"
+    estimates_forces: ClassVar[bool] = False
+
+    accelerometer: Literal["full", "attitude"] = "full"
+
+
+@dataclass(frozen=True, repr=False)
+class ForceErrorEKF(EKF):
+    """The error-state filter with estimated forces and the exact derivatives of the accelerations, in first order over a step."""
+
+    word: ClassVar[str] = "error_ekf_force"
+    error_model: ClassVar[ErrorModel] = "forward"
+
+
+@dataclass(frozen=True, repr=False)
+class Smoother(EKF):
+    """The extended Kalman filter over a whole log, then back along it: every state in the light of all readings."""
+
+    word: ClassVar[str] = "smoother"
+
+
+FILTERS: dict[str, type[Filter]] = {kind.word: kind for kind in (LinearKF, ErrorEKF, ForceErrorEKF, EKF, UKF, Smoother)}
+
+
+def filter_of(given: Filter | str, verb: str) -> Filter:
+    """The filter that the third argument of `verb` means: an object, or a word for one with default settings."""
+    return method_of(given, Filter, FILTERS, verb)

@@ -1,0 +1,172 @@
+"""The one door to every filter: settings, system, measurements and a start in, a history of estimates out.
+
+    run(EKF(gate=0.999), system, measurements, Belief(x0, P0)) → Estimates
+
+The start is the belief before the first reading. Same inputs, same numbers: nothing here is random or looks at a clock.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.arguments import checked
+from veridyn.observe.filters.filter import Filter, Passing, starting_belief
+from veridyn.observe.filters.passage import Passage
+from veridyn.observe.filters.update import Correction
+from veridyn.observe.measurements import Codes, Measurements, Status
+from veridyn.observe.result import Belief, Estimates
+from veridyn.observe.streaming.stream import Stream
+from veridyn.observe.system import System
+from veridyn.progress import Progress, silent
+
+Array = NDArray[np.float64]
+
+
+@checked
+def run(
+    settings: Filter, system: System, measurements: Measurements, start: Belief, progress: Progress = silent
+) -> Estimates:
+    """Filter the columns of `measurements` that are outputs of `system`, from `start` on.
+
+    Other columns are left alone. Readings that arrive late are treated as `settings.late` says.
+    """
+    log = measurements.select(system.outputs)
+    if settings.late == "rewind" and log.arrival is not None:
+        return _replay(settings, system, log, start, progress)
+    flags = in_order(settings, log).flags
+    belief = starting_belief(system, start, float(log.t[0]))
+    history = _History(system, len(log), len(belief.x))
+    step, u = Passing(settings, system), log.inputs[0]
+    # A whole log in one call, where no reading has a noise of its own.
+    done = history.put_rows(step.marched(belief, log.t, log.values, flags, log.inputs)) if log.sigma is None else 0
+    if done:
+        belief, u = history.belief(done - 1, log.t), log.inputs[done - 1]
+        progress(f"running {settings.name}", done, len(log))
+    for k, t in enumerate(log.t.tolist()[done:], done):
+        passed = step(belief, u, t, log.values[k], flags[k], log.inputs[k], _row(log.sigma, k))
+        belief, u = passed.belief, log.inputs[k]
+        history.put(k, passed)
+        if k % 100 == 0 or k + 1 == len(log):
+            progress(f"running {settings.name}", k + 1, len(log))
+    return history.estimates(log.t, settings.name)
+
+
+def in_order(settings: Filter, measurements: Measurements) -> Measurements:
+    """What a filter that runs beside the machine has taken in by the end of a log, each reading at its stamp: LATE is what it never used.
+
+    A run over it ends where the replay of the log does, in one chain of steps; a smoother goes back along that chain.
+    """
+    log = measurements
+    if log.arrival is None or settings.late == "use":
+        return log
+    late = log.arrival > log.t[:, None]
+    if settings.late == "rewind":
+        after = np.searchsorted(log.t, log.arrival)  # the first stamp that finds it there
+        newest = log.t[np.minimum(after, len(log)) - 1]
+        late &= (after == len(log)) | (log.t[:, None] < newest - settings.horizon)
+    return replace(log.flagged(late, Status.LATE), arrival=None)
+
+
+def _replay(settings: Filter, system: System, log: Measurements, start: Belief, progress: Progress) -> Estimates:
+    """As it would have run beside the machine: at each stamp with what had arrived by then, going back where needed."""
+    arrival = np.asarray(log.arrival)
+    late = (arrival > log.t[:, None]) & (log.flags == Status.USED)
+    stream = Stream(settings, system, start)
+    history = _History(system, len(log), len(start.x))
+    flags = log.flagged(late, Status.LATE).flags
+    waiting = deque(sorted((float(arrival[k, j]), int(k), int(j)) for k, j in np.argwhere(late)))
+    corrected: dict[int, Correction] = {}
+    for k, t in enumerate(log.t.tolist()):
+        while waiting and waiting[0][0] <= t:
+            _, past, j = waiting.popleft()
+            only = np.full(len(log.names), Status.MISSING, dtype=np.int8)
+            only[j] = Status.USED
+            step = stream.step(float(log.t[past]), log.values[past], flags=only, sigma=_row(log.sigma, past))
+            if step.correction is not None:
+                status = step.correction.status  # what is not there now keeps the word it had
+                corrected[past] = replace(
+                    step.correction, status=np.where(status == Status.MISSING, flags[past], status).astype(np.int8)
+                )
+        step = stream.step(t, log.values[k], log.inputs[k], flags[k], _row(log.sigma, k))
+        assert step.passage is not None
+        history.put(k, step.passage)
+        if k % 100 == 0 or k + 1 == len(log):
+            progress(f"running {settings.name}", k + 1, len(log))
+    for k, correction in corrected.items():
+        history.record(k, correction)
+    return history.estimates(log.t, settings.name, replayed=True)
+
+
+def _row(sigma: Array | None, k: int) -> Array | None:
+    return None if sigma is None else sigma[k]
+
+
+class _History:
+    """Arrays that a run fills row by row."""
+
+    def __init__(self, system: System, count: int, size: int) -> None:
+        n, m = len(system.states), len(system.outputs)
+        self.system = system
+        self.x, self.x_predicted = np.empty((count, size)), np.empty((count, size))
+        self.P, self.P_predicted, self.F = (np.empty((count, n, n)) for _ in range(3))
+        self.H, self.K = np.empty((count, m, n)), np.empty((count, n, m))
+        self.innovations, self.variances = np.empty((count, m)), np.empty((count, m))
+        self.status: Codes = np.empty((count, m), dtype=np.int8)
+        self.nis, self.log_likelihood = np.empty(count), np.empty(count)
+        self.dof = np.empty(count, dtype=np.int64)
+
+    def put(self, k: int, passed: Passage) -> None:
+        before, after = passed.prediction, passed.belief
+        self.x_predicted[k], self.P_predicted[k], self.F[k] = before.x, before.P, before.F
+        self.x[k], self.P[k], self.H[k] = after.x, after.P, passed.H
+        self.record(k, passed.correction)
+
+    def put_rows(self, found: tuple[int, Array]) -> int:
+        """The results of the first steps of a whole log, as many as `found` has of them; how many that is."""
+        done, rows = found
+        if not done:
+            return 0
+        n, at = self.P.shape[1], 0
+        places = (self.x, self.P, self.x_predicted, self.P_predicted, self.F, None, self.K, self.innovations)
+        for array in (*places, self.variances, self.H, self.status):
+            size = n if array is None else array[0].size
+            if array is not None:
+                array[:done] = rows[:done, at : at + size].reshape(done, *array.shape[1:])
+            at += size
+        self.nis[:done], self.dof[:done], self.log_likelihood[:done] = rows[:done, at : at + 3].T
+        return done
+
+    def belief(self, k: int, t: Array) -> Belief:
+        return Belief(self.x[k], self.P[k], float(t[k]))
+
+    def record(self, k: int, c: Correction) -> None:
+        """What the readings of stamp k gave, on time or with those that came later."""
+        self.K[k] = c.K
+        self.innovations[k], self.variances[k], self.status[k] = c.innovations, c.variances, c.status
+        self.nis[k], self.dof[k], self.log_likelihood[k] = c.nis, c.dof, c.log_likelihood
+
+    def estimates(self, t: Array, name: str, replayed: bool = False) -> Estimates:
+        return Estimates(
+            t=t,
+            x=self.x,
+            P=self.P,
+            states=self.system.states,
+            filter=name,
+            x_predicted=self.x_predicted,
+            P_predicted=self.P_predicted,
+            F=self.F,
+            H=self.H,
+            K=self.K,
+            innovations=self.innovations,
+            innovation_variances=self.variances,
+            status=self.status,
+            nis=self.nis,
+            dof=self.dof,
+            log_likelihood=self.log_likelihood,
+            outputs=self.system.outputs,
+            replayed=replayed,
+        )

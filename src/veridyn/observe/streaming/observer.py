@@ -1,0 +1,319 @@
+"""An observer beside a running program: readings as they come, the state at once.
+
+observer = Observer(machine, EKF(gate=0.999), process_noise=…);   observer.step(t, {"encoder": 0.31}).values
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from math import isfinite, sqrt
+from types import MappingProxyType
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.arguments import checked
+from veridyn.errors import DataError, Faults, ModelError, did_you_mean
+from veridyn.lazy import above
+from veridyn.mechanics.formulated import GivenMachine
+from veridyn.mechanics.formulation import FRICTION_SPEED
+from veridyn.mechanics.single_track.noise import CarNoise
+from veridyn.model.machine import Machine
+from veridyn.model.sensor import Choice
+from veridyn.observe.bounds import ParameterBounds, Parameters
+from veridyn.observe.consistency.health import Repeats, Silence
+from veridyn.observe.filters.filter import Filter
+from veridyn.observe.filters.methods import Smoother, filter_of
+from veridyn.observe.filters.passage import Passage
+from veridyn.observe.measurements import MISSING, NOT_FINITE, STATUSES, USED, Codes, Status
+from veridyn.observe.observer_setup import ObserverSetup
+from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.result import Belief
+from veridyn.observe.streaming.stream import Stream, StreamStep, as_vector, statuses
+from veridyn.observe.system import System
+from veridyn.observe.virtual import Virtual, placed_quantities, quantity_of
+
+Array = NDArray[np.float64]
+NONE_BOUNDED: Mapping[str, float] = MappingProxyType({})
+
+
+class ObservedSystem(Protocol):
+    """What an observer reports of the system that it runs on."""
+
+    @property
+    def states(self) -> tuple[str, ...]: ...
+    @property
+    def outputs(self) -> tuple[str, ...]: ...
+    def reduced(self, x: Array, /) -> Array: ...
+    def reported(self, x: Array, P: Array, /) -> Array: ...
+
+
+class ObserverStep:
+    """What an observer knows after a step at the time `t`: the `belief`, and what it has to say about its sensors.
+
+    `values` and `sigma`: the states and their deviations by name; `status`: what became of the reading of each output, by name; all three
+    are made when they are first read. `messages` is empty while all is well; a sensor that fails is named then and when it is back, and so
+    is an estimated parameter that reaches one of its bounds. `bounded`: the parameters that stand at a bound now, with the bound: their
+    estimate is the bound's, and not the data's. `innovations`: reading minus what was expected, with its standard deviation, of every
+    output that was read; `nis` and `dof`: the normalised innovations squared, summed over the `dof` readings that were used.
+    """
+
+    def __init__(
+        self,
+        system: ObservedSystem,
+        t: float,
+        belief: Belief,
+        codes: Codes,
+        messages: tuple[str, ...],
+        bounded: Mapping[str, float],
+        passages: tuple[Passage, ...] = (),
+    ) -> None:
+        self._system, self._codes, self._passages = system, codes, passages
+        self.t, self.belief, self.messages, self.bounded = t, belief, messages, bounded
+
+    @cached_property
+    def values(self) -> Mapping[str, float]:
+        return dict(zip(self._system.states, self._system.reduced(self.belief.x).tolist()))
+
+    @cached_property
+    def sigma(self) -> Mapping[str, float]:
+        P = self._system.reported(self.belief.x, self.belief.P)
+        return dict(zip(self._system.states, np.sqrt(np.diag(P)).tolist()))
+
+    @cached_property
+    def status(self) -> Mapping[str, Status]:
+        return statuses(self._system.outputs, self._codes)
+
+    @cached_property
+    def innovations(self) -> Mapping[str, tuple[float, float]]:
+        found: dict[str, tuple[float, float]] = {}
+        for passage in self._passages:
+            c = passage.correction
+            rows = zip(self._system.outputs, c.innovations.tolist(), c.variances.tolist())
+            found |= {name: (nu, sqrt(s)) for name, nu, s in rows if isfinite(nu) and s >= 0.0}
+        return found
+
+    @property
+    def nis(self) -> float:
+        return float(sum(passage.correction.nis for passage in self._passages))
+
+    @property
+    def dof(self) -> int:
+        return sum(passage.used for passage in self._passages)
+
+
+class Observer:
+    """An observer beside a running program: :meth:`step` takes readings as they come and returns the state at once.
+
+    Settings are those of :func:`observe`; `process_noise` must be given, because there is no log to choose it from. The object
+    changes with every step and is not for two threads at once. Sensors with a delay make it go back in time by itself.
+    Of a car of a few numbers `process_noise` is a CarNoise, and inputs are speed, steer and ax
+    (:class:`~veridyn.observe.car.observer.CarObserver`).
+    """
+
+    system: Any  # what it runs on: a MachineSystem, or an ObservedCar
+
+    def __new__(cls, machine: GivenMachine | None = None, *_: object, **__: object) -> Observer:
+        if cls is Observer and isinstance(machine, Machine) and machine.car is not None:
+            return above("veridyn.observe.car.observer", "unmade_observer")()
+        return object.__new__(cls)
+
+    @checked
+    def __init__(
+        self,
+        machine: GivenMachine,
+        method: Filter | str = "ekf",
+        *,
+        process_noise: ProcessNoise | CarNoise,
+        start: Mapping[str, float] | Literal["readings"] | None = None,
+        rates: Mapping[str, float] | None = None,
+        independents: Sequence[str] = (),
+        unknown: Sequence[str] | None = None,
+        inputs: Sequence[str] | None = None,
+        frozen_after: int | None = None,
+        step: float | None = None,
+        friction_speed: float = FRICTION_SPEED,
+        parameters: Parameters = (),
+        sensors: Choice | None = None,
+        consider: bool = True,
+    ) -> None:
+        if isinstance(process_noise, CarNoise):
+            what, wanted = "this noise is that of a car of a few numbers.", "ProcessNoise(force=…)"
+            raise ModelError(what, where="Observer, process_noise", expected=wanted, found="CarNoise")
+        chosen = ObserverSetup(
+            method=filter_of(method, "Observer"),
+            process_noise=process_noise,
+            start=start,
+            rates=rates,
+            independents=tuple(independents),
+            unknown=None if unknown is None else tuple(unknown),
+            inputs=None if inputs is None else tuple(inputs),
+            frozen_after=frozen_after,
+            step=step,
+            friction_speed=friction_speed,
+            parameters=parameters if isinstance(parameters, Mapping) else tuple(parameters),
+            sensors=sensors,
+            consider=consider,
+        )
+        how = chosen.method
+        if isinstance(chosen.start, str):
+            raise ModelError(
+                "the first readings are not there yet.", where="observer, start", expected="coordinates by name"
+            )
+        if isinstance(how, Smoother):
+            raise ModelError("a smoother needs the whole log.", where="observer", expected="another filter")
+        system, q, qd = chosen.system(machine, process_noise)
+        self._begin(system, how, chosen.seen(system, q), system.belief(q, qd), chosen.frozen_after)
+
+    def _begin(self, system: Any, how: Filter, seen: System, belief: Belief, frozen_after: int | None) -> None:
+        """Nothing has been read yet; `seen` is the system as the filter takes it."""
+        self.system = system
+        delays = np.array([self.system.table.sensors[k].delay for k in self.system.table.owner])
+        if delays.any() and how.late == "use":
+            how = replace(how, late="rewind", horizon=2.0 * float(delays.max()))
+        # The longest wait first, and to the present itself though all are delayed.
+        waits = sorted({0.0, *delays.tolist()}, reverse=True)
+        self._waits = [(delay, delays == delay) for delay in waits] if delays.any() else []
+        self._stream = Stream(how, seen, belief)
+        self._repeats = Repeats(len(self.system.outputs), frozen_after)
+        self._silence = Silence(len(self.system.outputs))
+        self._places = {name: j for j, name in enumerate(self.system.outputs)}
+        self._bad: dict[int, int] = {}
+        self._bounded: Mapping[str, float] = NONE_BOUNDED
+        self._inputs = np.zeros(0)  # as the mechanism has them, until some are given
+        self._since = np.nan  # when they were given
+
+    @property
+    def belief(self) -> Belief:
+        return self._stream.belief
+
+    def step(
+        self,
+        t: float,
+        measurements: ArrayLike | Mapping[str, float],
+        inputs: ArrayLike | None = None,
+        sigma: Mapping[str, float] | None = None,
+    ) -> ObserverStep:
+        """Take in readings stamped `t` (s): by name, or an array with NaN where there is none; and the loads that act from now on.
+
+        `sigma`: output → standard deviation of this reading, where it is not the sensor's own.
+        """
+        if not isinstance(measurements, np.ndarray) and isinstance(measurements, Mapping):
+            values, codes = self._by_name(measurements)
+        else:
+            values, codes = self._by_place(measurements)
+        if inputs is None and t > self._since:
+            inputs = self.system.later(self._inputs, t - self._since)  # prescribed coordinates go on
+        if inputs is not None:
+            inputs = as_vector(inputs)
+            self._inputs, self._since = inputs, t
+        own = None if sigma is None else self._own(sigma)
+        silent = self._silence.since(t, codes)
+        codes = self._repeats.flags(values, codes)
+        passages: tuple[Passage, ...] = ()
+        if self._waits:
+            steps: list[StreamStep] = []
+            codes = self._delayed(t, values, codes, inputs, own, steps)
+            passages = tuple(step.passage for step in steps if step.passage is not None)
+        elif not isfinite(t):
+            codes = self._stream.step(t, values, inputs, codes).codes  # refuses it
+        else:
+            step = self._stream.take(t, values, codes, inputs, own)
+            codes = step.codes
+            if step.passage is not None:
+                passages = (step.passage,)
+        messages = self._messages(t, codes, silent)
+        if self.system.bounds is not None:
+            messages = (*messages, *self._bound_messages(t, self.system.bounds))
+        return ObserverStep(self.system, t, self._stream.belief, codes, messages, self._bounded, passages)
+
+    def _bound_messages(self, t: float, bounds: ParameterBounds) -> list[str]:
+        """What has changed about the parameters that stand at a bound."""
+        before = self._bounded
+        now = {name: bound for name, (bound, _) in bounds.held(self._stream.belief.x).items()}
+        self._bounded = now
+        found = [
+            f"{t:.6g} s: parameter '{name}' stands at its bound {bound:g}; its estimate is not the data's."
+            for name, bound in now.items()
+            if before.get(name) != bound
+        ]
+        return found + [f"{t:.6g} s: parameter '{name}' has left its bound." for name in before if name not in now]
+
+    def _by_place(self, measurements: ArrayLike) -> tuple[Array, Codes]:
+        """Readings and codes (m,), MISSING where an array has NaN."""
+        values = np.array(measurements, dtype=np.float64)
+        if values.shape != (len(self._places),):
+            raise DataError("wrong shape.", where="step", expected=f"({len(self._places)},)", found=f"{values.shape}")
+        return values, np.isnan(values).view(np.int8)  # MISSING is 1, USED is 0
+
+    def _by_name(self, measurements: Mapping[str, float]) -> tuple[Array, Codes]:
+        """Readings and codes (m,), MISSING for the outputs that are not named."""
+        values, codes = np.full(len(self._places), np.nan), np.full(len(self._places), MISSING, dtype=np.int8)
+        for name, value in measurements.items():
+            j = self._places.get(name)
+            if j is None:
+                names = self.system.outputs
+                raise DataError(f"there is no output '{name}'.", where="step", hint=did_you_mean(name, names))
+            values[j], codes[j] = value, USED if isfinite(value) else NOT_FINITE
+        return values, codes
+
+    def _own(self, sigma: Mapping[str, float]) -> Array:
+        """Deviations (m,) of the readings of one step, NaN for the sensor's own."""
+        found, faults = np.full(len(self._places), np.nan), Faults()
+        for name, value in sigma.items():
+            where = f"step, sigma of '{name}'"
+            if name not in self._places:
+                faults.add(f"there is no output '{name}'.", where=where, hint=did_you_mean(name, self.system.outputs))
+            elif not (isfinite(value) and value > 0.0):
+                faults.add("it is no deviation.", where=where, expected="a positive number", found=f"{value:g}")
+            else:
+                found[self._places[name]] = value
+        faults.raise_if_any(DataError)
+        return found
+
+    def _delayed(
+        self,
+        t: float,
+        values: Array,
+        codes: Codes,
+        inputs: ArrayLike | None,
+        sigma: Array | None,
+        steps: list[StreamStep],
+    ) -> Codes:
+        """Each reading at the time it speaks of; the status of all. The steps that were made are appended to `steps`."""
+        status = np.full(len(codes), MISSING, dtype=np.int8)
+        for delay, concerned in self._waits:
+            here = np.where(concerned, codes, np.int8(MISSING))
+            if delay > 0.0 and (here == MISSING).all():
+                continue
+            step = self._stream.step(t - delay, values, inputs if delay == 0.0 else None, here, sigma)
+            steps.append(step)
+            status[concerned] = step.codes[concerned]
+        return status
+
+    def virtual(self, wanted: Virtual | str) -> tuple[Array, Array]:
+        """The value (k,) of a virtual sensor now, and its standard deviation; of a car its name is enough."""
+        belief, one = self._stream.belief, placed_quantities([wanted])[0]
+        y, G = quantity_of(self.system, one).at(belief.x, self.system.instant(belief.x, self._inputs), self._inputs)
+        return y, np.sqrt(np.maximum(((G @ belief.P) * G).sum(axis=1), 0.0))
+
+    def _messages(self, t: float, codes: Codes, silent: bool) -> tuple[str, ...]:
+        found, listed = [], codes.tolist()
+        if not self._bad and not silent and max(listed) <= MISSING:
+            return ()
+        for j, (now, gone) in enumerate(zip(listed, self._silence.silent.tolist())):
+            before = self._bad.get(j, USED)
+            if now == before or (now == MISSING and not gone):
+                continue
+            name = self.system.outputs[j]
+            if now == USED:
+                del self._bad[j]
+                found.append(f"{t:.6g} s: '{name}' is used again.")
+            else:
+                self._bad[j] = now
+                why = "silent" if now == MISSING else STATUSES[now].name.lower().replace("_", " ")
+                found.append(f"{t:.6g} s: '{name}' is not used ({why}); its band grows.")
+        return tuple(found)

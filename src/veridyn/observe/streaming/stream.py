@@ -1,0 +1,205 @@
+"""A filter beside a running program: one call per arrival, readings in any order within a horizon.
+
+    stream = Stream(EKF(late="rewind", horizon=0.2), system, Belief(x0, P0))
+    step = stream.step(t, {"encoder": 0.31});  step.belief.x, step.status
+
+Time is the caller's: every stamp comes in with its readings and nothing here looks at a clock. A reading stamped before
+the newest one is late; with "rewind" the filter goes back to the stamp and forward again through everything it remembers,
+so the newest belief is the same as if all had come in order.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import DataError, Faults, ModelError, did_you_mean
+from veridyn.observe.filters.filter import Filter, Passing, advance, starting_belief
+from veridyn.observe.filters.passage import Passage, Prediction
+from veridyn.observe.filters.update import Correction
+from veridyn.observe.measurements import MISSING, NOT_FINITE, STATUSES, USED, Codes, Status
+from veridyn.observe.result import Belief
+from veridyn.observe.system import System
+
+Array = NDArray[np.float64]
+
+
+class StreamStep:
+    """The newest `belief`, and what became of the readings of this stamp: `status` by output, `correction`, `H`.
+
+    Readings that came before with the same stamp are counted in again, so that they may be correlated. `codes` (m,) is the status in the
+    order of the outputs. `passage`, and with it `prediction`, `correction` and `H`, is None for readings that came too late.
+    """
+
+    __slots__ = ("__dict__", "belief", "codes", "outputs", "passage")
+
+    def __init__(self, belief: Belief, outputs: tuple[str, ...], codes: Codes, passage: Passage | None = None) -> None:
+        self.belief, self.outputs, self.codes, self.passage = belief, outputs, codes, passage
+
+    @cached_property
+    def status(self) -> Mapping[str, Status]:
+        return statuses(self.outputs, self.codes)
+
+    @property
+    def prediction(self) -> Prediction | None:
+        return None if self.passage is None else self.passage.prediction
+
+    @property
+    def correction(self) -> Correction | None:
+        return None if self.passage is None else self.passage.correction
+
+    @property
+    def H(self) -> Array | None:
+        return None if self.passage is None else self.passage.H
+
+
+class _Node(NamedTuple):
+    t: float
+    values: Array
+    flags: Codes
+    u: Array
+    belief: Belief
+    sigma: Array | None
+
+
+def statuses(outputs: tuple[str, ...], codes: Codes) -> dict[str, Status]:
+    """The status of each output by name."""
+    return {name: STATUSES[code] for name, code in zip(outputs, codes.tolist())}
+
+
+def as_vector(inputs: ArrayLike) -> Array:
+    """Inputs (k,) of numbers; an array that is one already is handed on as it is."""
+    if isinstance(inputs, np.ndarray) and inputs.dtype == np.float64 and inputs.ndim == 1:
+        return inputs
+    return np.atleast_1d(np.asarray(inputs, dtype=np.float64))
+
+
+def _stamp(node: _Node) -> float:
+    return node.t
+
+
+class Stream:
+    """Holds the newest belief and as much of the past as late readings may need: with "rewind", give a horizon.
+
+    It changes with every step; not for two threads at once.
+    """
+
+    def __init__(self, settings: Filter, system: System, start: Belief) -> None:
+        if not system.outputs:
+            raise ModelError("the system has no outputs.", where=settings.name)
+        self.settings, self.system = settings, system
+        self._start, self._passing = start, Passing(settings, system)
+        self._past: list[_Node] = []
+
+    @property
+    def belief(self) -> Belief:
+        return self._past[-1].belief if self._past else self._start
+
+    def step(
+        self,
+        t: float,
+        values: ArrayLike | Mapping[str, float],
+        inputs: ArrayLike | None = None,
+        flags: Codes | None = None,
+        sigma: Array | None = None,
+    ) -> StreamStep:
+        """Take in readings stamped `t`: an array (m,) with NaN where there is none, or a mapping by output.
+
+        `inputs` act from `t` on; without them, those before go on acting. `sigma` (m,): deviations of these readings, NaN for the
+        sensor's own.
+        """
+        return self.take(t, *self._read(t, values, flags), inputs, sigma)
+
+    def take(
+        self, t: float, readings: Array, codes: Codes, inputs: ArrayLike | None, sigma: Array | None = None
+    ) -> StreamStep:
+        """:meth:`step` with readings (m,) and their codes as they should be: neither is written to by anybody from now on.
+
+        A reading that is not finite is marked so, and `t` is a time.
+        """
+        if not self._past:
+            root = starting_belief(self.system, self._start, t)
+            u = np.zeros(0) if inputs is None else as_vector(inputs)
+            empty = np.full(len(codes), MISSING, dtype=np.int8)
+            self._past = [_Node(t if root.t is None else root.t, readings, empty, u, root, None)]
+        newest = self._past[-1].t
+        if t < newest and self.settings.late == "use":
+            raise DataError(
+                "the clock runs backwards.",
+                where=f"step at {t:.6g} s",
+                expected=f"{newest:.6g} s or later",
+                hint='late="rewind" takes readings in any order within a horizon; late="drop" leaves them out.',
+            )
+        if t < newest and (self.settings.late == "drop" or t < max(newest - self.settings.horizon, self._past[0].t)):
+            late = np.where(codes == USED, Status.LATE, codes)
+            return StreamStep(self.belief, self.system.outputs, late.astype(np.int8))
+        after = bisect_right(self._past, t, key=_stamp) if t < newest else len(self._past)
+        at, beside = after, self._past[after - 1]
+        u = beside.u if inputs is None else as_vector(inputs)
+        if after > 1 and beside.t == t and not ((beside.flags == USED) & (codes == USED)).any():
+            at = after - 1  # readings of one stamp belong together: their noise may be correlated
+            late = beside.flags == USED
+            readings, codes = np.where(late, beside.values, readings), np.where(late, beside.flags, codes)
+            if sigma is not None or beside.sigma is not None:
+                own = np.full(len(codes), np.nan)
+                before, now = (own if x is None else x for x in (beside.sigma, sigma))
+                sigma = np.where(late, before, now)
+        start = self._past[at - 1]
+        passage = self._passing(start.belief, start.u, t, readings, codes, u, sigma)
+        redone = [_Node(t, readings, codes, u, passage.belief, sigma)]
+        for node in self._past[after:]:
+            last = redone[-1]
+            again = self._passing(last.belief, last.u, node.t, node.values, node.flags, node.u, node.sigma).belief
+            redone.append(node._replace(belief=again))
+        self._past[at:] = redone
+        self._forget()
+        return StreamStep(self.belief, self.system.outputs, passage.status, passage)
+
+    def act(self, inputs: ArrayLike) -> None:
+        """Replace what acts since the newest readings, where it is known better by now than when they came."""
+        if self._past:
+            self._past[-1] = self._past[-1]._replace(u=as_vector(inputs))
+
+    def predict(self, t: float) -> Belief:
+        """The belief at a time not before the newest, without taking anything in."""
+        node = self._past[-1] if self._past else None
+        if node is None or not t >= node.t:
+            raise DataError("there is nothing to predict from.", where=f"prediction at {t:.6g} s")
+        p = advance(self.settings, self.system, node.belief, node.u, t)
+        return Belief(p.x, p.P, t)
+
+    def _forget(self) -> None:
+        if self.settings.late != "rewind":
+            self._past = self._past[-2:]
+            return
+        oldest = self._past[-1].t - self.settings.horizon
+        first = bisect_right(self._past, oldest, key=_stamp) - 2  # the one at or before, and the one before that
+        if first > 0:
+            self._past = self._past[first:]
+
+    def _read(self, t: float, values: ArrayLike | Mapping[str, float], flags: Codes | None) -> tuple[Array, Codes]:
+        outputs = self.system.outputs
+        faults = Faults()
+        if not np.isfinite(t):
+            faults.add("the stamp is not a time.", where="step", found=f"{t}")
+        if isinstance(values, Mapping):
+            for name in values:
+                if name not in outputs:
+                    faults.add(f"there is no output '{name}'.", where="step", hint=did_you_mean(name, outputs))
+            readings = np.array([float(values.get(name, np.nan)) for name in outputs])
+            absent = np.array([name not in values for name in outputs])
+        else:
+            readings = np.asarray(values, dtype=np.float64)
+            absent = np.isnan(readings)
+            if readings.shape != (len(outputs),):
+                faults.add("wrong shape.", where="step", expected=f"({len(outputs)},)", found=f"{readings.shape}")
+        faults.raise_if_any(DataError)
+        codes = np.zeros(len(outputs), dtype=np.int8) if flags is None else np.array(flags, dtype=np.int8)
+        codes[absent & (codes == USED)] = MISSING
+        codes[(codes == USED) & ~np.isfinite(readings)] = NOT_FINITE
+        return readings, codes

@@ -1,0 +1,146 @@
+"""Bands that hold what they promise: Monte Carlo over runs, wrong noises found, correlation in time accounted for."""
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from observe import textbook
+from observe.builders import log_of, start_of, system_of
+from veridyn.errors import DataError
+from veridyn.observe.consistency.nis import innovation_whiteness, nees, nis, pooled
+from veridyn.observe.filters.linear import Kalman, Linear
+from veridyn.observe.filters.run import run
+from veridyn.observe.filters.smoother import smooth
+from veridyn.observe.measurements import Measurements
+from veridyn.observe.result import Belief
+
+WALK = Linear(("x",), ("y",), [[1.0]], [[1.0]], [0.01], [1.0])  # forgets in about ten steps
+
+
+def walk_run(rng, count=100, system=WALK):
+    x = rng.standard_normal() + np.concatenate([[0.0], np.cumsum(0.1 * rng.standard_normal(count - 1))])
+    log = Measurements(np.arange(float(count)), x + rng.standard_normal(count), ("y",))
+    return x[:, None], run(Kalman(), system, log, Belief([0.0], [1.0]))
+
+
+@pytest.fixture(scope="module")
+def many():
+    rng = np.random.default_rng(0)
+    return [walk_run(rng) for _ in range(100)]
+
+
+def test_the_band_of_one_runs_mean_holds_its_share_of_runs(many):
+    errors = [nees(e, x) for x, e in many]
+    innovations = [nis(e) for _, e in many]
+    spread = 4 * np.sqrt(0.05 * 0.95 / 100)
+    assert np.mean([c.consistent for c in innovations]) == pytest.approx(0.95, abs=spread)
+    assert np.mean([c.consistent for c in errors]) == pytest.approx(0.95, abs=spread)
+    # Counting every sample as independent would reject far more than one run in twenty.
+    naive = chi2.ppf([0.025, 0.975], 100) / 100
+    assert np.mean([naive[0] <= c.mean <= naive[1] for c in errors]) < 0.8
+    assert np.var([c.mean for c in errors]) == pytest.approx(2 / errors[0].independent, rel=0.5)
+
+
+def test_independent_samples_are_counted_as_a_brute_force_covariance_counts_them():
+    case = textbook.oscillator()
+    truth, y = case.simulate(60, np.random.default_rng(1))
+    e = run(Kalman(), system_of(Kalman, case), log_of(case, y), start_of(case))
+    # cov(e_j, e_k) of all pairs, as one matrix: errors e_k = A_k e_{k-1} + fresh noise
+    n, N = 3, 60
+    C = np.zeros((N * n, N * n))
+    for k in range(N):
+        D = e.P[k]
+        C[k * n : k * n + n, k * n : k * n + n] = D
+        for j in range(k + 1, N):
+            D = (np.eye(3) - e.K[j] @ e.H[j]) @ e.F[j] @ D
+            C[j * n : j * n + n, k * n : k * n + n] = D
+            C[k * n : k * n + n, j * n : j * n + n] = D.T
+    Z = np.linalg.inv(np.linalg.cholesky(e.P))
+    blocks = np.einsum("jab,jbkc,kdc->jakd", Z, C.reshape(N, n, N, n), Z)
+    variance = 2 * (blocks**2).sum()  # of the sum of all NEES
+    assert nees(e, truth).independent == pytest.approx(2 * (n * N) ** 2 / variance, rel=1e-3)
+
+
+def test_independent_samples_of_a_smoother_are_those_of_least_squares_over_the_whole_log():
+    """cov(e_j, e_k) of all pairs is the inverse information matrix of the log; nothing in it knows of gains."""
+    case = textbook.oscillator()
+    truth, y = case.simulate(60, np.random.default_rng(6))
+    s = smooth(run(Kalman(), system_of(Kalman, case), log_of(case, y), start_of(case)))
+    for skip, states in ((0, None), (7, ["s0", "s1"])):
+        C = textbook.whole_log(case, y)[1][skip:, :, skip:][:, : len(states or "abc"), :, : len(states or "abc")]
+        N, n = C.shape[:2]
+        Z = np.linalg.inv(np.linalg.cholesky(C[np.arange(N), :, np.arange(N)]))
+        variance = 2 * (np.einsum("jab,jbkc,kdc->jakd", Z, C, Z) ** 2).sum()
+        found = nees(s, truth, skip=skip, states=states)
+        assert found.independent == pytest.approx(2 * (n * N) ** 2 / variance, rel=1e-3)
+        assert found.values.shape == (N,)
+
+
+def test_the_band_of_a_smoothers_mean_holds_its_share_of_runs(many):
+    smoothed = [nees(smooth(e), x) for x, e in many]
+    assert np.mean([c.consistent for c in smoothed]) == pytest.approx(0.95, abs=4 * np.sqrt(0.05 * 0.95 / 100))
+    assert np.var([c.mean for c in smoothed]) == pytest.approx(2 / smoothed[0].independent, rel=0.5)
+
+
+def test_pooled_runs_are_judged_at_every_sample(many):
+    p = pooled([nees(e, x) for x, e in many])
+    assert p.consistent and p.share_inside == pytest.approx(0.95, abs=0.06) and p.dof[0] == 100
+    assert "NEES" in p.summary() and "consistent (95 % band" in p.summary()
+    with pytest.raises(DataError, match="not of one length"):
+        pooled([nis(many[0][1]), nis(many[0][1], skip=3)])
+
+
+def test_wrong_noises_are_found_and_named():
+    rng = np.random.default_rng(2)
+    proud = Linear(("x",), ("y",), [[1.0]], [[1.0]], [1e-4], [0.5])
+    shy = Linear(("x",), ("y",), [[1.0]], [[1.0]], [0.05], [3.0])
+    x, e = walk_run(rng, 400, proud)
+    assert nis(e).summary().startswith("NIS") and "overconfident" in nis(e).summary()
+    assert "overconfident" in nees(e, x).summary()
+    x, e = walk_run(rng, 400, shy)
+    assert "too cautious" in nis(e).summary() and nees(e, x).mean < 0.7
+
+
+def test_innovations_of_the_right_filter_are_white_and_of_a_sluggish_one_are_not():
+    rng = np.random.default_rng(3)
+    sluggish = Linear(("x",), ("y",), [[1.0]], [[1.0]], [1e-5], [1.0])
+    right = [innovation_whiteness(walk_run(rng, 200)[1])["y"].is_white for _ in range(20)]
+    wrong = [innovation_whiteness(walk_run(rng, 400, sluggish)[1])["y"].is_white for _ in range(6)]
+    assert np.mean(right) >= 0.85 and np.mean(wrong) <= 0.35
+
+
+def test_whiteness_leaves_out_what_was_not_used():
+    rng = np.random.default_rng(4)
+    case = textbook.oscillator()
+    _, y = case.simulate(200, rng)
+    y[:, 1] = np.nan
+    y[::2, 0] = np.nan
+    e = run(Kalman(), system_of(Kalman, case), log_of(case, y), start_of(case))
+    found = innovation_whiteness(e)
+    assert set(found) == {"y0"} and found["y0"].frequency[-1] < 2.5  # half of the mean rate, 5 Hz
+
+
+def test_some_states_alone_and_states_that_are_no_vectors():
+    case = textbook.oscillator()
+    truth, y = case.simulate(100, np.random.default_rng(5))
+    e = run(Kalman(), system_of(Kalman, case), log_of(case, y), start_of(case))
+    one = nees(e, truth, states=["s1"])
+    assert one.values == pytest.approx((e.x - truth)[:, 1] ** 2 / e.P[:, 1, 1])
+    assert one.dof[0] == 1 and nees(e, truth, skip=40).values.shape == (60,)
+    assert nees(e, truth, subtract=lambda a, b: a - b).mean == nees(e, truth).mean
+
+
+def test_what_cannot_be_judged_is_refused():
+    case = textbook.oscillator()
+    e = run(Kalman(), system_of(Kalman, case), log_of(case, np.full((5, 2), np.nan)), start_of(case))
+    with pytest.raises(DataError, match="no reading was used"):
+        nis(e)
+    with pytest.raises(DataError, match="wrong shape"):
+        nees(e, np.zeros((5, 2)))
+    with pytest.raises(DataError, match=r"there is no state 's9'"):
+        nees(e, np.zeros((5, 3)), states=["s9"])
+    sure = Belief(case.x0, np.zeros((3, 3)))
+    known = run(Kalman(), system_of(Kalman, case), log_of(case, np.zeros((5, 2))), sure)
+    with pytest.raises(DataError, match=r"a covariance is singular(.|\n)*skip the first"):
+        nees(known, np.zeros((5, 3)))
+    assert nees(known, np.zeros((5, 3)), skip=1).dof[0] == 3

@@ -1,0 +1,73 @@
+"""The compiled correction against the Python one, on drawn cases with everything that may be wrong with a reading."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from veridyn.errors import ModelError
+from veridyn.observe.filters.kernels.correction import correct_compiled
+from veridyn.observe.filters.update import Correction, Expectation, correct
+from veridyn.observe.measurements import Status
+
+ROUNDING = 1e-12  # of the largest number of each field: orders of summation differ
+
+
+def same(a: Correction, b: Correction) -> None:
+    assert a.status.tolist() == b.status.tolist() and a.dof == b.dof
+    for name in ("dx", "P", "innovations", "variances", "nis", "log_likelihood", "K"):
+        x, y = np.asarray(getattr(a, name)), np.asarray(getattr(b, name))
+        assert x.shape == y.shape
+        assert np.array_equal(np.isnan(x), np.isnan(y)), name
+        size = np.nanmax(np.abs(x), initial=0.0)
+        assert np.nanmax(np.abs(x - y), initial=0.0) <= ROUNDING * max(size, 1.0), name
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.integers(1, 9),
+    st.integers(0, 7),
+    st.sampled_from(["diagonal", "correlated", "in pairs"]),
+    st.sampled_from([None, 0.5, 0.99]),
+    st.integers(0, 2**32 - 1),
+)
+def test_agrees_with_the_reference(n: int, m: int, noise: str, gate: float | None, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    A, B = rng.normal(size=(n, n)), rng.normal(size=(m, m))
+    P = A @ A.T / n + 0.1 * np.eye(n)
+    R = B @ B.T / max(m, 1) + 0.2 * np.eye(m)
+    if noise == "diagonal":
+        R = np.diag(np.diag(R))
+    if noise == "in pairs":  # blocks: some selections of readings are independent, others are not
+        R = R * (np.arange(m)[:, None] // 2 == np.arange(m) // 2)
+    flags = rng.choice([int(s) for s in Status], size=m, p=[0.6, 0.1, 0.1, 0.1, 0.05, 0.05]).astype(np.int8)
+    nu = 2.0 * rng.normal(size=m)
+    wild = rng.random(m)
+    nu[wild < 0.1] = np.nan
+    nu[wild > 0.95] = np.inf
+    expected = Expectation(np.zeros(m), rng.normal(size=(m, n)), R)
+    kept = P.copy()
+    for considered in (None, rng.random(n) < 0.3):
+        arguments = (P, expected, nu, flags, gate, considered)
+        same(correct(*arguments), correct_compiled(*arguments))
+    assert np.array_equal(P, kept)
+
+
+def test_a_perfect_sensor_on_a_state_that_is_not_known() -> None:
+    expected = Expectation(np.zeros(1), np.array([[1.0, 2.0]]), np.zeros((1, 1)))
+    arguments = (np.eye(2), expected, np.array([0.5]), np.zeros(1, dtype=np.int8))
+    same(correct(*arguments), correct_compiled(*arguments))
+
+
+def test_faults_are_those_of_the_reference() -> None:
+    H, flags, nu = np.eye(2), np.zeros(2, dtype=np.int8), np.zeros(2)
+    cases = {
+        "the noise of the sensors is not positive definite": (np.eye(2), np.array([[1.0, 2.0], [2.0, 1.0]])),
+        "a reading without any uncertainty meets a state without any": (np.zeros((2, 2)), np.zeros((2, 2))),
+    }
+    for words, (P, R) in cases.items():
+        for how in (correct, correct_compiled):
+            with pytest.raises(ModelError, match=words):
+                how(P, Expectation(np.zeros(2), H, R), nu, flags)

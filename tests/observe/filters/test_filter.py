@@ -1,0 +1,67 @@
+"""A new filter states two things and inherits the rest."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from observe import textbook
+from observe.builders import log_of, start_of, system_of
+from veridyn.errors import ModelError, SimulationError
+from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.filter import Filter, advance, starting_belief
+from veridyn.observe.filters.run import run
+from veridyn.observe.filters.update import Expectation
+from veridyn.observe.measurements import Measurements
+from veridyn.observe.result import Belief
+from veridyn.observe.system import Discrete
+
+
+@dataclass(frozen=True)
+class Fading(Filter):
+    """A filter that trusts its model less than it should: P is inflated at each step."""
+
+    factor: float = 1.1
+
+    def predict(self, system, belief, u, t, dt):
+        x, F = system.move_and_jacobian(belief.x, u, t, dt)
+        return x, self.factor * F @ belief.P @ F.T + system.noise(belief.x, u, t, dt), F
+
+    def expect(self, system, x, P, u, t):
+        return Expectation(*system.sense_and_jacobian(x, u, t), system.sensor_noise(t))
+
+
+def test_a_new_filter_needs_two_methods_only():
+    case = textbook.oscillator()
+    _, y = case.simulate(50, np.random.default_rng(0))
+    plain, fading = (run(k, system_of(EKF, case), log_of(case, y), start_of(case)) for k in (EKF(), Fading()))
+    same = run(Fading(factor=1.0), system_of(EKF, case), log_of(case, y), start_of(case))
+    assert (fading.sigma[5:] > plain.sigma[5:]).all() and np.allclose(same.x, plain.x, atol=1e-13)
+    assert fading.filter == "Fading"
+
+
+def test_no_time_no_change():
+    case = textbook.oscillator()
+    belief = Belief(case.x0, case.P0, 2.0)
+    p = advance(EKF(), system_of(EKF, case), belief, np.zeros(0), 2.0)
+    assert p.x is belief.x and p.P is belief.P and np.array_equal(p.F, np.eye(3))
+
+
+def test_a_start_gets_its_time_and_its_full_covariance():
+    case = textbook.oscillator()
+    b = starting_belief(system_of(EKF, case), Belief(case.x0, [1.0, 2.0, 3.0]), 4.0)
+    assert b.t == 4.0 and np.array_equal(b.P, np.diag([1.0, 2.0, 3.0]))
+
+
+def test_a_sensor_model_that_is_not_finite_is_named():
+    system = Discrete(
+        ("x",), ("good", "bad"), lambda x, u, t, dt: x, lambda x, u, t: [x[0], np.inf], [1.0], [1.0, 1.0],
+        F=lambda x, u, t, dt: [[1.0]], H=lambda x, u, t: [[1.0], [1.0]],
+    )  # fmt: skip
+    with pytest.raises(SimulationError, match="the model of 'bad' is not finite at 3 s"):
+        run(EKF(), system, Measurements([3.0], np.zeros((1, 2)), ("good", "bad")), Belief([0.0], [1.0]))
+
+
+def test_bad_settings_are_refused():
+    with pytest.raises(ModelError, match=r"EKF.horizon: the value is not valid"):
+        EKF(late="rewind", horizon=-1.0)

@@ -1,0 +1,114 @@
+"""The door: logs with clocks of their own, and rewinding beside a correlated partner. The rest is the conformance suite."""
+
+import numpy as np
+import pytest
+
+from observe import textbook
+from observe.builders import FILTERS, log_of, start_of, system_of
+from veridyn.model.experiment import Channel, Experiment
+from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.linear import Kalman, Linear, from_rates
+from veridyn.observe.filters.run import in_order, run
+from veridyn.observe.filters.smoother import smooth
+from veridyn.observe.measurements import Measurements, Status
+from veridyn.observe.result import Belief
+from veridyn.observe.system import Discrete
+
+
+def test_sensors_on_clocks_of_their_own():
+    """A fast gyroscope and a slow position sensor equal least squares over the union of their stamps."""
+    rng = np.random.default_rng(0)
+    fast, slow = np.arange(0.0, 2.0, 0.01), np.arange(0.003, 2.0, 0.1)
+    log = Experiment(
+        {
+            "rate": Channel("rate", fast, np.cos(fast) + 0.1 * rng.standard_normal(len(fast)), "rad/s"),
+            "angle": Channel("angle", slow, np.sin(slow) + 0.02 * rng.standard_normal(len(slow)), "rad"),
+        }
+    )
+    system = from_rates(
+        ("angle", "rate"), ("angle", "rate"), [[0.0, 1.0], [0.0, 0.0]], np.eye(2), [0.0, 1.0], [4e-4, 1e-2]
+    )
+    m = Measurements.from_experiment(log, ("angle", "rate"))
+    e = run(Kalman(), system, m, Belief([0.0, 1.0], [1.0, 1.0]))
+    assert len(e) == len(fast) + len(slow)
+    assert e.counts()["angle"]["used"] == len(slow) and e.counts()["rate"]["used"] == len(fast)
+    x, covariance = _all_at_once(e.t, m.values, m.flags == Status.USED, np.diag([4e-4, 1e-2]))
+    assert np.abs(e.x[-1] - x[-1]).max() < 1e-8 and np.abs(e.P[-1] - covariance[-2:, -2:]).max() < 1e-8
+
+
+def _all_at_once(t, y, used, R):
+    """The states of all stamps as one least-squares problem, whitened rows stacked and solved by QR."""
+    n = 2 * len(t)
+    rows, right = [np.eye(2, n)], [np.array([0.0, 1.0])]
+    for k in range(1, len(t)):
+        dt = t[k] - t[k - 1]
+        W = np.linalg.inv(np.linalg.cholesky(np.array([[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]])))
+        row = np.zeros((2, n))
+        row[:, 2 * k - 2 : 2 * k], row[:, 2 * k : 2 * k + 2] = -W @ [[1.0, dt], [0.0, 1.0]], W
+        rows.append(row)
+        right.append(np.zeros(2))
+    for k, j in np.argwhere(used):
+        row = np.zeros((1, n))
+        row[0, 2 * k + j] = 1 / np.sqrt(R[j, j])
+        rows.append(row)
+        right.append([y[k, j] / np.sqrt(R[j, j])])
+    Q, T = np.linalg.qr(np.vstack(rows))
+    inverse = np.linalg.inv(T)
+    return (inverse @ Q.T @ np.concatenate(right)).reshape(-1, 2), inverse @ inverse.T
+
+
+@pytest.mark.parametrize("kind", FILTERS, ids=lambda f: f.__name__)
+def test_the_input_of_a_stamp_acts_until_the_next_and_is_seen_at_its_own(kind):
+    """x_k = 0.5 x_{k-1} + u_{k-1}, y = x + 2 u, without any noise that matters: worked out by hand."""
+    u = np.array([1.0, 2.0, -1.0, 3.0])
+    system = Discrete(
+        ("x",), ("y",), lambda x, u, t, dt: 0.5 * x + u, lambda x, u, t: x + 2 * u, [0.0], [1.0],
+        F=lambda x, u, t, dt: [[0.5]], H=lambda x, u, t: [[1.0]],
+    )  # fmt: skip
+    if kind is Kalman:
+        system = Linear(("x",), ("y",), [[0.5]], [[1.0]], [0.0], [1.0], B=[[1.0]], D=[[2.0]])
+    x = np.array([4.0, 3.0, 3.5, 0.75])
+    e = run(kind(), system, Measurements(np.arange(4.0), x + 2 * u + 0.5, ("y",), inputs=u), Belief([4.0], [1e-20]))
+    assert e.x[:, 0] == pytest.approx(x) and e.innovations[:, 0] == pytest.approx([0.5] * 4)
+
+
+def test_a_reading_later_than_the_end_of_the_log_stays_late():
+    case = textbook.oscillator()
+    _, y = case.simulate(20, np.random.default_rng(1))
+    arrival = np.repeat(case.step * np.arange(20)[:, None], 2, axis=1)
+    arrival[15, 1] = 99.0
+    e = run(EKF(late="rewind"), system_of(EKF, case), log_of(case, y, arrival=arrival), start_of(case))
+    assert np.argwhere(e.status == Status.LATE).tolist() == [[15, 1]]
+    mask = arrival < 90.0
+    assert np.abs(e.x - textbook.kalman(case, y, mask)[0]).max() < 1e-10
+    assert e.dof.tolist() == mask.sum(axis=1).tolist()
+
+
+def test_rewinding_two_late_readings_of_one_stamp_keeps_their_correlation():
+    case = textbook.oscillator()  # its two sensors have correlated noise
+    _, y = case.simulate(12, np.random.default_rng(2))
+    t = case.step * np.arange(12)
+    arrival = np.repeat(t[:, None], 2, axis=1)
+    arrival[4] = [t[6], t[8]]
+    e = run(EKF(late="rewind"), system_of(EKF, case), log_of(case, y, arrival=arrival), start_of(case))
+    on_time = run(EKF(), system_of(EKF, case), log_of(case, y), start_of(case))
+    assert np.abs(e.x[8:] - on_time.x[8:]).max() < 1e-10 and (e.status == Status.USED).all()
+    assert e.dof[4] == 2 and e.nis[4] == pytest.approx(on_time.nis[4])
+
+
+@pytest.mark.parametrize("horizon", [np.inf, 0.25, 0.05])
+def test_what_a_rewinding_filter_knows_in_the_end_is_one_chain_that_can_be_smoothed(horizon):
+    """The chain ends where the replay ends, reports the same readings as late, and its smoothed states are the least-squares solution."""
+    case = textbook.oscillator()
+    rng = np.random.default_rng(3)
+    _, y = case.simulate(50, rng)
+    arrival = case.step * np.arange(50)[:, None] + np.where(rng.random((50, 2)) < 0.4, rng.uniform(0, 0.6, (50, 2)), 0)
+    log, how = log_of(case, y, arrival=arrival), EKF(late="rewind", horizon=horizon)
+    replay = run(how, system_of(EKF, case), log, start_of(case))
+    chain = run(how, system_of(EKF, case), in_order(how, log), start_of(case))
+    assert replay.replayed and not chain.replayed
+    assert np.array_equal(chain.status, replay.status) and (chain.status == Status.LATE).any()
+    assert np.abs(chain.x[-1] - replay.x[-1]).max() < 1e-9 and np.abs(chain.P[-1] - replay.P[-1]).max() < 1e-9
+    x, _ = textbook.whole_log(case, y, chain.status == Status.USED)
+    assert np.abs(smooth(chain).x - x).max() < 1e-9
+    assert in_order(EKF(), log) is log
