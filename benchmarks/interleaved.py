@@ -25,7 +25,8 @@ from veridyn.mechanics.engine import Buffer
 from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.inverse import inverse_dynamics
 from veridyn.mechanics.regressor import regressor
-from veridyn.identify.regression.observation import observation
+import veridyn as vd
+observation = vd.identification.observation
 
 def best(f, repeat):
     f()
@@ -44,12 +45,11 @@ for name, tree in (("7-joint arm", arm()), ("20-dof car", car(20))):
     out[name + ", regressor"] = best(lambda: regressor(tree, part, engine="compiled", out=other), 9)
     out[name + ", streamed factors"] = best(lambda: observation(tree, m, engine="compiled"), 3)
 
-from veridyn.papers.fourbar.machine import MODEL_START, TUNED, fourbar, wrong_fourbar
 from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
-from veridyn.mechanics.natural import system as natural
-made_ready = getattr(natural, "natural_system", None) or natural.system_of  # of a machine, or of its points in older checkouts
-system = made_ready(fourbar())
+from veridyn.mechanics.natural.of_machine import mechanism_of
+from veridyn.mechanics.natural.system import system_of
+system = system_of(mechanism_of(vd.load_model("veridyn:fourbar.yaml")))
 start = initial_state(system, {"phi": np.pi / 3}, {"phi": 1.0})
 for name, method in (("index-3", NaturalMethod()), ("RK4", NaturalMethod("explicit", rule="RK4"))):
     how = replace(method, step=1e-3, engine="compiled")
