@@ -53,7 +53,10 @@ FLOORS = (
 ROOMS = [
     name
     for room in FLOORS
-    for name in (room, *(f"{room}.{p.parent.name}" for p in sorted((PACKAGE / room).glob("*/__init__.py"))))
+    for name in (
+        room,
+        *(".".join(p.parent.relative_to(PACKAGE).parts) for p in sorted((PACKAGE / room).glob("*/**/__init__.py"))),
+    )
 ]
 
 

@@ -218,10 +218,10 @@ def tree_readout(
 
     Parameters
     ----------
-    tree
-        The machine. A closed one is read in all its coordinates; that the loops are closed is the caller's.
+    machine
+        A machine, or its tree. A closed one is read in all its coordinates; that the loops are closed is the caller's.
     sensors
-        What to read; by default ``tree.sensors``. Sensors that the tree cannot have are refused by name.
+        What to read; by default ``machine.sensors``. Sensors that the tree cannot have are refused by name.
     engine
         "numpy" for the reference; "auto" and "compiled" compile kernels of single samples, "compiled" those of many samples too.
 

@@ -133,13 +133,13 @@ class Machine(MachineGraph, Acted):
     ) -> Machine:
         """Make the machine of a table of bodies, each with the joint that carries it, as tables of Denavit and Hartenberg list them.
 
+        Parameters that are not listed are those of :meth:`build`.
+
         Parameters
         ----------
         bodies : the rows of the table. The first body of a free `base` floats, all others have an antecedent.
         inertia : body name → ten numbers XX XY XZ YY YZ ZZ MX MY MZ M; a real body that is not named has unknown inertia.
         loops : joints at which closed loops are cut open.
-
-        The others are those of :meth:`build`.
 
         Examples
         --------

@@ -62,7 +62,7 @@ class LadderStep:
 class FrictionLadder:
     """The machine with the terms that entered, and the evidence for each that was tried.
 
-    `tree`: the machine, whose new parameters are unknown. `rigid`: the values behind the loads at joints, where the term was tried.
+    `machine`: with the new terms, whose parameters are unknown. `rigid`: the values behind the loads at joints, where the term was tried.
     `blocks`: of how many blocks of the training data the errors are; `asked_blocks`: how many were asked for.
     """
 

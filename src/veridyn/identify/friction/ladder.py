@@ -62,7 +62,7 @@ def friction_ladder(
 
     Parameters
     ----------
-    tree
+    machine
         The machine. Friction that it has already stays, and is not tried.
     motion
         Training motions with measured forces; those that are to judge the result are not among them.
@@ -84,7 +84,7 @@ def friction_ladder(
     Returns
     -------
     FrictionLadder
-        Its `tree` is to be identified; `steps` is the evidence.
+        Its `machine` is to be identified; `steps` is the evidence.
 
     Raises
     ------
