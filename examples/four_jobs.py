@@ -28,7 +28,7 @@ class Job:
     """A machine, a manoeuvre to identify it from, and another one to observe."""
 
     machine: vd.Machine
-    guess: Callable[[np.random.Generator], vd.Machine]  # what is believed of it before anything is measured
+    guess: Callable[[np.random.Generator], vd.Machine]  # its model before identification
     exciting: Manoeuvre
     observed: Manoeuvre
     observer: Mapping[str, Any]  # process noise, start and step

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 from numba.core import caching, compiler, config
 
-import veridyn.mechanics.compiled as linked
 from veridyn.errors import CacheWarning
-from veridyn.mechanics import compiled as kept_code
+from veridyn.mechanics import compiled as compiling
 from veridyn.mechanics.compiled import compiled, core, inner, kept, summing
 from veridyn.symbolic import cache, trust
 from veridyn.symbolic.cache import Stored
@@ -57,7 +56,7 @@ def test_an_error_passes_through_its_callers() -> None:
         _length(np.zeros(0))
 
 
-@pytest.mark.skipif(not linked.linked_options(), reason="not tried with this version of numba")
+@pytest.mark.skipif(not compiling.linked_options(), reason="not tried with this version of numba")
 def test_it_has_no_machine_code_of_its_own() -> None:
     _length(np.array([3.0, 4.0]))
     for function, compiled_itself in ((_square, False), (_total, False), (_rooted, False), (_length, True)):
@@ -67,8 +66,8 @@ def test_it_has_no_machine_code_of_its_own() -> None:
 
 
 def test_a_numba_that_it_was_not_tried_with_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linked, "TRIED", ("0.1",))
-    assert linked.linked_options() == {}
+    monkeypatch.setattr(compiling, "TRIED", ("0.1",))
+    assert compiling.linked_options() == {}
 
 
 SCRIPT = """
@@ -196,7 +195,7 @@ def test_a_good_object_of_another_function_is_refused(place: Path) -> None:
 
 def test_other_sources_have_other_objects(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for k, digest in enumerate(("a" * 64, "b" * 64), start=1):
-        monkeypatch.setattr(kept_code, "source_digest", lambda _, digest=digest: digest)
+        monkeypatch.setattr(compiling, "source_digest", lambda _, digest=digest: digest)
         function = doubling()
         assert function(4.0) == 8.0 and hits_and_misses(function) == (0, 1) and len(list(place.iterdir())) == k
 
@@ -209,7 +208,7 @@ def test_other_settings_of_numba_have_other_objects(place: Path, monkeypatch: py
 
 
 def test_types_of_one_name_are_not_taken_for_each_other(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_code.KeptCode, "_key", lambda *_: "one name")
+    monkeypatch.setattr(compiling.KeptCode, "_key", lambda *_: "one name")
     first, second = doubling(), doubling()
     assert first(4.0) == 8.0 and second(3) == 6.0 and hits_and_misses(second) == (0, 1)
 
@@ -230,7 +229,7 @@ def test_what_no_source_stands_for_is_not_kept(place: Path, monkeypatch: pytest.
     """A closure, a function of another package, and any function whose sources have changed since they were imported."""
     assert [closure(k)(4.0) for k in (2.0, 3.0)] == [8.0, 12.0]
     assert kept(outside)(4.0) == 20.0
-    monkeypatch.setattr(kept_code, "source_digest", lambda _: None)
+    monkeypatch.setattr(compiling, "source_digest", lambda _: None)
     assert doubling()(4.0) == 8.0
     assert not place.exists()
 
@@ -270,7 +269,7 @@ def test_numba_s_own_doors_still_work(place: Path) -> None:
     assert other(4.0) == 8.0 and list(place.iterdir()) == []
     other._cache.enable()
     assert other(3) == 6.0 and len(list(place.iterdir())) == 1
-    kept_code.keep_code(outside, outside)
+    compiling.keep_code(outside, outside)
     assert not hasattr(outside, "_cache") and compiled(outside)(1.0) == 5.0
 
 

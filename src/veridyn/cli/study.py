@@ -279,9 +279,10 @@ def _identify_fleet(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded
 def _observe_machine(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
     """states.csv has every quantity with its deviation."""
     from veridyn.report.observed import observed_page, verdict_of
-    from veridyn.studies.run.dispatch import run_observe
+    from veridyn.studies.run.car.observe import observe_car_study
+    from veridyn.studies.run.observe import observe_study
 
-    done = run_observe(loaded, progress)
+    done = observe_car_study(loaded, progress) if _is_car(loaded) else observe_study(loaded, progress)
     return _recorded(loaded, done, observed_page, verdict_of, done.keep)
 
 

@@ -16,10 +16,8 @@ from veridyn.observe.system import Continuous
 from veridyn.progress import Progress, silent
 from veridyn.signals.drive import DriveLog
 
-WIDE, NARROW = (
-    1.0,
-    0.5,
-)  # deviation of the logarithm of a tuned noise: of sensors, and of errors that the data hardly show
+# Prior deviation of the logarithm of a tuned noise: of sensors, and of errors that the data hardly show
+WIDE, NARROW = 1.0, 0.5
 
 
 def most_likely(

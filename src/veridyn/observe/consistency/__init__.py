@@ -1,1 +1,1 @@
-"""Whether a filter may be believed: innovations against their stated size, sensors that are wrong, and what no sensor shows."""
+"""Consistency of a filter: innovations against their stated size, faulty sensors, observability, and noise tuned from data."""
