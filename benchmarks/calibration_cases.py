@@ -27,11 +27,11 @@ from veridyn.identify.estimators.weighted import OLS, WLS
 from veridyn.identify.output_error.output_error import OutputError
 from veridyn.identify.payload import with_payload
 from veridyn.identify.result import Fit
-from veridyn.mechanics.integrate import Method, integrate
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.system.integrate import Method, integrate
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.body import Body
-from veridyn.model.elements import coulomb, damper, drive_gain
+from veridyn.model.elements.element import coulomb, damper, drive_gain
 from veridyn.model.link import Joint, Link
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

@@ -92,12 +92,12 @@ def pack(folder: Path) -> None:
     from benchmarks.subjects import arm, car, motion
     from veridyn.identify.regression.gpu import equation_program
     from veridyn.identify.regression.observation import stream
-    from veridyn.mechanics.engine import sample_arrays, uniform_values
-    from veridyn.mechanics.formula import formula
-    from veridyn.mechanics.forward import forward_dynamics
-    from veridyn.mechanics.inverse import inverse_dynamics
-    from veridyn.mechanics.regressor import regressor
-    from veridyn.mechanics.symbols import Request
+    from veridyn.mechanics.tree.dynamics.engine import sample_arrays, uniform_values
+    from veridyn.mechanics.tree.dynamics.formula import formula
+    from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
+    from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+    from veridyn.mechanics.tree.dynamics.regressor import regressor
+    from veridyn.mechanics.tree.dynamics.symbols import Request
     from veridyn.mechanics.tree.of_machine import tree_of
     from veridyn.symbolic.emit_ptx import emit_ptx
     from veridyn.symbolic.expression import evaluate

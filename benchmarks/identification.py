@@ -14,7 +14,7 @@ from benchmarks.kernels import states
 from benchmarks.subjects import PinModel, car, motion
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression.observation import observation
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 

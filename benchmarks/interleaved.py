@@ -21,10 +21,10 @@ from dataclasses import replace
 import numpy as np
 sys.path.insert(0, sys.argv[1] + "/tests"); sys.path.insert(0, sys.argv[1])
 from benchmarks.subjects import arm, car, motion
-from veridyn.mechanics.engine import Buffer
-from veridyn.mechanics.forward import forward_dynamics
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.engine import Buffer
+from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.regressor import regressor
 import veridyn as vd
 observation = vd.identification.observation
 

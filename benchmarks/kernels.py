@@ -14,12 +14,12 @@ import pinocchio as pin
 
 from benchmarks.clock import Time, best_of
 from benchmarks.subjects import PinModel, arm, car, motion
-from veridyn.mechanics.engine import Buffer, Compiled, compiled, sample_arrays
-from veridyn.mechanics.forward import forward_dynamics
-from veridyn.mechanics.instant import StateAccelerations
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.tree.dynamics.engine import Buffer, Compiled, compiled, sample_arrays
+from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
+from veridyn.mechanics.tree.dynamics.instant import StateAccelerations
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.symbols import Request
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

@@ -25,8 +25,8 @@ from functools import partial
 import numpy as np
 
 from benchmarks.subjects import arm, car, motion
-from veridyn.mechanics.engine import Buffer
-from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.engine import Buffer
+from veridyn.mechanics.tree.dynamics.regressor import regressor
 
 NUMBERS_A_PAGE = 512  # doubles of 4 kB
 PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS

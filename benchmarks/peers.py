@@ -36,7 +36,7 @@ from scipy.linalg import lstsq
 from benchmarks.subjects import PinModel
 from strangers.random_trees import random_inertia
 from veridyn.identify.gains import gain_names
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

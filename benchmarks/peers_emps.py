@@ -23,7 +23,7 @@ from pymatreader import read_mat
 from scipy.optimize import least_squares
 
 import veridyn as vd
-from veridyn.mechanics.integrate import Method, integrate
+from veridyn.mechanics.system.integrate import Method, integrate
 
 if TYPE_CHECKING:
     from benchmarks.peers import Line

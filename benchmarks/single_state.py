@@ -7,7 +7,7 @@ import pinocchio as pin
 
 from benchmarks.clock import best_of
 from benchmarks.subjects import PinModel, arm
-from veridyn.mechanics.evaluator import Evaluator
+from veridyn.mechanics.tree.dynamics.evaluator import Evaluator
 
 
 def single_state() -> str:

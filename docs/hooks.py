@@ -1,7 +1,7 @@
 """What the site needs beyond its pages: the reference, and a check that no page names what does not exist.
 
 The reference has one page for each room and is written from the source tree: a new module appears by existing, a new room
-by being listed in ROOMS. Names such as `veridyn.mechanics.newton_euler` in a page must be found in the source; one that
+by being listed in ROOMS. Names such as `veridyn.mechanics.tree.recursion.newton_euler` in a page must be found in the source; one that
 is not is a warning, and a strict build fails. Rooms that are still empty are not checked.
 """
 
@@ -49,7 +49,7 @@ FLOORS = (
     "progress",
     "errors",
 )
-# Each room, and behind it the rooms inside it: "mechanics", "mechanics.loops", …
+# Each room, and behind it the rooms inside it: "mechanics", "mechanics.natural", …
 ROOMS = [
     name
     for room in FLOORS

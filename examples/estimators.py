@@ -13,8 +13,8 @@ import numpy as np
 
 import veridyn as vd
 from veridyn.identify.estimator import Estimator
-from veridyn.mechanics.control import Tracker
-from veridyn.mechanics.integrate import Method, Trajectory
+from veridyn.mechanics.system.control import Tracker
+from veridyn.mechanics.system.integrate import Method, Trajectory
 from veridyn.simulate.simulator import record
 
 SOFT = 0.05  # rad/s, below which the simulated dry friction is rounded off

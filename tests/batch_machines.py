@@ -9,7 +9,7 @@ import numpy as np
 
 from strangers.cars import car_20
 from strangers.random_trees import random_inertia, random_motion, random_open_machine
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 

@@ -43,10 +43,10 @@ from veridyn.identify.logged import motion as motion
 from veridyn.identify.output_error.output_error import OutputError as OutputError
 from veridyn.identify.result import Fit as Fit
 from veridyn.identify.validate import validate as validate
-from veridyn.mechanics.forward import forward_dynamics as forward_dynamics
-from veridyn.mechanics.inverse import inverse_dynamics as inverse_dynamics
-from veridyn.mechanics.regressor import regressor as regressor
-from veridyn.model.elements import Element as Element
+from veridyn.mechanics.tree.dynamics.forward import forward_dynamics as forward_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics as inverse_dynamics
+from veridyn.mechanics.tree.dynamics.regressor import regressor as regressor
+from veridyn.model.elements.element import Element as Element
 from veridyn.model.experiment import Experiment as Experiment
 from veridyn.model.link import Joint as Joint
 from veridyn.model.link import Link as Link

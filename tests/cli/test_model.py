@@ -39,7 +39,7 @@ def test_nothing_is_imported_that_an_open_machine_does_not_need(name: str, tmp_p
         "from veridyn.cli import main\n"
         "try: main()\n"
         "except SystemExit as end: assert not end.code\n"
-        "heavy = ['scipy', 'numba', 'llvmlite', 'veridyn.mechanics.formula', 'veridyn.mechanics.natural.of_machine']\n"
+        "heavy = ['scipy', 'numba', 'llvmlite', 'veridyn.mechanics.tree.dynamics.formula', 'veridyn.mechanics.natural.of_machine']\n"
         "heavy += ['veridyn.files.machine.mjcf']\n"
         "print([m for m in heavy if m in sys.modules])"
     )

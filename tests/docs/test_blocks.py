@@ -124,7 +124,7 @@ def _checked(folder: Path, names: Names) -> None:
 
 def _estimators(folder: Path, names: Names) -> None:
     """One joint under a controller, so that estimators that simulate take a moment; another with a load on it."""
-    from veridyn.mechanics.integrate import integrate
+    from veridyn.mechanics.system.integrate import integrate
     from veridyn.model.body import Body
     from veridyn.spatial.inertia import from_centre
 
@@ -200,7 +200,7 @@ def _oil(folder: Path, names: Names) -> None:
 
 
 def _hexapod(folder: Path, names: Names) -> None:
-    from veridyn.mechanics.loops.assembly import assembled
+    from veridyn.mechanics.tree.loops.assembly import assembled
     from veridyn.papers.hexapod.machine import POSE, hexapod
 
     t, machine = 0.01 * np.arange(200), hexapod()

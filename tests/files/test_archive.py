@@ -14,10 +14,10 @@ from veridyn.identify.base import base_parameters
 from veridyn.identify.error_measures import RowReport
 from veridyn.identify.estimate import identify
 from veridyn.identify.result import TWO_SIGMA_BELOW_TEN, Fit, ReplaySettings
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.body import Body
-from veridyn.model.differences import differences
-from veridyn.model.elements import coulomb, damper
+from veridyn.model.check.differences import differences
+from veridyn.model.elements.element import coulomb, damper
 from veridyn.model.link import Joint, Link
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

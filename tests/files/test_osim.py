@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from veridyn.errors import DataError, FileError, ModelError
 from veridyn.files.osim import DEEPEST, function_of, is_identity, load_osim, load_storage, number, numbers
-from veridyn.mechanics.kinematics import body_pose
+from veridyn.mechanics.tree.recursion.kinematics import body_pose
 
 
 def axis(name: str, of: str, direction: str, function: str) -> str:

@@ -13,9 +13,9 @@ from veridyn.errors import DeviceError
 from veridyn.identify.regression.gpu import gpu_factors
 from veridyn.identify.regression.observation import stream
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.mechanics.forward import forward_dynamics, mass_matrix
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.forward import forward_dynamics, mass_matrix
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.regressor import regressor
 from veridyn.symbolic.gpu import open_gpu
 
 try:

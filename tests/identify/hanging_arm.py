@@ -8,9 +8,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.integrate import Method, integrate
+from veridyn.mechanics.system.integrate import Method, integrate
 from veridyn.model.body import Body
-from veridyn.model.elements import coulomb, damper
+from veridyn.model.elements.element import coulomb, damper
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre

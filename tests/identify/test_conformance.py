@@ -32,7 +32,7 @@ from veridyn.identify.output_error.output_error import OutputError
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.validate import validate
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.settings import required, values_of

@@ -11,7 +11,7 @@ from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_open_machine
 from veridyn.errors import IdentificationError
 from veridyn.identify.constants import fit_constants
-from veridyn.model.elements import Element, coulomb, damper, spring
+from veridyn.model.elements.element import Element, coulomb, damper, spring
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 

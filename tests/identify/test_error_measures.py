@@ -30,9 +30,9 @@ from veridyn.identify.regression.gpu import gpu_factors
 from veridyn.identify.regression.observation import observation, stream
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.validate import validate
-from veridyn.mechanics.inverse import external_rows, inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
 from veridyn.model.body import Body
-from veridyn.model.elements import drive_gain
+from veridyn.model.elements.element import drive_gain
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth, zero_phase

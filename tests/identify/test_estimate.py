@@ -14,9 +14,9 @@ from veridyn.errors import DataError, IdentificationError, IdentificationWarning
 from veridyn.identify.base import base_parameters
 from veridyn.identify.estimate import identify
 from veridyn.identify.result import TWO_SIGMA_BELOW_TEN
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.body import Body
-from veridyn.model.elements import coulomb, damper, motor_inertia, offset, spring
+from veridyn.model.elements.element import coulomb, damper, motor_inertia, offset, spring
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import MDH

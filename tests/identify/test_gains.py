@@ -11,7 +11,7 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.gains import attenuation
 from veridyn.identify.payload import carrying
 from veridyn.identify.validate import predicted, validate
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 
 NAMES = ("K1", "K2", "K3", "K4")
 

@@ -15,12 +15,12 @@ from veridyn.errors import DataError
 from veridyn.files.machine.load import load_model
 from veridyn.identify.logged import closed_or_none, determining, logged, motion, readings_in_reach
 from veridyn.machines.parallel import delta, linkage, palletizer
-from veridyn.mechanics.loops.closure import closed_home
-from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.loops.closure import closed_home
+from veridyn.model.elements.transmission import Transmission
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.model.transmission import Transmission
 from veridyn.papers.hexapod.machine import hexapod
 from veridyn.signals.motion import Signals
 

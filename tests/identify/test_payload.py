@@ -14,7 +14,7 @@ from veridyn.errors import DataError, IdentificationError, IdentificationWarning
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.payload import LoadEstimate, carrying, consistent_load, with_payload
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty

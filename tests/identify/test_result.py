@@ -12,9 +12,9 @@ from strangers.random_trees import random_inertia, random_motion
 from veridyn.identify.error_measures import RowReport
 from veridyn.identify.estimate import identify
 from veridyn.identify.result import SIGMA_BELOW_TEN, TWO_SIGMA_BELOW_TEN, Acceptance, Feasibility, Fit
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.body import Body
-from veridyn.model.elements import coulomb
+from veridyn.model.elements.element import coulomb
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import MDH

@@ -18,11 +18,11 @@ from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.validate import predicted, replay, validate
 from veridyn.identify.validation import Validation
-from veridyn.mechanics.integrate import Method, integrate
-from veridyn.mechanics.inverse import external_rows, inverse_dynamics
+from veridyn.mechanics.system.integrate import Method, integrate
+from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.body import Body
-from veridyn.model.elements import coulomb, damper, drive_gain
+from veridyn.model.elements.element import coulomb, damper, drive_gain
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import MDH

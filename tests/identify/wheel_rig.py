@@ -15,7 +15,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from veridyn.model.body import Body
-from veridyn.model.elements import tyre
+from veridyn.model.elements.element import tyre
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.place import Marker

@@ -6,7 +6,7 @@ import pytest
 from veridyn.identify.estimate import identify
 from veridyn.identify.validate import validate
 from veridyn.machines import arm as machine
-from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.regressor import regressor
 from veridyn.model.motion import Motion
 from veridyn.signals.motion import motion
 from veridyn.signals.trajectory import FourierTrajectory

@@ -7,9 +7,9 @@ import pytest
 
 from veridyn.identify.base import base_parameters
 from veridyn.machines.parallel import delta, linkage, palletizer
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.kinematics import body_pose
-from veridyn.mechanics.loops.closure import closed_home
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.loops.closure import closed_home
+from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
@@ -19,8 +19,8 @@ MACHINES = {"linkage": linkage, "delta": delta, "palletizer": palletizer}
 @pytest.mark.parametrize("name", MACHINES)
 def test_statics_is_the_slope_of_potential_energy(name: str) -> None:
     """At rest the drives hold the weight: Γ = ∂V/∂q_a, by differences along closed positions."""
-    from veridyn.mechanics.energy import energy
-    from veridyn.mechanics.loops.closure import close
+    from veridyn.mechanics.tree.loops.closure import close
+    from veridyn.mechanics.tree.recursion.energy import energy
 
     machine: Machine = MACHINES[name]()
     own = list(machine.independent)

@@ -19,26 +19,26 @@ from strangers.pinocchio_oracle import PinModel
 from veridyn.errors import SimulationError
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.shipped import shipped
-from veridyn.mechanics.energy import energy
-from veridyn.mechanics.forward import forward_dynamics
-from veridyn.mechanics.integrate import Method, integrate
-from veridyn.mechanics.kinematics import body_pose
-from veridyn.mechanics.loops.closure import closed_home, closed_motion
-from veridyn.mechanics.measurement import readout
 from veridyn.mechanics.natural.dynamics import NaturalState, natural_energy, solve_accelerations
 from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
+from veridyn.mechanics.natural.measurement import readout
 from veridyn.mechanics.natural.of_machine import mechanism_of, mechanism_with
 from veridyn.mechanics.natural.position import position, velocity
 from veridyn.mechanics.natural.rank import mobility
 from veridyn.mechanics.natural.reaction import reaction_of
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.mechanics.system.integrate import Method, integrate
+from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
+from veridyn.mechanics.tree.loops.closure import closed_home, closed_motion
 from veridyn.mechanics.tree.model import tree_model
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.quantity import Quantity
+from veridyn.mechanics.tree.readout import tree_readout
+from veridyn.mechanics.tree.recursion.energy import energy
+from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.mechanics.tree.virtual import TreeQuantities
-from veridyn.mechanics.tree_readout import tree_readout
 from veridyn.model.assembly import Assembly
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
 from veridyn.model.load import Drive
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
@@ -146,7 +146,7 @@ def made(name: str) -> tuple[Machine, NaturalSystem, tuple[str, ...]]:
 
 
 def _rows(tree) -> tuple[int, ...]:
-    from veridyn.mechanics.loops.assembly import assembled
+    from veridyn.mechanics.tree.loops.assembly import assembled
 
     return assembled(tree).rows
 

@@ -13,16 +13,16 @@ import veridyn as vd
 from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_motion, random_tree
 from veridyn.errors import ModelError
-from veridyn.mechanics.derivatives import inverse_derivatives
-from veridyn.mechanics.energy import energy
-from veridyn.mechanics.engine import signature
-from veridyn.mechanics.integrate import Inputs, integrate
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.system.integrate import Inputs, integrate
+from veridyn.mechanics.tree.dynamics.derivatives import inverse_derivatives
+from veridyn.mechanics.tree.dynamics.engine import signature
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.recursion.energy import energy
 from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.motion import Motion
 from veridyn.model.place import Marker

@@ -15,14 +15,14 @@ from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.write import model_text
 from veridyn.identify.estimate import identify
 from veridyn.identify.regression.observation import measured_rows
-from veridyn.mechanics.derivatives import forward_derivatives
-from veridyn.mechanics.energy import energy
-from veridyn.mechanics.forward import forward_dynamics
-from veridyn.mechanics.integrate import BaseState, Inputs, Method, integrate
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.loops.closure import closed_motion
-from veridyn.mechanics.runs import simulate_runs
+from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, integrate
+from veridyn.mechanics.system.runs import simulate_runs
+from veridyn.mechanics.tree.dynamics.derivatives import forward_derivatives
+from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.recursion.energy import energy
 from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Assembly, Attachment

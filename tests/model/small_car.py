@@ -2,7 +2,7 @@
 
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
-from veridyn.model.elements import drag, drive_gain, spring
+from veridyn.model.elements.element import drag, drive_gain, spring
 
 
 def car() -> Tree:

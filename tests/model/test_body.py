@@ -10,7 +10,7 @@ from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Attachment
 from veridyn.model.body import Body, Loop
-from veridyn.model.elements import coulomb, damper
+from veridyn.model.elements.element import coulomb, damper
 from veridyn.model.machine import Machine
 from veridyn.spatial.transforms import MDH
 

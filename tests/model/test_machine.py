@@ -14,7 +14,7 @@ from veridyn.errors import ModelError
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.to_machine import machine_of_mechanism
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.model.elements import coulomb, damper, stribeck
+from veridyn.model.elements.element import coulomb, damper, stribeck
 from veridyn.model.link import Joint, Link
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty

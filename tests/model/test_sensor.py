@@ -9,7 +9,7 @@ from veridyn.errors import ModelError
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
-from veridyn.model.elements import damper
+from veridyn.model.elements.element import damper
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor, sensor_faults
 

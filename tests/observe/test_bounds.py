@@ -11,11 +11,11 @@ from scipy.optimize import minimize
 from observe.test_machine_trees import arm
 from veridyn.errors import ModelError
 from veridyn.mechanics.compiled import compiled
-from veridyn.mechanics.integrate import Method, integrate
 from veridyn.mechanics.record import Bound, opened
+from veridyn.mechanics.system.integrate import Method, integrate
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
-from veridyn.model.elements import Element, damper, offset
+from veridyn.model.elements.element import Element, damper, offset
 from veridyn.model.experiment import Experiment
 from veridyn.model.sensor import Sensor
 from veridyn.observe.bounds import Estimated, ParameterBounds, read_parameters

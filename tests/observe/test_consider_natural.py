@@ -12,10 +12,10 @@ import veridyn as vd
 from veridyn.errors import IdentificationError, ModelError
 from veridyn.files.shipped import shipped
 from veridyn.identify.estimator import TREE_NOTE
-from veridyn.mechanics.integrate import Inputs, Method, Trajectory, integrate
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.natural.of_machine import mechanism_of
+from veridyn.mechanics.system.integrate import Inputs, Method, Trajectory, integrate
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
 from veridyn.observe.filters.ekf import EKF

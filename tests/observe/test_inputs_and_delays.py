@@ -9,9 +9,9 @@ import pytest
 
 from veridyn.errors import DataError
 from veridyn.machines.spatial import crane
-from veridyn.mechanics.measurement import readout
 from veridyn.mechanics.natural.dynamics import initial_state, with_accelerations
 from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, integrate_natural
+from veridyn.mechanics.natural.measurement import readout
 from veridyn.mechanics.natural.system import natural_system
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from mechanics.test_prescribed import bob_way, cart, closed
-from veridyn.mechanics.integrate import Inputs, Method, integrate
-from veridyn.mechanics.loops.closure import closed_motion
+from veridyn.mechanics.system.integrate import Inputs, Method, integrate
+from veridyn.mechanics.tree.loops.closure import closed_motion
+from veridyn.mechanics.tree.readout import tree_readout
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.mechanics.tree_readout import tree_readout
 from veridyn.model.body import Body
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.motion import Motion

@@ -8,8 +8,8 @@ import pytest
 import veridyn as vd
 from live.chromium import Chromium
 from studies.small_arm import small_arm
-from veridyn.mechanics.forward import forward_dynamics
-from veridyn.mechanics.kinematics import body_pose
+from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
+from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.model.motion import Motion
 from veridyn.report import running
 from veridyn.report.blocks import Section, Text, Verdict

@@ -7,10 +7,10 @@ import pytest
 
 from veridyn.errors import DataError, DataWarning
 from veridyn.model.body import Body
-from veridyn.model.elements import damper, drag, drive_gain
+from veridyn.model.elements.element import damper, drag, drive_gain
+from veridyn.model.elements.transmission import Transmission
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
-from veridyn.model.transmission import Transmission
 from veridyn.signals.motion import Signals, motion
 from veridyn.spatial.transforms import MDH
 

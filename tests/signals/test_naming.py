@@ -10,14 +10,14 @@ import pytest
 import veridyn as vd
 from veridyn.errors import DataError, DataWarning
 from veridyn.machines.parallel import palletizer
-from veridyn.mechanics.integrate import BaseState, Inputs
+from veridyn.mechanics.system.integrate import BaseState, Inputs
 from veridyn.model.body import Body
+from veridyn.model.elements.transmission import Transmission
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import Drive
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.model.transmission import Transmission
 from veridyn.signals.motion import motion
 from veridyn.signals.naming import Naming, measured_positions, unit_faults, with_sensor_channels, with_usual_names
 from veridyn.simulate.imperfection import Imperfection

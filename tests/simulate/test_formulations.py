@@ -7,7 +7,7 @@ import veridyn as vd
 from one_machine import FORMULATIONS, MACHINES
 from veridyn.mechanics.formulated import in_joints
 from veridyn.mechanics.formulation import RunSettings
-from veridyn.mechanics.simulation import Method
+from veridyn.mechanics.system.simulation import Method
 
 STARTS = {
     "arm": {"q1": 0.3, "q2": -0.4, "q3": 0.5, "q4": 0.2, "q5": -0.3, "q6": 0.1},

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError
-from veridyn.mechanics.integrate import BaseState, Inputs, Method
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.system.integrate import BaseState, Inputs, Method
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
-from veridyn.model.elements import coulomb, damper, spring
+from veridyn.model.elements.element import coulomb, damper, spring
 from veridyn.signals.trajectory import FourierTrajectory
 from veridyn.simulate.manoeuvre import Driven, Prescribed, Tracking, clock
 from veridyn.spatial.inertia import from_centre

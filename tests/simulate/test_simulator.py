@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError, DataWarning, ModelError
-from veridyn.mechanics.integrate import BaseState, Inputs, Method
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.kinematics import body_pose
+from veridyn.mechanics.system.integrate import BaseState, Inputs, Method
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.model.body import Body
-from veridyn.model.elements import damper, drive_gain
+from veridyn.model.elements.element import damper, drive_gain
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker

@@ -8,7 +8,7 @@ import numpy as np
 
 from strangers.random_trees import random_inertia, random_rotation
 from veridyn.model.assembly import Assembly, Attachment
-from veridyn.model.elements import damper, motor_inertia, spring
+from veridyn.model.elements.element import damper, motor_inertia, spring
 from veridyn.model.link import KINDS, Joint, Link
 from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import from_centre

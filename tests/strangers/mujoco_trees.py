@@ -17,7 +17,7 @@ from scipy.spatial.transform import Rotation
 
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
 from veridyn.model.machine import Machine
 
 Array = NDArray[np.float64]

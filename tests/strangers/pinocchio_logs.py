@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from strangers.pinocchio_oracle import TEN
 from veridyn.model.body import Body
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.spatial.transforms import Placement

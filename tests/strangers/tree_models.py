@@ -10,7 +10,7 @@ from strangers.machines import branched_arm, free_machine
 from veridyn.machines.parallel import delta, linkage, palletizer
 from veridyn.mechanics.tree.model import TreeModel, tree_model
 from veridyn.model.body import Body
-from veridyn.model.elements import Element, coulomb, damper, drive_gain, motor_inertia, spring
+from veridyn.model.elements.element import Element, coulomb, damper, drive_gain, motor_inertia, spring
 from veridyn.model.machine import Machine
 from veridyn.papers.hexapod.machine import truth
 from veridyn.spatial.inertia import from_centre

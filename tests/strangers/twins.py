@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from strangers.pinocchio_sensors import WORLD, PinSensors
 from veridyn.machines.parallel import linkage
 from veridyn.machines.spatial import crane, spatial
-from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.of_machine import mechanism_of
+from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.virtual_base import actuators

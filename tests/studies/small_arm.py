@@ -6,9 +6,9 @@ from math import pi
 import numpy as np
 
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.body import Body
-from veridyn.model.elements import coulomb, damper
+from veridyn.model.elements.element import coulomb, damper
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from veridyn.machines.spatial import CRANE, crane, walked
-from veridyn.mechanics.measurement import exact_readings
+from veridyn.mechanics.natural.measurement import exact_readings
 from veridyn.mechanics.natural.system import natural_system
 from veridyn.model.experiment import Experiment
 from veridyn.simulate.imperfection import Imperfection, Imperfections

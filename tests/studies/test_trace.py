@@ -6,7 +6,7 @@ import pytest
 from studies.small_arm import RATE, log_of, small_arm
 from veridyn.errors import IdentificationWarning
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth

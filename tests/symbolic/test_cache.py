@@ -403,8 +403,8 @@ def test_the_platform_s_place_for_caches(monkeypatch: pytest.MonkeyPatch, platfo
 PROGRAM = """
     import sys
     import numpy as np
-    from veridyn.mechanics import engine
-    from veridyn.mechanics.inverse import inverse_dynamics
+    from veridyn.mechanics.tree.dynamics import engine
+    from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
     from veridyn.model.body import Body
     from veridyn.model.motion import Motion
     from veridyn.mechanics.tree.tree import Tree

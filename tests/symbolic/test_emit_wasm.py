@@ -15,11 +15,11 @@ import wasmtime
 from batch_machines import MACHINES, arm, car, states
 from strangers.evaluate import evaluate
 from strangers.pinocchio_oracle import PinModel
-from veridyn.mechanics.engine import sample_arrays, uniform_values
-from veridyn.mechanics.formula import formula
-from veridyn.mechanics.forward import forward_dynamics
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.tree.dynamics.engine import sample_arrays, uniform_values
+from veridyn.mechanics.tree.dynamics.formula import formula
+from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.symbols import Request
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.symbolic import emit_wasm as module
 from veridyn.symbolic.emit_wasm import F64, I64, WasmFunction, WasmModule, emit_wasm, section, signed, unsigned, vector

@@ -14,7 +14,7 @@ from studies.small_arm import small_arm
 from veridyn.errors import DataError
 from veridyn.files.machine.load import load_model
 from veridyn.files.shipped import shipped
-from veridyn.mechanics.kinematics import body_pose
+from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.model.body import Body
 from veridyn.model.machine import Machine
 from veridyn.spatial.transforms import MDH

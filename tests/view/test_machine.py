@@ -9,8 +9,8 @@ from studies.arm_simulation import ARM
 from veridyn.files.machine.load import load_model
 from veridyn.files.shipped import shipped
 from veridyn.machines.parallel import linkage
-from veridyn.mechanics.kinematics import body_pose
-from veridyn.mechanics.loops.closure import closed_positions
+from veridyn.mechanics.tree.loops.closure import closed_positions
+from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.model.body import Body
 from veridyn.model.machine import Machine
 from veridyn.view.machine import body_poses, tree_layer

@@ -135,7 +135,7 @@ def codegen(
     """
     from veridyn.files.atomic import write_atomic
     from veridyn.files.machine.load import load_model
-    from veridyn.mechanics.codegen import c_source
+    from veridyn.mechanics.tree.dynamics.codegen import c_source
 
     source = c_source(load_model(file, base=base.value, strict=strict), what.value, name, wrench or ())
     if out is None:

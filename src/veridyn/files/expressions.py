@@ -1,7 +1,7 @@
 """Formulas in a model file: numbers, constants, arithmetic and a few functions; never code.
 
-The text is parsed and every node of it must be of a short list, so that nothing but arithmetic is left (:mod:`veridyn.model.formula_text`).
-It is computed with operators that know floats only, so that no power fills the memory.
+The text is parsed and every node of it must be of a short list, so that nothing but arithmetic is left
+(:mod:`veridyn.model.elements.formula_text`). It is computed with operators that know floats only, so that no power fills the memory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from veridyn.model.formula_text import FormulaWords, parsed, refuse
+from veridyn.model.elements.formula_text import FormulaWords, parsed, refuse
 
 MAX_NUMBER = 1e50  # no quantity in SI units is larger, and the square of a larger one may overflow
 MAX_LENGTH = 200  # characters; a longer formula belongs in several constants

@@ -16,11 +16,11 @@ from veridyn.errors import DataError
 from veridyn.identify.grouping import RANK_TOLERANCE, Groups, group
 from veridyn.identify.regression.linear_algebra import one_blas_thread, triangle_of
 from veridyn.lazy import above
-from veridyn.mechanics.engine import Engine
-from veridyn.mechanics.loops.closure import closed_motion, closed_positions
-from veridyn.mechanics.regressor import regressor
-from veridyn.mechanics.samples import blocks
 from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.mechanics.tree.dynamics.engine import Engine
+from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.loops.closure import closed_motion, closed_positions
+from veridyn.mechanics.tree.recursion.samples import blocks
 from veridyn.mechanics.tree.rules import structural
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine

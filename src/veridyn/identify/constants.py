@@ -23,10 +23,10 @@ from veridyn.identify.regression.linear_algebra import triangle_of
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import DEFAULT_CONSTANT_SIZE
-from veridyn.mechanics.engine import Engine
-from veridyn.model.constants import Constant
+from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.model.coordinates import Rows
-from veridyn.model.elements import Element
+from veridyn.model.elements.constants import Constant
+from veridyn.model.elements.element import Element
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from veridyn.errors import IdentificationError, ModelError
 from veridyn.identify.base import base_parameters
 from veridyn.identify.result import Fit
-from veridyn.mechanics.forward import check_mass, open_mass_matrix
-from veridyn.mechanics.loops.closure import closed_positions
-from veridyn.mechanics.loops.projection import loop_jacobian
+from veridyn.mechanics.tree.dynamics.forward import check_mass, open_mass_matrix
+from veridyn.mechanics.tree.loops.closure import closed_positions
+from veridyn.mechanics.tree.loops.projection import loop_jacobian
 from veridyn.model.graph import Formulation
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty

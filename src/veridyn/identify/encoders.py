@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Faults, IdentificationError, did_you_mean
-from veridyn.mechanics.kinematics import body_pose, jacobian
 from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.mechanics.tree.recursion.kinematics import body_pose, jacobian
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, Pose
 from veridyn.spatial.transforms import MDH, Placement

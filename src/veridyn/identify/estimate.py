@@ -29,8 +29,8 @@ from veridyn.identify.regression.linear_algebra import one_blas_thread
 from veridyn.identify.regression.observation import Device, measured_rows
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
-from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.tree.accept import first_argument, takes_machine
+from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.method import method_of, verb_with_method
 from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment

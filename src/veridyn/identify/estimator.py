@@ -28,7 +28,7 @@ from veridyn.identify.regression.gpu import observed
 from veridyn.identify.regression.observation import Device, EquationStream, stream
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
-from veridyn.mechanics.engine import Engine
+from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.model.coordinates import Rows
 from veridyn.model.graph import Formulation
 from veridyn.model.machine import Machine

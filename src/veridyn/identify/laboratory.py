@@ -20,9 +20,9 @@ from scipy.interpolate import CubicSpline
 from veridyn.errors import Faults, IdentificationError
 from veridyn.identify.estimators.prior import Prior, prior_moments
 from veridyn.identify.regression.linear_algebra import one_blas_thread
-from veridyn.mechanics.regressor import regressor
 from veridyn.mechanics.tree.accept import takes_machine
-from veridyn.model.elements import WRENCH_ROWS
+from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, Pose
 from veridyn.progress import Progress, silent

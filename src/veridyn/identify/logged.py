@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from scipy.linalg import qr
 
 from veridyn.errors import DataError
-from veridyn.mechanics.loops.assembly import assembled, loop_values
-from veridyn.mechanics.loops.closure import closed_motion
-from veridyn.mechanics.loops.projection import projection
 from veridyn.mechanics.single_track.of_machine import refuse_of_car
 from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.mechanics.tree.loops.assembly import assembled, loop_values
+from veridyn.mechanics.tree.loops.closure import closed_motion
+from veridyn.mechanics.tree.loops.projection import projection
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, Pose

@@ -29,9 +29,9 @@ from veridyn.errors import DataError, IdentificationError, ModelError
 from veridyn.identify.delivery import uncertainty_of
 from veridyn.identify.gains import gain_names
 from veridyn.identify.result import Fit
-from veridyn.mechanics.kinematics import body_motion
 from veridyn.mechanics.single_track.of_machine import refuse_of_car
 from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.mechanics.tree.recursion.kinematics import body_motion
 from veridyn.model.assembly import Attachment
 from veridyn.model.graph import unique
 from veridyn.model.link import Joint, Link

@@ -14,7 +14,7 @@ from veridyn.identify.base import BaseParameters
 from veridyn.identify.error_measures import RowReport, relative_error, row_table, std_error
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.lazy import above
-from veridyn.model.constants import Constant
+from veridyn.model.elements.constants import Constant
 from veridyn.model.graph import Formulation
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

@@ -35,10 +35,10 @@ from veridyn.identify.regression.observation import measured_rows, observation
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.result import Fit, ReplaySettings
 from veridyn.identify.validation import Validation
-from veridyn.mechanics.engine import Engine
-from veridyn.mechanics.inverse import external_rows, inverse_dynamics
-from veridyn.mechanics.samples import complete_values
 from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.mechanics.tree.dynamics.engine import Engine
+from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
+from veridyn.mechanics.tree.recursion.samples import complete_values
 from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine

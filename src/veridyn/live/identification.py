@@ -43,7 +43,7 @@ from veridyn.live.tracker import (
     Trouble,
     refused_stamp,
 )
-from veridyn.mechanics.loops.closure import closed_home
+from veridyn.mechanics.tree.loops.closure import closed_home
 from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine

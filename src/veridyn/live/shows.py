@@ -16,7 +16,7 @@ from veridyn.live.tracker import LiveTracker, Sample
 from veridyn.machines.arm import FRICTION_SPEED, arm, exciting, perturb_inertias, tracking
 from veridyn.machines.spatial import CRANE, crane
 from veridyn.mechanics.formulated import GivenMachine
-from veridyn.mechanics.integrate import Inputs
+from veridyn.mechanics.system.integrate import Inputs
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.machines.described import described
-from veridyn.mechanics.measurement import exact_readings
 from veridyn.mechanics.natural.dynamics import NaturalState, solve_accelerations
 from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, integrate_natural
+from veridyn.mechanics.natural.measurement import exact_readings
 from veridyn.mechanics.natural.minimal import minimal, start_of
 from veridyn.mechanics.natural.system import natural_system
 from veridyn.model.experiment import Experiment

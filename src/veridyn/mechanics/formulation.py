@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.errors import CapabilityError, DataError, Limit, did_you_mean
 from veridyn.mechanics.single_track.of_machine import check_car_machine
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.model.constants import Constant
+from veridyn.model.elements.constants import Constant
 from veridyn.model.load import Load
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty
@@ -28,7 +28,7 @@ from veridyn.model.sensor import Sensor
 from veridyn.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from veridyn.mechanics.simulation import BaseState, Inputs, Method, Trajectory
+    from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Trajectory
 
 Array = NDArray[np.float64]
 WRENCH = "wrench."  # begins the name of an input on a body: wrench.B.fx … mz

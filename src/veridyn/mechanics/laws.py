@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from numpy.polynomial.legendre import leggauss
 
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.elements import Element
-from veridyn.model.own_law import LOG_OFFSET, LawInputs
+from veridyn.model.elements.element import Element
+from veridyn.model.elements.own_law import LOG_OFFSET, LawInputs
 from veridyn.spatial.algebra import Algebra, Scalar, add, hyperbolic_tangent, mul, sub
 
 GAUSS_POINTS = 20  # of the rule that integrates laws of one's own

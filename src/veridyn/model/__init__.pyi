@@ -9,7 +9,8 @@ from veridyn.model.assembly import Attachment as Attachment
 from veridyn.model.body import Body as Body
 from veridyn.model.body import Loop as Loop
 from veridyn.model.car import CarDescription as CarDescription
-from veridyn.model.elements import Element as Element
+from veridyn.model.elements.element import Element as Element
+from veridyn.model.elements.transmission import Transmission as Transmission
 from veridyn.model.experiment import Channel as Channel
 from veridyn.model.experiment import Experiment as Experiment
 from veridyn.model.link import Joint as Joint
@@ -28,4 +29,3 @@ from veridyn.model.place import Marker as Marker
 from veridyn.model.sensor import Sensor as Sensor
 from veridyn.model.single_track import PriorValue as PriorValue
 from veridyn.model.single_track import car_machine as car_machine
-from veridyn.model.transmission import Transmission as Transmission

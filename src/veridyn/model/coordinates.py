@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 from veridyn.errors import ModelError, did_you_mean
-from veridyn.model.elements import WRENCH_ROWS
+from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.graph import MachineGraph
 from veridyn.model.link import COURSES, Joint
 from veridyn.model.names import GROUND

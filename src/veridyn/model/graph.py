@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault
 from veridyn.model.assembly import Assembly, Attachment
 from veridyn.model.car import CarDescription
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
+from veridyn.model.elements.transmission import Transmission
 from veridyn.model.link import End, Joint, Link
 from veridyn.model.load import Drive, Load
 from veridyn.model.names import GROUND
@@ -25,7 +26,6 @@ from veridyn.model.parameters import ParameterSet, Uncertainty
 from veridyn.model.point_parts import Added, Point, Rack, RigidBody, UnitVector
 from veridyn.model.point_parts import MechanismJoint as PointJoint
 from veridyn.model.sensor import Sensor
-from veridyn.model.transmission import Transmission
 
 Array = NDArray[np.float64]
 GRAVITY = (0.0, 0.0, -9.81)  # m/s^2, in the ground's axes

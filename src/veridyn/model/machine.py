@@ -15,19 +15,19 @@ from veridyn.lazy import above
 from veridyn.model.assembly import Assembly
 from veridyn.model.body import Body, Loop, joint_of_loop, joints_of_bodies, links_of
 from veridyn.model.car import CarDescription, car_link, car_parameters, car_with
-from veridyn.model.constants import Acted, replaced
+from veridyn.model.check.machine import check_graph, check_prescribed, formulation_fault
+from veridyn.model.check.motion import check_motion
 from veridyn.model.coordinates import Coordinates, Rows, coordinates_of
-from veridyn.model.elements import Element
+from veridyn.model.elements.constants import Acted, replaced
+from veridyn.model.elements.element import Element
+from veridyn.model.elements.transmission import Transmission
 from veridyn.model.graph import GRAVITY, Formulation, MachineGraph, PointDescription
 from veridyn.model.link import Joint, Link
 from veridyn.model.load import Load
-from veridyn.model.machine_check import check_graph, check_prescribed, formulation_fault
 from veridyn.model.motion import Motion
-from veridyn.model.motion_check import check_motion
 from veridyn.model.parameter_set import described_parameters
 from veridyn.model.parameters import ParameterSet, Uncertainty
 from veridyn.model.sensor import Sensor
-from veridyn.model.transmission import Transmission
 from veridyn.spatial.inertia import INERTIAL
 
 __all__ = ["Joint", "Link", "Machine"]
@@ -386,7 +386,9 @@ class Machine(MachineGraph, Acted):
 
     def evaluator(self, parameters: ArrayLike | None = None, *, friction_speed: float = 0.0) -> Any:
         """Inverse and forward dynamics, regressor and mass matrix of one state a call: a :class:`veridyn.dynamics.Evaluator`."""
-        return above("veridyn.mechanics.evaluator", "Evaluator")(self, parameters, friction_speed=friction_speed)
+        return above("veridyn.mechanics.tree.dynamics.evaluator", "Evaluator")(
+            self, parameters, friction_speed=friction_speed
+        )
 
     def __repr__(self) -> str:
         parts = [f"{len(self.links)} bodies", f"{len(self.joints)} joints", f"formulation {self.formulation!r}"]

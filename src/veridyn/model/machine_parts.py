@@ -8,12 +8,12 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.model.constants import ElementState
-from veridyn.model.elements import Element
+from veridyn.model.elements.constants import ElementState
+from veridyn.model.elements.element import Element
+from veridyn.model.elements.transmission import Transmission
 from veridyn.model.load import Load
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.sensor import Sensor
-from veridyn.model.transmission import Transmission
 
 
 class MachineParts(Protocol):

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.model.coordinates import Coordinates
-from veridyn.model.element_kinds import KINDS
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
+from veridyn.model.elements.kinds import KINDS
 from veridyn.model.link import chained, inverted, is_identity
 from veridyn.model.names import parameter_name
 from veridyn.model.parameters import ParameterSet, State

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
 from veridyn.model.graph import MachineGraph
 from veridyn.model.load import Drive, Force, Load, Torque
 from veridyn.model.place import Marker, PointRef, numbers

@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
 from veridyn.model.load import Load
 from veridyn.model.place import Marker, Numbers, PointRef, numbers
 from veridyn.model.sensor import Sensor

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from veridyn.errors import VeridynError
 from veridyn.identify.result import Fit
-from veridyn.mechanics.engine import uniform_values
-from veridyn.mechanics.formula import Formula, formula
-from veridyn.mechanics.forward import check_mass, mass_matrix
-from veridyn.mechanics.sensing import Output
-from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.tree.dynamics.engine import uniform_values
+from veridyn.mechanics.tree.dynamics.formula import Formula, formula
+from veridyn.mechanics.tree.dynamics.forward import check_mass, mass_matrix
+from veridyn.mechanics.tree.dynamics.symbols import Request
+from veridyn.mechanics.tree.recursion.sensing import Output
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.report.attempted import DRAWING_ERRORS, undrawn

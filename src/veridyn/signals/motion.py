@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
-from veridyn.model.elements import WRENCH_ROWS
+from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine_parts import MachineParts
 from veridyn.model.motion import BaseMotion, Motion, NoiseBands, Pose

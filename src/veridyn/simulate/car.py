@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, SimulationError
-from veridyn.mechanics.integrate import Trajectory
 from veridyn.mechanics.single_track.equations import BANK, READINGS, SLOWEST, lateral_functions, packed
-from veridyn.mechanics.stepper import explicit_step
-from veridyn.mechanics.tableau import tableau
+from veridyn.mechanics.system.integrate import Trajectory
+from veridyn.mechanics.system.stepper import explicit_step
+from veridyn.mechanics.system.tableau import tableau
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Choice, chosen_sensors

@@ -2,7 +2,7 @@
 
 :class:`Tracking` and :class:`Driven` are forward dynamics: the forces come from a law, the motion from integrating the machine's own
 equations, so nothing of the motion is assumed. Dry friction is rounded off below ``Method.friction_speed``, see
-:class:`~veridyn.mechanics.integrate.Method`: a machine simulated so creeps where a real one sticks, and at low speed its
+:class:`~veridyn.mechanics.system.integrate.Method`: a machine simulated so creeps where a real one sticks, and at low speed its
 friction is not yet sign(v). An identification leaves out speeds below some twenty times that (``Sampling.dead_zone``).
 :class:`Prescribed` is inverse dynamics: the motion is as prescribed, and the forces are those it takes.
 """
@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Faults
-from veridyn.mechanics.control import Reference, Tracker, feedforward
 from veridyn.mechanics.formulated import formulated
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.loops.closure import closed_motion
-from veridyn.mechanics.simulation import BaseState, Inputs, Method, Trajectory, clock
+from veridyn.mechanics.system.control import Reference, Tracker, feedforward
+from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Trajectory, clock
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent

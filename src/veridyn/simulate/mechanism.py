@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from veridyn.mechanics.measurement import exact_readings
 from veridyn.mechanics.natural.driven import MechanismRun
+from veridyn.mechanics.natural.measurement import exact_readings
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import channels
 from veridyn.model.machine import Machine

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from veridyn.mechanics.formulated import in_joints
-from veridyn.mechanics.simulation import Trajectory
+from veridyn.mechanics.system.simulation import Trajectory
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
@@ -28,7 +28,7 @@ def exact_readings(machine: Machine, trajectory: Trajectory, sensors: Sequence[S
 
 
 def configurations(machine: Machine, trajectory: Trajectory) -> tuple[Array, Array, Array]:
-    """Configurations (N, nq), rates and accelerations (N, nv) as :mod:`veridyn.mechanics.sensing` orders them."""
+    """Configurations (N, nq), rates and accelerations (N, nv) as :mod:`veridyn.mechanics.tree.recursion.sensing` orders them."""
     m, R = trajectory.motion, trajectory.base_rotation
     if machine.base != "free":
         return m.q, m.qd, m.qdd

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from veridyn.arguments import checked
 from veridyn.mechanics.formulated import in_joints
-from veridyn.mechanics.simulation import Trajectory
-from veridyn.model.elements import WRENCH_ROWS
+from veridyn.mechanics.system.simulation import Trajectory
+from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import Drive, Force, channels
 from veridyn.model.machine import Machine

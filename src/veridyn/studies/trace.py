@@ -12,7 +12,7 @@ from veridyn.identify.error_measures import row_unit
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.validate import predicted
-from veridyn.mechanics.samples import blocks
+from veridyn.mechanics.tree.recursion.samples import blocks
 from veridyn.model.motion import Motion, joined_clock
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import zero_phase

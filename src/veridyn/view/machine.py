@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.kinematics import posed
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.recursion.kinematics import posed
 from veridyn.model.machine import Machine
 from veridyn.model.names import GROUND
 from veridyn.spatial.algebra import Scalar
@@ -94,7 +94,8 @@ def drawn_places(machine: Machine) -> list[tuple[int, tuple[float, float, float]
 
 
 def body_poses(machine: Machine, q: Array) -> dict[str, tuple[Array, Array]]:
-    """R (N, 3, 3) and p (N, 3) of every body's frame, by name, as :func:`~veridyn.mechanics.kinematics.body_pose` gives them one by one.
+    """R (N, 3, 3) and p (N, 3) of every body's frame, by name, as :func:`~veridyn.mechanics.tree.recursion.kinematics.body_pose` gives them
+    one by one.
 
     One pass from the ground outwards: R_j = R_i A_j, p_j = p_i + R_i P_j with i the antecedent of j.
     """

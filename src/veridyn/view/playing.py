@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, FileError, VeridynError
 from veridyn.files.log.survey import Survey, survey
 from veridyn.files.units import convert
-from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.natural.of_machine import mechanism_of
+from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.studies.config.clock_guess import time_column, time_unit

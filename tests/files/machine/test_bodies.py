@@ -19,10 +19,20 @@ from veridyn.files.machine.write import model_text, save_model
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.virtual_base import on_six_joints
 from veridyn.model.body import Body
-from veridyn.model.elements import Element, Marker, coulomb, damper, drag, drive_gain, motor_inertia, offset, spring
+from veridyn.model.elements.element import (
+    Element,
+    Marker,
+    coulomb,
+    damper,
+    drag,
+    drive_gain,
+    motor_inertia,
+    offset,
+    spring,
+)
+from veridyn.model.elements.transmission import Transmission
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Tie
-from veridyn.model.transmission import Transmission
 from veridyn.spatial.inertia import broken_law, from_centre
 from veridyn.spatial.rotations import rpy
 from veridyn.spatial.transforms import MDH, Placement

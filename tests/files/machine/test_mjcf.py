@@ -13,14 +13,14 @@ from veridyn.errors import DataWarning, FileError, ModelError
 from veridyn.files.machine.load import load_model
 from veridyn.files.machine.mjcf import load_mjcf, mjcf_limits
 from veridyn.files.machine.mjcf_write import save_mjcf
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
-from veridyn.model.elements import Element, coulomb, damper, motor_inertia, offset
+from veridyn.model.elements.element import Element, coulomb, damper, motor_inertia, offset
+from veridyn.model.elements.transmission import Transmission
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.model.transmission import Transmission
 
 Array = NDArray[np.float64]
 

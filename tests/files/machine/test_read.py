@@ -14,8 +14,8 @@ from veridyn.files.machine.write import model_text
 from veridyn.files.yaml_reader import EXAMPLES
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.model.assembly import Attachment
-from veridyn.model.differences import differences
-from veridyn.model.elements import Element
+from veridyn.model.check.differences import differences
+from veridyn.model.elements.element import Element
 from veridyn.model.link import LinkCapsule
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.place import Marker

@@ -19,9 +19,9 @@ from veridyn.files.machine.load import load_model, parse_machine
 from veridyn.files.machine.urdf import load_urdf, read_urdf, urdf_limits
 from veridyn.files.machine.urdf_reader import UrdfLimits
 from veridyn.files.machine.write import model_text
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.kinematics import body_pose
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import INERTIAL

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from strangers.random_trees import random_motion
 from veridyn.errors import ModelError
 from veridyn.files.machine.urdf import UrdfFile, read_urdf
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.kinematics import body_pose
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.recursion.kinematics import body_pose
 
 Array = NDArray[np.float64]
 

@@ -15,8 +15,8 @@ from veridyn.errors import DataWarning, ModelError
 from veridyn.files.machine.load import load_model
 from veridyn.files.machine.urdf import load_urdf, read_urdf
 from veridyn.identify.base import base_parameters
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.model.elements import Element
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.model.elements.element import Element
 from veridyn.model.machine import Machine
 
 ROBOTS = Path(sysconfig.get_path("purelib")) / "cmeel.prefix" / "share" / "example-robot-data" / "robots"

@@ -25,8 +25,8 @@ from veridyn.mechanics.natural.to_machine import machine_of_mechanism
 from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Assembly, Attachment
-from veridyn.model.differences import differences
-from veridyn.model.elements import coulomb, spring, tyre
+from veridyn.model.check.differences import differences
+from veridyn.model.elements.element import coulomb, spring, tyre
 from veridyn.model.link import Joint, Link, LinkCapsule
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.machine import Machine

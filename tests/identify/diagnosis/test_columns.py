@@ -12,7 +12,7 @@ from veridyn.identify.base import base_parameters
 from veridyn.identify.diagnosis.columns import columns_of, fit_forces
 from veridyn.identify.estimate import identify
 from veridyn.identify.regression.observation import observation
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.parameters import Tie
 
 

@@ -8,8 +8,8 @@ from studies.bench_robot import JOINTS, robot
 from veridyn.identify.base import base_parameters
 from veridyn.identify.diagnosis.evidence import SecondMoments, drives_of, evidence, measured_coordinates
 from veridyn.identify.estimate import identify
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.model.elements import drive_gain
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.model.elements.element import drive_gain
 
 RNG = np.random.default_rng(0)
 W = RNG.normal(size=(3, 80, 10))

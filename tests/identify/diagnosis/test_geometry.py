@@ -14,12 +14,12 @@ from veridyn.identify.diagnosis.alternatives import find_mistakes
 from veridyn.identify.diagnosis.evidence import Evidence, evidence
 from veridyn.identify.diagnosis.geometry import MISSING, SIGN, best_gravity, best_place, other_gearings
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.mechanics.kinematics import body_pose
-from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.tree.elsewhere import ends_of, moved
+from veridyn.mechanics.tree.loops.closure import closed_motion
+from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.model.body import Body
+from veridyn.model.elements.transmission import Transmission
 from veridyn.model.machine import Machine
-from veridyn.model.transmission import Transmission
 
 MATRIX = np.array([[1 / 60, 0.0, 0.0], [-1 / 60, 1 / 48, 0.0], [0.0, -1 / 48, 1 / 40]])
 

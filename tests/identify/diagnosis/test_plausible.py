@@ -19,7 +19,7 @@ from veridyn.identify.diagnosis.plausible import (
 )
 from veridyn.identify.estimate import identify
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.mechanics.forward import mass_matrix
+from veridyn.mechanics.tree.dynamics.forward import mass_matrix
 from veridyn.model.experiment import Experiment
 
 

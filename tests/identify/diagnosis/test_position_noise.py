@@ -22,7 +22,7 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.logged import motion
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth

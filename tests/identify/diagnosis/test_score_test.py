@@ -27,7 +27,7 @@ from veridyn.identify.diagnosis.score_test import (
 from veridyn.identify.diagnosis.signature_samples import samples_of
 from veridyn.identify.diagnosis.signatures import examine, prepared, scores_by_noise
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, NoiseBands
 from veridyn.signals.butterworth import Butterworth

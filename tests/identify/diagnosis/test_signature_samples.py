@@ -14,7 +14,7 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth, zero_phase
 

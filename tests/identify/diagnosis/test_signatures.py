@@ -16,7 +16,7 @@ from veridyn.identify.diagnosis.fit_check import with_traces
 from veridyn.identify.diagnosis.signature_samples import samples_of
 from veridyn.identify.diagnosis.signatures import Damage, examine, signature_mistakes
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth
 

@@ -26,7 +26,7 @@ from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.robust import Robust
 from veridyn.identify.regression.observation import stream
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.regressor import regressor
 from veridyn.model.motion import Motion
 
 MEMORY = 0.9

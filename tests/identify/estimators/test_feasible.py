@@ -17,9 +17,9 @@ from veridyn.identify.estimators.feasible_set import FeasibleSet
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.prior import Prior, split
 from veridyn.identify.regression.observation import observation
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.model.elements import coulomb
+from veridyn.model.elements.element import coulomb
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import Tie

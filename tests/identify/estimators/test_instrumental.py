@@ -21,9 +21,9 @@ from veridyn.identify.estimators.instrumental import Instrumental, summed, weake
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression.observation import stream
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.mechanics.control import Tracker
-from veridyn.mechanics.integrate import Method, integrate
-from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.system.control import Tracker
+from veridyn.mechanics.system.integrate import Method, integrate
+from veridyn.mechanics.tree.dynamics.regressor import regressor
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.motion import Motion
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits

@@ -20,9 +20,9 @@ from veridyn.identify.estimators.likelihood import (
 )
 from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.excitation.plant import TreePlant
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.body import Body
-from veridyn.model.elements import damper
+from veridyn.model.elements.element import damper
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.frequency import averaged

@@ -15,10 +15,10 @@ from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.prior import Prior, group_of, prior_moments, sizes, unstated
 from veridyn.identify.regression.observation import stream
 from veridyn.identify.validate import validate
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.regressor import regressor
-from veridyn.model.element_laws import law
-from veridyn.model.elements import offset, spring, stribeck
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.model.elements.element import offset, spring, stribeck
+from veridyn.model.elements.laws import law
 from veridyn.model.parameters import Tie
 
 SIGMA = dict(zip(truth().coordinates, NOISE, strict=True))

@@ -15,8 +15,8 @@ from veridyn.identify.excitation.limits import Clearance, Limits
 from veridyn.identify.excitation.plan import Noise
 from veridyn.identify.excitation.problem import drawn
 from veridyn.identify.excitation.shape import Fourier, Shape, Spline
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.kinematics import body_pose
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.model.body import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

@@ -11,8 +11,8 @@ from veridyn.identify.excitation.capsules import Capsule, Collision
 from veridyn.identify.excitation.limits import Bounds, Clearance, Limits, check_limits
 from veridyn.identify.excitation.plant import TreePlant
 from veridyn.identify.excitation.problem import shares
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.kinematics import body_pose
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.model.motion import Motion
 from veridyn.signals.trajectory import JointLimits
 

@@ -13,9 +13,9 @@ from veridyn.errors import IdentificationError
 from veridyn.identify.friction.held_out_blocks import HeldOutBlocks, fall, held_out_blocks
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.regressor import regressor
-from veridyn.model.elements import coulomb, damper
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.model.elements.element import coulomb, damper
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth

@@ -16,7 +16,7 @@ from veridyn.identify.friction.evidence import LadderStep
 from veridyn.identify.friction.terms import TERMS
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.model.body import Body
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth

@@ -12,7 +12,7 @@ from identify.smooth_arm import NOISE, clean, truth
 from veridyn.errors import IdentificationError
 from veridyn.identify.estimate import identify
 from veridyn.identify.friction.stribeck import stribeck_speeds
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.spatial.inertia import INERTIAL
 

@@ -12,8 +12,8 @@ from identify.hanging_arm import SOFT, STEP, clean, drawn, noisy, truth
 from veridyn.errors import IdentificationError
 from veridyn.identify.estimate import identify
 from veridyn.identify.output_error.output_error import OutputError
-from veridyn.mechanics.control import Tracker
-from veridyn.mechanics.integrate import Method, integrate
+from veridyn.mechanics.system.control import Tracker
+from veridyn.mechanics.system.integrate import Method, integrate
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 

@@ -13,9 +13,9 @@ from identify.wheel_rig import CARRIAGE, LENGTH, SPIN, STIFFNESS, rig
 from veridyn.errors import DataError, IdentificationError
 from veridyn.files.shipped import shipped
 from veridyn.identify.output_error.output_error import OutputError
-from veridyn.mechanics.integrate import Inputs, Method, integrate
+from veridyn.mechanics.system.integrate import Inputs, Method, integrate
 from veridyn.model.body import Body
-from veridyn.model.elements import Element, coulomb
+from veridyn.model.elements.element import Element, coulomb
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre

@@ -14,9 +14,9 @@ from veridyn.identify.output_error.run_model import run_model
 from veridyn.identify.output_error.shooting import Shooting
 from veridyn.identify.result import ReplaySettings
 from veridyn.identify.validate import replay
-from veridyn.mechanics.integrate import Method, integrate
+from veridyn.mechanics.system.integrate import Method, integrate
 from veridyn.model.body import Body
-from veridyn.model.elements import coulomb, damper
+from veridyn.model.elements.element import coulomb, damper
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre

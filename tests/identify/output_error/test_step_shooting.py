@@ -20,9 +20,9 @@ from veridyn.identify.output_error.log_runs import cut
 from veridyn.identify.output_error.output_error import OutputError
 from veridyn.identify.output_error.step_shooting import led_between, step_shooting
 from veridyn.identify.validate import replay
-from veridyn.mechanics.integrate import integrate
-from veridyn.mechanics.loops.closure import close, closed_motion
-from veridyn.mechanics.simulation import BaseState, Inputs, Method
+from veridyn.mechanics.system.integrate import integrate
+from veridyn.mechanics.system.simulation import BaseState, Inputs, Method
+from veridyn.mechanics.tree.loops.closure import close, closed_motion
 from veridyn.model.body import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

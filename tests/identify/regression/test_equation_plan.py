@@ -16,10 +16,10 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.mechanics.inverse import external_rows, inverse_dynamics
-from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
+from veridyn.mechanics.tree.dynamics.regressor import regressor
 from veridyn.model.body import Body
-from veridyn.model.elements import damper, spring
+from veridyn.model.elements.element import damper, spring
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth, zero_phase

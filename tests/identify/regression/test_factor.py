@@ -16,9 +16,9 @@ from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression.factor import GRAM_LIMIT, RowFactor, absorb, absorb_all, empty
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.body import Body
-from veridyn.model.elements import coulomb, damper, spring
+from veridyn.model.elements.element import coulomb, damper, spring
 from veridyn.model.machine import Machine
 from veridyn.spatial.transforms import MDH
 from veridyn.symbolic.kernel import this_host

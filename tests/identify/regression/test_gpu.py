@@ -17,7 +17,7 @@ from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression.gpu import equation_program, gpu_factors
 from veridyn.identify.regression.observation import stream
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.mechanics.engine import sample_arrays, uniform_values
+from veridyn.mechanics.tree.dynamics.engine import sample_arrays, uniform_values
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.signals.butterworth import Butterworth
 from veridyn.symbolic.gpu import open_gpu

@@ -27,10 +27,10 @@ from veridyn.identify.regression.equation_plan import driven
 from veridyn.identify.regression.factor import RowFactor, RowFactors
 from veridyn.identify.regression.observation import dependence, observation, worthwhile
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.regressor import regressor
 from veridyn.model.body import Body
-from veridyn.model.elements import damper, drive_gain
+from veridyn.model.elements.element import damper, drive_gain
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import Tie

@@ -15,8 +15,8 @@ from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.validate import predicted, validate
 from veridyn.machines.parallel import palletizer
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.regressor import regressor
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.papers.hexapod.machine import LEGS, hexapod, truth

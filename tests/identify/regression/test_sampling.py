@@ -15,10 +15,10 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling, choose_dead_zones, with_dead_zones, zone_of
 from veridyn.identify.validate import predicted, validate
-from veridyn.mechanics.inverse import external_rows, inverse_dynamics
-from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
+from veridyn.mechanics.tree.dynamics.regressor import regressor
 from veridyn.model.body import Body
-from veridyn.model.elements import coulomb, damper, spring
+from veridyn.model.elements.element import coulomb, damper, spring
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth, zero_phase

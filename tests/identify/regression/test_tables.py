@@ -17,9 +17,9 @@ from veridyn.identify.regression.factor import RowFactors
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.regression.tables import BUFFER_DOUBLES, SymbolTables, Wanted
-from veridyn.mechanics.columns import structure
-from veridyn.mechanics.inverse import external_rows, inverse_dynamics
-from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
+from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.recursion.columns import structure
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import Tie

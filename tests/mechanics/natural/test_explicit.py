@@ -19,7 +19,7 @@ from veridyn.mechanics.natural.integrate import (
 )
 from veridyn.mechanics.natural.position import independent, position, velocity
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
-from veridyn.mechanics.tableau import RULES, tableau
+from veridyn.mechanics.system.tableau import RULES, tableau
 
 PHI, PHI_DOT = 2.53083926, -2.5638753  # FACTS 6, at 4 s: DOP853 and Pinocchio agree to 1e-10
 

@@ -12,8 +12,6 @@ from veridyn.errors import DataError, ModelError
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.write import model_text
 from veridyn.files.shipped import shipped
-from veridyn.mechanics.energy import energy
-from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.natural.dynamics import Stabilisation, initial_state, natural_energy, solve_accelerations
 from veridyn.mechanics.natural.forces import forces_of
 from veridyn.mechanics.natural.geometry import Geometry
@@ -25,10 +23,12 @@ from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.position import independent, velocity
 from veridyn.mechanics.natural.slopes import with_parameter_slopes
 from veridyn.mechanics.natural.system import system_of
+from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.model.differences import differences
-from veridyn.model.element_laws import bump_stop, cubic, dead_zone, law, table, tanh_friction
-from veridyn.model.elements import Element, coulomb
+from veridyn.mechanics.tree.recursion.energy import energy
+from veridyn.model.check.differences import differences
+from veridyn.model.elements.element import Element, coulomb
+from veridyn.model.elements.laws import bump_stop, cubic, dead_zone, law, table, tanh_friction
 from veridyn.model.load import Torque
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

@@ -9,7 +9,6 @@ import pytest
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, ModelError
-from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.natural.compact import compact
 from veridyn.mechanics.natural.dynamics import NaturalState, solve_accelerations
 from veridyn.mechanics.natural.freedoms import freedoms_of, pose_of_tree
@@ -17,10 +16,11 @@ from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.position import position, velocity
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Attachment
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
 from veridyn.model.link import Joint, Link
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion

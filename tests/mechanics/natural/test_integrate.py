@@ -10,7 +10,6 @@ import pytest
 from strangers.natural_mechanisms import fourbar, rack_and_pinion
 from strangers.pinocchio_natural import Stranger, natural
 from veridyn.errors import DataError, SimulationError
-from veridyn.mechanics.integrate import Method, integrate
 from veridyn.mechanics.natural.dynamics import Stabilisation, initial_state
 from veridyn.mechanics.natural.integrate import (
     NaturalMethod,
@@ -22,6 +21,7 @@ from veridyn.mechanics.natural.integrate import (
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.position import independent, velocity
 from veridyn.mechanics.natural.system import system_of
+from veridyn.mechanics.system.integrate import Method, integrate
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.point_parts import Angle, Point, uniform_bar

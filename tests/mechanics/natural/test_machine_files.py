@@ -9,7 +9,6 @@ import pytest
 from strangers import machine_files as files
 from strangers.newton_euler import NewtonEuler
 from veridyn.files.machine.load import parse_machine
-from veridyn.mechanics.measurement import readout
 from veridyn.mechanics.natural.dynamics import NaturalState, solve_accelerations
 from veridyn.mechanics.natural.integrate import (
     NaturalMethod,
@@ -18,6 +17,7 @@ from veridyn.mechanics.natural.integrate import (
     energy_history,
     integrate_natural,
 )
+from veridyn.mechanics.natural.measurement import readout
 from veridyn.mechanics.natural.minimal import start_of
 from veridyn.mechanics.natural.rank import mobility
 from veridyn.mechanics.natural.system import NaturalSystem, natural_system

@@ -14,10 +14,10 @@ from mechanics.test_formulations import MACHINES
 from strangers.natural_mechanisms import rack_and_pinion
 from veridyn.errors import DataError, ModelError
 from veridyn.files.machine.load import parse_machine
-from veridyn.mechanics.integrate import BaseState, Inputs, Method, Trajectory
-from veridyn.mechanics.loops.closure import closed_home
 from veridyn.mechanics.natural.machine_motion import integrate_natural_machine, natural_machine
 from veridyn.mechanics.natural.to_machine import machine_of_mechanism
+from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, Trajectory
+from veridyn.mechanics.tree.loops.closure import closed_home
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.assembly import Attachment
 from veridyn.model.load import Drive, Force, Torque

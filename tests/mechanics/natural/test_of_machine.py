@@ -14,7 +14,7 @@ from veridyn.mechanics.natural.rank import mobility
 from veridyn.mechanics.natural.system import system_of
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.assembly import Assembly, Attachment
-from veridyn.model.elements import Element, coulomb, offset, spring
+from veridyn.model.elements.element import Element, coulomb, offset, spring
 from veridyn.model.link import Joint, Link
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.machine import Machine

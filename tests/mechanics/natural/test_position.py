@@ -8,12 +8,12 @@ import pytest
 from strangers.graph_machines import seven_joint_arm
 from strangers.natural_mechanisms import fourbar, random_mechanism
 from veridyn.errors import DataError, ModelError
-from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.natural.dynamics import solve_accelerations
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.position import acceleration, independent, position, r_matrix, r_rate, velocity
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.motion import Motion
 from veridyn.model.point_parts import MechanismJoint, Point, RigidBody, uniform_bar

@@ -10,8 +10,8 @@ from mechanics.test_formulations import MACHINES
 from veridyn.errors import CapabilityError, DataError
 from veridyn.mechanics.formulated import formulated, in_joints
 from veridyn.mechanics.formulation import RunSettings
-from veridyn.mechanics.simulation import Inputs
-from veridyn.model.elements import drive_gain
+from veridyn.mechanics.system.simulation import Inputs
+from veridyn.model.elements.element import drive_gain
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty
 from veridyn.observe.observe import observe_with

@@ -14,7 +14,7 @@ from veridyn.mechanics.natural.minimal import Minimal, minimal, start_of
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.slopes import slopes_of, with_parameter_slopes
 from veridyn.mechanics.natural.system import system_of
-from veridyn.model.elements import motor_inertia, offset, spring, strut
+from veridyn.model.elements.element import motor_inertia, offset, spring, strut
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty
 from veridyn.model.place import Marker

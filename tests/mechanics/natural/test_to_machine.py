@@ -15,7 +15,7 @@ from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.to_machine import machine_of_mechanism, machine_of_points
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.model.differences import differences
+from veridyn.model.check.differences import differences
 from veridyn.model.point_parts import Rotor
 from veridyn.model.ten import ten_of
 

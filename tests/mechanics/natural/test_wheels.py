@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from veridyn.mechanics.instant import StateAccelerations
-from veridyn.mechanics.loops.assembly import loop_values
-from veridyn.mechanics.loops.closure import close
 from veridyn.mechanics.natural.compact import compact
 from veridyn.mechanics.natural.dynamics import NaturalState, Stabilisation, solve_accelerations
 from veridyn.mechanics.natural.freedoms import freedoms_of, pose_of_tree
 from veridyn.mechanics.natural.index3 import index3_step, index3_steps
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.mechanics.tree.dynamics.instant import StateAccelerations
+from veridyn.mechanics.tree.loops.assembly import loop_values
+from veridyn.mechanics.tree.loops.closure import close
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.papers.buggy.machine import CORNERS, INDEPENDENT, Tyres, buggy

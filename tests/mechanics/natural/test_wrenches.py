@@ -10,8 +10,8 @@ from mechanics.test_formulations import MACHINES
 from veridyn.errors import CapabilityError, DataError
 from veridyn.mechanics.formulated import formulated
 from veridyn.mechanics.formulation import RunSettings
-from veridyn.mechanics.simulation import Inputs
-from veridyn.model.elements import WRENCH_ROWS
+from veridyn.mechanics.system.simulation import Inputs
+from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.observe.observe import observe_with
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise

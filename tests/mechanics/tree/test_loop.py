@@ -9,8 +9,8 @@ import pytest
 
 from veridyn.errors import ModelError
 from veridyn.machines.parallel import palletizer
-from veridyn.mechanics.codegen import c_source
-from veridyn.mechanics.forward import mass_matrix
+from veridyn.mechanics.tree.dynamics.codegen import c_source
+from veridyn.mechanics.tree.dynamics.forward import mass_matrix
 from veridyn.mechanics.tree.loop import members
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.rebase import rebased

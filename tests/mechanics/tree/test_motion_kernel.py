@@ -51,7 +51,7 @@ def test_accelerations_of_closed_trees_as_pinocchio_s(name: str) -> None:
 
 def test_elements_and_signals_act() -> None:
     """Every force that inverse dynamics asks for, given as input, brings the accelerations back."""
-    from veridyn.mechanics.inverse import inverse_dynamics
+    from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 
     tree = small_arm()
     m = tree_model(tree)

@@ -10,13 +10,13 @@ import pytest
 from strangers.graph_machines import OPEN_KINDS, backwards, random_machine, rssr, slider_crank
 from strangers.pinocchio_machine import PinMachine
 from veridyn.errors import ModelError
-from veridyn.mechanics.energy import energy
-from veridyn.mechanics.forward import forward_dynamics
-from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.natural.of_machine import mechanism_of
+from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.recursion.energy import energy
+from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.model.assembly import Attachment
-from veridyn.model.elements import Element, damper, strut
+from veridyn.model.elements.element import Element, damper, strut
 from veridyn.model.link import Joint, Link
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

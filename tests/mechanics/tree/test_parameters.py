@@ -6,7 +6,7 @@ import pytest
 from model.small_car import car
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
-from veridyn.model.elements import offset, spring
+from veridyn.model.elements.element import offset, spring
 from veridyn.spatial.inertia import INERTIAL, from_centre
 from veridyn.spatial.transforms import MDH
 

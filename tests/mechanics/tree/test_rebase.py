@@ -14,15 +14,15 @@ from strangers.random_trees import random_motion, random_tree
 from strangers.sensor_states import random_sensors, random_state
 from veridyn.errors import ModelError
 from veridyn.identify.base import base_parameters, generic_motion
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.kinematics import body_motion, body_pose
-from veridyn.mechanics.loading import load_matrix
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.readout import tree_readout
 from veridyn.mechanics.tree.rebase import rebased
+from veridyn.mechanics.tree.recursion.kinematics import body_motion, body_pose
+from veridyn.mechanics.tree.recursion.loading import load_matrix
 from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.mechanics.tree_readout import tree_readout
-from veridyn.model.elements import drag
+from veridyn.model.elements.element import drag
 from veridyn.model.load import Force, Torque
 from veridyn.model.motion import Motion
 from veridyn.model.place import Marker

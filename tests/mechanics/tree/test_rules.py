@@ -8,7 +8,7 @@ import pytest
 from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_motion, random_tree
 from veridyn.identify.base import base_parameters, generic_motion
-from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.regressor import regressor
 from veridyn.mechanics.tree.rules import combinations, freedoms, structural
 from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import Tree

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from strangers.tree_models import MACHINES, model, moving, small_arm, stateful_linkage, stateful_model
-from veridyn.mechanics.integrate import BaseState, Method, integrate
+from veridyn.mechanics.system.integrate import BaseState, Method, integrate
 from veridyn.mechanics.tree import layout
 from veridyn.mechanics.tree.model import TreeModel, tree_model
 from veridyn.mechanics.tree.tree import Tree

@@ -10,8 +10,8 @@ from strangers.random_trees import random_tree
 from veridyn.errors import ModelError
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
-from veridyn.model.elements import offset, spring
-from veridyn.model.transmission import Transmission
+from veridyn.model.elements.element import offset, spring
+from veridyn.model.elements.transmission import Transmission
 from veridyn.spatial.transforms import Placement
 
 

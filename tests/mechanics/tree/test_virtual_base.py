@@ -12,12 +12,12 @@ from strangers.random_trees import random_motion, random_tree
 from strangers.sensor_states import random_sensors
 from veridyn.errors import DataError, ModelError
 from veridyn.machines.parallel import palletizer
-from veridyn.mechanics.loops.closure import closed_motion
+from veridyn.mechanics.tree.loops.closure import closed_motion
+from veridyn.mechanics.tree.readout import tree_readout
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.virtual_base import SIX, actuators, on_six_joints
-from veridyn.mechanics.tree_readout import tree_readout
 from veridyn.model.body import Body
-from veridyn.model.elements import drag, spring
+from veridyn.model.elements.element import drag, spring
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import Force
 from veridyn.model.motion import BaseMotion, Motion

@@ -12,16 +12,16 @@ from strangers.pinocchio_sensors import PinSensors
 from strangers.random_trees import random_motion, random_tree
 from strangers.sensor_states import random_sensors, random_state
 from veridyn.errors import ModelError
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.loading import load_matrix
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.readout import tree_readout
+from veridyn.mechanics.tree.recursion.loading import load_matrix
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.weld import locked_tree, welded
-from veridyn.mechanics.tree_readout import tree_readout
-from veridyn.model.elements import damper
+from veridyn.model.elements.element import damper
+from veridyn.model.elements.transmission import Transmission
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.model.transmission import Transmission
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from veridyn.mechanics.ground.road import Bump, Plane
-from veridyn.mechanics.integrate import Trajectory
-from veridyn.mechanics.kinematics import body_pose
+from veridyn.mechanics.ground.wheel_readings import wheel_readings
 from veridyn.mechanics.natural.compact import compact
 from veridyn.mechanics.natural.dynamics import NaturalState, Stabilisation, solve_accelerations
 from veridyn.mechanics.natural.freedoms import freedoms_of, pose_of_tree
 from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.system import system_of
+from veridyn.mechanics.system.integrate import Trajectory
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.wheel_readings import wheel_readings
+from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.papers.buggy.drive import BuggyDrive, RoadBelow, drive, settle, surveyed_road
 from veridyn.papers.buggy.log import driven
 from veridyn.papers.buggy.machine import CORNERS, INDEPENDENT, MISALIGNED, buggy

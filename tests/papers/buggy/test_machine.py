@@ -13,22 +13,22 @@ from scipy.linalg import null_space
 from strangers.pinocchio_buggy import PinBuggy
 from veridyn.files.machine.load import load_model
 from veridyn.files.shipped import shipped
-from veridyn.mechanics.energy import energy
-from veridyn.mechanics.forward import forward_dynamics, open_mass_matrix
-from veridyn.mechanics.instant import StateAccelerations
-from veridyn.mechanics.kinematics import body_pose
-from veridyn.mechanics.loops.assembly import assembled
-from veridyn.mechanics.loops.closure import close
-from veridyn.mechanics.loops.dynamics import onto_closure
+from veridyn.mechanics.ground.wheel_readings import wheel_readings
 from veridyn.mechanics.natural.compact import compact
 from veridyn.mechanics.natural.dynamics import natural_energy, solve_accelerations
 from veridyn.mechanics.natural.freedoms import freedoms_of, pose_of_tree
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.rank import mobility
 from veridyn.mechanics.natural.system import system_of
+from veridyn.mechanics.tree.dynamics.forward import forward_dynamics, open_mass_matrix
+from veridyn.mechanics.tree.dynamics.instant import StateAccelerations
+from veridyn.mechanics.tree.loops.assembly import assembled
+from veridyn.mechanics.tree.loops.closure import close
+from veridyn.mechanics.tree.loops.dynamics import onto_closure
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.wheel_readings import wheel_readings
-from veridyn.model.differences import differences
+from veridyn.mechanics.tree.recursion.energy import energy
+from veridyn.mechanics.tree.recursion.kinematics import body_pose
+from veridyn.model.check.differences import differences
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.papers.buggy.drive import Standing, settle

@@ -11,7 +11,7 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.mechanics.ground.road_rough import rough_road
-from veridyn.mechanics.integrate import Trajectory
+from veridyn.mechanics.system.integrate import Trajectory
 from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine

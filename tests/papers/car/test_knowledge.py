@@ -10,7 +10,7 @@ import pytest
 
 from veridyn.errors import DataError
 from veridyn.mechanics.ground.road_rough import rough_road
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.papers.car.drive import campaign
 from veridyn.papers.car.knowledge import CarKnown, air, informed, paths, slopes
 from veridyn.papers.car.log import CarKinematics

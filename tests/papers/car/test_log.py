@@ -12,8 +12,8 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.machines.arm import arm
 from veridyn.mechanics.ground.road_rough import rough_road
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.kinematics import body_pose
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.papers.car.log import (
     FRAME_6,

@@ -7,7 +7,7 @@ import numpy as np
 from identify.smooth_arm import path, truth
 from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.excitation.plant import TreePlant
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion
 from veridyn.papers.hexapod.comparison import PeriodicExperiment
 

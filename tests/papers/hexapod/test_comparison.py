@@ -11,7 +11,7 @@ import pytest
 from identify.smooth_arm import path, truth
 from papers.hexapod.small_experiment import experiment
 from veridyn.identify.estimators.noise_model import NoiseModel
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion
 from veridyn.papers.hexapod.comparison import EXPLICIT, FILTERED_FORCES, RAW, averages, compared, reconstructed, trials
 from veridyn.papers.hexapod.page_trials import filter_blocks

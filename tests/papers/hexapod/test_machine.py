@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from veridyn.identify.base import base_parameters
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.loops.closure import close, closed_home, closed_motion
-from veridyn.mechanics.loops.projection import loop_jacobian
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.loops.closure import close, closed_home, closed_motion
+from veridyn.mechanics.tree.loops.projection import loop_jacobian
 from veridyn.papers.hexapod.experiment import machine
 from veridyn.papers.hexapod.machine import (
     LEADS,

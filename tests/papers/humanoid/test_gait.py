@@ -8,7 +8,7 @@ import pytest
 from papers.humanoid.humanoid_runs import CAD
 from veridyn.errors import DataError
 from veridyn.identify.base import base_parameters
-from veridyn.mechanics.kinematics import body_pose
+from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.papers.humanoid.gait import (
     STANCE,
     about,

@@ -12,8 +12,8 @@ from strangers.pinocchio_oracle import PinModel
 from veridyn.errors import DataWarning
 from veridyn.identify.estimate import identify
 from veridyn.identify.regression.observation import observation
-from veridyn.mechanics.contact import sensor_wrench, with_contacts
-from veridyn.mechanics.kinematics import body_motion
+from veridyn.mechanics.ground.contact import sensor_wrench, with_contacts
+from veridyn.mechanics.tree.recursion.kinematics import body_motion
 from veridyn.model.body import Body
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine

@@ -10,8 +10,8 @@ import pytest
 from strangers.pinocchio_oracle import TEN, PinModel
 from strangers.random_trees import random_motion, random_open_machine
 from veridyn.identify.base import base_parameters, generic_motion
-from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.papers.humanoid.machine import CAD_MASS, FEET, HEIGHT, MASS, SOLE, cad, machine, total_mass

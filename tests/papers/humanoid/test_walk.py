@@ -12,8 +12,8 @@ from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_open_machine, random_rotation
 from veridyn.errors import ModelError, SimulationError
 from veridyn.identify.estimate import identify
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.model.elements import damper
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.model.elements.element import damper
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Pose
 from veridyn.papers.humanoid.gait import walk

@@ -7,7 +7,7 @@ import pytest
 
 from veridyn.files.machine.load import load_model
 from veridyn.files.machine.urdf import load_urdf
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion
 from veridyn.studies.config.guessed_limits import force_sizes, guessed_efforts, guessed_limits, guessed_noise
 

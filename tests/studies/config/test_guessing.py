@@ -6,8 +6,8 @@ import pytest
 from real_logs import folder
 from veridyn.files.log.survey import survey
 from veridyn.model.body import Body
+from veridyn.model.elements.transmission import Transmission
 from veridyn.model.machine import Machine
-from veridyn.model.transmission import Transmission
 from veridyn.studies.config.guessing import Guess, LogTable, guesses, wrench_columns
 
 

@@ -10,8 +10,8 @@ from veridyn.errors import FileError
 from veridyn.files.yaml_plain import plain_yaml
 from veridyn.machines.parallel import palletizer
 from veridyn.model.body import Body
+from veridyn.model.elements.transmission import Transmission
 from veridyn.model.machine import Machine
-from veridyn.model.transmission import Transmission
 from veridyn.studies.config.guessing import pick
 from veridyn.studies.config.study import load_study, parse_study
 from veridyn.studies.config.template import shortened, template

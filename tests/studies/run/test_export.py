@@ -9,7 +9,7 @@ from studies.bench_robot import robot, urdf
 from veridyn.files.machine.load import load_model
 from veridyn.files.machine.urdf import load_urdf
 from veridyn.identify.estimate import identify
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.studies.run.export import export, impossible
 from veridyn.studies.run.folder import Run
 

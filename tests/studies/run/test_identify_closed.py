@@ -13,7 +13,7 @@ from studies.closed_bench import MACHINES, RATE, STUDY, TORQUE, ClosedBench, mea
 from veridyn.errors import FileError, VeridynError
 from veridyn.files.machine.write import save_model
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.mechanics.loops.closure import closed_home
+from veridyn.mechanics.tree.loops.closure import closed_home
 from veridyn.papers.hexapod.machine import LEGS, hexapod, truth
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals

@@ -5,7 +5,7 @@ import pytest
 from strangers.machines import branched_arm, free_machine
 from veridyn.files.machine.load import load_model
 from veridyn.identify.regression.observation import stream
-from veridyn.mechanics import formula
+from veridyn.mechanics.tree.dynamics import formula
 from veridyn.studies.run.warming import some_motion, warm
 
 

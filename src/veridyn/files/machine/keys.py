@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from veridyn.model.element_kinds import CONSTANT_KEYS
+from veridyn.model.elements.kinds import CONSTANT_KEYS
 
 FORMAT = 2
 TOP = (

@@ -22,7 +22,7 @@ from veridyn.files.machine.urdf_reader import UrdfLimits, UrdfLink, broken_inert
 from veridyn.files.machine.urdf_xml import XmlNode
 from veridyn.mechanics.tree.check import check_tree
 from veridyn.model.body import Body, BodyJoint
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
 from veridyn.model.machine import Machine
 from veridyn.model.names import GROUND
 from veridyn.spatial.inertia import from_centre

@@ -25,7 +25,7 @@ from veridyn.files.machine.urdf_reader import UrdfLimits
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.body import Body
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
 from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import INERTIAL, broken_law, to_centre
 from veridyn.spatial.rotations import quaternion

@@ -16,7 +16,7 @@ from veridyn.files.machine.keys import COVARIANCE, PARAMETERS
 from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
 from veridyn.model.body import Body
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
 from veridyn.model.parameters import ParameterSet, Tie, Uncertainty
 from veridyn.spatial.inertia import INERTIAL
 

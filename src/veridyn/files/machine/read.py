@@ -35,16 +35,16 @@ from veridyn.mechanics.tree.element_check import check_elements
 from veridyn.mechanics.tree.virtual_base import SIX, on_six_joints
 from veridyn.model.assembly import Assembly
 from veridyn.model.body import Body, joints_of_bodies
-from veridyn.model.elements import Element
+from veridyn.model.check.machine import check_graph
+from veridyn.model.elements.element import Element
+from veridyn.model.elements.transmission import Transmission
 from veridyn.model.graph import FORMULATIONS, GRAVITY, Formulation, MachineGraph
 from veridyn.model.link import Joint, Link
 from veridyn.model.load import Load, check_loads
 from veridyn.model.machine import Machine
-from veridyn.model.machine_check import check_graph
 from veridyn.model.point_parts import Damper, Spring
 from veridyn.model.sensor import Sensor, check_sensors
 from veridyn.model.ten import ten_of
-from veridyn.model.transmission import Transmission
 
 Array = NDArray[np.float64]
 

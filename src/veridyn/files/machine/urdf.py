@@ -39,7 +39,7 @@ from veridyn.files.machine.urdf_reader import (
 from veridyn.files.machine.urdf_xml import bytes_of, parse_xml, refuse_xacro
 from veridyn.mechanics.tree.check import check_tree
 from veridyn.model.body import Body
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
 from veridyn.model.graph import GRAVITY
 from veridyn.model.machine import Machine
 from veridyn.model.names import GROUND

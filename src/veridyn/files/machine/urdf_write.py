@@ -23,10 +23,10 @@ from veridyn.files.machine.urdf import UrdfFile, read_urdf
 from veridyn.files.machine.urdf_reader import SIX, UrdfJoint, UrdfLink
 from veridyn.files.machine.urdf_xml import XmlNode, bytes_of
 from veridyn.identify.result import Fit
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.body import Body
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
 from veridyn.model.link import Link
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion

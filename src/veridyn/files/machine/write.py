@@ -31,7 +31,7 @@ from veridyn.files.yaml_nodes import compose
 from veridyn.files.yaml_write import flow, name_text, names_text, number_text, numbers_text
 from veridyn.model.assembly import Assembly, Attachment
 from veridyn.model.body import SIGMA, Body, joints_of_bodies
-from veridyn.model.differences import differences, equal_parts
+from veridyn.model.check.differences import differences, equal_parts
 from veridyn.model.link import Joint, Link
 from veridyn.model.machine import Machine
 from veridyn.model.names import GROUND

@@ -22,7 +22,9 @@ from veridyn.files.yaml_write import (
 )
 from veridyn.model.assembly import Attachment
 from veridyn.model.body import Body
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
+from veridyn.model.elements.table_law import LawTable
+from veridyn.model.elements.transmission import Transmission
 from veridyn.model.link import End, Joint, Link, LinkCapsule
 from veridyn.model.load import Drive, Force, Load
 from veridyn.model.machine import Machine
@@ -31,8 +33,6 @@ from veridyn.model.parameters import ParameterSet, Uncertainty
 from veridyn.model.place import Marker, PointRef, numbers
 from veridyn.model.placed import point_at
 from veridyn.model.sensor import Sensor
-from veridyn.model.table_law import LawTable
-from veridyn.model.transmission import Transmission
 from veridyn.spatial.inertia import INERTIAL
 from veridyn.spatial.transforms import MDH, Placement
 

@@ -9,7 +9,7 @@ import numpy as np
 from veridyn.errors import ModelError
 from veridyn.files.machine.write_parts import place_text
 from veridyn.files.yaml_write import flow, mapping_text, matrix_text, name_text, names_text, number_text, numbers_text
-from veridyn.model.differences import equal_parts
+from veridyn.model.check.differences import equal_parts
 from veridyn.model.graph import PointDescription
 from veridyn.model.place import Marker
 from veridyn.model.point_parts import Added, Angle, DirectionRef, Elevation, MechanismJoint, RigidBody, uniform_bar

@@ -19,9 +19,9 @@ from veridyn.identify.regression.observation import dependence
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.regression.tables import equations
 from veridyn.identify.result import Fit
-from veridyn.mechanics.engine import wants_compiled
-from veridyn.mechanics.inverse import external_rows, inverse_dynamics
-from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.engine import wants_compiled
+from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
+from veridyn.mechanics.tree.dynamics.regressor import regressor
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 

@@ -32,9 +32,9 @@ from scipy.optimize import least_squares
 from veridyn.errors import DataError, ModelError
 from veridyn.identify.diagnosis.evidence import SMALLEST_SINGULAR_VALUE, Equations, Evidence, share
 from veridyn.identify.grouping import ZERO_COLUMN
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.loops.closure import closed_home, closed_motion
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.elsewhere import End, assembled_at, ends_of, moved
+from veridyn.mechanics.tree.loops.closure import closed_home, closed_motion
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent

@@ -36,7 +36,7 @@ from veridyn.identify.diagnosis.position_noise import SMALL_NOISE, acceleration_
 from veridyn.identify.estimators.coloured import MIN_SHARE_OF_BARTLETT, andrews_each, window_of
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.elsewhere import stretched
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, joined

@@ -31,12 +31,12 @@ from veridyn.identify.regression.equation_plan import EquationPlan, Job
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.regression.tables import equations
 from veridyn.identify.result import Fit
-from veridyn.mechanics.engine import wants_compiled
-from veridyn.mechanics.forces import acting
 from veridyn.mechanics.laws import law
-from veridyn.mechanics.samples import state_of
+from veridyn.mechanics.tree.dynamics.engine import wants_compiled
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.model.elements import Element
+from veridyn.mechanics.tree.recursion.forces import acting
+from veridyn.mechanics.tree.recursion.samples import state_of
+from veridyn.model.elements.element import Element
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import zero_phase
 from veridyn.signals.resample import uniform_rate

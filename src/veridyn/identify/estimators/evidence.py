@@ -27,8 +27,8 @@ from veridyn.identify.estimators.least_squares import Solution, solve
 from veridyn.identify.estimators.prior import Prior, group_of, prior_moments, reweighted, unstated
 from veridyn.identify.regression.observation import stream
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

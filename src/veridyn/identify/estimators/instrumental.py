@@ -40,10 +40,10 @@ from veridyn.identify.regression.equation_plan import EquationPlan, Job
 from veridyn.identify.regression.linear_algebra import one_blas_thread
 from veridyn.identify.regression.observation import EquationStream
 from veridyn.identify.result import Fit
-from veridyn.mechanics.control import Reference
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.system.control import Reference
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.coordinates import Rows
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.settings import Rule, above, at_least

@@ -34,7 +34,7 @@ from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.regression.linear_algebra import one_blas_thread, triangle_of
 from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
 from veridyn.model.coordinates import Rows
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import ParameterSet
 from veridyn.settings import above

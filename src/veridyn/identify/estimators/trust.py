@@ -36,8 +36,8 @@ from veridyn.identify.regression.factor import RowFactors
 from veridyn.identify.regression.observation import stream
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.validate import validation_of
-from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

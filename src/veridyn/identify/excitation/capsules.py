@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.kinematics import posed
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.recursion.kinematics import posed
 from veridyn.model.machine import Machine
 from veridyn.model.names import GROUND
 

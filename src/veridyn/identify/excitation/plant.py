@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from veridyn.errors import CapabilityError, Limit
 from veridyn.identify.base import BaseParameters, base_parameters
-from veridyn.mechanics.adjoint import regressor_adjoint
-from veridyn.mechanics.engine import Buffer, compiled, filled
-from veridyn.mechanics.forward import mass_matrix
-from veridyn.mechanics.kinematics import body_pose, jacobian
-from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.tree.dynamics.adjoint import regressor_adjoint
+from veridyn.mechanics.tree.dynamics.engine import Buffer, compiled, filled
+from veridyn.mechanics.tree.dynamics.forward import mass_matrix
+from veridyn.mechanics.tree.dynamics.symbols import Request
+from veridyn.mechanics.tree.recursion.kinematics import body_pose, jacobian
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

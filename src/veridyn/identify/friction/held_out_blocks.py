@@ -26,7 +26,7 @@ from veridyn.identify.regression.factor import RowFactor, RowFactors, accumulate
 from veridyn.identify.regression.linear_algebra import one_blas_thread, triangle_of
 from veridyn.identify.regression.observation import samples_of, stream
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.mechanics.engine import Engine
+from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

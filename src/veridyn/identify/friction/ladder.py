@@ -26,10 +26,10 @@ from veridyn.identify.friction.terms import TERMS, Measured, candidates, load_si
 from veridyn.identify.logged import prepared_motions
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.model.coordinates import Rows
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent

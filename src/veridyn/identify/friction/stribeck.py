@@ -22,10 +22,10 @@ from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression.linear_algebra import triangle_of
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.mechanics.engine import Engine
 from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.model.coordinates import Rows
-from veridyn.model.elements import stribeck
+from veridyn.model.elements.element import stribeck
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent

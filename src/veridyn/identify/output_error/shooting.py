@@ -8,9 +8,9 @@ Each run is simulated from its own initial state under the measured forces, or u
 where Γ_x are columns of the regressor, and for constants inside the laws of elements derivatives like Γ_q, Γ_v and Γ_z of inverse
 dynamics, all at the simulated state; F_q and F_v are those of the control law. The equations are linear; they are solved by the
 trapezoidal rule on the steps of the simulation. Without a speed below which it is rounded off, dry friction holds and lets go
-(:mod:`veridyn.mechanics.dry_friction`). Over a part of a step the shares s of friction are constant: the columns of its parameters are
-those of s, not of the signs of speeds. Where friction holds at the end of a part, C v = 0 whatever x is, and its force is what makes C S_v
-zero. Where a combination c comes to rest at the instant t*, with accelerations a⁻ before and a⁺ after it, ∂t*/∂x = −C S_v/c̈⁻ and
+(:mod:`veridyn.mechanics.system.dry_friction`). Over a part of a step the shares s of friction are constant: the columns of its parameters
+are those of s, not of the signs of speeds. Where friction holds at the end of a part, C v = 0 whatever x is, and its force is what makes C
+S_v zero. Where a combination c comes to rest at the instant t*, with accelerations a⁻ before and a⁺ after it, ∂t*/∂x = −C S_v/c̈⁻ and
 
     S_v⁺ = S_v⁻ + (a⁺ − a⁻) C S_v⁻/c̈⁻
 """
@@ -26,11 +26,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.identify.output_error.log_runs import Runs
-from veridyn.mechanics.dry_friction import KINDS, DryFriction, dry_friction
-from veridyn.mechanics.engine import compiled, filled
-from veridyn.mechanics.forward import mass_matrix
-from veridyn.mechanics.runs import Simulated, StepParts, simulate_runs
-from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.system.dry_friction import KINDS, DryFriction, dry_friction
+from veridyn.mechanics.system.runs import Simulated, StepParts, simulate_runs
+from veridyn.mechanics.tree.dynamics.engine import compiled, filled
+from veridyn.mechanics.tree.dynamics.forward import mass_matrix
+from veridyn.mechanics.tree.dynamics.symbols import Request
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.settings import Rule

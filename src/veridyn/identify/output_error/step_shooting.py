@@ -22,7 +22,7 @@ from veridyn.errors import DataError, SimulationError
 from veridyn.identify.output_error.log_runs import Runs
 from veridyn.identify.output_error.shooting import Hold
 from veridyn.mechanics.tree.model import BASE_NAMES, TreeInstant, TreeModel, tree_model
-from veridyn.model.elements import WRENCH_ROWS
+from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.machine import Machine
 from veridyn.spatial.rotations import matrix_of, right_jacobian, rotation_vector
 

@@ -26,8 +26,8 @@ from veridyn.identify.regression.factor import RowFactor, RowFactors
 from veridyn.identify.regression.linear_algebra import triangle_of
 from veridyn.identify.regression.observation import EquationStream, samples_of
 from veridyn.identify.regression.tables import equations
-from veridyn.mechanics.engine import check_farthest, sample_source, uniform_values
-from veridyn.mechanics.formula import formula
+from veridyn.mechanics.tree.dynamics.engine import check_farthest, sample_source, uniform_values
+from veridyn.mechanics.tree.dynamics.formula import formula
 from veridyn.model.motion import Motion
 from veridyn.symbolic.expression import Graph, Number, live
 from veridyn.symbolic.gpu import Processor, Program, open_gpu, require_memory

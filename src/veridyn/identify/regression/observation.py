@@ -31,8 +31,8 @@ from veridyn.identify.regression.linear_algebra import one_blas_thread, triangle
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.regression.tables import equations
 from veridyn.identify.regression.workers import MadeMotions, map_in_order
-from veridyn.mechanics.engine import Engine, wants_compiled
 from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.mechanics.tree.dynamics.engine import Engine, wants_compiled
 from veridyn.mechanics.tree.rules import structural
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.measurement import Readout, readout
 from veridyn.mechanics.natural.constraints import Constraints
 from veridyn.mechanics.natural.dynamics import natural_energy
+from veridyn.mechanics.natural.measurement import Readout, readout
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.model.sensor import Sensor
 

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Faults, did_you_mean
-from veridyn.mechanics.control import Reference
 from veridyn.mechanics.natural.dynamics import NaturalState, solve_accelerations
 from veridyn.mechanics.natural.integrate import Loads, NaturalMethod, NaturalMotion, integrate_natural
 from veridyn.mechanics.natural.minimal import start_of
 from veridyn.mechanics.natural.position import acceleration, position, r_matrix, velocity
 from veridyn.mechanics.natural.system import NaturalSystem
-from veridyn.mechanics.simulation import clock
+from veridyn.mechanics.system.control import Reference
+from veridyn.mechanics.system.simulation import clock
 from veridyn.model.load import Drive
 from veridyn.progress import Progress, silent
 

@@ -5,7 +5,7 @@
 
 What the constraints have drifted is a part of the step's own error, so the way back costs no order (Hairer, Lubich and Wanner, 2006,
 Geometric Numerical Integration, IV.4). An explicit rule of high order takes long steps where nothing is stiff; the index-3 form is for the
-rest. The rules stand in :mod:`~veridyn.mechanics.tableau`.
+rest. The rules stand in :mod:`~veridyn.mechanics.system.tableau`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from veridyn.errors import SimulationError
 from veridyn.mechanics.natural.bordered import Bordered
 from veridyn.mechanics.natural.dynamics import NaturalState, Stabilisation, solve_accelerations
 from veridyn.mechanics.natural.system import NaturalSystem
-from veridyn.mechanics.tableau import CLOSED, CORRECTIONS, STRAY, tableau
+from veridyn.mechanics.system.tableau import CLOSED, CORRECTIONS, STRAY, tableau
 
 Array = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.natural.elimination import Elimination, Factors, factorised, factors_of, set_tangent, solved
 from veridyn.mechanics.natural.terms import Scratch, Tables, acting, constraints_at, drift, scratch_of, turned
 from veridyn.mechanics.record import Matrix, Vector, opened
-from veridyn.mechanics.tableau import CLOSED, CORRECTIONS, STRAY, Tableau
+from veridyn.mechanics.system.tableau import CLOSED, CORRECTIONS, STRAY, Tableau
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -19,7 +19,7 @@ REFACTOR = 3  # corrections with one factorisation
 
 
 class ExplicitRule(NamedTuple):
-    """A :class:`~veridyn.mechanics.tableau.Tableau` without its times."""
+    """A :class:`~veridyn.mechanics.system.tableau.Tableau` without its times."""
 
     A: Matrix
     b: Vector

@@ -20,7 +20,7 @@ from veridyn.mechanics.laws import Acting, potential
 from veridyn.mechanics.natural.geometry import Geometry
 from veridyn.mechanics.natural.mass import weight_of
 from veridyn.mechanics.natural.mechanism import AXES, Mechanism
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.names import GROUND
 from veridyn.model.point_parts import Combination

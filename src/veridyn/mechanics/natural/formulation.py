@@ -29,10 +29,10 @@ from veridyn.mechanics.formulation import (
     require,
     wrench_bodies,
 )
-from veridyn.mechanics.measurement import Readout
 from veridyn.mechanics.natural.charts import Charts
 from veridyn.mechanics.natural.free_model import FreeInputs, FreeModel, free_model
 from veridyn.mechanics.natural.inputs import inputs_on_points, with_motor_inputs
+from veridyn.mechanics.natural.measurement import Readout
 from veridyn.mechanics.natural.mechanism import AXES
 from veridyn.mechanics.natural.minimal import minimal, start_of
 from veridyn.mechanics.natural.model import NaturalModel
@@ -42,7 +42,7 @@ from veridyn.mechanics.natural.slopes import with_parameter_slopes
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.mechanics.natural.virtual import PointsQuantity
 from veridyn.mechanics.natural.wrenches import with_wrenches
-from veridyn.mechanics.simulation import BaseState, Inputs, Method, Trajectory
+from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Trajectory
 from veridyn.model.load import Load, drives_of
 from veridyn.model.machine import Machine
 from veridyn.model.place import PointRef

@@ -20,8 +20,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, ModelError, did_you_mean
 from veridyn.mechanics.formulation import Instant, ModelStep
-from veridyn.mechanics.loops.assembly import splitting
-from veridyn.mechanics.loops.closure import close
 from veridyn.mechanics.natural.balance import InPoints, constraint_errors
 from veridyn.mechanics.natural.compact import compact
 from veridyn.mechanics.natural.dynamics import NaturalState, Stabilisation
@@ -32,9 +30,11 @@ from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.mechanics.natural.wheels import WheelForces
 from veridyn.mechanics.one_set import OneSet
+from veridyn.mechanics.tree.loops.assembly import splitting
+from veridyn.mechanics.tree.loops.closure import close
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.start import BASE_RATES, reported_attitude
-from veridyn.model.constants import Constant
+from veridyn.model.elements.constants import Constant
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty
 from veridyn.spatial.rotations import angles_of, rotation_vector, rpy

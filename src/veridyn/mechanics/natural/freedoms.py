@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, ModelError
-from veridyn.mechanics.kinematics import body_pose
 from veridyn.mechanics.natural.position import position as closed_pose
 from veridyn.mechanics.natural.system import NaturalSystem
+from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.names import GROUND
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from veridyn.errors import CapabilityError, Fault, ModelError, did_you_mean
 from veridyn.mechanics.formulation import WRENCH
-from veridyn.model.elements import WRENCH_ROWS
+from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.load import Drive, Torque, channels
 from veridyn.model.machine import Machine
 

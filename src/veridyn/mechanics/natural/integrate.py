@@ -32,7 +32,7 @@ from veridyn.mechanics.natural.index3 import index3_step, index3_steps
 from veridyn.mechanics.natural.position import independent, position, velocity
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.mechanics.natural.wheels import plane_of
-from veridyn.mechanics.tableau import RULES, tableau
+from veridyn.mechanics.system.tableau import RULES, tableau
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]

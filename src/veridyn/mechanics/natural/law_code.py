@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from veridyn.mechanics.compiled import core
 from veridyn.mechanics.laws import Acting, law
 from veridyn.mechanics.record import Numbers, Vector
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
 from veridyn.symbolic.derivative import forward
 from veridyn.symbolic.expression import (
     ABS,

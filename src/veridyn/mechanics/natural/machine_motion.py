@@ -1,4 +1,5 @@
-"""A machine in natural coordinates that moves under inputs, by the methods, inputs and results of :mod:`veridyn.mechanics.integrate`.
+"""A machine in natural coordinates that moves under inputs, by the methods, inputs and results of
+:mod:`veridyn.mechanics.system.integrate`.
 
     M q̈ + Φ_qᵀ λ = Q(q, q̇) + Q_u,    Φ_q q̈ = −Φ̇_q q̇ − 2 ω Φ̇ − ω² Φ,    ω = `CLOSING_RATE`
 
@@ -17,10 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
 from veridyn.errors import CapabilityError, DataError, Fault, ModelError, SimulationError, did_you_mean
-from veridyn.mechanics.forward import with_held_forces
-from veridyn.mechanics.integrate import CLOSING_RATE, adaptive_path
-from veridyn.mechanics.integration_check import check_given_loads, check_prescribed, initial_state
-from veridyn.mechanics.loops.closure import closed_motion
 from veridyn.mechanics.natural.bordered import Bordered
 from veridyn.mechanics.natural.compact import compact
 from veridyn.mechanics.natural.dynamics import Stabilisation, solve_accelerations
@@ -31,12 +28,16 @@ from veridyn.mechanics.natural.position import independent
 from veridyn.mechanics.natural.system import NaturalSystem, system_of
 from veridyn.mechanics.natural.wheels import Plane, plane_of
 from veridyn.mechanics.natural.wrenches import wrench_maps
-from veridyn.mechanics.samples import complete_values
-from veridyn.mechanics.simulation import BaseState, Forces, Inputs, Method, Trajectory
-from veridyn.mechanics.state_rates import ActingInputs
-from veridyn.mechanics.stepper import march
-from veridyn.mechanics.tableau import tableau
+from veridyn.mechanics.system.integrate import CLOSING_RATE, adaptive_path
+from veridyn.mechanics.system.integration_check import check_given_loads, check_prescribed, initial_state
+from veridyn.mechanics.system.simulation import BaseState, Forces, Inputs, Method, Trajectory
+from veridyn.mechanics.system.stepper import march
+from veridyn.mechanics.system.tableau import tableau
+from veridyn.mechanics.tree.dynamics.forward import with_held_forces
+from veridyn.mechanics.tree.dynamics.state_rates import ActingInputs
+from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.recursion.samples import complete_values
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import Drive, Load, Torque
 from veridyn.model.machine import Machine
@@ -288,7 +289,7 @@ def integrate_natural_machine(
     method: Method | None = None,
     progress: Progress = silent,
 ) -> Trajectory:
-    """:func:`~veridyn.mechanics.integrate.integrate` of a machine in natural coordinates: the same arguments, and the same motion.
+    """:func:`~veridyn.mechanics.system.integrate.integrate` of a machine in natural coordinates: the same arguments, and the same motion.
 
     Both agree to the tolerance of the method. Natural coordinates carry no dry friction, so `friction_speed` has nothing to round off.
     """

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import ModelError, did_you_mean
 from veridyn.mechanics.natural.mechanism_check import check_mechanism
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
 from veridyn.model.load import Force, Load, Torque, channels
 from veridyn.model.place import Numbers, numbers
 from veridyn.model.point_parts import (

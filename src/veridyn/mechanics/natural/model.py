@@ -18,7 +18,7 @@ from veridyn.mechanics.formulation import Instant, ModelStep
 from veridyn.mechanics.natural.balance import InPoints, constraint_errors
 from veridyn.mechanics.natural.charts import Charts
 from veridyn.mechanics.natural.redundant import Reduced
-from veridyn.model.constants import Constant
+from veridyn.model.elements.constants import Constant
 from veridyn.model.parameters import Uncertainty
 
 Array = NDArray[np.float64]

@@ -21,7 +21,7 @@ from veridyn.mechanics.natural.points.coordinates import added_coordinates
 from veridyn.mechanics.natural.points.joints import layout_of
 from veridyn.mechanics.natural.points.layout import PointsLayout
 from veridyn.mechanics.single_track.of_machine import refuse_car
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
 from veridyn.model.graph import MachineGraph, unique
 from veridyn.model.load import Drive, Force, Load, Torque
 from veridyn.model.machine import Machine

@@ -22,7 +22,7 @@ from veridyn.mechanics.natural.parameter_slopes import ParameterSlopes
 from veridyn.mechanics.natural.room import Slopes, no_slopes
 from veridyn.mechanics.natural.system import NaturalSystem
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
 from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import INERTIAL, inertia_matrix
 

@@ -18,7 +18,8 @@ from veridyn.mechanics.natural.described.joints import MechanismJoints
 from veridyn.mechanics.natural.described.pose import Pose
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.model.assembly import Assembly
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
+from veridyn.model.elements.transmission import Transmission
 from veridyn.model.graph import Formulation, MachineGraph, PointDescription
 from veridyn.model.link import Link, values_of
 from veridyn.model.load import Drive, Load
@@ -38,7 +39,6 @@ from veridyn.model.point_parts import (
 from veridyn.model.sensor import Sensor
 from veridyn.model.spanning import free_root, spanning_of
 from veridyn.model.ten import ten_of
-from veridyn.model.transmission import Transmission
 
 Array = NDArray[np.float64]
 

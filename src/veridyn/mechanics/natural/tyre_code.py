@@ -1,6 +1,6 @@
 """The laws of tyres as machine code over the motion of one wheel, with their exact derivatives.
 
-The laws are those of :mod:`veridyn.mechanics.tyres`, run on symbols in the ground's frame. Inputs x (17,): the wheel's axis, centre,
+The laws are those of :mod:`veridyn.mechanics.ground.tyres`, run on symbols in the ground's frame. Inputs x (17,): the wheel's axis, centre,
 velocity of the centre, angular velocity, the two lagging slips, and the road's plane (height at the origin, slopes). Outputs f (8,):
 force, moment about the centre, rates of the slips; and ∂f/∂x (8, 14) with the road's plane held. Constants of the law are inputs: one
 kernel serves all tyres of a kind.
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.tyres import Tyre
-from veridyn.model.element_kinds import ROAD_INPUTS, SLIPS
-from veridyn.model.elements import Element
+from veridyn.mechanics.ground.tyres import Tyre
+from veridyn.model.elements.element import Element
+from veridyn.model.elements.kinds import ROAD_INPUTS, SLIPS
 from veridyn.spatial.algebra import is_zero, mul
 from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec
 from veridyn.symbolic.cache import Stored, key_of, load_or_make, remembered

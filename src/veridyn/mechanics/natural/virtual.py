@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, ModelWarning, did_you_mean, warn
 from veridyn.mechanics.formulation import Instant, QuantityReading
-from veridyn.mechanics.measurement import Readout, readout
+from veridyn.mechanics.natural.measurement import Readout, readout
 from veridyn.mechanics.natural.mechanism import AXES
 from veridyn.mechanics.natural.model import NaturalModel, PointLoads
 from veridyn.mechanics.natural.reaction import Along, Wrench, reaction_of

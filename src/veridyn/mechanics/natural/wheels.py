@@ -18,8 +18,8 @@ from veridyn.mechanics.ground.road import Road, fill_surface
 from veridyn.mechanics.natural.forces import moment_map
 from veridyn.mechanics.natural.geometry import Geometry
 from veridyn.mechanics.natural.tyre_code import INPUTS, OUTPUTS, SLOPES, tyre_code
-from veridyn.model.element_kinds import SLIPS
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
+from veridyn.model.elements.kinds import SLIPS
 from veridyn.symbolic.kernel import Single
 
 Array = NDArray[np.float64]

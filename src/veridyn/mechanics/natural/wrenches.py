@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from veridyn.errors import CapabilityError
 from veridyn.mechanics.natural.geometry import Geometry
 from veridyn.mechanics.natural.system import NaturalSystem
-from veridyn.model.elements import WRENCH_ROWS
+from veridyn.model.elements.element import WRENCH_ROWS
 
 Array = NDArray[np.float64]
 ABOUT = ((1, 2), (2, 0), (0, 1))  # the axes v and w whose product is x, y and z

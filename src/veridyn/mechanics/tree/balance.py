@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, SimulationError
-from veridyn.mechanics.energy import energy
-from veridyn.mechanics.loops.assembly import loop_values
 from veridyn.mechanics.tree.layout import UNSETTLED
+from veridyn.mechanics.tree.loops.assembly import loop_values
+from veridyn.mechanics.tree.recursion.energy import energy
 from veridyn.mechanics.tree.step_kernel import MAX_ITERATIONS
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import BaseMotion, Motion

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, Faults, did_you_mean, part_at
 from veridyn.mechanics.tree.element_check import check_elements
 from veridyn.model.body import SIGMA, Body
-from veridyn.model.elements import WRENCH_ROWS, Element
+from veridyn.model.elements.element import WRENCH_ROWS, Element
 from veridyn.model.names import GROUND
 from veridyn.spatial.inertia import INERTIAL, broken_law
 from veridyn.spatial.rotations import is_rotation

@@ -8,10 +8,10 @@ import numpy as np
 
 from veridyn.errors import Faults, did_you_mean, part_at
 from veridyn.model.body import Body
-from veridyn.model.element_kinds import KINDS
-from veridyn.model.elements import WRENCH_ROWS, Element, Marker
+from veridyn.model.elements.element import WRENCH_ROWS, Element, Marker
+from veridyn.model.elements.kinds import KINDS
+from veridyn.model.elements.own_law import OWN
 from veridyn.model.names import GROUND
-from veridyn.model.own_law import OWN
 
 
 def check_elements(bodies: Sequence[Body], elements: Sequence[Element], base: str, faults: Faults) -> None:

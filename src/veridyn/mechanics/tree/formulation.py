@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.mechanics.formulation import WRENCH, Capabilities, MachineModel, RunSettings, wrench_bodies
-from veridyn.mechanics.simulation import BaseState, Inputs, Method, Trajectory
+from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Trajectory
 from veridyn.mechanics.tree.model import TreeModel, tree_model
+from veridyn.mechanics.tree.readout import TreeReadout, tree_readout
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.virtual import TreeQuantity
-from veridyn.mechanics.tree_readout import TreeReadout, tree_readout
-from veridyn.model.elements import WRENCH_ROWS
+from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.load import Drive, Force, Load, Torque, channels, drives_of
 from veridyn.model.machine import Machine
 from veridyn.model.place import PointRef
@@ -78,8 +78,8 @@ class TreeForm:
 
     @property
     def regressor(self) -> Callable[..., Any]:
-        """:func:`veridyn.mechanics.regressor.regressor` of this tree: forces are linear in its parameters."""
-        from veridyn.mechanics.regressor import regressor
+        """:func:`veridyn.mechanics.tree.dynamics.regressor.regressor` of this tree: forces are linear in its parameters."""
+        from veridyn.mechanics.tree.dynamics.regressor import regressor
 
         return lambda *args, **kwargs: regressor(self.tree, *args, **kwargs)
 
@@ -161,7 +161,7 @@ class TreeForm:
         method: Method | None = None,
         progress: Progress = silent,
     ) -> Trajectory:
-        """:func:`veridyn.mechanics.integrate.integrate` of this tree."""
-        from veridyn.mechanics.integrate import integrate  # which compiles; names need none of it
+        """:func:`veridyn.mechanics.system.integrate.integrate` of this tree."""
+        from veridyn.mechanics.system.integrate import integrate  # which compiles; names need none of it
 
         return integrate(self.tree, t, q, qd, inputs, base=base, method=method, progress=progress)

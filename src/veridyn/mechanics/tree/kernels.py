@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from veridyn.mechanics.engine import compiled, uniform_values
-from veridyn.mechanics.loops.assembly import units
-from veridyn.mechanics.samples import loaded_bodies
-from veridyn.mechanics.symbols import Request
 from veridyn.mechanics.tree import layout as k
+from veridyn.mechanics.tree.dynamics.engine import compiled, uniform_values
+from veridyn.mechanics.tree.dynamics.symbols import Request
+from veridyn.mechanics.tree.loops.assembly import units
 from veridyn.mechanics.tree.record import TreeRecord, connect, record_of
+from veridyn.mechanics.tree.recursion.samples import loaded_bodies
 from veridyn.mechanics.tree.statement import SLOPES, Column, column_of, input_of
 from veridyn.mechanics.tree.step_kernel import advance_address
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.elements import WRENCH_ROWS
+from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.load import channels
 
 

@@ -15,21 +15,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Faults, ModelError, did_you_mean
-from veridyn.mechanics.engine import check_angles
 from veridyn.mechanics.formulation import FRICTION_SPEED, Instant, ModelStep
-from veridyn.mechanics.loops.assembly import splitting, units
 from veridyn.mechanics.one_set import OneSet
-from veridyn.mechanics.samples import complete_values
 from veridyn.mechanics.tree.balance import loop_errors, state_error, tree_energies
+from veridyn.mechanics.tree.dynamics.engine import check_angles
 from veridyn.mechanics.tree.kernels import TreeKernels, kernels_of
 from veridyn.mechanics.tree.layout import DONE
+from veridyn.mechanics.tree.loops.assembly import splitting, units
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.readout import TreeReadout, tree_readout
+from veridyn.mechanics.tree.recursion.samples import complete_values
 from veridyn.mechanics.tree.start import BASE_NAMES, BASE_RATES, named_start, reported_attitude
 from veridyn.mechanics.tree.statement import column_of
 from veridyn.mechanics.tree.trapezoid import tree_trapezoid
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.mechanics.tree_readout import TreeReadout, tree_readout
-from veridyn.model.constants import Constant
+from veridyn.model.elements.constants import Constant
 from veridyn.model.load import Drive, Torque, channels, values_of
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty

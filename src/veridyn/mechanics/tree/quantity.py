@@ -7,7 +7,7 @@ its coordinate) is no part of its reaction. Derivatives are those of the tangent
 What a cut joint does to its two ends, from its multipliers, over scalars of any kind.
 
 The equations of motion hold Φ_qᵀ λ on the side of the inertia, so a cut joint acts with −λ ∂Φ. Of the equations of
-:mod:`veridyn.mechanics.loops.equations`, with d the way from the place on the second end to that on the first, the second end gets
+:mod:`veridyn.mechanics.tree.loops.equations`, with d the way from the place on the second end to that on the first, the second end gets
 
     d·e = 0         the force λ e                            (e fixed in the root's axes, or an axis of the first end)
     u·w = 0         the moment λ u × w                       (u an axis of the first end, w of the second)
@@ -22,11 +22,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from veridyn.mechanics.forces import acting
 from veridyn.mechanics.laws import law
-from veridyn.mechanics.loops.equations import COUNTS
-from veridyn.mechanics.loops.equations import equations as loop_equations
-from veridyn.mechanics.newton_euler import (
+from veridyn.mechanics.tree.dynamics.symbols import Label, Request, Symbols
+from veridyn.mechanics.tree.loops.equations import COUNTS
+from veridyn.mechanics.tree.loops.equations import equations as loop_equations
+from veridyn.mechanics.tree.recursion.forces import acting
+from veridyn.mechanics.tree.recursion.newton_euler import (
     NO_WRENCH,
     Outward,
     State,
@@ -37,14 +38,13 @@ from veridyn.mechanics.newton_euler import (
     outward,
     squared_speed,
 )
-from veridyn.mechanics.sensing import place_of
-from veridyn.mechanics.struts import strut_of
-from veridyn.mechanics.symbols import Label, Request, Symbols
+from veridyn.mechanics.tree.recursion.sensing import place_of
+from veridyn.mechanics.tree.recursion.struts import strut_of
 from veridyn.mechanics.tree.statement import Base, Column, input_of, load_columns, residual_rows
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.assembly import Attachment
 from veridyn.model.body import Loop
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
 from veridyn.model.load import Drive, Force, components
 from veridyn.model.names import GROUND
 from veridyn.spatial.algebra import Scalar, add, mul

@@ -14,7 +14,7 @@ from veridyn.mechanics.tree.accept import changes_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
-from veridyn.model.elements import Element, Marker
+from veridyn.model.elements.element import Element, Marker
 from veridyn.model.load import moved_load
 from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import moved

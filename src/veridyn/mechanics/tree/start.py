@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Faults, did_you_mean
-from veridyn.mechanics.loops.assembly import splitting
-from veridyn.mechanics.loops.closure import close
+from veridyn.mechanics.tree.loops.assembly import splitting
+from veridyn.mechanics.tree.loops.closure import close
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.spatial.rotations import angles_of
 

@@ -7,8 +7,8 @@ and its quaternion e (w, x, y, z), v = (V, ω, q̇) and a = (V̇, ω̇, q̈) wit
 in the ground's axes, moments in the base's own, then one for each coordinate, so that M is symmetric. Derivatives with respect to x are
 along its tangent (dp, dθ, dq), where the attitude R becomes R exp(dθ).
 
-The recursion is that of :mod:`veridyn.mechanics.newton_euler`, run on symbols; λ are the forces of cut joints. Loads of the tree act with
-the values of the inputs c.k, component after component.
+The recursion is that of :mod:`veridyn.mechanics.tree.recursion.newton_euler`, run on symbols; λ are the forces of cut joints. Loads of the
+tree act with the values of the inputs c.k, component after component.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from veridyn.mechanics.columns import columns
-from veridyn.mechanics.forces import all_rows, needs_velocity, state_rates
-from veridyn.mechanics.loading import load_rows
-from veridyn.mechanics.loops.equations import Equation
-from veridyn.mechanics.loops.equations import equations as loop_equations
-from veridyn.mechanics.mass import equations_of_motion
-from veridyn.mechanics.newton_euler import Outward, State, frames_in_root, outward
-from veridyn.mechanics.samples import minus_gravity
-from veridyn.mechanics.symbols import Label, Request, Symbols
+from veridyn.mechanics.tree.dynamics.symbols import Label, Request, Symbols
+from veridyn.mechanics.tree.loops.equations import Equation
+from veridyn.mechanics.tree.loops.equations import equations as loop_equations
+from veridyn.mechanics.tree.recursion.columns import columns
+from veridyn.mechanics.tree.recursion.forces import all_rows, needs_velocity, state_rates
+from veridyn.mechanics.tree.recursion.loading import load_rows
+from veridyn.mechanics.tree.recursion.mass import equations_of_motion
+from veridyn.mechanics.tree.recursion.newton_euler import Outward, State, frames_in_root, outward
+from veridyn.mechanics.tree.recursion.samples import minus_gravity
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import channels, components
 from veridyn.spatial.algebra import add, is_zero, mul, sub

@@ -14,14 +14,14 @@ from veridyn.errors import ModelError, did_you_mean
 from veridyn.mechanics.tree.loop import members
 from veridyn.model.assembly import Assembly
 from veridyn.model.body import Body, Loop
-from veridyn.model.constants import Acted
 from veridyn.model.coordinates import Rows, select_rows
-from veridyn.model.elements import WRENCH_ROWS, Element, Marker
+from veridyn.model.elements.constants import Acted
+from veridyn.model.elements.element import WRENCH_ROWS, Element, Marker
+from veridyn.model.elements.transmission import Transmission
 from veridyn.model.load import Load
 from veridyn.model.names import GROUND
 from veridyn.model.parameters import ParameterSet, Uncertainty
 from veridyn.model.sensor import Sensor
-from veridyn.model.transmission import Transmission
 from veridyn.spatial.linalg import Mat, Vec
 
 Array = NDArray[np.float64]

@@ -16,18 +16,18 @@ from veridyn.mechanics.tree.loop import check_loops
 from veridyn.mechanics.tree.structure import Rows, TreeStructure
 from veridyn.model.assembly import Assembly
 from veridyn.model.body import Body, Loop
-from veridyn.model.constants import replaced
-from veridyn.model.elements import Element
+from veridyn.model.check.machine import check_prescribed
+from veridyn.model.check.motion import check_motion
+from veridyn.model.elements.constants import replaced
+from veridyn.model.elements.element import Element
+from veridyn.model.elements.transmission import Transmission
 from veridyn.model.graph import GRAVITY
 from veridyn.model.load import Load, check_loads
-from veridyn.model.machine_check import check_prescribed
 from veridyn.model.motion import Motion
-from veridyn.model.motion_check import check_motion
 from veridyn.model.names import GROUND
 from veridyn.model.parameter_set import parameter_set
 from veridyn.model.parameters import ParameterSet
 from veridyn.model.sensor import Sensor, check_sensors
-from veridyn.model.transmission import Transmission
 from veridyn.spatial.inertia import INERTIAL
 
 __all__ = ["GRAVITY", "Rows", "Tree"]

@@ -14,17 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, ModelWarning, did_you_mean, warn
-from veridyn.mechanics.engine import check_angles, compiled, uniform_values
 from veridyn.mechanics.formulation import Instant, QuantityReading
-from veridyn.mechanics.loops.assembly import loop_values
-from veridyn.mechanics.loops.equations import COUNTS
-from veridyn.mechanics.sensing import place_of
-from veridyn.mechanics.symbols import Request
+from veridyn.mechanics.tree.dynamics.engine import check_angles, compiled, uniform_values
+from veridyn.mechanics.tree.dynamics.symbols import Request
+from veridyn.mechanics.tree.loops.assembly import loop_values
+from veridyn.mechanics.tree.loops.equations import COUNTS
 from veridyn.mechanics.tree.model import TreeInstant, TreeModel
 from veridyn.mechanics.tree.quantity import Quantity
+from veridyn.mechanics.tree.readout import TreeReadout, tree_readout
+from veridyn.mechanics.tree.recursion.sensing import place_of
 from veridyn.mechanics.tree.statement import input_of
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.mechanics.tree_readout import TreeReadout, tree_readout
 from veridyn.model.load import components
 from veridyn.model.place import Marker, PointRef
 from veridyn.model.sensor import KINDS, Sensor

@@ -24,7 +24,7 @@ def actuators(machine: Machine | Tree) -> Tree:
     """A tree of virtual bodies, one for each coordinate that has an equation of its own, with its name, kind and motor.
 
     A log of a closed machine has channels of these alone: ``motion(actuators(tree), log, signals)`` makes them a motion, from which
-    :func:`~veridyn.mechanics.loops.closure.closed_motion` makes that of all joints.
+    :func:`~veridyn.mechanics.tree.loops.closure.closed_motion` makes that of all joints.
     """
     tree = tree_of(machine)
     bodies = [

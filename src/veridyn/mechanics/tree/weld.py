@@ -22,14 +22,14 @@ from veridyn.mechanics.tree.accept import changes_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
+from veridyn.model.elements.own_law import with_numbers
+from veridyn.model.elements.transmission import Transmission
 from veridyn.model.load import Drive, moved_load
 from veridyn.model.machine import Machine
 from veridyn.model.names import GROUND
-from veridyn.model.own_law import with_numbers
 from veridyn.model.place import Home, Marker, moved_place
 from veridyn.model.sensor import ON_COORDINATE
-from veridyn.model.transmission import Transmission
 from veridyn.spatial.inertia import INERTIAL, moved
 from veridyn.spatial.rotations import rot_z
 from veridyn.spatial.transforms import Placement

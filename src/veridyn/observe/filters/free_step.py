@@ -7,9 +7,9 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.measurement import Readout
 from veridyn.mechanics.natural.free_model import FreeModel
 from veridyn.mechanics.natural.free_record import free_room, free_tables
+from veridyn.mechanics.natural.measurement import Readout
 from veridyn.mechanics.natural.wheel_kernel import WheelRoom
 from veridyn.mechanics.record import Bound
 from veridyn.observe.filters.kernels.correction import DONE, corrected_of

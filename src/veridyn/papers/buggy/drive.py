@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import SimulationError
-from veridyn.mechanics.engine import Engine
-from veridyn.mechanics.forward import forward_dynamics
 from veridyn.mechanics.ground.road import Profile, Road, fill_surface
-from veridyn.mechanics.instant import StateAccelerations
-from veridyn.mechanics.integrate import BaseState, Inputs, Method, Trajectory, integrate
-from veridyn.mechanics.loops.closure import close
-from veridyn.mechanics.samples import complete_values
+from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, Trajectory, integrate
+from veridyn.mechanics.tree.dynamics.engine import Engine
+from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
+from veridyn.mechanics.tree.dynamics.instant import StateAccelerations
+from veridyn.mechanics.tree.loops.closure import close
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.recursion.samples import complete_values
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.papers.buggy.machine import CHASSIS_CG, FRONT, INDEPENDENT

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from veridyn.mechanics.formulation import MachineModel
 from veridyn.mechanics.ground.road import Road
 from veridyn.mechanics.tree.model import tree_model
-from veridyn.mechanics.tree_readout import tree_readout
+from veridyn.mechanics.tree.readout import tree_readout
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor

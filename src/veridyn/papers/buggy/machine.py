@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.model.assembly import Attachment
-from veridyn.model.elements import Element, strut, tyre
+from veridyn.model.elements.element import Element, strut, tyre
 from veridyn.model.link import Joint, JointKind, Link
 from veridyn.model.load import Drive
 from veridyn.model.machine import Machine

@@ -30,7 +30,7 @@ from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.takes import TakeVariation, take_variation
 from veridyn.identify.validate import validate
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.papers.car.machine import TEN_ROWS

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.takes import TakeVariation, take_variation
 from veridyn.identify.validate import validate
-from veridyn.model.elements import Element, coulomb, drive_gain, spring
+from veridyn.model.elements.element import Element, coulomb, drive_gain, spring
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.papers.car.bent import CURVED, KINDS, STRAIGHT, Selected, SuspensionFit, fitted

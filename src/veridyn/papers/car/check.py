@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, did_you_mean
-from veridyn.mechanics.kinematics import body_pose
-from veridyn.mechanics.regressor import regressor
-from veridyn.model.elements import WRENCH_ROWS
+from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.recursion.kinematics import body_pose
+from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, did_you_mean
-from veridyn.model.elements import WRENCH_ROWS, drive_gain
+from veridyn.model.elements.element import WRENCH_ROWS, drive_gain
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from scipy.linalg import null_space
 
 from veridyn.machines.described import described
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.kinematics import body_pose
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.mechanics.tree.virtual_base import on_six_joints
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
 from veridyn.model.link import Joint, Link
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataWarning
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.model.elements import drag, offset
+from veridyn.model.elements.element import drag, offset
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.papers.car.drive import ENDS, Campaign

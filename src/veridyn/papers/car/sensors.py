@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError
-from veridyn.model.elements import WRENCH_ROWS
+from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.papers.car.simulator.run import VehicleRun
 from veridyn.signals.band import Band

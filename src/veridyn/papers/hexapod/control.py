@@ -16,7 +16,7 @@ from veridyn.identify.estimators.likelihood import force_noise
 from veridyn.identify.excitation.closed import plant_of
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
-from veridyn.mechanics.loops.closure import close, closed_motion
+from veridyn.mechanics.tree.loops.closure import close, closed_motion
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.papers.hexapod.experiment import (

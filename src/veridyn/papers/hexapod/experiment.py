@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from veridyn.errors import DataError
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.loops.closure import closed_motion
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.papers.hexapod.machine import LEGS, POSE, TRUTH, hexapod

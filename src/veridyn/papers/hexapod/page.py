@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.base import base_parameters
-from veridyn.mechanics.kinematics import body_pose
+from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.papers.hexapod.experiment import RATE, along, machine
 from veridyn.papers.hexapod.machine import FRICTION, POSE, RIGID, TABLE_II, TABLE_NAMES, hexapod
 from veridyn.papers.hexapod.page_trials import design_trials_blocks, filter_blocks, scan_blocks

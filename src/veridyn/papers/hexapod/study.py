@@ -20,7 +20,7 @@ from veridyn.identify.excitation.plan import ExcitationPlan
 from veridyn.identify.result import Fit
 from veridyn.identify.validate import validate
 from veridyn.identify.validation import Validation
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.papers.hexapod.comparison import FilterComparison
 from veridyn.papers.hexapod.control import (
     BIASED,

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_banded
 
 from veridyn.errors import DataError
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.kinematics import body_pose
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion, Pose
 from veridyn.papers.humanoid.machine import BASE, HIP, LEG, SHANK, SIDES, SOLE, THIGH

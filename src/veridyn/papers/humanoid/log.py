@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from veridyn.identify.laboratory import Trial
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.mechanics.contact import plate_wrench, with_contacts
-from veridyn.model.elements import WRENCH_ROWS
+from veridyn.mechanics.ground.contact import plate_wrench, with_contacts
+from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

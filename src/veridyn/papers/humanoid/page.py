@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.result import Fit
-from veridyn.mechanics.kinematics import body_pose
+from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.model.machine import Machine
 from veridyn.papers.humanoid.machine import BASE, CAD_MASS, FOOT, MASS, SIDES, SOLE
 from veridyn.papers.humanoid.study import (

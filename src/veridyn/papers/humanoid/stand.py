@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import SimulationError
-from veridyn.mechanics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.machine import Machine
 from veridyn.papers.humanoid.gait import (
     EDGE,

@@ -29,7 +29,7 @@ from veridyn.identify.result import Fit
 from veridyn.identify.selection import DETERMINED_SIGMA, Remedy, Selection, remedies, select_motions
 from veridyn.identify.validate import validate
 from veridyn.identify.validation import Validation
-from veridyn.model.elements import WRENCH_ROWS
+from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

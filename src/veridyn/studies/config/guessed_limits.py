@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.files.machine.urdf import UrdfLimits, urdf_limits
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.loops.assembly import assembled
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.loops.assembly import assembled
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 

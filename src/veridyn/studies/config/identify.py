@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from veridyn.errors import did_you_mean
 from veridyn.identify.friction.terms import TERMS, Term
-from veridyn.model.element_kinds import CONSTANT_KEYS, KINDS
+from veridyn.model.elements.kinds import CONSTANT_KEYS, KINDS
 from veridyn.model.graph import Formulation
 from veridyn.studies.config.executor import Executing
 from veridyn.studies.config.log import ClockSettings, LogSettings, Recording, ValueSettings

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, VeridynError
 from veridyn.files.log.survey import survey
 from veridyn.files.units import to_si
-from veridyn.mechanics.measurement import Readout, readout
+from veridyn.mechanics.natural.measurement import Readout, readout
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.position import independent, position
 from veridyn.mechanics.natural.system import NaturalSystem, natural_system

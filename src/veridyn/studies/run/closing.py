@@ -10,9 +10,9 @@ import numpy as np
 from veridyn.errors import Fault
 from veridyn.identify.diagnosis.alternatives import Mistake
 from veridyn.identify.logged import Logged
-from veridyn.mechanics.loops.assembly import loop_values, splitting
-from veridyn.mechanics.loops.closure import closed_home
-from veridyn.mechanics.loops.solver import inverse
+from veridyn.mechanics.tree.loops.assembly import loop_values, splitting
+from veridyn.mechanics.tree.loops.closure import closed_home
+from veridyn.mechanics.tree.loops.solver import inverse
 from veridyn.model.machine import Machine
 
 DISAGREE = 0.01  # of the span of a coordinate: more between measured and followed positions is told (chosen)

@@ -17,13 +17,13 @@ from veridyn.files.yaml_plain import Place
 from veridyn.identify.estimators.prior import GROUPS, group_of
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.weld import welded
-from veridyn.model.element_kinds import NAN
-from veridyn.model.elements import Element
+from veridyn.model.elements.element import Element
+from veridyn.model.elements.kinds import NAN
+from veridyn.model.elements.table_law import LawTable
+from veridyn.model.elements.transmission import Transmission
 from veridyn.model.graph import GRAVITY, Formulation
 from veridyn.model.link import Link
 from veridyn.model.machine import Machine
-from veridyn.model.table_law import LawTable
-from veridyn.model.transmission import Transmission
 from veridyn.studies.config.identify import ElementSettings, ModelSettings, TransmissionSettings
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.run.fitted import fit_file, fitted_machine, loaded_fit

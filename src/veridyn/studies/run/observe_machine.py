@@ -10,13 +10,13 @@ from typing import Any
 from veridyn.errors import ModelError, did_you_mean
 from veridyn.files.machine.load import load_model
 from veridyn.mechanics.formulated import formulated
-from veridyn.mechanics.measurement import readout
 from veridyn.mechanics.natural.formulation import PointsForm
 from veridyn.mechanics.natural.inputs import motor_names
+from veridyn.mechanics.natural.measurement import readout
 from veridyn.mechanics.natural.system import NaturalSystem, natural_system
 from veridyn.mechanics.tree.model import BASE_NAMES
-from veridyn.mechanics.tree_readout import tree_readout
-from veridyn.model.elements import WRENCH_ROWS
+from veridyn.mechanics.tree.readout import tree_readout
+from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.load import channels
 from veridyn.model.machine import Machine
 from veridyn.model.placed import placed_load, placed_sensor

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from veridyn.errors import SimulationError
 from veridyn.files.yaml_plain import Place
-from veridyn.mechanics.energy import energy
-from veridyn.mechanics.integrate import Trajectory
-from veridyn.mechanics.loops.assembly import loop_values
 from veridyn.mechanics.natural.driven import MechanismRun
 from veridyn.mechanics.natural.integrate import constraint_errors, energy_history
-from veridyn.mechanics.samples import complete_values
+from veridyn.mechanics.system.integrate import Trajectory
+from veridyn.mechanics.tree.loops.assembly import loop_values
+from veridyn.mechanics.tree.recursion.energy import energy
+from veridyn.mechanics.tree.recursion.samples import complete_values
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent

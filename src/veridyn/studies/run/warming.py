@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from veridyn.identify.regression.observation import observation
-from veridyn.mechanics.forward import forward_dynamics
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.loops.assembly import assembled
-from veridyn.mechanics.loops.closure import closed_motion
-from veridyn.mechanics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.loops.assembly import assembled
+from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.progress import Progress, silent

@@ -8,7 +8,7 @@ import pytest
 from studies.arm_simulation import FREE, PUSHED, written
 from veridyn.files.log.load import load_log
 from veridyn.model.body import Body
-from veridyn.model.elements import coulomb
+from veridyn.model.elements.element import coulomb
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.studies.config.study import load_study

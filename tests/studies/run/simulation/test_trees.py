@@ -9,11 +9,11 @@ import pytest
 
 from studies.arm_simulation import ARM, FREE, LED, frictionless, written
 from veridyn.errors import DataError, FileError
-from veridyn.mechanics.energy import energy
-from veridyn.mechanics.inverse import inverse_dynamics
-from veridyn.mechanics.loops.assembly import loop_values
-from veridyn.mechanics.loops.closure import closed_home
-from veridyn.mechanics.loops.projection import loop_jacobian
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.loops.assembly import loop_values
+from veridyn.mechanics.tree.loops.closure import closed_home
+from veridyn.mechanics.tree.loops.projection import loop_jacobian
+from veridyn.mechanics.tree.recursion.energy import energy
 from veridyn.model.motion import Motion
 from veridyn.simulate.manoeuvre import Driven, Prescribed, Tracking
 from veridyn.studies.config.study import load_study

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import core, kept
-from veridyn.mechanics.engine import LARGEST_ANGLE_RAD
 from veridyn.mechanics.record import Codes, Matrix, Numbers, Vector, opened
 from veridyn.mechanics.tree import layout as tree
+from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD
 from veridyn.mechanics.tree.motion_kernel import own_row
 from veridyn.mechanics.tree.record import call_kernel, call_step
 from veridyn.mechanics.tree.trapezoid import put, set_unknown

@@ -14,7 +14,7 @@ from veridyn.files.expressions import function_of
 from veridyn.files.log.survey import survey
 from veridyn.files.units import dimension
 from veridyn.files.yaml_plain import Place
-from veridyn.mechanics.control import Reference
+from veridyn.mechanics.system.control import Reference
 from veridyn.model.experiment import Experiment
 from veridyn.signals.trajectory import FourierTrajectory, SampledTrajectory
 from veridyn.studies.config.log import ColumnSettings, TableSettings

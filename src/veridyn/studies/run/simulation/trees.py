@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import VeridynError, did_you_mean
 from veridyn.files.yaml_plain import Place
-from veridyn.mechanics.control import Reference
-from veridyn.mechanics.forward import open_mass_matrix
-from veridyn.mechanics.integrate import BaseState, Inputs, Method, Trajectory
-from veridyn.mechanics.loops.closure import close, closed_home, closed_motion
-from veridyn.mechanics.loops.projection import loop_jacobian
-from veridyn.mechanics.samples import complete_values
-from veridyn.model.elements import WRENCH_ROWS
+from veridyn.mechanics.system.control import Reference
+from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, Trajectory
+from veridyn.mechanics.tree.dynamics.forward import open_mass_matrix
+from veridyn.mechanics.tree.loops.closure import close, closed_home, closed_motion
+from veridyn.mechanics.tree.loops.projection import loop_jacobian
+from veridyn.mechanics.tree.recursion.samples import complete_values
+from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.machine import Machine
 from veridyn.signals.trajectory import SampledTrajectory
 from veridyn.simulate.manoeuvre import Driven, Prescribed, Tracking, check_led

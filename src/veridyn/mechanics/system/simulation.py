@@ -1,0 +1,91 @@
+"""What a simulation is given and what it gives: inputs, the state of a free base, a method, and a trajectory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import DataError
+from veridyn.mechanics.ground.road import Road
+from veridyn.model.motion import Motion
+
+Array = NDArray[np.float64]
+Forces = Callable[[float, Array, Array], ArrayLike]
+
+
+@dataclass(frozen=True)
+class BaseState:
+    """Where a free base is and how it moves: position and velocity in the ground's frame, ω in the base's own."""
+
+    position: ArrayLike = (0.0, 0.0, 0.0)
+    quaternion: ArrayLike = (1.0, 0.0, 0.0, 0.0)
+    velocity: ArrayLike = (0.0, 0.0, 0.0)
+    omega: ArrayLike = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What acts from outside, each a function of time, q and q̇: forces (n,) on the coordinates, wrenches by body, signals by name.
+
+    `prescribed`: a function of time → name → (q, q̇, q̈) of every prescribed coordinate of the machine. `loads`: a function of time →
+    name → value of the machine's loads; what it does not name keeps the value of the model. A drive is the actuator of its coordinate:
+    where `forces` are given, they are what the drives do. `contacts`: a function of time, the base's state, q and q̇ → wrenches by body,
+    such as those of the ground on a machine whose base is free; they add to `wrenches`. `road`: what tyres roll on, above the height that
+    they have as a constant; a wheel meets the plane that touches the road below its centre.
+    """
+
+    forces: Forces | None = None
+    wrenches: Callable[[float, Array, Array], Mapping[str, ArrayLike]] | None = None
+    signals: Callable[[float, Array, Array], Mapping[str, float]] | None = None
+    prescribed: Callable[[float], Mapping[str, tuple[float, float, float]]] | None = None
+    loads: Callable[[float], Mapping[str, ArrayLike]] | None = None
+    contacts: Callable[[float, BaseState, Array, Array], Mapping[str, ArrayLike]] | None = None
+    road: Road | None = None
+
+
+@dataclass(frozen=True)
+class Method:
+    """How to integrate: "RK4" with `step`, or one of SciPy's methods, where `step` is the longest step allowed.
+
+    `friction_speed`: dry friction is a jump at standstill, which no integrator of fixed order follows; where given, sign(v) becomes
+    v/(v⁸ + friction_speed⁸)^⅛, and the difference from the jump is the simulator's, not the model's: what should hold creeps.
+    With 0, the default, RK4 steps with friction that holds, without creeping, as long as it can
+    (:mod:`veridyn.mechanics.system.dry_friction`); SciPy's methods take sign(v) as it is, which stalls them at standstill.
+    """
+
+    name: str = "DOP853"
+    step: float = math.inf
+    rtol: float = 1e-9
+    atol: float = 1e-10
+    friction_speed: float = 0.0
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """A simulated motion, with the pose of a free base in the ground's frame.
+
+    `states`: those that elements have of their own, (N,) by name ("fl_q1.z"); they are among the signals of the motion too.
+    `loads`: forces and torques that acted at places and on bodies, (N, 3) by name; drives are among the forces of the motion.
+    """
+
+    motion: Motion
+    base_position: Array | None = None
+    base_rotation: Array | None = None
+    states: Mapping[str, Array] = field(default_factory=dict)
+    loads: Mapping[str, Array] = field(default_factory=dict)
+
+
+def clock(duration: float, rate: float) -> Array:
+    """Times 0, 1/rate, … up to `duration`."""
+    if not (rate > 0.0 and np.isfinite(rate) and np.isfinite(duration) and duration * rate >= 1.0):
+        raise DataError(
+            "there is nothing to sample.",
+            where="manoeuvre",
+            expected="a positive rate, and a duration of at least one step",
+            found=f"{duration:g} s at {rate:g} Hz",
+        )
+    return np.arange(int(np.floor(duration * rate + 1e-9)) + 1) / rate

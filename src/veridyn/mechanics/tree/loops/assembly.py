@@ -1,0 +1,226 @@
+"""A closed machine put together: the home position, which equations of its loops count, and what determines its position.
+
+Cut joints may say a thing twice (the joints of a planar linkage all keep the plane). The equations that count are picked once, at a
+closed position without symmetry, and the others are only checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import DataError, ModelError, did_you_mean
+from veridyn.mechanics.tree.dynamics.engine import Engine, compiled, filled, wants_compiled
+from veridyn.mechanics.tree.dynamics.symbols import Request
+from veridyn.mechanics.tree.loops.equations import COUNTS, equations, names_of
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.recursion.kinematics import at_rest
+from veridyn.mechanics.tree.recursion.samples import blocks
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
+from veridyn.model.motion import Motion
+from veridyn.spatial.algebra import ARRAYS
+
+Array = NDArray[np.float64]
+Numbers = tuple[int, ...]
+CLOSED_TOLERANCE_M = 1e-10  # m, and of products of unit axes: how far a loop may stay open
+SINGULAR_RATIO = 1e-7  # of the largest singular value, sliding coordinates in units of the machine's reach
+SYMMETRY_OFFSET = 0.02  # rad, and of the machine's reach: from the home position to one without symmetry
+
+
+def loop_values(machine: Machine | Tree, q: Array, qd: Array | None = None, engine: Engine = "auto") -> Array:
+    """(N, equations, n + 2): Φ_q, then Φ, then the bias of Φ̈ (zero where no rates are given)."""
+    tree = tree_of(machine)
+    n, rows = tree.n, sum(COUNTS[loop.joint] for loop in tree.loops)
+    request = Request("loops" if qd is None else "loop_motion")
+    if wants_compiled(engine, tree, request, len(q)):
+        at = at_rest(tree, q)
+        motion = at if qd is None else Motion(at.t, q, qd, at.qdd, at.base)
+        return np.ascontiguousarray(filled(compiled(tree, request), tree, motion, (rows, n + 2)))
+    out = np.zeros((len(q), rows, n + 2))
+    for block in blocks(len(q)):
+        rates = [0.0] * n if qd is None else list(np.ascontiguousarray(qd[block].T))
+        for i, equation in enumerate(equations(tree, list(np.ascontiguousarray(q[block].T)), rates, ARRAYS)):
+            for k, slope in equation.slopes.items():
+                out[block, i, k] = slope
+            out[block, i, n] = equation.value
+            out[block, i, n + 1] = equation.bias
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Assembled:
+    """A closed machine at home: `home` (n,), the equations that count, and the unit of each coordinate (1 rad, or the reach in m)."""
+
+    home: Array
+    rows: Numbers
+    unit: Array
+    freedom: int
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Coordinates that are given and those that follow; `sign` of the determinant of Φ_q over the latter at home.
+
+    `clock`: the times of the samples, for messages.
+    """
+
+    tree: Tree
+    given: Numbers
+    solved: Numbers
+    rows: Numbers
+    unit: Array
+    home: Array
+    sign: float
+    clock: Array | None = None
+
+    def sample(self, k: int) -> str:
+        """A sample in words."""
+        time = "" if self.clock is None or k >= len(self.clock) else f" (t = {self.clock[k]:.6g} s)"
+        return f"{self.tree.name}, sample {k}{time}"
+
+    def block(self, values: Array) -> Array:
+        """Φ_q over the coordinates that follow, (N, m, m), of :func:`loop_values`."""
+        return values[:, np.array(self.rows)[:, None], np.array(self.solved)]
+
+
+class _Shape:
+    """A tree that equals every other of the same joints and loops, whatever their parameters."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        home = tree.assembly
+        self.key = (tree.base, tree.bodies, tree.loops, tuple(home.hold.items()), tuple(home.guess.items()))
+        self.code = hash(self.key)
+
+    def __hash__(self) -> int:
+        return self.code
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Shape) and self.key == other.key
+
+
+def assembled(machine: Machine | Tree) -> Assembled:
+    """The machine at home; refused where its loops cannot be closed there."""
+    tree = tree_of(machine)
+    return _assembled(_Shape(tree))
+
+
+@lru_cache(maxsize=64)
+def _assembled(shape: _Shape) -> Assembled:
+    tree = shape.tree
+    unit = units(tree)
+    home, opening = nearest_pose(tree)
+    if not opening.max(initial=0.0) <= CLOSED_TOLERANCE_M:
+        raise ModelError(
+            "its loops cannot be closed from where 'assembly' puts it.",
+            where=tree.name,
+            expected=f"every loop closed to {CLOSED_TOLERANCE_M:g}",
+            found=widest(tree, opening),
+            hint="Hold fewer coordinates, or give better guesses under 'assembly'.",
+        )
+    J = loop_values(tree, home[None], engine="numpy")[0, :, : tree.n] * unit
+    still = np.linalg.svd(J)[2][_rank(J) :]
+    weights = np.sin(1.0 + 2.0 * np.arange(len(still)))
+    nudged = home + SYMMETRY_OFFSET * unit * (weights @ still) if len(still) else home
+    beside, opening = _least(tree, nudged, np.ones(tree.n, dtype=bool), unit)
+    if not opening.max(initial=0.0) <= CLOSED_TOLERANCE_M:
+        beside = home
+    K = loop_values(tree, beside[None], engine="numpy")[0, :, : tree.n] * unit
+    rank = _rank(K)
+    if _rank(J) < rank:
+        raise ModelError(
+            "its home position is a singular one: there its loops leave more freedom than elsewhere.",
+            where=tree.name,
+            found=f"{tree.n - _rank(J)} degrees of freedom at home, {tree.n - rank} beside it",
+            hint="Hold a coordinate elsewhere under 'assembly'.",
+        )
+    from scipy.linalg import qr  # here: importing it takes longer than all that is done with an open machine
+
+    order = qr(K.T, mode="r", pivoting=True)[-1]
+    return Assembled(home, tuple(sorted(int(i) for i in order[:rank])), unit, tree.n - rank)
+
+
+def nearest_pose(tree: Tree) -> tuple[Array, Array]:
+    """All coordinates (n,) where 'assembly' leads, closed or not, and what each equation of the loops leaves open."""
+    if not tree.loops:
+        raise ModelError("this machine has no loops to close.", where=tree.name)
+    q = np.array([tree.assembly.hold.get(c, tree.assembly.guess.get(c, 0.0)) for c in tree.coordinates])
+    free = np.array([c not in tree.assembly.hold for c in tree.coordinates])
+    return _least(tree, q, free, units(tree))
+
+
+def splitting(machine: Machine | Tree, at: str | Sequence[str] = "actuated") -> Split:
+    """What follows from the coordinates `at`; refused where these do not determine the machine, or say too much."""
+    tree = tree_of(machine)
+    return _splitting(_Shape(tree), at if isinstance(at, str) else tuple(at))
+
+
+@lru_cache(maxsize=256)
+def _splitting(shape: _Shape, at: str | tuple[str, ...]) -> Split:
+    tree = shape.tree
+    home = assembled(tree)
+    names = tuple(tree.coordinates[k] for k in tree.independent) if at == "actuated" else at
+    if isinstance(names, str):
+        names = (names,)
+    for name in names:
+        if name not in tree.coordinates:
+            hint = did_you_mean(name, tree.coordinates)
+            raise DataError(f"there is no coordinate '{name}'.", where=tree.name, hint=hint)
+    given = tuple(tree.coordinates.index(name) for name in names)
+    solved = tuple(k for k in range(tree.n) if k not in given)
+    if len(set(given)) != home.freedom or len(given) != home.freedom:
+        raise ModelError(
+            f"{len(given)} coordinates ({', '.join(names)}) cannot determine this machine.",
+            where=tree.name,
+            expected=f"{home.freedom} of them, the degrees of freedom that its loops leave",
+            hint="Mark exactly as many joints of the loops actuated, or name other coordinates.",
+        )
+    A = loop_values(tree, home.home[None], engine="numpy")[:, home.rows, :][:, :, solved]
+    s = np.linalg.svd(A[0] * home.unit[list(solved)], compute_uv=False)
+    if s[-1] < SINGULAR_RATIO * s[0]:
+        raise ModelError(
+            f"the coordinates {', '.join(names)} do not determine this machine at its home position.",
+            where=tree.name,
+            found=f"smallest singular value {s[-1]:.1e} of the largest {s[0]:.1e}",
+            hint="Name other coordinates, or hold it elsewhere under 'assembly'.",
+        )
+    sign = float(np.linalg.slogdet(A)[0][0])
+    return Split(tree, given, solved, home.rows, home.unit, home.home, sign)
+
+
+def units(tree: Tree) -> Array:
+    """1 rad for a turning coordinate, the machine's reach for a sliding one: what counts as a large step."""
+    places = [b.placement.position for b in tree.bodies]
+    places += [end.placement.position for loop in tree.loops for end in (loop.first, loop.second)]
+    reach = max((float(np.linalg.norm(p)) for p in places), default=0.0)
+    return np.where(np.array(tree.coordinate_kinds) == "sliding", reach or 1.0, 1.0)
+
+
+def widest(tree: Tree, opening: Array) -> str:
+    """Which loop is open, and by how much; `opening` (equations,)."""
+    k = int(np.argmax(np.abs(opening)))
+    return f"loop '{names_of(tree.loops)[k]}' open by {abs(float(opening[k])):.3g}"
+
+
+def _least(tree: Tree, q: Array, free: NDArray[np.bool_], unit: Array) -> tuple[Array, Array]:
+    """The nearest closed position by Gauss-Newton steps of least norm in the free coordinates, and what stays open."""
+    n, at = tree.n, q.copy()
+    for _ in range(50):
+        T = loop_values(tree, at[None], engine="numpy")[0]
+        if np.abs(T[:, n]).max(initial=0.0) <= 0.01 * CLOSED_TOLERANCE_M or not free.any():
+            break
+        J = (T[:, :n] * unit)[:, free]
+        step = np.linalg.lstsq(J, -T[:, n], rcond=1e-9)[0]
+        step *= min(1.0, 0.5 / max(float(np.abs(step).max()), 1e-300))
+        at[free] += step * unit[free]
+    return at, np.abs(loop_values(tree, at[None], engine="numpy")[0, :, n])
+
+
+def _rank(J: Array) -> int:
+    s = np.linalg.svd(J, compute_uv=False)
+    return int((s > SINGULAR_RATIO * s[0]).sum()) if len(s) and s[0] > 0 else 0

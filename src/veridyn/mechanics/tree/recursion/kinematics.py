@@ -1,0 +1,134 @@
+"""Where bodies are and how they move: poses, Jacobians, velocities and accelerations of any body's frame.
+
+A frame of interest on a body (a sensor, a tool) is a virtual body on a fixed joint, so every frame is a body's frame.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import DataError
+from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.mechanics.tree.dynamics.engine import Engine, compiled, filled, wants_compiled
+from veridyn.mechanics.tree.dynamics.symbols import Request
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.recursion.newton_euler import Outward, State, jacobian_entries, outward
+from veridyn.mechanics.tree.recursion.samples import state_of
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
+from veridyn.model.motion import BaseMotion, Motion
+from veridyn.spatial.algebra import ARRAYS, Scalar
+from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, plus, product, rotate
+
+Array = NDArray[np.float64]
+
+
+@takes_machine
+def body_pose(machine: Machine | Tree, q: ArrayLike, body: str) -> tuple[Array, Array]:
+    """R (N, 3, 3) and p (N, 3) of a body's frame in the ground's, or in the base's where the base is free."""
+    tree = tree_of(machine)
+    o = posed(tree, q)
+    R, p = pose_in_root(tree, o, tree.index(body))
+    N = len(np.asarray(q))
+    return _stacked(R, N), _column(p, N)
+
+
+@takes_machine
+def jacobian(
+    machine: Machine | Tree,
+    q: ArrayLike,
+    body: str,
+    frame: str = "ground",
+    *,
+    engine: Engine = "auto",
+    threads: int = 1,
+) -> Array:
+    """J (N, 6, n): [v; ω] = J q̇, with v of the body's origin. For a free base (N, 6, 6 + n), [v; ω] = J [v_b; ω_b; q̇].
+
+    In the axes of the "ground" (of the base, where it is free) or of the "body" itself. By virtual work, each row of J is what a unit
+    wrench on the body asks of the joints, so it is the recursion's inward pass that gives it.
+    """
+    tree = tree_of(machine)
+    if frame not in ("ground", "body"):
+        raise DataError(f"'{frame}' is no frame for a Jacobian.", expected="'ground' or 'body'")
+    j = tree.index(body)
+    N = len(np.atleast_1d(q))
+    request = Request("jacobian", bodies=(j,))
+    if wants_compiled(engine, tree, request, N):
+        J = filled(compiled(tree, request), tree, at_rest(tree, q), (6, len(tree.rows)), threads=threads)
+    else:
+        J = _jacobian(tree, q, j)
+    if frame == "ground":
+        R = body_pose(tree, q, body)[0]
+        J = np.concatenate([R @ J[:, :3], R @ J[:, 3:]], axis=1)
+    return J
+
+
+def _jacobian(tree: Tree, q: ArrayLike, j: int) -> Array:
+    J = np.zeros((len(np.atleast_1d(q)), 6, len(tree.rows)))
+    for (k, r), value in jacobian_entries(tree, posed(tree, q), j).items():
+        J[:, k, r] = value
+    return J
+
+
+@takes_machine
+def body_motion(machine: Machine | Tree, motion: Motion, body: str) -> BaseMotion:
+    """ω, ω̇, V̇ − g and V of a body along a motion, in its own frame: what an ideal inertial unit at its origin reads.
+
+    The velocity is None where the base is free and its velocity is not given.
+    """
+    tree = tree_of(machine)
+    tree.check_motion(motion)
+    o = outward(tree, state_of(tree, motion), ARRAYS, velocity=True)
+    j, N = tree.index(body), len(motion)
+    known = motion.base is None or motion.base.velocity is not None
+    return BaseMotion(
+        _column(o.w[j], N), _column(o.wd[j], N), _column(o.vd[j], N), _column(o.v[j], N) if known else None
+    )
+
+
+def pose_in_root(tree: Tree, o: Outward, j: int) -> tuple[Mat, Vec]:
+    """(A, P) of body j in the ground's frame, or in that of a free base."""
+    A: Mat = IDENTITY
+    P: Vec = ZERO
+    for i in tree.path(j):
+        if tree.base == "free" and tree.antecedent[i] < 0:
+            break
+        A, P = product(o.A[i], A), plus(o.P[i], rotate(o.A[i], P))
+    return A, P
+
+
+def posed(machine: Machine | Tree, q: ArrayLike) -> Outward:
+    """The outward pass at rest: only poses are anything but zero."""
+    tree = tree_of(machine)
+    values = _checked(tree, q)
+    still = [0.0] * tree.n
+    return outward(tree, State(list(np.ascontiguousarray(values.T)), still, still), ARRAYS)
+
+
+def at_rest(tree: Tree, q: ArrayLike) -> Motion:
+    """A motion that stands at these coordinates."""
+    values = _checked(tree, q)
+    still = np.broadcast_to(0.0, values.shape)
+    zero = np.broadcast_to(0.0, (len(values), 3))
+    base = BaseMotion(zero, zero, zero, zero) if tree.base == "free" else None
+    return Motion(np.arange(len(values), dtype=np.float64), values, still, still, base)
+
+
+def _checked(tree: Tree, q: ArrayLike) -> Array:
+    values = np.asarray(q, dtype=np.float64)
+    if values.ndim != 2 or values.shape[1] != tree.n:
+        raise DataError(
+            "wrong shape of the coordinates.", where=tree.name, expected=f"(N, {tree.n})", found=f"{values.shape}"
+        )
+    return values
+
+
+def _column(v: Vec, N: int) -> Array:
+    return np.stack([np.broadcast_to(np.asarray(x, dtype=np.float64), (N,)) for x in v], axis=-1)
+
+
+def _stacked(A: Mat, N: int) -> Array:
+    rows: list[Scalar] = [_column(row, N) for row in A]
+    return np.stack(rows, axis=1)

@@ -1,0 +1,1 @@
+"""Elements: springs, dampers, frictions, motors; their kinds, laws, constants and transmissions."""

@@ -1,0 +1,167 @@
+"""Inverse dynamics: Γ of a motion, equal to Pinocchio's on random trees of every kind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from strangers.pinocchio_oracle import PinModel
+from strangers.random_trees import random_motion, random_tree
+from veridyn.errors import DataError, ModelError
+from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
+from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.body import Body
+from veridyn.model.motion import Motion
+
+ROUNDING = 1e-12  # of the largest value of a case
+SEEDS = range(72)  # fixed and free base, with and without shared coordinates, MDH and general placements
+
+
+def case(seed: int, samples: int = 6) -> tuple[Tree, Motion]:
+    rng = np.random.default_rng(seed)
+    base = "free" if seed % 2 else "fixed"
+    mdh = (None, True, False)[seed % 3]
+    tree = random_tree(rng, base=base, shared=seed % 4 >= 2, mdh=mdh, virtual=0.2 * (seed % 5 == 0))
+    return tree, random_motion(rng, tree, samples)
+
+
+def relative(a: np.ndarray, b: np.ndarray) -> float:
+    assert a.shape == b.shape
+    return float(np.abs(a - b).max(initial=0.0) / max(np.abs(b).max(initial=0.0), 1e-300))
+
+
+def test_the_cases_hold_everything() -> None:
+    """Turning, sliding, fixed, branched, chains, both bases, both placements, shared coordinates: none is missing."""
+    trees = [case(seed)[0] for seed in SEEDS]
+    joints = {b.joint for t in trees for b in t.bodies}
+    placements = {type(b.placement).__name__ for t in trees for b in t.bodies}
+    assert joints == {"turning", "sliding", "fixed"} and placements == {"MDH", "Placement"}
+    assert {t.base for t in trees} == {"fixed", "free"}
+    assert sum(t.shares_coordinates for t in trees) >= 15
+    assert sum(len(set(t.antecedent)) < len(t.bodies) for t in trees) >= 40  # some body carries two
+    assert sum(not b.real for t in trees for b in t.bodies) >= 5
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_equals_pinocchio_with_wrenches(seed: int) -> None:
+    tree, motion = case(seed)
+    assert motion.wrenches
+    assert relative(inverse_dynamics(tree, motion), PinModel(tree).inverse_dynamics(motion)) < ROUNDING
+
+
+@pytest.mark.parametrize("seed", range(0, 72, 6))
+def test_wrenches_alone_ask_minus_their_image(seed: int) -> None:
+    """Γ = D φ + Γ_ext: the wrenches' part is separate and does not know the parameters (paper 001, equation 4)."""
+    tree, motion = case(seed)
+    rigid = regressor(tree, motion) @ tree.parameters.values
+    total = inverse_dynamics(tree, motion)
+    assert relative(rigid + external_rows(tree, motion), total) < 1e-12
+    assert not external_rows(tree, replace(motion, wrenches={})).any()
+
+
+def test_rows_of_a_free_base_vanish_when_all_forces_are_in_the_wrenches() -> None:
+    """What the base rows ask for, given as a wrench on the base, leaves nothing: paper 000, equation (19)."""
+    tree, motion = case(1)
+    asked = inverse_dynamics(tree, motion)
+    root = tree.bodies[0].name
+    before = motion.wrenches.get(root, np.zeros((len(motion), 6)))
+    held = replace(motion, wrenches={**motion.wrenches, root: before + asked[:, :6]})
+    left = inverse_dynamics(tree, held)
+    assert np.abs(left[:, :6]).max() < 1e-12 * np.abs(asked).max()
+    assert relative(left[:, 6:], asked[:, 6:]) < 1e-12
+
+
+def test_rows_are_those_asked_for_in_their_order() -> None:
+    tree, motion = case(3)
+    every = inverse_dynamics(tree, motion)
+    assert np.array_equal(inverse_dynamics(tree, motion, "base"), every[:, :6])
+    assert np.array_equal(inverse_dynamics(tree, motion, "joints"), every[:, 6:])
+    last, first = tree.rows[-1], tree.rows[0]
+    assert np.array_equal(inverse_dynamics(tree, motion, [last, first]), every[:, [-1, 0]])
+
+
+def test_other_parameters_may_be_given() -> None:
+    tree, motion = case(0)
+    rigid = replace(motion, wrenches={})
+    double = inverse_dynamics(tree, rigid, parameters=2.0 * tree.parameters.values)
+    assert relative(double, 2.0 * inverse_dynamics(tree, rigid)) < 1e-14
+
+
+def test_blocks_do_not_show() -> None:
+    """More samples than one block holds give the same as each sample alone."""
+    rng = np.random.default_rng(5)
+    tree = random_tree(rng, bodies=4)
+    motion = random_motion(rng, tree, 4500)
+    some = [0, 2047, 2048, 4095, 4096, 4499]
+    assert np.array_equal(inverse_dynamics(tree, motion)[some], inverse_dynamics(tree, motion[np.array(some)]))
+
+
+def test_a_pendulum_by_hand() -> None:
+    """Point mass m at distance l on a horizontal axis: Γ = m l² q̈ + m g l sin q, q from hanging down."""
+    m, l = 1.3, 0.7
+    X = [0, 0, 0, m * l**2, 0, m * l**2, m * l, 0, 0, m]
+    tree = Tree.build([Body("arm")], gravity=(9.81, 0.0, 0.0), inertia={"arm": X})
+    q, qd, qdd = np.random.default_rng(6).normal(size=(3, 10, 1))
+    motion = Motion(np.arange(10.0), q, qd, qdd)
+    assert inverse_dynamics(tree, motion) == pytest.approx(m * l**2 * qdd + m * 9.81 * l * np.sin(q), abs=1e-13)
+
+
+def test_unknown_inertia_is_named() -> None:
+    tree = random_tree(np.random.default_rng(7), bodies=2, inertia=False)
+    with pytest.raises(ModelError, match=r"these parameters have no value: XX1, XY1.* and 12 more"):
+        inverse_dynamics(tree, random_motion(np.random.default_rng(7), tree, 2))
+
+
+def test_a_free_base_without_its_motion_is_refused() -> None:
+    tree, motion = case(1)
+    with pytest.raises(DataError, match="the base is free, and the motion does not say how it moves"):
+        inverse_dynamics(tree, replace(motion, base=None))
+
+
+def test_a_fixed_base_that_moves_is_refused() -> None:
+    tree, motion = case(0)
+    free = case(1)[1]
+    with pytest.raises(DataError, match="the base is fixed, but the motion moves it"):
+        inverse_dynamics(tree, replace(motion, base=free.base))
+
+
+def test_a_wrench_on_an_unknown_body_is_refused() -> None:
+    tree, motion = case(0)
+    with pytest.raises(DataError, match="a wrench acts on 'elbow', which is no body"):
+        inverse_dynamics(tree, replace(motion, wrenches={"elbow": np.zeros((len(motion), 6))}))
+
+
+def test_an_unknown_row_is_refused() -> None:
+    tree, motion = case(0)
+    with pytest.raises(ModelError, match=r"there is no row 'fx'[\s\S]*'all', 'joints', 'base', 'actuated' or names"):
+        inverse_dynamics(tree, motion, ["fx"])
+
+
+def test_base_rows_of_a_fixed_tree_are_refused() -> None:
+    tree, motion = case(0)
+    with pytest.raises(ModelError, match="base rows exist only for a free base"):
+        inverse_dynamics(tree, motion, "base")
+
+
+def test_a_motion_of_another_machine_is_refused() -> None:
+    tree, _ = case(0)
+    other = Motion(np.zeros(1), *np.zeros((3, 1, tree.n + 1)))
+    with pytest.raises(DataError, match=rf"another number of coordinates[\s\S]*Expected {tree.n} .*found {tree.n + 1}"):
+        inverse_dynamics(tree, other)
+
+
+def test_nan_in_a_motion_is_refused() -> None:
+    _, motion = case(0)
+    qd = motion.qd.copy()
+    qd[3, 0] = np.nan
+    with pytest.raises(DataError, match=r"motion\.qd: it holds NaN or infinite values[\s\S]*the first at sample 3"):
+        replace(motion, qd=qd)
+
+
+def test_a_wrong_shape_is_refused() -> None:
+    _, motion = case(0)
+    with pytest.raises(DataError, match=r"motion\.qdd: wrong shape\.\nExpected \(6, \d+\), found \(5, \d+\)"):
+        replace(motion, qdd=motion.qdd[:-1])
