@@ -18,6 +18,8 @@ import veridyn
 from benchmarks.buggy import lines as buggy
 from benchmarks.clock import best_of
 from benchmarks.cluster import printed as cluster
+from benchmarks.deviations import costs
+from benchmarks.deviations import line as deviations
 from benchmarks.excitation import excitation
 from benchmarks.excitation import line as designed
 from benchmarks.identification import SAMPLES, identification
@@ -89,6 +91,7 @@ def report() -> str:
         f"{r.two:.1f} s on two, {r.extra_megabytes:.0f} MB of extra memory. A Pinocchio loop ({r.peer_regressor:.0f} s) and "
         f"numpy.linalg.qr ({r.peer_qr:.0f} s) of the stored matrix, extrapolated from what fits in memory: "
         f"{r.peer:.0f} s, {r.peer / r.one:.0f} times as long. Residuals agree to {r.difference:.0e}.",
+        deviations(costs()),
         *cluster(),
         *panda(),
         *commands(),

@@ -8,12 +8,16 @@ case with R runs:
     largest_bias                         largest |mean z| of a parameter (chance alone: about 3/√R), and which one: most_biased
     share_unbiased                       share of the parameters with |mean z| at most .7
     sigma_over_spread                    median over parameters of median σ over the rms error of the estimates (1)
+    joint                                mean of eᵀ C⁻¹ e per parameter, e the errors of a run and C their covariance (1): ``--foreign``
 
 The first cases are estimators under their own assumptions: the noise that each is made for, on machines that are what the model says. The
-full form has 200 runs; ``--quick`` has 24 and says so. ``--demos``: the demonstrations, 40 runs. Numbers of the full form stand in
-docs/calibration.md. ``--workers N`` shares the runs out to so many processes, ``--dask ADDRESS`` to a cluster whose workers were started in
-this folder; each run has a generator of its own, so the numbers stay the same. ``--keep FILE`` writes each run to a line of a file and
-takes from it those of the same case and seed that are there already: what takes hours can be stopped and taken up again.
+full form has 200 runs; ``--quick`` has 24 and says so. ``--demos``: the demonstrations, 40 runs. ``--foreign``: machines of Pinocchio and
+MuJoCo with coloured noise, default deviations, 60 runs (:mod:`benchmarks.calibration_foreign`). ``--pairs``: two logs of one real machine
+(:mod:`benchmarks.calibration_pairs`). Numbers of the full form stand in docs/calibration.md.
+
+``--workers N`` shares the runs out to so many processes, ``--dask ADDRESS`` to a cluster whose workers were started in this folder; each
+run has a generator of its own, so the numbers stay the same. ``--keep FILE`` writes each run to a line of a file and takes from it those
+of the same case and seed that are there already: what takes hours can be stopped and taken up again.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -40,14 +44,17 @@ from numpy.typing import NDArray
 
 from benchmarks.calibration_cases import CASES, Outcome
 from veridyn.errors import IdentificationError
+from veridyn.progress import Progress, silent
 from veridyn.studies.repeated import repeated
-from veridyn.studies.run.executors import dask_executor
 
 Array = NDArray[np.float64]
-FULL_RUNS, QUICK_RUNS, DEMO_RUNS = 200, 24, 40
-BANDS = {"inside_one_sigma": (0.64, 0.72), "inside_two_sigma": (0.93, 0.97), "mean_z2": (0.8, 1.25)}  # of 200 runs
-DEMO_BANDS = {"inside_one_sigma": (0.60, 0.76), "inside_two_sigma": (0.91, 0.98), "mean_z2": (0.7, 1.4)}  # of 40 runs
-VARIANCE = {"inside_one_sigma": 0.683 * 0.317, "inside_two_sigma": 0.954 * 0.046, "mean_z2": 2.0}  # of one normal z
+QUICK_RUNS = 24
+VARIANCE = {  # of one normal z
+    "inside_one_sigma": 0.683 * 0.317,
+    "inside_two_sigma": 0.954 * 0.046,
+    "mean_z2": 2.0,
+    "joint": 2.0,
+}
 SMALL_BIAS, LARGEST_BIAS, LEAST_UNBIASED = (
     0.7,
     1.1,
@@ -59,10 +66,39 @@ WIDENING = 4.0  # standard errors that a shorter form is allowed beyond the band
 
 
 @dataclass(frozen=True)
+class Form:
+    """How many runs a case has in full, and the `bands` of its means; `unbiased`: whether the bias of each parameter has a bound."""
+
+    runs: int
+    bands: Mapping[str, tuple[float, float]]
+    unbiased: bool = False
+
+    def slack(self, runs: int) -> float:
+        """Standard errors by which so many runs may miss the bands."""
+        return WIDENING if runs < self.runs else 0.0
+
+
+OWN = Form(200, {"inside_one_sigma": (0.64, 0.72), "inside_two_sigma": (0.93, 0.97), "mean_z2": (0.8, 1.25)})
+DEMO = Form(
+    40, {"inside_one_sigma": (0.60, 0.76), "inside_two_sigma": (0.91, 0.98), "mean_z2": (0.7, 1.4)}, unbiased=True
+)
+FOREIGN_FORM = Form(
+    60,
+    {
+        "inside_one_sigma": (0.60, 0.76),
+        "inside_two_sigma": (0.90, 0.98),
+        "mean_z2": (0.0, 1.5),
+        "joint": (0.0, 2.0),
+    },
+)
+
+
+@dataclass(frozen=True)
 class Calibration:
     """What one case showed over `runs` runs of `parameters` base parameters; `within`: whether it keeps the bands.
 
-    `unstated`: the share of parameters for which no deviation is stated; `failed`: runs that ended with a named error.
+    `unstated`: the share of parameters for which no deviation is stated; `failed`: runs that ended with a named error. `joint` is None in
+    cases that do not test it.
     """
 
     case: str
@@ -75,6 +111,7 @@ class Calibration:
     most_biased: str
     share_unbiased: float
     sigma_over_spread: float
+    joint: float | None
     unstated: float
     failed: int
     seconds: float
@@ -89,25 +126,27 @@ def calibrate(
     run: Run,
     runs: int,
     seed: int,
-    demo: bool = False,
+    form: Form = OWN,
     executor: Executor | None = None,
     keep: Path | None = None,
+    progress: Progress = silent,
 ) -> Calibration:
-    """One case: `runs` runs, each with a generator of its own from `seed`; `demo`: in the bands of demonstrations."""
+    """One case: `runs` runs, each with a generator of its own from `seed`, in the bands of `form`."""
     begin = time.perf_counter()
-    every = outcomes(name, run, runs, seed, executor, keep)
+    every = outcomes(name, run, runs, seed, executor, keep, progress)
     found = [one for one in every if not isinstance(one, str)]
     failed = len(every) - len(found)
     names, errors, sigma = _aligned(found)
     z = errors / sigma
     z2 = np.nanmean(z**2, axis=1)  # parameters of one run share its noise: runs are independent, parameters are not
     one, two = (np.nanmean(np.where(np.isfinite(z), np.abs(z) <= k, np.nan), axis=1) for k in (1.0, 2.0))
-    measured = {"inside_one_sigma": one, "inside_two_sigma": two, "mean_z2": z2}
+    joint = np.array([o.joint for o in found])
+    measured = {"inside_one_sigma": one, "inside_two_sigma": two, "mean_z2": z2, "joint": joint}
     with np.errstate(invalid="ignore"):
         spread = np.sqrt(np.nanmean(np.where(np.isfinite(sigma), errors, np.nan) ** 2, axis=0))
         ratio = float(np.nanmedian(np.nanmedian(sigma, axis=0) / spread))
     bias = np.abs(np.nanmean(z, axis=0))
-    chance = WIDENING / np.sqrt(runs) if runs < DEMO_RUNS else 0.0
+    chance = form.slack(runs) / np.sqrt(runs)
     unbiased = float(np.mean(bias <= SMALL_BIAS + chance)) >= LEAST_UNBIASED and bool(
         (bias <= LARGEST_BIAS + chance).all()
     )
@@ -122,24 +161,31 @@ def calibrate(
         most_biased=names[int(bias.argmax())],
         share_unbiased=float(np.mean(bias <= SMALL_BIAS)),
         sigma_over_spread=ratio,
+        joint=None if np.isnan(joint).all() else float(joint.mean()),
         unstated=float(np.mean(~np.isfinite(sigma))),
         failed=failed,
         seconds=time.perf_counter() - begin,
-        within=_within(measured, runs, errors.shape[1], demo)
-        and ratio <= _largest_ratio(runs, demo)
-        and (unbiased or not demo)
+        within=_within(measured, runs, errors.shape[1], form)
+        and ratio <= LARGEST_INFLATION * (1.0 + form.slack(runs) / np.sqrt(2.0 * runs))  # standard error of the spread
+        and (unbiased or not form.unbiased)
         and failed <= MOST_FAILED * runs,
     )
 
 
 def outcomes(
-    name: str, run: Run, runs: int, seed: int, executor: Executor | None = None, keep: Path | None = None
+    name: str,
+    run: Run,
+    runs: int,
+    seed: int,
+    executor: Executor | None = None,
+    keep: Path | None = None,
+    progress: Progress = silent,
 ) -> list[Outcome | str]:
     """What came of every run, in order: read from the file `keep` where it stands there, else run now and written to it."""
     done = {} if keep is None else kept(keep, name, seed)
     missing = [k for k in range(runs) if k not in done]
     rng = np.random.default_rng(seed)
-    found = repeated(partial(_attempted, run), runs, rng, executor=executor, only=missing)
+    found = repeated(partial(_attempted, run), runs, rng, executor=executor, only=missing, progress=progress, task=name)
     for k, one in zip(missing, found, strict=True):
         if isinstance(one, str):
             print(f"{name}: {one}", file=sys.stderr, flush=True)
@@ -163,7 +209,7 @@ def kept(file: Path, name: str, seed: int) -> dict[int, Outcome | str]:
             done[one["run"]] = one["failed"]
             continue
         errors, sigma = (np.array(one[part], dtype=np.float64) for part in ("errors", "sigma"))
-        done[one["run"]] = Outcome(errors, sigma, tuple(one["names"]))
+        done[one["run"]] = Outcome(errors, sigma, tuple(one["names"]), one.get("joint", float("nan")))
     return done
 
 
@@ -171,7 +217,12 @@ def _append(file: Path, name: str, seed: int, k: int, one: Outcome | str) -> Non
     """A line begins where the one before it ends, or was cut short."""
     what: dict[str, object] = {"failed": one}
     if not isinstance(one, str):
-        what = {"names": list(one.names), "errors": one.errors.tolist(), "sigma": one.sigma.tolist()}
+        what = {
+            "names": list(one.names),
+            "errors": one.errors.tolist(),
+            "sigma": one.sigma.tolist(),
+            "joint": one.joint,
+        }
     with file.open("a", encoding="utf-8") as out:
         out.write("\n" + json.dumps({"case": name, "seed": seed, "run": k, **what}))
 
@@ -197,45 +248,69 @@ def _aligned(found: list[Outcome]) -> tuple[list[str], Array, Array]:
     return names, errors, sigma
 
 
-def _within(measured: Mapping[str, Array], runs: int, parameters: int, demo: bool) -> bool:
+def _within(measured: Mapping[str, Array], runs: int, parameters: int, form: Form) -> bool:
     """Whether the means keep their bands, which a form with fewer runs than the full one may miss by four standard errors.
 
     Parameters of one run share its noise, so a run scatters at least as much as that many independent normal errors would.
     """
-    for name, values in measured.items():
-        low, high = (DEMO_BANDS if demo else BANDS)[name]
-        one = max(float(values.std(ddof=1)), np.sqrt(VARIANCE[name] / parameters))
-        slack = WIDENING * one / np.sqrt(runs) if runs < (DEMO_RUNS if demo else FULL_RUNS) else 0.0
+    for name, (low, high) in form.bands.items():
+        values = measured[name]
+        with np.errstate(
+            invalid="ignore"
+        ):  # one run without a joint square makes the mean infinite, which no slack allows
+            one = max(float(np.sqrt(VARIANCE[name] / parameters)), float(values.std(ddof=1)))
+        slack = form.slack(runs) * one / np.sqrt(runs)
         if not low - slack <= float(values.mean()) <= high + slack:
             return False
     return True
 
 
-def _largest_ratio(runs: int, demo: bool) -> float:
-    """The most that σ may be over the spread of the estimates, whose own standard error over `runs` is 1/√(2 runs) of it."""
-    return LARGEST_INFLATION * (
-        1.0 + (WIDENING / np.sqrt(2.0 * runs) if runs < (DEMO_RUNS if demo else FULL_RUNS) else 0.0)
-    )
-
-
 def table(found: list[Calibration]) -> list[str]:
-    """The results as a table of Markdown."""
+    """The results as a table of Markdown; the joint square where it was measured."""
+    joint = any(c.joint is not None for c in found)
     lines = [
-        "| case | runs | parameters | inside 1σ | inside 2σ | mean z² | largest bias | unbiased | σ over spread | within the bands |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---|",
+        "| case | runs | parameters | inside 1σ | inside 2σ | mean z² | largest bias | unbiased | σ over spread |"
+        f"{' joint |' if joint else ''} within the bands |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|" + ("---:|" if joint else "") + "---|",
     ]
     lines += [
         f"| {c.case} | {c.runs} | {c.parameters} | {c.inside_one_sigma:.3f} | {c.inside_two_sigma:.3f} | {c.mean_z2:.2f} | "
-        f"{c.largest_bias:.2f} ({c.most_biased}) | {c.share_unbiased:.2f} | {c.sigma_over_spread:.2f} | {'yes' if c.within else 'no'} |"
+        f"{c.largest_bias:.2f} ({c.most_biased}) | {c.share_unbiased:.2f} | {c.sigma_over_spread:.2f} | "
+        f"{f'{c.joint:.2f} | ' if joint else ''}{'yes' if c.within else 'no'} |"
         for c in found
     ]
     return lines
+
+
+class TimeLeft:
+    """Progress over `cases` cases on standard error: one line that is written over on a terminal, else a line now and then."""
+
+    def __init__(self, cases: int) -> None:
+        self.cases, self.done = cases, 0
+        self.begin = self.last = time.perf_counter()
+
+    def __call__(self, task: str, done: float, total: float | None) -> None:
+        share = (self.done + done / (total or 1.0)) / self.cases
+        now, shown = time.perf_counter(), sys.stderr.isatty()
+        if share <= 0.0 or now - self.last < (0.5 if shown else 30.0):
+            return
+        self.last = now
+        left = (now - self.begin) * (1.0 / share - 1.0)
+        text = f"{task}: {done:.0f} of {total or 0:.0f} runs; {100 * share:.0f} % of all, {left / 60:.0f} min left"
+        print(f"\r\033[K{text}" if shown else text, end="" if shown else "\n", file=sys.stderr, flush=True)
+
+    def end_case(self, line: str) -> None:
+        """A case is done: its line stays."""
+        self.done += 1
+        print(f"\r\033[K{line}" if sys.stderr.isatty() else line, file=sys.stderr, flush=True)
 
 
 @contextmanager
 def shared_by(workers: int, address: str) -> Iterator[Executor | None]:
     """The executor that the command line names."""
     if address:
+        from veridyn.studies.run.executors import dask_executor
+
         with dask_executor(address) as cluster:
             yield cluster
     elif workers > 1:
@@ -245,15 +320,27 @@ def shared_by(workers: int, address: str) -> Iterator[Executor | None]:
         yield None
 
 
+def cases_named(word: str, cases: Iterable[str]) -> list[str]:
+    """The case of this name; else those with the name as one of their parts: "AR .9" is "AR .9, ols", "AR .9, wls" and so on."""
+    return [name for name in cases if name == word] or [name for name in cases if word in name.split(", ")]
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.calibration", description="Whether stated deviations hold."
     )
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK_RUNS} runs a case instead of {FULL_RUNS}")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK_RUNS} runs a case instead of all")
     parser.add_argument("--runs", type=int, help="another number of runs a case")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--case", action="append", help="this case only; may be repeated")
-    parser.add_argument("--demos", action="store_true", help=f"the demonstrations, {DEMO_RUNS} runs each")
+    parser.add_argument(
+        "--case", action="append", help="this case only, or all with this part of a name; may be repeated"
+    )
+    subjects = parser.add_mutually_exclusive_group()
+    subjects.add_argument("--demos", action="store_true", help=f"the demonstrations, {DEMO.runs} runs each")
+    subjects.add_argument(
+        "--foreign", action="store_true", help=f"truth by Pinocchio and MuJoCo, {FOREIGN_FORM.runs} runs a case"
+    )
+    subjects.add_argument("--pairs", action="store_true", help="two logs of one real machine against each other")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--workers", type=int, default=1, help="processes that share in the runs")
     parser.add_argument(
@@ -261,24 +348,33 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--dask", default="", metavar="ADDRESS", help="a cluster that shares in the runs")
     given = parser.parse_args(arguments)
-    cases = CASES
+    cases, form = CASES, OWN
+    if given.pairs:
+        from benchmarks.calibration_pairs import report
+
+        return report(given.case or (), given.json)
     if given.demos:
         from benchmarks.calibration_demos import DEMOS
 
-        cases = DEMOS
-    unknown = [name for name in given.case or () if name not in cases]
+        cases, form = DEMOS, DEMO
+    if given.foreign:
+        from benchmarks.calibration_foreign import FOREIGN
+
+        cases, form = FOREIGN, FOREIGN_FORM
+    asked = {word: cases_named(word, cases) for word in given.case or ()}
+    unknown = [word for word, names in asked.items() if not names]
     if unknown:
         parser.error(f"there is no case {unknown[0]!r}; there are: {'; '.join(cases)}")
-    full = DEMO_RUNS if given.demos else FULL_RUNS
-    runs = given.runs or (min(QUICK_RUNS, full) if given.quick else full)
-    found = []
+    runs = given.runs or (min(QUICK_RUNS, form.runs) if given.quick else form.runs)
+    names = list(dict.fromkeys(name for chosen in asked.values() for name in chosen)) or list(cases)
+    found, meter = [], TimeLeft(len(names))
     with shared_by(given.workers, given.dask) as executor:
-        for name in given.case or cases:
-            found.append(calibrate(name, cases[name], runs, given.seed, given.demos, executor, given.keep))
-            if not given.json:
-                print(table(found)[-1], f"{found[-1].seconds:.0f} s", file=sys.stderr, flush=True)
+        for name in names:
+            found.append(calibrate(name, cases[name], runs, given.seed, form, executor, given.keep, meter))
+            meter.end_case(f"{table(found)[-1]} {found[-1].seconds:.0f} s")
     if given.json:
-        print(json.dumps({"seed": given.seed, "quick": runs < full, "cases": [asdict(c) for c in found]}, indent=1))
+        content = {"seed": given.seed, "quick": runs < form.runs, "cases": [asdict(c) for c in found]}
+        print(json.dumps(content, indent=1))
     else:
         print("\n".join(table(found)))
     return 0 if all(c.within for c in found) else 1

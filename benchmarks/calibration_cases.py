@@ -56,12 +56,13 @@ SOFT = 0.1  # rad/s, below which the simulated dry friction is rounded off
 class Outcome:
     """Errors of the base parameters of one run, and their stated standard deviations (NaN where none is stated).
 
-    `names`: where runs may excite different parameters.
+    `names`: where runs may excite different parameters. `joint`: eᵀ C⁻¹ e per parameter, where the whole covariance C is tested too.
     """
 
     errors: Array
     sigma: Array
     names: tuple[str, ...] = ()
+    joint: float = float("nan")
 
 
 @cache

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.calibration import BANDS, VARIANCE, _within, calibrate, main, outcomes, table
+from benchmarks.calibration import DEMO, OWN, VARIANCE, TimeLeft, _within, calibrate, main, outcomes, table
 from benchmarks.calibration_cases import CASES, Outcome
 from benchmarks.calibration_demos import DEMOS
 from benchmarks.calibration_machines import drawn_car, drawn_hexapod, drawn_humanoid
@@ -50,7 +50,7 @@ def test_what_is_stated_right_is_within_and_what_is_not_is_found() -> None:
         assert not calibrate("wrong", wrong, 200, 0).within
     biased = calibrate("biased", normal(1.0, bias=0.8), 200, 0)
     assert biased.largest_bias == pytest.approx(0.8, abs=0.25)
-    assert BANDS == {"inside_one_sigma": (0.64, 0.72), "inside_two_sigma": (0.93, 0.97), "mean_z2": (0.8, 1.25)}
+    assert OWN.bands == {"inside_one_sigma": (0.64, 0.72), "inside_two_sigma": (0.93, 0.97), "mean_z2": (0.8, 1.25)}
 
 
 def test_a_demonstration_has_a_bound_on_the_bias_of_each_parameter() -> None:
@@ -64,26 +64,26 @@ def test_a_demonstration_has_a_bound_on_the_bias_of_each_parameter() -> None:
 
         return run
 
-    assert calibrate("none", case(), 40, 1, demo=True).within
-    few = calibrate("few", case(0.9, 0.9), 40, 1, demo=True)
+    assert calibrate("none", case(), 40, 1, form=DEMO).within
+    few = calibrate("few", case(0.9, 0.9), 40, 1, form=DEMO)
     assert few.within and few.share_unbiased == pytest.approx(0.95) and few.most_biased in ("0", "1")
-    assert not calibrate("many", case(*[0.95] * 6), 40, 1, demo=True).within
-    assert not calibrate("one", case(1.6), 40, 1, demo=True).within
+    assert not calibrate("many", case(*[0.95] * 6), 40, 1, form=DEMO).within
+    assert not calibrate("one", case(1.6), 40, 1, form=DEMO).within
 
 
 def test_every_standard_error_of_a_short_form_is_four_times_allowed() -> None:
     """The bands of a short form are those of the full one and four standard errors of its own runs, or of independent normal errors."""
     short = calibrate("short", normal(1.0), 10, 2)
-    for name, (low, high) in BANDS.items():
+    for name, (low, high) in OWN.bands.items():
         one = np.sqrt(VARIANCE[name] / short.parameters / 10)
         assert low - 4.0 * one < getattr(short, name) < high + 4.0 * one
-    exact = {name: np.full(10, sum(BANDS[name]) / 2.0) for name in BANDS}
-    assert _within(exact, 10, 8, False)
-    for name, (_, high) in BANDS.items():
+    exact = {name: np.full(10, sum(OWN.bands[name]) / 2.0) for name in OWN.bands}
+    assert _within(exact, 10, 8, OWN)
+    for name, (_, high) in OWN.bands.items():
         one = np.sqrt(VARIANCE[name] / 8 / 10)
-        assert _within(exact | {name: np.full(10, high + 3.99 * one)}, 10, 8, False)
-        assert not _within(exact | {name: np.full(10, high + 4.01 * one)}, 10, 8, False)
-        assert not _within(exact | {name: np.full(200, high + 1e-9)}, 200, 8, False)
+        assert _within(exact | {name: np.full(10, high + 3.99 * one)}, 10, 8, OWN)
+        assert not _within(exact | {name: np.full(10, high + 4.01 * one)}, 10, 8, OWN)
+        assert not _within(exact | {name: np.full(200, high + 1e-9)}, 200, 8, OWN)
 
 
 def test_machines_are_drawn_anew_and_are_physically_consistent() -> None:
@@ -130,7 +130,7 @@ def test_runs_that_excite_different_parameters_are_aligned_by_name() -> None:
         names = ("a", "b", "c") if rng.random() < 0.5 else ("c", "a")
         return Outcome(rng.normal(size=len(names)), np.ones(len(names)), names)
 
-    found = calibrate("some", run, 100, 0, demo=True)
+    found = calibrate("some", run, 100, 0, form=DEMO)
     assert found.parameters == 3 and found.within
     assert 0.1 < found.unstated < 0.25  # "b" is missing in every other run
 
@@ -145,7 +145,7 @@ def test_kept_runs_are_taken_up_again(tmp_path: Path) -> None:
         x = rng.standard_normal()
         if x < -1.0:
             raise IdentificationError(Fault("it failed."))
-        return Outcome(np.array([x, 1.0]), np.array([1.0, np.nan]), ("a", "b"))
+        return Outcome(np.array([x, 1.0]), np.array([1.0, np.nan]), ("a", "b"), x**2)
 
     whole = outcomes("case", run, 8, 1)
     outcomes("another", run, 1, 1, keep=file)
@@ -158,9 +158,22 @@ def test_kept_runs_are_taken_up_again(tmp_path: Path) -> None:
         if isinstance(one, str) or isinstance(other, str):
             assert one == other
             continue
-        assert one.names == other.names
+        assert one.names == other.names and one.joint == other.joint
         np.testing.assert_array_equal(one.errors, other.errors)
         np.testing.assert_array_equal(one.sigma, other.sigma)
+
+
+def test_progress_shows_the_time_left(capsys: pytest.CaptureFixture[str]) -> None:
+    """Half of the first of two cases is a quarter of all; where no terminal is, lines come half a minute apart."""
+    meter = TimeLeft(2)
+    meter("one", 3.0, 6.0)
+    assert capsys.readouterr().err == ""
+    meter.begin -= 60.0
+    meter.last -= 60.0
+    meter("one", 3.0, 6.0)
+    assert capsys.readouterr().err == "one: 3 of 6 runs; 25 % of all, 3 min left\n"
+    meter.end_case("| one |")
+    assert meter.done == 1 and capsys.readouterr().err == "| one |\n"
 
 
 def test_an_unknown_case_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,7 +188,7 @@ def test_workers_of_dask_change_nothing() -> None:
 
     def numbers(executor: Executor | None) -> dict[str, object]:
         found = asdict(calibrate("wls", CASES["wls"], 6, 5, executor=executor))
-        return {key: value for key, value in found.items() if key not in ("case", "most_biased", "seconds")}
+        return {key: value for key, value in found.items() if key not in ("case", "most_biased", "joint", "seconds")}
 
     alone = numbers(None)
     with ThreadPoolExecutor(3) as pool:
