@@ -27,6 +27,7 @@ from veridyn.identify.estimators.weighted import OLS, WLS
 from veridyn.identify.output_error.output_error import OutputError
 from veridyn.identify.payload import with_payload
 from veridyn.identify.result import Fit
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.system.integrate import Method, integrate
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
@@ -145,7 +146,7 @@ def by(
         log = replace(
             log, forces=log.forces + np.where(hit, 30.0 * np.asarray(size) * rng.choice([-1.0, 1.0], hit.shape), 0.0)
         )
-    fit = identify(drawing(), log, method, covariance=covariance, engine="compiled")  # pyright: ignore[reportArgumentType]
+    fit = identify(drawing(), log, method, settings=IdentifySettings(covariance=covariance, engine="compiled"))  # pyright: ignore[reportArgumentType]
     return outcome(fit, truth.parameters.values)
 
 
@@ -154,7 +155,10 @@ def instruments(rng: np.random.Generator) -> Outcome:
     truth, along = drawn_from(drawing(), rng), path(rng)
     log = noisy(rng, moved(truth, along, 800), NOISE)
     log = replace(log, qdd=log.qdd + 0.5 * rng.normal(size=log.qdd.shape))
-    return outcome(identify(drawing(), log, Instrumental(reference=along), engine="compiled"), truth.parameters.values)
+    return outcome(
+        identify(drawing(), log, Instrumental(reference=along), settings=IdentifySettings(engine="compiled")),
+        truth.parameters.values,
+    )
 
 
 def periods(rng: np.random.Generator) -> Outcome:
@@ -182,7 +186,9 @@ def simulated(rng: np.random.Generator) -> Outcome:
     found = integrate(truth, t, start, np.zeros(2), between, method=method).motion
     log = replace(found, forces=forces, q=found.q + ENCODER * rng.normal(size=found.q.shape))
     estimator = OutputError(horizon=0.5, friction_speed=SOFT, start="tree")
-    return outcome(identify(hanging(), log, estimator, engine="compiled"), truth.parameters.values)
+    return outcome(
+        identify(hanging(), log, estimator, settings=IdentifySettings(engine="compiled")), truth.parameters.values
+    )
 
 
 def known_values(rng: np.random.Generator) -> Outcome:
@@ -196,7 +202,7 @@ def known_values(rng: np.random.Generator) -> Outcome:
     stated = machine.with_parameters(machine.parameters.known(dict(zip(names, assumed.tolist(), strict=True))))
     stated = replace(stated, uncertainty=Uncertainty(names, np.diag(sigma**2)))
     log = noisy(rng, moved(truth, path(rng), 800), NOISE)
-    return outcome(identify(stated, log, engine="compiled"), truth.parameters.values)
+    return outcome(identify(stated, log, settings=IdentifySettings(engine="compiled")), truth.parameters.values)
 
 
 def payload(rng: np.random.Generator) -> Outcome:
@@ -217,8 +223,8 @@ def payload(rng: np.random.Generator) -> Outcome:
     machine = Machine.of_bodies(tree_of(drawing()).bodies, name="arm", elements=[*free, *gains])
     machine = machine.with_parameters(machine.parameters.known(names))
     machine = machine.with_uncertainty(Uncertainty(names, np.diag((GAIN_SPREAD * assumed) ** 2)))
-    empty = identify(machine, currents(truth), engine="compiled")
-    fit = identify(with_payload(empty, "3"), currents(loaded), engine="compiled")
+    empty = identify(machine, currents(truth), settings=IdentifySettings(engine="compiled"))
+    fit = identify(with_payload(empty, "3"), currents(loaded), settings=IdentifySettings(engine="compiled"))
     whole = fit.described.parameters.replacing(
         dict(zip([f"{s}_payload" for s in INERTIAL], load.tolist(), strict=True))
     )

@@ -37,6 +37,7 @@ from benchmarks.subjects import car, motion
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.workers import MadeMotions
+from veridyn.identify.settings import IdentifySettings
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
@@ -93,7 +94,7 @@ def logs(samples: int, size: int) -> MadeMotions:
 
 def values(made: MadeMotions, executor: Executor | None = None) -> np.ndarray:
     """The identified base parameters."""
-    return solve(observation(machine(), made, engine="compiled", executor=executor)).values
+    return solve(observation(machine(), made, settings=IdentifySettings(engine="compiled"), executor=executor)).values
 
 
 def streamed(samples: int, size: int) -> Streamed:

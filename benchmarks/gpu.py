@@ -92,6 +92,7 @@ def pack(folder: Path) -> None:
     from benchmarks.subjects import arm, car, motion
     from veridyn.identify.regression.gpu import equation_program
     from veridyn.identify.regression.observation import stream
+    from veridyn.identify.settings import IdentifySettings
     from veridyn.mechanics.tree.dynamics.engine import sample_arrays, uniform_values
     from veridyn.mechanics.tree.dynamics.formula import formula
     from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
@@ -139,7 +140,7 @@ def pack(folder: Path) -> None:
             one["kernels"][what]["samples"] = k.samples
         one["gravity"] = [float(x) for x in machine.gravity] if machine.base == "fixed" else None
         driven, measured = recorded(machine, CHECKED)
-        equations = stream(driven, measured, engine="numpy")
+        equations = stream(driven, measured, settings=IdentifySettings(engine="numpy"))
         program = equation_program(equations.plan, measured)
         k = emit_ptx(
             program.graph, program.outputs, program.samples, program.parameters, "equations", goals=program.goals

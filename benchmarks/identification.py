@@ -14,6 +14,7 @@ from benchmarks.kernels import states
 from benchmarks.subjects import PinModel, car, motion
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression.observation import observation
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
@@ -39,15 +40,15 @@ class Result:
 def identification() -> Result:
     """All parameters of all moving bodies (150) from all 20 rows, weighted least squares."""
     machine, m = recorded(car(20), SAMPLES)
-    solve(observation(machine, m[:20_000], engine="compiled"))
+    solve(observation(machine, m[:20_000], settings=IdentifySettings(engine="compiled")))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     wall, cpu = time.perf_counter(), time.process_time()
-    solve(observation(machine, m, engine="compiled"))
+    solve(observation(machine, m, settings=IdentifySettings(engine="compiled")))
     one, one_cpu = time.perf_counter() - wall, time.process_time() - cpu
     extra = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024.0
     with ThreadPoolExecutor(2) as pool:
         wall = time.perf_counter()
-        solve(observation(machine, m, engine="compiled", executor=pool))
+        solve(observation(machine, m, settings=IdentifySettings(engine="compiled"), executor=pool))
         two = time.perf_counter() - wall
     loop, qr, difference = _peer(machine, m[:FITS])
     scale = SAMPLES / FITS
@@ -89,7 +90,7 @@ def _peer(machine: Machine, m: Motion) -> tuple[float, float, float]:
     start = time.perf_counter()
     R = np.asarray(np.linalg.qr(stacked, mode="r"))
     qr = time.perf_counter() - start
-    ours = observation(machine, m, engine="compiled")
+    ours = observation(machine, m, settings=IdentifySettings(engine="compiled"))
     residuals = [_residual(x) for x in (R, ours.stacked([1.0] * len(ours.rows)))]
     return loop, qr, abs(residuals[1] / residuals[0] - 1.0)
 

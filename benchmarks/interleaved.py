@@ -27,6 +27,8 @@ from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.dynamics.regressor import regressor
 import veridyn as vd
 observation = vd.identification.observation
+# A checkout from before IdentifySettings takes the engine by keyword.
+compiled = {"settings": vd.IdentifySettings(engine="compiled")} if "IdentifySettings" in dir(vd) else {"engine": "compiled"}
 
 def best(f, repeat):
     f()
@@ -43,7 +45,7 @@ for name, tree in (("7-joint arm", arm()), ("20-dof car", car(20))):
     out[name + ", forward dynamics"] = best(lambda: forward_dynamics(tree, m, engine="compiled"), 5)
     part, other = motion(tree, 2000), Buffer()
     out[name + ", regressor"] = best(lambda: regressor(tree, part, engine="compiled", out=other), 9)
-    out[name + ", streamed factors"] = best(lambda: observation(tree, m, engine="compiled"), 3)
+    out[name + ", streamed factors"] = best(lambda: observation(tree, m, **compiled), 3)
 
 from veridyn.mechanics.natural.dynamics import initial_state
 from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural

@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import veridyn as vd
-from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.trust import trust_prior
 from veridyn.identify.result import Fit
 from veridyn.model.machine import Machine
@@ -54,11 +53,11 @@ class Recipe:
     def fitted(self, motions: Sequence[Motion]) -> tuple[Fit, str]:
         """The fit by this recipe, and the scales it chose."""
         method: Any = self.estimation.method
-        word, scales = self.estimation.covariance, ""
+        settings, scales = self.estimation.settings, ""
         if self.trust:
-            found = trust_prior(self.machine, motions, method, covariance=Hac() if word == "hac" else None)
-            method, scales = found.settings, ", ".join(f"{g} {s:g}" for g, s in found.groups.items())
-        return vd.identify(self.machine, motions, method, covariance=word, diagnose="off"), scales
+            found = trust_prior(self.machine, motions, method, settings=settings)
+            method, scales = found.method, ", ".join(f"{g} {s:g}" for g, s in found.groups.items())
+        return vd.identify(self.machine, motions, method, settings, diagnose="off"), scales
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from benchmarks.subjects import PinModel
 from strangers.random_trees import random_inertia
 from veridyn.identify.estimators.least_squares import Solution, solve
 from veridyn.identify.regression.observation import observation
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
@@ -127,8 +128,8 @@ def moved(folder: Path, cutoff: float = 10.0) -> Motion:
 
 def compared(machine: Machine, motion: Motion) -> Comparison:
     """Ordinary least squares by both on the same samples: FIGAROH stores the regressor, veridyn never does."""
-    streamed = best_of(lambda: observation(machine, motion, engine="compiled"))
-    observed = observation(machine, motion, engine="compiled")
+    streamed = best_of(lambda: observation(machine, motion, settings=IdentifySettings(engine="compiled")))
+    observed = observation(machine, motion, settings=IdentifySettings(engine="compiled"))
     solving = best_of(lambda: solve(observed, "none"))
     ours = solve(observed, "none")
     assert motion.forces is not None

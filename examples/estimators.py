@@ -110,7 +110,8 @@ def judged(case: Case, encoder: float) -> tuple[float, float, float]:
     true, inertia, scores, strayed = machine(), [], [], []
     for seed in range(LOGS):
         motion = recorded(encoder, seed)
-        fit = vd.identify(drawing(seed), motion, case.method, covariance=case.covariance, sampling=SAMPLING)
+        how = vd.IdentifySettings(covariance=case.covariance, sampling=SAMPLING)
+        fit = vd.identify(drawing(seed), motion, case.method, how)
         error = fit.values - fit.base.reduce(true.parameters.values)
         sizes = np.array([true.parameters.typical[c] for c in fit.base.columns])
         moved = [k for k, c in enumerate(fit.base.columns) if true.columns[c][0]]

@@ -35,9 +35,7 @@ class Job:
     method: Any = "wls"
     signals: vd.Signals | None = None  # how the log becomes a motion; None where the log itself is fitted
     imperfections: Mapping[str, Imperfection] | None = None  # of what is measured besides the machine's own sensors
-    settings: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # of identify: rows, sampling, noise of rows that measure nothing
+    keywords: Mapping[str, Any] = field(default_factory=dict)  # of identify: rows and settings
     exact: tuple[vd.Sensor, ...] = ()  # without noise, of states that are no joint coordinates
     settle: int = 40  # samples that the errors leave out
 
@@ -139,9 +137,11 @@ def crane() -> Job:
         observed=pushed(2, 5.0),
         signals=vd.Signals(lowpass=1.5, trim=1.0),
         imperfections={"motor": Imperfection(noise=2.0)},
-        settings={
-            "sampling": Sampling(filter=Butterworth(1.5), decimate=10),
-            "sigma": {"swing": 1.0},  # N*m: no force acts there, so the data do not tell how well it is zero
+        keywords={
+            "settings": vd.IdentifySettings(
+                sampling=Sampling(filter=Butterworth(1.5), decimate=10),
+                sigma={"swing": 1.0},  # N*m: no force acts there, so the data do not show how well it is zero
+            )
         },
         observer={
             **LOGGED,
@@ -238,9 +238,11 @@ def car() -> Job:
             "rates": rates,
             "sensors": without,
         },
-        settings={
+        keywords={
             "rows": ("fx", "fy", "fz", "mx", "my", "mz", "z1", "z2", "z3", "z4"),
-            "sampling": Sampling(filter=Butterworth(12.0), decimate=8, dead_zone={f"z{k}": 0.03 for k in WHEELS}),
+            "settings": vd.IdentifySettings(
+                sampling=Sampling(filter=Butterworth(12.0), decimate=8, dead_zone={f"z{k}": 0.03 for k in WHEELS})
+            ),
         },
     )
 

@@ -33,9 +33,10 @@ def laboratory(log: vd.Experiment) -> vd.Motion:
 walking = laboratory(recorded(drawing, performed(robot, walk(drawing, steps=4)), rng))
 print(f"walking excites {vd.base_parameters(drawing, walking, rows='base').count} base parameters")
 
-fit = vd.identify(drawing, walking, vd.Consistent(prior=vd.Prior()), rows="base", sampling=sampling(), sigma=SIGMA)
+how = vd.IdentifySettings(sampling=sampling(), sigma=SIGMA)
+fit = vd.identify(drawing, walking, vd.Consistent(prior=vd.Prior()), how, rows="base")
 mass = fit.values[fit.names.index("M0R")]
 print(f"total mass {mass:.3f} kg: {total_mass(robot):g} kg is true, the drawing says {total_mass(drawing):g} kg")
 
 bending = laboratory(recorded(drawing, performed(robot, bend(drawing)), rng))  # motion the fit has not seen
-print(vd.validate(fit, bending, sampling=sampling()).summary())
+print(vd.validate(fit, bending, how).summary())

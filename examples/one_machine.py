@@ -49,7 +49,7 @@ def journey(job: Job, machine: vd.Machine, rng: np.random.Generator) -> Result:
     guess = job.guess(rng).with_formulation(machine.formulation)
     log = vd.simulate(machine, job.exciting, rng=rng, imperfections=job.imperfections)
     data = log if job.signals is None else vd.motion(guess, log, job.signals)
-    fit = vd.identify(guess, data, job.method, **job.settings)
+    fit = vd.identify(guess, data, job.method, **job.keywords)
     second = vd.simulate(machine, job.observed, rng=rng)
     states = vd.observe(fit.machine(), second, "ekf", **job.observer)
     exact = vd.simulate(

@@ -26,7 +26,7 @@ class Costs:
     """Seconds of a core for one sample, samples a second of a GPU, and bytes a second.
 
     `prepare`: zero-phase filters of 43 channels and two derivatives of 14, one core of an Emerald Rapids server. `core`: regressor and
-    triangular factors of all rows, the same kind of core (README). `identify`: `vd.identify(…, device="cuda")` from arrays in the host's
+    triangular factors of all rows, the same kind of core (README). `identify`: `vd.identify` with `device="cuda"` from arrays in the host's
     memory, one process and an H200, checks and transfers included. `gpu`: the same without them, both passes, arrays on the device;
     `gpu_once`: one pass, where the condition allows it. `upload`: from pinned memory to that GPU.
     """

@@ -60,8 +60,10 @@ def test_what_is_visible_is_what_a_test_sees_on_average() -> None:
     fit, _ = bench.fitted(bench.log(), bench.machine)
     noise = {r.row: r.sigma for r in fit.rows}
     motion = bench.fitted(x, machine)[1]
-    weighted = vd.identify(machine, motion, sigma=noise, sampling=bench.sampling, diagnose="off")
-    rows = vd.validate(weighted, motion, sampling=bench.sampling).rows
+    weighted = vd.identify(
+        machine, motion, settings=vd.IdentifySettings(sigma=noise, sampling=bench.sampling), diagnose="off"
+    )
+    rows = vd.validate(weighted, motion, settings=vd.IdentifySettings(sampling=bench.sampling)).rows
     left = np.sqrt(sum(r.samples * (r.rms / noise[r.row]) ** 2 for r in rows))
     assert visible(d, 0.5, bench, "fast") == pytest.approx(left, rel=0.1)
 

@@ -105,7 +105,7 @@ def costs(seed: int, seconds: float) -> tuple[float, float, float]:
         for k, level in enumerate(levels, start=1):
             machine = drawn(seed)
             begin = time.process_time()
-            vd.identify(machine, motion, sampling=how, diagnose=level)
+            vd.identify(machine, motion, settings=vd.IdentifySettings(sampling=how), diagnose=level)
             row[k] = 1e3 * (time.process_time() - begin)
     prepared, alone, both = np.median(times, axis=0)
     return float(prepared), float(alone), float(both - alone)

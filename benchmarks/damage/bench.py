@@ -100,7 +100,9 @@ class Bench:
         if level == "off":
             signals = replace(signals or vd.Signals(), inspection="off")
         motion = vd.motion(machine, self.experiment(x), signals)
-        return vd.identify(machine, motion, sampling=self.sampling, diagnose=level), motion
+        return vd.identify(
+            machine, motion, settings=vd.IdentifySettings(sampling=self.sampling), diagnose=level
+        ), motion
 
     def experiment(self, x: Table) -> vd.Experiment:
         """The channels of a table, with their units."""
@@ -134,4 +136,8 @@ class Bench:
             training, validation = work.motions(lowpass)
             how, _ = work.samplings(training, validation, lowpass)
             motions = plain(training)
-            return vd.identify(machine, motions, sampling=how, diagnose="off"), motions, how
+            return (
+                vd.identify(machine, motions, settings=vd.IdentifySettings(sampling=how), diagnose="off"),
+                motions,
+                how,
+            )

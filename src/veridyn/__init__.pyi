@@ -36,12 +36,12 @@ from veridyn.identify.estimators.weighted import OLS as OLS
 from veridyn.identify.estimators.weighted import WLS as WLS
 from veridyn.identify.excitation.design import design_excitation as design_excitation
 from veridyn.identify.excitation.limits import Limits as Limits
-from veridyn.identify.excitation.plan import ExcitationPlan as ExcitationPlan
 from veridyn.identify.excitation.shape import Fourier as Fourier
 from veridyn.identify.excitation.shape import Spline as Spline
 from veridyn.identify.logged import motion as motion
 from veridyn.identify.output_error.output_error import OutputError as OutputError
 from veridyn.identify.result import Fit as Fit
+from veridyn.identify.settings import IdentifySettings as IdentifySettings
 from veridyn.identify.validate import validate as validate
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics as forward_dynamics
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics as inverse_dynamics

@@ -154,6 +154,9 @@ def hint_for(kinds: set[str], value: Any, call: str) -> str:
         return "veridyn.Experiment.from_arrays(t, values, units) makes a log of arrays."
     if "Manoeuvre" in kinds:
         return "One is made with veridyn.Driven(duration, rate, q, qd), Tracking(…) or Prescribed(…)."
+    settings = next((kind for kind in sorted(kinds) if kind.endswith("Settings")), "")
+    if settings:
+        return f"Settings are given as one object: {settings}(…)."
     return f"The call is {call}."
 
 

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.argument_words import expected_of, found_in, hint_for, is_no
 from veridyn.errors import DataError, Fault, ModelError
-from veridyn.settings import Settings
+from veridyn.settings import Settings, names
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -42,6 +42,7 @@ class ArgumentChecks:
         self.name = name or owner or verb.__name__
         parameters = inspect.signature(self.verb).parameters
         self.names = tuple(n for n, p in parameters.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
+        self.open = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         self.needed = tuple(n for n in self.names if parameters[n].default is inspect.Parameter.empty and n != "self")
 
     def annotations(self) -> dict[str, Any]:
@@ -64,14 +65,28 @@ class ArgumentChecks:
         """The same of arguments that are given by place."""
         return [self.tests.get(name, _anything) for name in self.names]
 
+    @functools.cached_property
+    def in_settings(self) -> dict[str, str]:
+        """Keyword that belongs to a settings object of the verb → how it is given; words for a method are a matter of the method."""
+        found: dict[str, str] = {}
+        for name, hint in self.hints.items():
+            parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+            kinds = [kind for kind in parts if isinstance(kind, type) and issubclass(kind, Settings)]
+            if kinds and str not in parts:
+                found |= {field: f"{name}={kind.__name__}({field}=…)" for kind in kinds for field in names(kind)}
+        return {field: given for field, given in found.items() if field not in self.hints}
+
     def check(self, args: Iterable[Any], kwargs: Mapping[str, Any]) -> None:
-        """Refuse the first argument of another kind."""
+        """Refuse the first argument of another kind, and keywords that belong to a settings object."""
         for place, value in enumerate(args):
             if place < len(self.placed) and not self.placed[place](value):
                 self.refuse(self.names[place], value)
         for name, value in kwargs.items():
             if name in self.tests and not self.tests[name](value):
                 self.refuse(name, value)
+            if name not in self.hints and name in self.in_settings and not self.open:
+                given = f"It is a setting: {self.name}(…, {self.in_settings[name]})."
+                raise TypeError(f"{self.name}() got an unexpected keyword argument '{name}'. {given}")
 
     def refuse(self, name: str, value: Any) -> NoReturn:
         kinds = classes_in(self.hints[name])

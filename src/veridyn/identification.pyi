@@ -12,7 +12,6 @@ from veridyn.identify.diagnosis.explain import Explanation as Explanation
 from veridyn.identify.diagnosis.explain import explain as explain
 from veridyn.identify.encoders import encoder_offsets as encoder_offsets
 from veridyn.identify.essential import essential as essential
-from veridyn.identify.estimators.coloured import Hac as Hac
 from veridyn.identify.estimators.noise_model import NoiseModel as NoiseModel
 from veridyn.identify.estimators.trust import slow_and_fast as slow_and_fast
 from veridyn.identify.estimators.trust import trust_prior as trust_prior
@@ -34,9 +33,12 @@ from veridyn.identify.payload import with_payload as with_payload
 from veridyn.identify.regression.observation import Sampling as Sampling
 from veridyn.identify.regression.observation import observation as observation
 from veridyn.identify.regression.workers import MadeMotions as MadeMotions
-from veridyn.identify.result import Acceptance as Acceptance
+from veridyn.identify.result import Estimate as Estimate
 from veridyn.identify.result import Fit as Fit
 from veridyn.identify.selection import remedies as remedies
 from veridyn.identify.selection import select_motions as select_motions
+from veridyn.identify.settings import Acceptance as Acceptance
+from veridyn.identify.settings import Hac as Hac
+from veridyn.identify.settings import IdentifySettings as IdentifySettings
 from veridyn.identify.validate import replay as replay
 from veridyn.identify.validation import Validation as Validation

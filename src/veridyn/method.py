@@ -8,6 +8,7 @@ What is given instead of a method is refused by name: a class in place of an obj
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, ParamSpec, TypeVar
 
@@ -17,6 +18,7 @@ from veridyn.settings import Settings, required
 M = TypeVar("M", bound=Settings)
 P = ParamSpec("P")
 R = TypeVar("R")
+COUNTS = {3: "three", 4: "four"}
 
 
 def method_of(given: Any, base: type[M], aliases: Mapping[str, type[M]], verb: str, rows: Collection[str] = ()) -> M:
@@ -49,17 +51,20 @@ def _needed(kind: type) -> str:
 
 
 def verb_with_method(error: type[VeridynError], gone: Mapping[str, str]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A decorator for verbs of three positional arguments. `gone`: keyword that belongs elsewhere → what to write instead."""
+    """A decorator for verbs whose third argument is the method. `gone`: keyword that belongs elsewhere → what to write instead."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         verb = function.__name__
+        kinds = [p.kind for p in inspect.signature(function).parameters.values()]
+        places = sum(kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for kind in kinds)
 
         @functools.wraps(function)
         def door(*args: P.args, **kwargs: P.kwargs) -> R:
-            if len(args) > 3:
-                hint = f"Rows and all further settings are given by keyword: {verb}(…, {args[3]!r}, rows={args[2]!r})."
-                what = "only the first three arguments are positional, and the third is the method."
-                raise error(Fault(what, verb, "3 positional arguments", f"{len(args)}", hint if _words(args) else ""))
+            if len(args) > places:
+                hint = f"Rows are given by keyword: {verb}(…, {args[3]!r}, rows={args[2]!r})."
+                what = f"only the first {COUNTS[places]} arguments are positional, and the third is the method."
+                expected = f"{places} positional arguments"
+                raise error(Fault(what, verb, expected, f"{len(args)}", hint if _words(args) else ""))
             for word in gone.keys() & kwargs.keys():
                 raise error(Fault(f"there is no argument '{word}'.", verb, hint=gone[word]))
             return function(*args, **kwargs)

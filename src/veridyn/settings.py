@@ -127,14 +127,18 @@ class Settings:
             raise self.error([one.fault(type(self).__name__) for one in found])
 
     def __repr__(self) -> str:
-        defaults = {f.name: f.default for f in _fields(type(self))}
-        shown = [f"{k}={v!r}" for k, v in values_of(self).items() if not _same(v, defaults[k])]
+        shown = [f"{name}={getattr(self, name)!r}" for name in changed(self)]
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
 def values_of(settings: Settings) -> dict[str, Any]:
     """The settings of an object by name, such that ``type(settings)(**values_of(settings))`` is the same object again."""
     return {f.name: getattr(settings, f.name) for f in _fields(type(settings))}
+
+
+def changed(settings: Settings) -> tuple[str, ...]:
+    """The settings of an object that differ from their default."""
+    return tuple(f.name for f in _fields(type(settings)) if not _same(getattr(settings, f.name), f.default))
 
 
 def names(kind: type) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ NOT_RUN = {
     ): "needs a Dask cluster; tests/studies/run/test_executors.py has one of this machine",
     ("docs/live.md", "import json, socket, time"): "an endless loop on a board; tests/live feed the same port",
     ("docs/scale.md", "pip install"): "installs",
-    ("docs/scale.md", "fit = vd.identify(robot, motion, device="): "needs a GPU; tests/gpu",
+    ("docs/scale.md", "fit = vd.identify(robot, motion, settings="): "needs a GPU; tests/gpu",
     ("docs/scale.md", "from veridyn import gpu"): "needs a GPU; tests/gpu",
     ("docs/scale.md", "from functools import partial"): "needs a Dask cluster; tests/studies/run/test_executors.py",
     ("docs/scale.md", "fleet ="): "an ellipsis in place of more machines; tests/identify/test_fleet.py",

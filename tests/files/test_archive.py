@@ -13,7 +13,8 @@ from veridyn.files.archive import load, save
 from veridyn.identify.base import base_parameters
 from veridyn.identify.error_measures import RowReport
 from veridyn.identify.estimate import identify
-from veridyn.identify.result import TWO_SIGMA_BELOW_TEN, Fit, ReplaySettings
+from veridyn.identify.result import Fit, ReplaySettings
+from veridyn.identify.settings import TWO_SIGMA_BELOW_TEN, IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.body import Body
 from veridyn.model.check.differences import differences
@@ -43,7 +44,12 @@ def make(seed=1, **changes):
         rng.uniform(0.1, 1.0, len(machine.parameters)),
     )
     forces = inverse_dynamics(machine, motion, parameters=phi) + 0.01 * rng.standard_normal((60, 2))
-    fit = identify(machine, replace(motion, forces=forces), acceptance=TWO_SIGMA_BELOW_TEN, diagnose="off")
+    fit = identify(
+        machine,
+        replace(motion, forces=forces),
+        settings=IdentifySettings(acceptance=TWO_SIGMA_BELOW_TEN),
+        diagnose="off",
+    )
     return replace(fit, **changes) if changes else fit
 
 

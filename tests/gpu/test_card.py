@@ -13,6 +13,7 @@ from veridyn.errors import DeviceError
 from veridyn.identify.regression.gpu import gpu_factors
 from veridyn.identify.regression.observation import stream
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics, mass_matrix
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.dynamics.regressor import regressor
@@ -46,7 +47,7 @@ def test_batches_are_those_of_the_processor(name: str) -> None:
 @pytest.mark.parametrize("name", MACHINES)
 def test_factors_are_those_of_the_processor(name: str) -> None:
     machine = MACHINES[name]()
-    samples = stream(machine, measured(machine, SAMPLES), engine="numpy")
+    samples = stream(machine, measured(machine, SAMPLES), settings=IdentifySettings(engine="numpy"))
     for a, b in zip(samples.observe().rows, gpu_factors(samples).rows, strict=True):
         exact = np.linalg.svd(a.R, compute_uv=False)
         np.testing.assert_allclose(np.linalg.svd(b.R, compute_uv=False), exact, atol=1e-12 * exact[0])
@@ -59,13 +60,16 @@ def test_a_fit_with_gaps_and_dropped_samples() -> None:
     forces[100:150, 2] = np.nan
     m = replace(m, forces=forces)
     how = Sampling(decimate=2, dead_zone={"q1": 0.2}, trim=7, drop={"q4": np.arange(SAMPLES) % 5 == 0})
-    true, found = vd.identify(machine, m, sampling=how), vd.identify(machine, m, sampling=how, device="cuda")
+    true, found = (
+        vd.identify(machine, m, settings=vd.IdentifySettings(sampling=how)),
+        vd.identify(machine, m, settings=vd.IdentifySettings(sampling=how, device="cuda")),
+    )
     assert np.abs(found.values - true.values).max() < 1e-6 * true.sigma.min()
 
 
 def test_results_repeat_to_the_last_bit() -> None:
     machine = arm()
-    samples = stream(machine, measured(machine, SAMPLES), engine="numpy")
+    samples = stream(machine, measured(machine, SAMPLES), settings=IdentifySettings(engine="numpy"))
     for a, b in zip(gpu_factors(samples).rows, gpu_factors(samples).rows, strict=True):
         assert np.array_equal(a.R, b.R)
 

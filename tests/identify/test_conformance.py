@@ -17,10 +17,9 @@ import veridyn.identify.regression.equation_plan as streaming
 from identify import hanging_arm
 from identify.smooth_arm import NOISE, clean, drawn, forces, noisy, path, shaken, spoilt, truth
 from strangers.random_trees import random_motion
-from veridyn.errors import IdentificationError, ModelError
+from veridyn.errors import DataError, IdentificationError, ModelError
 from veridyn.identify.estimate import ESTIMATORS, identify
 from veridyn.identify.estimator import Estimator, FitProblem
-from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.gauss_markov import GaussMarkov
 from veridyn.identify.estimators.instrumental import Instrumental
@@ -31,11 +30,12 @@ from veridyn.identify.estimators.weighted import OLS, WLS
 from veridyn.identify.output_error.output_error import OutputError
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
+from veridyn.identify.settings import Hac, IdentifySettings
 from veridyn.identify.validate import validate
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.settings import required, values_of
+from veridyn.settings import names, required, values_of
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 
 pytest.importorskip("cvxpy")
@@ -72,8 +72,11 @@ class Case:
         return self.method.name
 
     def __call__(self, motion: Motion | list[Motion], machine: object = None, **more: object) -> Fit:
-        how = {"covariance": self.covariance, "engine": "compiled", "diagnose": "off"}  # spoilt on purpose
-        return identify(machine or self.world.truth(), motion, self.method, **{**how, **more})
+        how = {"covariance": self.covariance, "engine": "compiled"}
+        of_settings = {name: more.pop(name) for name in names(IdentifySettings) if name in more}
+        settings = IdentifySettings(**{**how, **of_settings})
+        # Data are spoilt on purpose, and need no diagnosis.
+        return identify(machine or self.world.truth(), motion, self.method, settings, diagnose="off", **more)
 
 
 SIMULATED = OutputError(horizon=1.0, friction_speed=hanging_arm.SOFT, start="tree")
@@ -365,14 +368,15 @@ def test_what_is_not_a_method_is_refused_by_name() -> None:
     refused(r"'all' names rows, not a method\.\n.*rows='all'", "all")
     refused(r"'q1' names rows, not a method\.\n.*rows='q1'", "q1")
     refused(r"\['q1', 'q2'\] names rows, not a method\.\n.*rows=\['q1', 'q2'\]", ["q1", "q2"])
-    refused(r"3 positional arguments, found 4\..*identify\(…, 'wls', rows='joints'\)", "joints", "wls")
     refused(r"the class Robust is given, not an object of it\.\nExpected Robust\(\), found Robust", Robust)
     refused(r"the class Likelihood is given.*\nExpected Likelihood\(frequency=…\)", Likelihood)
     refused(r"'likelihood' has no default settings\.\nExpected Likelihood\(frequency=…\)", "likelihood")
     refused(r"not a method of this verb\.\nExpected one of OLS, WLS, .* found Hac", Hac())
     refused(r"there is no argument 'estimator'\.\nThe method is the third argument", estimator="wls")
-    refused(r"there is no argument 'settings'\.", settings=Robust())
-    refused(r"there is no covariance 'grey'\.\nExpected 'white', 'hac' or a Hac", covariance="grey")
+    with pytest.raises(
+        DataError, match=r"argument 'settings'.*\nExpected an IdentifySettings or None, found a Robust\."
+    ):
+        identify(truth(), clean(), settings=Robust())  # pyright: ignore[reportArgumentType]
 
 
 # The table of docs/estimators.md: the same data through each.

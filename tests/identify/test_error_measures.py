@@ -29,6 +29,7 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.regression.gpu import gpu_factors
 from veridyn.identify.regression.observation import observation, stream
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validate import validate
 from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
 from veridyn.model.body import Body
@@ -109,7 +110,7 @@ def test_known_parameters_do_not_change_the_measured_force(sampling: Sampling, e
     y = y if sampling.filter is None else zero_phase(y, 100.0, sampling.filter)
     y = y[:: sampling.decimate]
     for one in (machine, known):
-        rows = observation(one, m, "joints", sampling, engine=engine).rows
+        rows = observation(one, m, "joints", IdentifySettings(sampling=sampling, engine=engine)).rows
         assert [f.measured.rms for f in rows] == pytest.approx(np.sqrt(np.mean(y**2, axis=0)), rel=1e-6)
         assert [f.measured.std for f in rows] == pytest.approx(np.std(y, axis=0), rel=1e-6)
 
@@ -138,7 +139,7 @@ def test_a_gpu_finds_the_same_moments(known: tuple[str, ...]) -> None:
     m = measured(machine, 700)
     assert m.forces is not None
     m.forces[50:60, 2] = np.nan
-    samples = stream(machine, m, sampling=Sampling(decimate=2, trim=3), engine="numpy")
+    samples = stream(machine, m, settings=IdentifySettings(sampling=Sampling(decimate=2, trim=3), engine="numpy"))
     for a, b in zip(samples.observe().rows, gpu_factors(samples, NumpyProcessor()).rows, strict=True):
         assert (a.unit, a.measured.samples) == (b.unit, b.measured.samples)
         both = [(f.measured.rms, f.measured.std) for f in (a, b)]
@@ -181,12 +182,16 @@ def test_the_noise_of_a_filtered_and_decimated_row_is_that_behind_its_filter() -
         how = Sampling(filter=Butterworth(5.0), decimate=step, trim=500)
         often = pytest.warns(IdentificationWarning, match="found one in 1") if step == 1 else nullcontext()
         with often:
-            row = identify(machine, replace(m, forces=force), "wls", sampling=how).rows[0]
+            row = identify(machine, replace(m, forces=force), "wls", settings=IdentifySettings(sampling=how)).rows[0]
         assert row.noise == pytest.approx(0.1 * np.sqrt(2.0 * 0.898 * 5.0 / 200.0), rel=0.03)
         assert row.rms == pytest.approx(row.noise, rel=0.1)
         assert row.error_beyond_noise < 0.01
     wrong = replace(m, forces=force + 0.5 * np.sin(9.0 * t)[:, None])  # a disturbance that no parameter explains
     row = identify(
-        machine, wrong, "wls", sampling=Sampling(filter=Butterworth(5.0), decimate=20, trim=500), diagnose="off"
+        machine,
+        wrong,
+        "wls",
+        settings=IdentifySettings(sampling=Sampling(filter=Butterworth(5.0), decimate=20, trim=500)),
+        diagnose="off",
     ).rows[0]
     assert row.error_beyond_noise * row.measured_std == pytest.approx(0.5 / np.sqrt(2.0), rel=0.05)

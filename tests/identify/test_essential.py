@@ -14,7 +14,7 @@ from veridyn.errors import IdentificationError
 from veridyn.identify.essential import Essential, essential
 from veridyn.identify.estimators.least_squares import Solution, solve
 from veridyn.identify.regression.observation import observation
-from veridyn.identify.result import TWO_SIGMA_BELOW_TEN
+from veridyn.identify.settings import TWO_SIGMA_BELOW_TEN
 from veridyn.identify.validate import validate
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.body import Body

@@ -13,7 +13,7 @@ from strangers.random_trees import random_inertia, random_motion, random_open_ma
 from veridyn.errors import DataError, IdentificationError, IdentificationWarning, ModelError
 from veridyn.identify.base import base_parameters
 from veridyn.identify.estimate import identify
-from veridyn.identify.result import TWO_SIGMA_BELOW_TEN
+from veridyn.identify.settings import TWO_SIGMA_BELOW_TEN, IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.body import Body
 from veridyn.model.elements.element import coulomb, damper, motor_inertia, offset, spring
@@ -125,7 +125,7 @@ def test_weighted_beats_ordinary_where_rows_differ() -> None:
 
 def test_stated_deviations_are_used() -> None:
     sigma = {"q1": 0.3, "q2": 0.3, "q3": 0.3}
-    fit = identify(arm(), log(0.3, samples=2000), sigma=sigma)
+    fit = identify(arm(), log(0.3, samples=2000), settings=IdentifySettings(sigma=sigma))
     assert fit.residual_sigma == pytest.approx(1.0, abs=3 * np.sqrt(1 / 6000))
     assert [r.sigma for r in fit.rows] == [0.3] * 3
 
@@ -158,7 +158,7 @@ def test_tied_parameters_are_one_column() -> None:
 
 
 def test_acceptance_and_notes_come_along() -> None:
-    fit = identify(arm(), log(0.2), acceptance=TWO_SIGMA_BELOW_TEN)
+    fit = identify(arm(), log(0.2), settings=IdentifySettings(acceptance=TWO_SIGMA_BELOW_TEN))
     assert fit.acceptance is TWO_SIGMA_BELOW_TEN
     assert any(note.startswith("without effect in this motion, and not estimated: XX1") for note in fit.notes)
     assert any(note.startswith("grouped: ") for note in fit.notes)

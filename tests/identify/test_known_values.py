@@ -13,6 +13,7 @@ from identify.smooth_arm import clean, noisy, truth
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.known_values import uncertain
+from veridyn.identify.settings import IdentifySettings
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty
 
@@ -35,13 +36,13 @@ def test_the_sensitivity_is_that_of_refits_with_other_values(method: object) -> 
     sigma = dict(
         zip(truth().coordinates, (0.6, 0.6, 0.2, 0.05), strict=True)
     )  # so that weights do not move with the residuals
-    fit = identify(stated(), log, method, sigma=sigma)
+    fit = identify(stated(), log, method, settings=IdentifySettings(sigma=sigma))
     assert fit.known is not None and fit.known.names == KNOWN
     own = [truth().parameters[n] for n in KNOWN]
     for k, name in enumerate(KNOWN):
         moved = dict(zip(KNOWN, own, strict=True))
         moved[name] += SIGMA[k]
-        other = identify(stated(moved), log, method, sigma=sigma)
+        other = identify(stated(moved), log, method, settings=IdentifySettings(sigma=sigma))
         change = fit.known.sensitivity[:, k] * SIGMA[k]
         near = 0.05 if method == "robust" else 1e-5
         assert np.abs((other.values - fit.values - change) / fit.sigma).max() < near
@@ -69,7 +70,9 @@ def test_deviations_hold_where_what_is_known_is_off_by_its_own(machines: int) ->
     scores: dict[str, list[float]] = {"with": [], "without": []}
     for _ in range(machines):
         believed = dict(zip(KNOWN, own + rng.multivariate_normal(np.zeros(3), CORRELATED), strict=True))
-        fit = identify(stated(believed), noisy(rng, clean(600)), engine="compiled", diagnose="off")
+        fit = identify(
+            stated(believed), noisy(rng, clean(600)), settings=IdentifySettings(engine="compiled"), diagnose="off"
+        )
         off = fit.values - fit.base.reduce(truth().parameters.values)
         scores["with"] += list((off / fit.sigma) ** 2)
         scores["without"] += list((off / fit.budget["noise"]) ** 2)

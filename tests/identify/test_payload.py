@@ -14,6 +14,7 @@ from veridyn.errors import DataError, IdentificationError, IdentificationWarning
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.payload import LoadEstimate, carrying, consistent_load, with_payload
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
@@ -155,9 +156,14 @@ def test_the_deviation_of_a_load_holds_for_gains_and_an_empty_machine_that_are_n
     for _ in range(arms):
         believed = GAINS * (1.0 + spread * rng.normal(size=4))
         machine = replace(unknown(believed), uncertainty=Uncertainty(names, np.diag((spread * believed) ** 2)))
-        arm = identify(machine, driven(rng), engine="compiled", diagnose="off")
+        arm = identify(machine, driven(rng), settings=IdentifySettings(engine="compiled"), diagnose="off")
         assert arm.known is not None and arm.known.names == names
-        fit = identify(with_payload(arm, "4"), driven(rng, loaded=True), engine="compiled", diagnose="off")
+        fit = identify(
+            with_payload(arm, "4"),
+            driven(rng, loaded=True),
+            settings=IdentifySettings(engine="compiled"),
+            diagnose="off",
+        )
         whole = fit.described.parameters.replacing(dict(zip([f"{s}_payload" for s in INERTIAL], LOAD, strict=True)))
         off = fit.values - fit.base.reduce(whole.values)
         scores["with"] += list((off / fit.sigma) ** 2)

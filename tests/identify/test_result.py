@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 from strangers.random_trees import random_inertia, random_motion
+from veridyn.errors import DataError
 from veridyn.identify.error_measures import RowReport
 from veridyn.identify.estimate import identify
-from veridyn.identify.result import SIGMA_BELOW_TEN, TWO_SIGMA_BELOW_TEN, Acceptance, Feasibility, Fit
+from veridyn.identify.estimators.prior import Prior
+from veridyn.identify.result import Estimate, Feasibility, Fit
+from veridyn.identify.settings import SIGMA_BELOW_TEN, TWO_SIGMA_BELOW_TEN, Acceptance
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.body import Body
 from veridyn.model.elements.element import coulomb
@@ -47,6 +50,41 @@ def test_sigma_and_correlation_come_from_the_covariance() -> None:
     assert np.diag(fit.correlation) == pytest.approx(np.ones(len(fit.values)))
     assert np.abs(fit.correlation).max() <= 1.0 + 1e-12
     assert fit.relative_sigma == pytest.approx(100.0 * fit.sigma / np.abs(fit.values))
+
+
+def test_an_estimate_by_name() -> None:
+    fit = fitted()
+    for k, name in enumerate(fit.names):
+        assert fit[name] == Estimate(name, fit.values[k], fit.sigma[k], fit.units[k])
+    assert list(fit) == list(fit.names) and "fs_q2" in fit and "XX9" not in fit
+    assert str(Estimate("fs_q2", 0.51234, 0.0213, "N*m")) == "fs_q2: 0.51234 ± 0.021 N*m"
+
+
+def test_a_parameter_without_an_estimate_of_its_own_is_refused_with_the_reason() -> None:
+    """Joint 1 turns about a fixed axis, so of body 1 only ZZ acts, together with inertias of body 2; its other ones have no effect."""
+    machine = arm().with_parameters(arm().parameters.known(["fs_q2"]))
+    fit = identify(machine, log())
+    led = next(c for c in fit.base.columns if np.count_nonzero(fit.base.matrix[fit.base.columns.index(c)]) > 1)
+    led_name = machine.parameters.names[led]
+    for name, said in (
+        ("fs_q22", r"fit of arm: there is no parameter 'fs_q22'\."),
+        (fit.names[0].lower(), r"Known: .*"),
+        ("fs_q2", r"'fs_q2' is known, and not estimated\.\nIts value is 0\.5 N\*m"),
+        (led_name, rf"'{led_name}' is estimated together with others only\.\n.*{led_name}R = {led_name} "),
+        ("XX1", r"'XX1' has no estimate\.\nIt has no effect in the motion of this fit"),
+    ):
+        with pytest.raises(DataError, match=said):
+            fit[name]
+    with pytest.raises(DataError, match=r"Did you mean 'ZZ1R'\?"):
+        fit["ZZ1RR"]
+
+
+def test_with_a_prior_every_estimated_parameter_has_an_estimate() -> None:
+    fit = identify(arm(), log(), Prior())
+    names = [arm().parameters.names[k] for k in arm().parameters.select("estimated")]
+    assert set(names) <= set(fit) and fit.standard_covariance is not None
+    k = arm().parameters.index("XX1")  # without effect: what is known is the prior
+    assert fit["XX1"].value == fit.standard[k] and fit["XX1"].sigma ** 2 == pytest.approx(fit.standard_covariance[k, k])
 
 
 def test_relative_sigma_of_zero_is_infinite() -> None:

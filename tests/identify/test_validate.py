@@ -16,13 +16,14 @@ from veridyn.identify.error_measures import RowReport
 from veridyn.identify.estimate import identify
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
-from veridyn.identify.validate import predicted, replay, validate
+from veridyn.identify.settings import IdentifySettings
+from veridyn.identify.validate import replay, validate
 from veridyn.identify.validation import Validation
 from veridyn.mechanics.system.integrate import Method, integrate
 from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.body import Body
-from veridyn.model.elements.element import coulomb, damper, drive_gain
+from veridyn.model.elements.element import coulomb, damper
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import MDH
@@ -84,7 +85,7 @@ def test_a_wrong_model_is_seen() -> None:
 
 
 def test_rows_sampling_several_motions_and_executors() -> None:
-    one = validate(fitted(), log(1), rows=["q2"], sampling=Sampling(decimate=2))
+    one = validate(fitted(), log(1), rows=["q2"], settings=IdentifySettings(sampling=Sampling(decimate=2)))
     assert [r.row for r in one.rows] == ["q2"] and one["q2"].samples == 250
     with ThreadPoolExecutor(2) as pool:
         both = validate(fitted(), [log(1), log(2)], executor=pool)
@@ -108,21 +109,11 @@ def test_where_nothing_is_measured_there_is_no_worst_row() -> None:
     """As in a log at rest, all of whose samples lie in the dead zone: it says nothing of the model, and is no error."""
     still = log(1)
     resting = replace(still, q=still.q[:1].repeat(500, 0), qd=np.zeros((500, 2)), qdd=np.zeros((500, 2)))
-    check = validate(fitted(), resting, sampling=Sampling(dead_zone=0.05))
+    check = validate(fitted(), resting, settings=IdentifySettings(sampling=Sampling(dead_zone=0.05)))
     assert [r.samples for r in check.rows] == [0, 0]
     assert check.worst is None and check.worst_judged is None
     assert np.isnan([check.worst_relative_error, check.relative_error, check.std_error]).all()
     assert not any(r["judged"] for r in check.table.values()) and "nan" in check.summary()
-
-
-def test_predicted_curves_for_plots() -> None:
-    fit, other = fitted(), log(1)
-    names, measured, told = predicted(fit, other)
-    assert names == ("q1", "q2") and measured.shape == told.shape == (500, 2)
-    check = validate(fit, other)
-    error = measured - told
-    assert np.sqrt((error**2).mean(axis=0)) == pytest.approx([r.rms for r in check.rows], rel=1e-9)
-    assert predicted(fit, other, ["q2"])[0] == ("q2",)
 
 
 def test_a_given_model_is_validated_without_a_fit() -> None:
@@ -139,21 +130,6 @@ def test_the_error_of_a_fit_over_all_rows() -> None:
     fit = fitted()
     own = validate(fit, log())
     assert fit.relative_error == pytest.approx(own.relative_error, rel=1e-9)
-
-
-def test_known_drives_are_measured() -> None:
-    """Forces known as a gain times a current are shown as measured, whether or not another force is measured beside them."""
-    plain, base = log(1), arm()
-    assert plain.forces is not None
-    machine = base.with_elements([drive_gain(c, f"i{k}", 2.5, f"K{k}") for k, c in enumerate(("q1", "q2"))])
-    machine = machine.with_parameters(machine.parameters.known(["K0", "K1"]))
-    currents = {f"i{k}": plain.forces[:, k] / 2.5 for k in range(2)}
-    driven = replace(plain, forces=None, signals=currents)
-    fit = identify(machine, driven)
-    _, measured, model = predicted(fit, driven)
-    np.testing.assert_allclose(measured, (plain.forces - external_rows(base, plain))[:, [0, 1]], atol=1e-9)
-    rms = np.sqrt(np.mean((measured - model) ** 2, axis=0))
-    assert rms == pytest.approx([fit.rows[k].rms for k in range(2)], rel=1e-6)
 
 
 def test_what_is_compared_can_be_chosen_and_nothing_is_ignored() -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from veridyn.identify.estimate import identify
+from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validate import validate
 from veridyn.machines import arm as machine
 from veridyn.mechanics.tree.dynamics.regressor import regressor
@@ -91,7 +92,7 @@ def test_one_seed_gives_one_demonstration(demo):
 
 def test_the_truth_is_found_within_honest_deviations(demo):
     seen = motion(demo.model, demo.training, demo.signals)
-    fit = identify(demo.model, seen, rows=demo.rows, sampling=demo.sampling)
+    fit = identify(demo.model, seen, rows=demo.rows, settings=IdentifySettings(sampling=demo.sampling))
     truth = fit.base.reduce(demo.truth.parameters.values)
     off = (fit.values - truth) / fit.sigma
     # 60 parameters: 95.4 % expected within two deviations, 2.7 % its standard error
@@ -106,16 +107,21 @@ def test_the_truth_is_found_within_honest_deviations(demo):
 
 def test_another_motion_is_predicted_and_far_better_than_before(demo):
     seen, unseen = (motion(demo.model, log, demo.signals) for log in (demo.training, demo.validation))
-    fit = identify(demo.model, seen, rows=demo.rows, sampling=demo.sampling)
-    check = validate(fit, unseen, sampling=demo.sampling)
+    fit = identify(demo.model, seen, rows=demo.rows, settings=IdentifySettings(sampling=demo.sampling))
+    check = validate(fit, unseen, settings=IdentifySettings(sampling=demo.sampling))
     assert check.worst.relative_error < 0.025
-    before = validate(replace(fit, values=fit.priors), unseen, sampling=demo.sampling)
+    before = validate(replace(fit, values=fit.priors), unseen, settings=IdentifySettings(sampling=demo.sampling))
     assert before.worst.relative_error > 4.0 * check.worst.relative_error
 
 
 def test_reversals_are_left_out_those_of_the_coupled_wrist_too(demo):
     assert set(demo.sampling.dead_zone) == {*TRUTH.coordinates, "fsm6"}
     seen = motion(demo.model, demo.training, demo.signals)
-    fit = identify(demo.model, seen, rows=["q6"], sampling=machine.Sampling(dead_zone={"q6": 0.5, "fsm6": 0.5}))
+    fit = identify(
+        demo.model,
+        seen,
+        rows=["q6"],
+        settings=IdentifySettings(sampling=machine.Sampling(dead_zone={"q6": 0.5, "fsm6": 0.5})),
+    )
     moving = (np.abs(seen.qd[:, 5]) >= 0.5) & (np.abs(seen.qd[:, 4] + seen.qd[:, 5]) >= 0.5)
     assert fit.rows[0].samples == moving.sum() < len(seen)

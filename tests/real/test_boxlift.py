@@ -57,7 +57,10 @@ def weighed(used: np.ndarray) -> tuple[float, float]:
         machine.parameters.known({n: 0.0 for n in machine.parameters.names if n != "M_person"})
     )
     fit = vd.identify(
-        asked, motion, rows=["fz"], sampling=vd.identification.Sampling(drop={"fz": ~used}), covariance="hac"
+        asked,
+        motion,
+        rows=["fz"],
+        settings=vd.IdentifySettings(sampling=vd.identification.Sampling(drop={"fz": ~used}), covariance="hac"),
     )
     return float(fit.values[0]), float(fit.sigma[0])
 
@@ -121,7 +124,7 @@ def lifted(parts: Sequence[str], cutoff: float = 5.0) -> vd.Fit:
     motion.qdd[~in_hand, machine.coordinates.index("box")] = -G
     shared = binary_dilation(np.diff(in_hand.astype(int), prepend=0) != 0, iterations=40)
     how = vd.identification.Sampling(filter=vd.signals.Butterworth(cutoff), decimate=5, drop={"fz": shared}, trim=20)
-    return vd.identify(machine, motion, rows=["fz"], sampling=how, covariance="hac")
+    return vd.identify(machine, motion, rows=["fz"], settings=vd.IdentifySettings(sampling=how, covariance="hac"))
 
 
 @pytest.mark.filterwarnings("ignore:boxlift, channel 'q.ankle'. 1 spike")  # 0.4 mm of 20 mm, in one sample

@@ -68,11 +68,16 @@ def fits():
     """Inverse dynamics on signals and columns through 5 Hz; output error on signals through 40 Hz, from the same start."""
     sampling = vd.identification.Sampling(filter=vd.signals.Butterworth(CUTOFF), decimate=5, trim=50)
     inverse = vd.identify(
-        pendulum(), [moved(k, CUTOFF) for k in FITTED], sampling=sampling, covariance="hac", diagnose="off"
+        pendulum(),
+        [moved(k, CUTOFF) for k in FITTED],
+        settings=vd.IdentifySettings(sampling=sampling, covariance="hac"),
+        diagnose="off",
     )
     how = OutputError(horizon=HORIZON, friction_speed=SOFT)
     wide = [moved(k, 40.0) for k in FITTED]
-    output = vd.identify(pendulum(), wide, how, sampling=sampling, covariance="hac", diagnose="off")
+    output = vd.identify(
+        pendulum(), wide, how, settings=vd.IdentifySettings(sampling=sampling, covariance="hac"), diagnose="off"
+    )
     return {"inverse dynamics": inverse, "output error": output}
 
 
@@ -145,7 +150,9 @@ def test_a_fit_by_simulation_is_judged_by_simulation(fits):
 def test_noise_in_accelerations_biases_inverse_dynamics_and_not_output_error():
     """The same four files with signals and columns through 20 Hz: inverse dynamics loses half of the inertia."""
     sampling = vd.identification.Sampling(filter=vd.signals.Butterworth(20.0), decimate=5, trim=50)
-    fit = vd.identify(pendulum(), [moved(k, 20.0) for k in FITTED], sampling=sampling, diagnose="off")
+    fit = vd.identify(
+        pendulum(), [moved(k, 20.0) for k in FITTED], settings=vd.IdentifySettings(sampling=sampling), diagnose="off"
+    )
     found = dict(zip(fit.names, fit.values, strict=True))
     print(f"double pendulum, inverse dynamics through 20 Hz: ZZ1R {found['ZZ1R']:.4f}, ZZ2 {found['ZZ2']:.4f}")
     assert found["ZZ1R"] < 0.7 * laboratory("1.0").parameters["ZZ1"]

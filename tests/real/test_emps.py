@@ -47,7 +47,7 @@ def fitted():
     machine = axis(float(log.notes["gtau"]))
     with pytest.warns(vd.errors.DataWarning, match=r"second derivative by 'central' differences is biased"):
         moved = vd.motion(machine, log, SIGNALS)
-    return machine, vd.identify(machine, moved, "ols", sampling=SAMPLING)
+    return machine, vd.identify(machine, moved, "ols", settings=vd.IdentifySettings(sampling=SAMPLING))
 
 
 def test_the_four_parameters_lie_within_one_published_deviation(fitted):
@@ -70,7 +70,7 @@ def test_cross_validation_on_the_file_with_pulses(fitted):
     machine, fit = fitted
     with pytest.warns(vd.errors.DataWarning, match=r"biased"):
         other = vd.motion(machine, load("DATA_EMPS_PULSES.mat"), SIGNALS)
-    error = 100.0 * vd.validate(fit, other, sampling=SAMPLING).relative_error
+    error = 100.0 * vd.validate(fit, other, settings=vd.IdentifySettings(sampling=SAMPLING)).relative_error
     print(f"EMPS: cross-validation {error:.3f} % (published 5.98 %)")
     assert error == pytest.approx(5.98, abs=0.1)
 
@@ -79,7 +79,12 @@ def test_derivatives_without_bias_move_the_mass_down(fitted):
     """What the warning is about: central differences damp accelerations, so that the mass comes out too large, if little."""
     machine, fit = fitted
     log = load("DATA_EMPS.mat")
-    better = vd.identify(machine, vd.motion(machine, log, vd.Signals(lowpass=100.0)), "ols", sampling=SAMPLING)
+    better = vd.identify(
+        machine,
+        vd.motion(machine, log, vd.Signals(lowpass=100.0)),
+        "ols",
+        settings=vd.IdentifySettings(sampling=SAMPLING),
+    )
     print(f"EMPS: mass {fit.values[0]:.3f} kg by central, {better.values[0]:.3f} kg by compensated differences")
     assert 0.0 < fit.values[0] - better.values[0] < fit.sigma[0]
     assert np.abs(better.values[1:] - fit.values[1:]).max() < 0.2
@@ -113,7 +118,7 @@ def test_friction_differs_with_the_direction(fitted):
         gravity=(0.0, 0.0, 0.0),
         elements=vd.elements.asymmetric("q1"),
     )
-    better = vd.identify(uneven, motion, "ols", sampling=SAMPLING)
+    better = vd.identify(uneven, motion, "ols", settings=vd.IdentifySettings(sampling=SAMPLING))
     print(better.summary())
     found = dict(zip(better.names, zip(better.values, better.sigma, strict=True), strict=True))
     (forwards, a), (backwards, b) = found["hp_q1"], found["hn_q1"]
@@ -123,7 +128,7 @@ def test_friction_differs_with_the_direction(fitted):
         other = vd.motion(machine, load("DATA_EMPS_PULSES.mat"), SIGNALS)
     gain = machine.parameters["gtau"]
     other = replace(other, forces=gain * other.signals["vir"][:, None], signals={})
-    error = 100.0 * vd.validate(better, other, sampling=SAMPLING).relative_error
+    error = 100.0 * vd.validate(better, other, settings=vd.IdentifySettings(sampling=SAMPLING)).relative_error
     print(f"EMPS: cross-validation {error:.2f} % with friction of each direction (without 5.95 %)")
     assert error < 5.9
 
@@ -149,8 +154,10 @@ def test_instrumental_variables_agree_with_least_squares_on_good_signals(fitted)
     motion = with_forces(machine, log)[::4]
     sampling = replace(SAMPLING, decimate=5, trim=12)
     how = Instrumental(law=law, friction_speed=0.005)
-    iv = vd.identify(without_gain(), motion, how, sampling=sampling)
+    iv = vd.identify(without_gain(), motion, how, settings=vd.IdentifySettings(sampling=sampling))
     print(iv.summary())
-    least = vd.identify(without_gain(), motion, "ols", sampling=sampling)  # the same samples
+    least = vd.identify(
+        without_gain(), motion, "ols", settings=vd.IdentifySettings(sampling=sampling)
+    )  # the same samples
     assert np.abs((iv.values - least.values) / iv.sigma).max() < 1.0
     assert "least correlation 0.99" in iv.notes[-1]

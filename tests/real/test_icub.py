@@ -61,7 +61,7 @@ def mass(motion: vd.Motion, drop: np.ndarray | None = None) -> tuple[float, floa
     how = vd.identification.Sampling(
         filter=vd.signals.Butterworth(3.0), decimate=5, drop={} if drop is None else {"base_z": drop}
     )
-    fit = vd.identify(machine, motion, rows=["base_z"], sampling=how, covariance="hac")
+    fit = vd.identify(machine, motion, rows=["base_z"], settings=vd.IdentifySettings(sampling=how, covariance="hac"))
     scale = total / machine.parameters[ROOT]
     return float(fit.values[0] * scale), float(fit.sigma[0] * scale)
 

@@ -9,7 +9,6 @@ from benchmarks import kuka
 import veridyn as vd
 from real_logs import folder
 from veridyn.files.machine.urdf import load_urdf
-from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.trust import slow_and_fast, trust_prior
@@ -123,9 +122,10 @@ def test_groups_of_parameters_with_scales_of_their_own_do_better_still(arm, spli
     slow, fast = split
     belief = Consistent(Prior(), metric="entropic")
     slower, faster = slow_and_fast(slow)
-    trust = trust_prior(arm, slower, belief, faster, covariance=Hac() if word == "hac" else None)
+    settings = vd.IdentifySettings(covariance=word)
+    trust = trust_prior(arm, slower, belief, faster, settings=settings)
     one = replace(belief, prior=Prior(relative=trust.scale))
-    fit, single = (vd.identify(arm, slow, how, covariance=word, diagnose="off") for how in (trust.settings, one))
+    fit, single = (vd.identify(arm, slow, how, settings, diagnose="off") for how in (trust.method, one))
     print(f"LWR4+ {word}, {trust.scale:g}: slow {percent(single, slow):.2f} %, fast {percent(single, fast):.2f} %")
     print(f"LWR4+ {word}, {trust.groups}: slow {percent(fit, slow):.2f} %, fast {percent(fit, fast):.2f} %")
     assert percent(fit, fast) < percent(single, fast)
@@ -155,10 +155,10 @@ def test_springs_and_correlated_residuals_predict_a_quarter_that_was_not_fitted(
     own = list(kuka.masks(recipe).values())[1]
     rest = [m[~k] for m, k in zip(recipe.motions, own, strict=True)]
     held = [m[k] for m, k in zip(recipe.motions, own, strict=True)]
-    fit = vd.identify(recipe.machine, rest, method, covariance="hac", diagnose="off")
+    fit = vd.identify(recipe.machine, rest, method, settings=vd.IdentifySettings(covariance="hac"), diagnose="off")
     bare = recipe.machine.without_elements([f"k_{c}" for c in recipe.machine.coordinates])
     without = replace(method, prior=replace(method.prior, sigma=None))
-    plain = vd.identify(bare, rest, without, covariance="hac", diagnose="off")
+    plain = vd.identify(bare, rest, without, settings=vd.IdentifySettings(covariance="hac"), diagnose="off")
     print(f"LWR4+ quarter: {percent(fit, held):.2f} % with springs, {percent(plain, held):.2f} % without")
     assert percent(fit, held) < 2.8 < percent(plain, held)
 

@@ -63,8 +63,16 @@ def sampling(cutoff, trim=0):
 def errors(motion, how):
     """In percent: of the fit on all samples, and of the fit on the first 70 % on the last 30 %."""
     cut = int(0.7 * len(motion))
-    whole = vd.validate(vd.identify(PANDA, motion, sampling=how, diagnose="off"), motion, sampling=how)
-    other = vd.validate(vd.identify(PANDA, motion[:cut], sampling=how, diagnose="off"), motion[cut:], sampling=how)
+    whole = vd.validate(
+        vd.identify(PANDA, motion, settings=vd.IdentifySettings(sampling=how), diagnose="off"),
+        motion,
+        settings=vd.IdentifySettings(sampling=how),
+    )
+    other = vd.validate(
+        vd.identify(PANDA, motion[:cut], settings=vd.IdentifySettings(sampling=how), diagnose="off"),
+        motion[cut:],
+        settings=vd.IdentifySettings(sampling=how),
+    )
     return 100.0 * whole.relative_error, 100.0 * other.relative_error
 
 
@@ -86,7 +94,7 @@ def test_43_inertial_and_21_friction_base_parameters_are_found_and_named(log):
     # The second combination of the paper's table III: J2xx − J2yy + J3yy + 0.632 c3z m3 + 0.0998 m3 + 0.1067 (m4 + … + m7).
     assert "XX2R = XX2 - YY2 + YY3 + 0.632*MZ3 + 0.099856*M3 + 0.10666225*M4" in closed.relations()[1]
     with pytest.warns(IdentificationWarning, match=SCALE):
-        fit = vd.identify(PANDA, moved(log, 10.0), sampling=sampling(10.0))
+        fit = vd.identify(PANDA, moved(log, 10.0), settings=vd.IdentifySettings(sampling=sampling(10.0)))
     print(fit.summary())
     assert len(fit.values) == 64
     assert fit.names[:43] == closed.names
@@ -132,7 +140,7 @@ def test_gravity_is_the_published_one(log):
     with (folder("panda") / "published_coefficients_tableIII.csv").open(encoding="utf-8") as stream:
         table = {row["coefficient"]: float(row["pi_CLS"]) for row in csv.DictReader(stream)}
     with pytest.warns(IdentificationWarning, match=SCALE):
-        fit = vd.identify(PANDA, moved(log, 10.0), sampling=sampling(10.0))
+        fit = vd.identify(PANDA, moved(log, 10.0), settings=vd.IdentifySettings(sampling=sampling(10.0)))
     found = dict(zip(fit.names, fit.values, strict=True))
     for name, start in (("MY2R", "c2y m2"), ("MX4R", "c4x m4"), ("MY4R", "0.384m5")):
         published = next(value for key, value in table.items() if key.startswith(start))
@@ -145,7 +153,7 @@ def test_a_friction_ladder_of_eight_seconds_behind_the_low_pass(log):
     run = moved(log, 5.0)[1000:9000]
     how = vd.identification.Sampling(filter=vd.signals.Butterworth(5.0), decimate=100)
     ladder = vd.identification.friction_ladder(
-        PANDA, run, sampling=how, on=["q4", "q7"], terms=("stribeck", "quadratic")
+        PANDA, run, settings=vd.IdentifySettings(sampling=how), on=["q4", "q7"], terms=("stribeck", "quadratic")
     )
     print(ladder.summary())
     assert ladder.blocks == 40 and not ladder.note

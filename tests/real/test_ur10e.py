@@ -65,11 +65,17 @@ def test_spikes_of_currents_are_bridged_as_those_of_forces_are(arm):
 
 def test_point_to_point_is_predicted_from_fourier_runs(arm):
     with pytest.warns(IdentificationWarning, match=r"force of 'wrist_[123]_joint': it is late against the positions"):
-        fit = vd.identify(arm, [moved(arm, name) for name in FOURIER], sampling=sampling(arm))
+        fit = vd.identify(
+            arm, [moved(arm, name) for name in FOURIER], settings=vd.IdentifySettings(sampling=sampling(arm))
+        )
     test = moved(arm, POINT_TO_POINT)
-    check = vd.validate(fit, test, sampling=sampling(arm))
+    check = vd.validate(fit, test, settings=vd.IdentifySettings(sampling=sampling(arm)))
     # The currents as they were recorded hold noise that no model has; the same fit, told beside them.
-    raw = vd.validate(fit, test, sampling=vd.identification.Sampling(dead_zone=sampling(arm).dead_zone, trim=100))
+    raw = vd.validate(
+        fit,
+        test,
+        settings=vd.IdentifySettings(sampling=vd.identification.Sampling(dead_zone=sampling(arm).dead_zone, trim=100)),
+    )
     print(f"UR10e: {len(fit.values)} base parameters, condition {fit.condition:.0f}")
     for row, plain, trained in zip(check.rows, raw.rows, fit.rows, strict=True):
         print(
@@ -88,7 +94,7 @@ def test_drive_gains_without_a_known_load_are_refused_with_the_reason(arm):
         vd.IdentificationError,
         match=r"drive gains K1, K2, K3, K4, K5, K6: [\s\S]*nothing fixes their size.\nDrive gains need a load that is known",
     ):
-        vd.identify(free, run, sampling=sampling(arm))
+        vd.identify(free, run, settings=vd.IdentifySettings(sampling=sampling(arm)))
 
 
 @WRISTS_ARE_LATE
@@ -96,7 +102,9 @@ def test_another_set_of_gains_fits_too_which_is_why_they_must_be_known(arm):
     """Gains half as large make every parameter half as large and change no relative error at all."""
     half = arm.with_parameters(arm.parameters.known({f"K{k}": gain / 2 for k, gain in enumerate(GAINS, 1)}))
     run = moved(arm, FOURIER[0])
-    one, other = (vd.identify(machine, run, sampling=sampling(arm)) for machine in (arm, half))
+    one, other = (
+        vd.identify(machine, run, settings=vd.IdentifySettings(sampling=sampling(arm))) for machine in (arm, half)
+    )
     assert other.values == pytest.approx(one.values / 2, rel=1e-6, abs=1e-9 * np.abs(one.values).max())
     assert [r.relative_error for r in other.rows] == pytest.approx([r.relative_error for r in one.rows], rel=1e-9)
 
@@ -107,12 +115,20 @@ def test_a_friction_ladder_finds_friction_that_depends_on_load(arm):
     """As harmonic drives have it, in the two joints that carry the arm; a run of another kind is predicted with a third less error."""
     runs, test = [moved(arm, name) for name in FOURIER], moved(arm, POINT_TO_POINT)
     how = sampling(arm)
-    ladder = vd.identification.friction_ladder(arm, runs, sampling=how, standard_errors=2.0)
+    ladder = vd.identification.friction_ladder(
+        arm, runs, settings=vd.IdentifySettings(sampling=how), standard_errors=2.0
+    )
     entered = {(s.term, s.on) for s in ladder.entered}
     assert {("load", "shoulder_lift_joint"), ("load", "elbow_joint")} <= entered
-    plain = vd.validate(vd.identify(arm, runs, sampling=how, diagnose="off"), test, sampling=how)
-    fit = vd.identify(ladder.machine, [ladder.with_loads(m) for m in runs], sampling=how, diagnose="off")
-    check = vd.validate(fit, ladder.with_loads(test), sampling=how)
+    plain = vd.validate(
+        vd.identify(arm, runs, settings=vd.IdentifySettings(sampling=how), diagnose="off"),
+        test,
+        settings=vd.IdentifySettings(sampling=how),
+    )
+    fit = vd.identify(
+        ladder.machine, [ladder.with_loads(m) for m in runs], settings=vd.IdentifySettings(sampling=how), diagnose="off"
+    )
+    check = vd.validate(fit, ladder.with_loads(test), settings=vd.IdentifySettings(sampling=how))
     print(ladder.summary(), 100.0 * plain.relative_error, 100.0 * check.relative_error)
     assert check.relative_error < 0.67 * plain.relative_error
 
@@ -125,7 +141,9 @@ def test_a_friction_ladder_of_eight_seconds_behind_the_low_pass(arm):
         filter=vd.signals.Butterworth(CUTOFF), dead_zone=dict.fromkeys(arm.coordinates, MOVING)
     )
     on = ["shoulder_lift_joint", "elbow_joint"]
-    ladder = vd.identification.friction_ladder(arm, run, sampling=how, on=on, terms=("stribeck", "load"))
+    ladder = vd.identification.friction_ladder(
+        arm, run, settings=vd.IdentifySettings(sampling=how), on=on, terms=("stribeck", "load")
+    )
     print(ladder.summary())
     assert 20 <= ladder.blocks < 40 and f"{ladder.blocks} blocks, where 40 were asked for" in ladder.note
     assert ("load", "shoulder_lift_joint") in {(s.term, s.on) for s in ladder.entered}

@@ -18,6 +18,7 @@ from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.output_error.output_error import OutputError
 from veridyn.identify.payload import carrying
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validate import replay, validate
 from veridyn.identify.validation import Validation
 from veridyn.model.motion import Motion
@@ -49,10 +50,10 @@ def test_the_same_path_recorded_again_is_held_out() -> None:
 
 def test_the_fit_is_that_of_identify_and_the_check_that_of_validate() -> None:
     study = small_study()
-    fit = identify(study.model, study.training, sampling=Sampling(trim=10))
+    fit = identify(study.model, study.training, settings=IdentifySettings(sampling=Sampling(trim=10)))
     np.testing.assert_array_equal(study.fit.values, fit.values)
     np.testing.assert_array_equal(study.fit.covariance, fit.covariance)
-    check = validate(fit, study.validation, sampling=Sampling(trim=10))
+    check = validate(fit, study.validation, settings=IdentifySettings(sampling=Sampling(trim=10)))
     assert study.check == check
 
 
@@ -176,7 +177,7 @@ def test_a_study_on_a_gpu_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
     true = judged(machine, [seen], [unseen], how, how)
     devices: list[NumpyProcessor] = []
     monkeypatch.setattr(on_gpu, "open_gpu", lambda: devices.append(NumpyProcessor()) or devices[-1])
-    found = judged(machine, [seen], [unseen], how, how, estimation=Estimation(device="cuda"))
+    found = judged(machine, [seen], [unseen], how, how, estimation=Estimation(settings=IdentifySettings(device="cuda")))
     assert len(devices) == 2  # for the fit and for the validation
     np.testing.assert_allclose(found.fit.values, true.fit.values, atol=1e-6 * true.fit.sigma.min())
     assert found.check.relative_error == pytest.approx(true.check.relative_error, rel=1e-9)

@@ -39,7 +39,8 @@ from veridyn.files.machine.write import model_text
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.car.result import CarFit
 from veridyn.identify.error_measures import RowReport
-from veridyn.identify.result import Acceptance, Feasibility, Fit, KnownValues, LawConstants, ReplaySettings
+from veridyn.identify.result import Feasibility, Fit, KnownValues, LawConstants, ReplaySettings
+from veridyn.identify.settings import Acceptance
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import ParameterSet
 from veridyn.version import __version__

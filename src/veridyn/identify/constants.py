@@ -21,9 +21,8 @@ from veridyn.identify.estimators.least_squares import Solution, solve
 from veridyn.identify.regression.factor import RowFactors
 from veridyn.identify.regression.linear_algebra import triangle_of
 from veridyn.identify.regression.observation import observation
-from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import DEFAULT_CONSTANT_SIZE
-from veridyn.mechanics.tree.dynamics.engine import Engine
+from veridyn.identify.settings import IdentifySettings
 from veridyn.model.coordinates import Rows
 from veridyn.model.elements.constants import Constant
 from veridyn.model.elements.element import Element
@@ -73,10 +72,9 @@ def fit_constants(
     names: Sequence[str],
     *,
     rows: Rows = "all",
-    sampling: Sampling | None = None,
+    settings: IdentifySettings | None = None,
     iterations: int = 30,
     tolerance: float = 1e-5,
-    engine: Engine = "auto",
     executor: Executor | None = None,
     progress: Progress = silent,
 ) -> ConstantFit:
@@ -96,7 +94,7 @@ def fit_constants(
         probed = here.with_elements(
             [probe for c, h in zip(chosen, shifts, strict=True) for probe in _probes(here, c, h)]
         )
-        seen = observation(probed, motion, rows, sampling, engine=engine, executor=executor, progress=progress)
+        seen = observation(probed, motion, rows, settings, executor=executor, progress=progress)
         return _Evaluation(here, chosen, shifts, seen)
 
     theta = np.array([c.value for c in chosen])

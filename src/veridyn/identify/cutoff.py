@@ -21,10 +21,11 @@ from veridyn.errors import DataError
 from veridyn.identify.estimator import fit_of
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.weighted import WLS
+from veridyn.identify.predict import predicted
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.result import Fit
-from veridyn.identify.validate import predicted
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
@@ -169,7 +170,11 @@ def propose_cutoff(
         number = [(SPANS * BLOCKS * (m.t - a) / (b - a)).astype(int) for m, (a, b) in zip(every, spans, strict=True)]
         held_out = np.isin(np.concatenate(number) // SPANS, HELD_OUT)
         seen = replace(how, drop={row: held_out | how.dropped(row, len(held_out)) for row in names})
-        fit = fit_of(machine, solve(observation(machine, every, rows, seen, passes=len(tried))), WLS.title)
+        fit = fit_of(
+            machine,
+            solve(observation(machine, every, rows, IdentifySettings(sampling=seen), passes=len(tried))),
+            WLS.title,
+        )
         training.append(100.0 * fit.relative_error)
         errors.append(_squares(fit, every, number, how, names))
     progress("trying cut-offs", float(len(tried)), float(len(tried)))

@@ -25,7 +25,8 @@ from veridyn.identify.estimators.least_squares import Solution, solved
 from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.grouping import Groups
 from veridyn.identify.regression.linear_algebra import one_blas_thread
-from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
+from veridyn.identify.result import Fit
+from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.model.machine import Machine
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from typing import Any, Concatenate, Literal, ParamSpec, cast
+from typing import Any, Concatenate, ParamSpec, cast
 
 from veridyn.errors import CapabilityError, IdentificationError, IdentificationWarning, Limit, warn
 from veridyn.identify.car.innovations import Innovations, identify_car
 from veridyn.identify.diagnosis.fit_check import Diagnose, assumes_uncorrelated, check_level, diagnose_fit
 from veridyn.identify.estimator import Estimator, FitProblem, with_tree_note
-from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.gauss_markov import GaussMarkov
 from veridyn.identify.estimators.instrumental import Instrumental
@@ -21,16 +20,15 @@ from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.robust import Robust
 from veridyn.identify.estimators.weighted import OLS, WLS
 from veridyn.identify.gains import check_gains
-from veridyn.identify.grouping import RANK_TOLERANCE
 from veridyn.identify.known_values import with_known_values
 from veridyn.identify.logged import prepared_motions
 from veridyn.identify.output_error.output_error import OutputError
 from veridyn.identify.regression.linear_algebra import one_blas_thread
-from veridyn.identify.regression.observation import Device, measured_rows
+from veridyn.identify.regression.observation import measured_rows
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones
-from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
+from veridyn.identify.result import Fit
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.accept import first_argument, takes_machine
-from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.method import method_of, verb_with_method
 from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
@@ -73,25 +71,19 @@ def _by_tree(verb: Callable[Concatenate[Machine, P], Fit]) -> Callable[Concatena
     return kept
 
 
-@_by_tree
 @takes_machine
-@verb_with_method(IdentificationError, {"estimator": METHOD_IS_THIRD, "settings": METHOD_IS_THIRD})
+@_by_tree
+@verb_with_method(IdentificationError, {"estimator": METHOD_IS_THIRD})
 def identify(
     machine: Machine,
-    motion: Motion | Experiment | Sequence[Motion | Experiment],
+    data: Motion | Experiment | Sequence[Motion | Experiment],
     method: Estimator | Innovations | str = "wls",
+    settings: IdentifySettings | None = None,
     *,
     rows: Rows = "all",
-    covariance: Literal["white", "hac"] | Hac = "white",
-    sampling: Sampling | None = None,
-    sigma: Mapping[str, float] | None = None,
-    acceptance: Acceptance = SIGMA_BELOW_TEN,
-    tolerance: float = RANK_TOLERANCE,
-    engine: Engine = "auto",
+    diagnose: Diagnose = "fast",
     executor: Executor | None = None,
     progress: Progress = silent,
-    device: Device = "cpu",
-    diagnose: Diagnose = "fast",
 ) -> Fit:
     """Estimate the parameters of a machine from one motion or several, with standard deviations.
 
@@ -105,40 +97,26 @@ def identify(
         in natural coordinates again. A car of a few numbers (formulation single_track) takes the log of a drive and an ``Innovations``
         method, and gives a ``CarFit``, which is a ``Fit``. Its parameters of state "estimated" are estimated, known ones move to the
         measured side; the uncertainty that the machine states of known ones (``machine.with_uncertainty``) enters the standard deviations.
-    motion : Motion, Experiment, or a sequence of them
+    data : Motion, Experiment, or a sequence of them
         Coordinates, rates and accelerations (N, n) in rad or m and s, with measured forces (N, n) in N*m or N. A log is prepared by
         :func:`veridyn.motion` with default settings.
     method : Estimator, Innovations or str
         How to estimate: an object such as ``Robust(loss="tukey")``, or a word for one with default settings: "ols", "wls" (the default),
         "robust", "map", "consistent", "iv", "oe", "gauss_markov". "likelihood" needs settings: ``Likelihood(frequency=…)``.
+    settings : IdentifySettings, optional
+        How samples become equations, what is known of their noise, and how estimates are judged:
+        ``IdentifySettings(covariance="hac", sampling=…)``; the defaults of :class:`~veridyn.IdentifySettings` where it is left out.
     rows : "all", "joints", "base", "actuated", or names
         The equations that are used; all of them by default.
-    covariance : "white", "hac", or Hac
-        “white”, the default, assumes uncorrelated residuals; “hac” allows for autocorrelation. The estimates are the same, but for
-        "map" and "consistent", in which data then weigh less beside the prior and the bounds. "gauss_markov" and "likelihood" estimate
-        the noise's spectrum themselves and take “white” only.
-    sampling : Sampling, optional
-        Filter, decimation, dead zones and masks between samples and equations; every sample as it is by default.
-    sigma : mapping of row names to numbers above 0, optional
-        Standard deviation of the noise of a row in N or N*m; estimated from the data for rows that are not named.
-    acceptance : Acceptance
-        When a parameter counts as well identified; by default σ below 10 % of the value.
-    tolerance : float
-        Ratio of singular values, with columns in typical sizes, below which a direction counts as not excited.
-    engine : {"auto", "compiled", "numpy"}
-        Machine code, the NumPy reference, or machine code where there are enough samples to pay for compiling (the default).
-    executor : concurrent.futures.Executor, optional
-        Shares out the samples; they are streamed in this thread by default.
-    progress : callable (task, done, total), optional
-        Called as the samples are streamed.
-    device : {"cpu", "cuda"}
-        Where samples become equations and factors: this processor (the default), or an NVIDIA GPU, for "ols", "wls", "map" and
-        "consistent" of open machines without filters; see :mod:`veridyn.identify.regression.gpu`.
     diagnose : {"fast", "full", "off"}
         What is checked besides: "fast", the default, looks for wrong signs, swaps, units and clocks, too few samples, and forces that are
         constant, clipped, frozen or have spikes or dropouts, in one to two times what a log takes to be prepared and fitted; "full" asks
         all that ``veridyn identify`` asks, in seconds; "off" asks nothing. Of motions that are made when they are needed, the first is
         looked at. Of a car steering, wheels, positions, clocks and axles are checked.
+    executor : concurrent.futures.Executor, optional
+        Shares out the samples; they are streamed in this thread by default.
+    progress : callable (task, done, total), optional
+        Called as the samples are streamed.
 
     Returns
     -------
@@ -175,23 +153,9 @@ def identify(
     """
     chosen = method_of(method, Estimator, ESTIMATORS, "identify", (*ROW_WORDS, *machine.rows))
     check_level(diagnose)
-    motion = prepared_motions(machine, motion)
-    hac = _covariance(covariance)
-    chosen.check(machine, rows, hac)
-    problem = FitProblem(
-        machine=machine,
-        motion=motion,
-        rows=rows,
-        covariance=hac,
-        sampling=sampling,
-        sigma=sigma,
-        acceptance=acceptance,
-        tolerance=tolerance,
-        engine=engine,
-        executor=executor,
-        progress=progress,
-        device=device,
-    )
+    how, motion = settings or IdentifySettings(), prepared_motions(machine, data)
+    chosen.check(machine, rows, how.hac)
+    problem = FitProblem(machine=machine, motion=motion, rows=rows, settings=how, executor=executor, progress=progress)
     with one_blas_thread():  # once, and not again in every pass
         fit = chosen.fit(problem)
         fit = with_known_values(fit, problem, None if isinstance(chosen, OLS | WLS) else chosen.fit)
@@ -200,20 +164,22 @@ def identify(
         notes = [*measured_rows(machine, several, rows)[1]]
         if not isinstance(several, list | tuple):
             several = [next(iter(several))]
-        apart = fit.residual_sigma if isinstance(chosen, WLS) and not sigma else 1.0
+        apart = fit.residual_sigma if isinstance(chosen, WLS) and not how.sigma else 1.0
         failed: list[str] = []
-        how = with_dead_zones(sampling or Sampling(), machine, several, measured_rows(machine, several, rows)[0])
+        sampling = with_dead_zones(
+            how.sampling or Sampling(), machine, several, measured_rows(machine, several, rows)[0]
+        )
         squares = isinstance(chosen, OLS | WLS)
         found = diagnose_fit(
             fit,
             several,
-            how,
+            sampling,
             diagnose,
             apart,
             progress,
-            white=hac is None,
+            white=how.hac is None,
             squares=squares,
-            uncorrelated=hac is None and assumes_uncorrelated(chosen),
+            uncorrelated=how.hac is None and assumes_uncorrelated(chosen),
             failed=failed,
         )
     notes += [n for m in several for n in m.notes or ()]
@@ -238,12 +204,3 @@ def expected_of(method: Estimator) -> tuple[str, ...]:
         return (*REPAIRABLE, "unexplained")
     simulating = isinstance(method, Instrumental | OutputError | Likelihood)
     return ("unexplained", "noisy accelerations") if simulating else ()
-
-
-def _covariance(given: object) -> Hac | None:
-    if isinstance(given, Hac):
-        return given
-    if given not in ("white", "hac"):
-        what = f"there is no covariance {given!r}."
-        raise IdentificationError(what, where="covariance", expected="'white', 'hac' or a Hac")
-    return Hac() if given == "hac" else None

@@ -9,9 +9,9 @@ A solution of the equations becomes a fit by :func:`fit_of`: base parameters wit
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -20,15 +20,13 @@ from numpy.typing import NDArray
 from veridyn.errors import IdentificationError, ModelError, VeridynError
 from veridyn.identify.base import NUMERICAL_SOURCE, BaseParameters
 from veridyn.identify.error_measures import RowReport
-from veridyn.identify.estimators.coloured import Hac, Sandwich
+from veridyn.identify.estimators.coloured import Sandwich
 from veridyn.identify.estimators.least_squares import OPEN_TYPICAL_SIZES, Solution, Weighting, solve
 from veridyn.identify.gains import check_load
-from veridyn.identify.grouping import RANK_TOLERANCE
 from veridyn.identify.regression.gpu import observed
-from veridyn.identify.regression.observation import Device, EquationStream, stream
-from veridyn.identify.regression.sampling import Sampling
-from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
-from veridyn.mechanics.tree.dynamics.engine import Engine
+from veridyn.identify.regression.observation import EquationStream, stream
+from veridyn.identify.result import Fit
+from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance, Hac, IdentifySettings
 from veridyn.model.coordinates import Rows
 from veridyn.model.graph import Formulation
 from veridyn.model.machine import Machine
@@ -47,41 +45,31 @@ TREE_NOTE = (
 class FitProblem:
     """What an estimator is given: the machine, the data, and how both become equations.
 
-    `covariance`: None where residuals are assumed uncorrelated. The other fields are the arguments of
-    :func:`~veridyn.identify.estimate.identify` of the same name.
+    The fields are the arguments of :func:`~veridyn.identify.estimate.identify`, with motions made of logs.
     """
 
     machine: Machine
     motion: Motion | Sequence[Motion]
     rows: Rows = "all"
-    covariance: Hac | None = None
-    sampling: Sampling | None = None
-    sigma: Mapping[str, float] | None = None
-    acceptance: Acceptance = SIGMA_BELOW_TEN
-    tolerance: float = RANK_TOLERANCE
-    engine: Engine = "auto"
+    settings: IdentifySettings = field(default_factory=IdentifySettings)
     executor: Executor | None = None
     progress: Progress = silent
-    device: Device = "cpu"
+
+    @property
+    def covariance(self) -> Hac | None:
+        """None where residuals are assumed uncorrelated."""
+        return self.settings.hac
 
     def stream(self) -> EquationStream:
         """The equations, checked and ready for one pass or several."""
-        return stream(
-            self.machine,
-            self.motion,
-            self.rows,
-            self.sampling,
-            engine=self.engine,
-            executor=self.executor,
-            progress=self.progress,
-            device=self.device,
-        )
+        how = self.settings
+        return stream(self.machine, self.motion, self.rows, how, executor=self.executor, progress=self.progress)
 
     def least_squares(self, samples: EquationStream, weighting: Weighting = "rows") -> Solution:
         """The weighted least-squares solution from one pass over the samples, from which most estimators start."""
         found = observed(samples)
         check_load(self.machine, found)
-        return solve(found, weighting, sigma=self.sigma, tolerance=self.tolerance)
+        return solve(found, weighting, sigma=self.settings.sigma, tolerance=self.settings.tolerance)
 
 
 class Estimator(Settings, ABC):

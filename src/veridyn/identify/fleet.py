@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,9 +30,9 @@ from veridyn.arguments import checked
 from veridyn.errors import Fault, IdentificationError, IdentificationWarning, VeridynError, warn
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimator import Estimator
-from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.regression.workers import map_in_order
 from veridyn.identify.result import Fit
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.single_track.of_machine import refuse_of_car
 from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
@@ -151,10 +151,9 @@ def identify_fleet(
     machine: Machine,
     motions: Mapping[str, Motion | Experiment | Sequence[Motion | Experiment]],
     method: Estimator | str = "wls",
+    settings: IdentifySettings | None = None,
     *,
     rows: Rows = "all",
-    covariance: Literal["white", "hac"] = "hac",
-    sampling: Sampling | None = None,
     significance: float = SIGNIFICANCE,
     executor: Executor | None = None,
     progress: Progress = silent,
@@ -168,8 +167,8 @@ def identify_fleet(
     motions : mapping
         Name of a machine → its motion or log, several, or a :class:`~veridyn.identify.regression.workers.MadeMotions`, which are made
         by the workers.
-    method, rows, covariance, sampling
-        As those of :func:`veridyn.identify`; the covariance is “hac” by default, because machines are compared by their deviations.
+    method, settings, rows
+        As those of :func:`veridyn.identify`; without settings the covariance is “hac”, because machines are compared by their deviations.
     significance : float
         The chance that any machine of a sound fleet is called an outlier.
     executor : concurrent.futures.Executor, optional
@@ -197,7 +196,7 @@ def identify_fleet(
         raise IdentificationError(
             "there are no machines.", where="motions", expected="name → motions", found="an empty mapping"
         )
-    work = partial(_one, machine, method, rows, covariance, sampling)
+    work = partial(_one, machine, method, settings or IdentifySettings(covariance="hac"), rows)
     jobs, total = list(motions.items()), float(len(motions))
     fits: dict[str, Fit] = {}
     failed: dict[str, str] = {}
@@ -234,14 +233,13 @@ def fleet_of(fits: Mapping[str, Fit], failed: Mapping[str, str], significance: f
 def _one(
     machine: Machine,
     method: Estimator | str,
+    settings: IdentifySettings,
     rows: Rows,
-    covariance: Literal["white", "hac"],
-    sampling: Sampling | None,
     job: tuple[str, Motion | Experiment | Sequence[Motion | Experiment]],
 ) -> Fit | str:
     """The fit of one machine, or what is wrong with its data."""
     try:
-        return identify(machine, job[1], method, rows=rows, covariance=covariance, sampling=sampling, diagnose="off")
+        return identify(machine, job[1], method, settings, rows=rows, diagnose="off")
     except VeridynError as error:
         return str(error)
 

@@ -3,39 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arguments import checked
+from veridyn.errors import DataError, did_you_mean
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.error_measures import RowReport, relative_error, row_table, std_error
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance
 from veridyn.lazy import above
 from veridyn.model.elements.constants import Constant
+from veridyn.model.experiment import Experiment
 from veridyn.model.graph import Formulation
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
 DEFAULT_CONSTANT_SIZE = 1e-2  # rad, m and so on: the size of a constant whose value says nothing about it
-
-
-@dataclass(frozen=True)
-class Acceptance:
-    """When a parameter counts as well identified: `sigmas` times its relative deviation below `percent`.
-
-    Paper 000 has two rules: section IV.B asks for 2 σ% < 10, section VII.A accepts σ% < 10. Both are stated, one is chosen.
-    """
-
-    percent: float = 10.0
-    sigmas: float = 1.0
-
-
-SIGMA_BELOW_TEN = Acceptance(10.0, 1.0)
-TWO_SIGMA_BELOW_TEN = Acceptance(10.0, 2.0)
 
 
 @dataclass(frozen=True)
@@ -63,6 +52,19 @@ class Feasibility:
         lines += [f"at a bound: {', '.join(self.bound)}"] if self.bound else []
         lines += [f"least squares alone would break: {', '.join(self.broken)}"] if self.broken else []
         return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One parameter of a fit: `value` and standard deviation `sigma`, both in `unit`; σ is NaN where none is stated."""
+
+    name: str
+    value: float
+    sigma: float
+    unit: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.value:.6g} ± {self.sigma:.2g} {self.unit}".rstrip()
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,12 +114,10 @@ class LawConstants:
         """Standard deviations, (k,)."""
         return np.sqrt(np.diag(self.covariance))
 
-    def lines(self) -> list[str]:
-        """One line for each constant."""
-        return [
-            f"{c.name}: {c.value:.6g} ± {sigma:.2g} {c.unit}"
-            for c, sigma in zip(self.constants, self.sigma, strict=True)
-        ]
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        both = zip(self.constants, self.sigma.tolist(), strict=True)
+        return tuple(Estimate(c.name, float(c.value), sigma, c.unit) for c, sigma in both)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,6 +195,50 @@ class Fit:
     @property
     def sigma(self) -> Array:
         return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def estimates(self) -> dict[str, Estimate]:
+        """Every parameter that has an estimate, by name: base parameters, constants of laws, and with a prior every estimated parameter."""
+        own = zip(self.names, self.values.tolist(), self.sigma.tolist(), self.units, strict=True)
+        found = {name: Estimate(name, value, sigma, unit) for name, value, sigma, unit in own}
+        found |= {} if self.constants is None else {c.name: c for c in self.constants.estimates}
+        if self.standard_covariance is not None:
+            p, phi = self.described.parameters, self.standard
+            for k in p.select("estimated"):
+                sigma = float(np.sqrt(self.standard_covariance[k, k]))
+                found.setdefault(p.names[k], Estimate(p.names[k], float(phi[k]), sigma, p.units[k]))
+        return found
+
+    def __getitem__(self, name: str) -> Estimate:
+        """The estimate of a parameter: ``fit["ZZ1R"].value``, ``.sigma`` and ``.unit``.
+
+        A name without one is refused with the reason: it is known, only its sum with others is estimated, or the motion does not show it.
+        """
+        found = self.estimates
+        if name in found:
+            return found[name]
+        p = self.described.parameters
+        if name not in p.names:
+            what, hint = f"there is no parameter '{name}'.", did_you_mean(f"{name}", list(found))
+        elif p.states[p.index(name)] == "known":
+            what, hint = (
+                f"'{name}' is known, and not estimated.",
+                f"Its value is {p[name]:.6g} {p.units[p.index(name)]}.",
+            )
+        elif groups := self.base.groups_of(name):
+            what, hint = f"'{name}' is estimated together with others only.", f"Estimated: {'; '.join(groups)}."
+        else:
+            what, hint = (
+                f"'{name}' has no estimate.",
+                "It has no effect in the motion of this fit, or follows another parameter.",
+            )
+        raise DataError(what, where=f"fit of {self.described.name}", hint=hint)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.estimates
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.estimates)
 
     @property
     def budget(self) -> dict[str, Array]:
@@ -281,6 +325,30 @@ class Fit:
         """
         return above("veridyn.identify.delivery", "identified_machine")(self, unexcited)
 
+    @checked
+    def predict(self, data: Motion | Experiment) -> Array:
+        """What the fit predicts of the rows it was fitted to, along other data.
+
+        Parameters
+        ----------
+        data : Motion or Experiment
+            N samples; a log is prepared by :func:`veridyn.motion` with default settings, which may shorten it.
+
+        Returns
+        -------
+        (N, rows) array
+            In the order and units of ``fit.rows``: forces by inverse dynamics of the fitted machine, wrenches of the motion included,
+            without those that drive gains make of their signals. Of a fit by output error what its simulation was compared in,
+            from the measured state anew after each horizon; of a car each sensor, predicted from one sample to the next. NaN
+            where there is no prediction: behind the last whole run of a simulation, or where a sensor of a car is not read.
+
+        Examples
+        --------
+        >>> fit = vd.identify(robot, motion)  # robot and motion as in the example of vd.identify
+        >>> residuals = motion.forces - fit.predict(motion)
+        """
+        return above("veridyn.identify.predict", "predicted_rows")(self, data)
+
     def draws(self, n: int, rng: np.random.Generator) -> Array:
         """Physically consistent parameter sets from what the fit knows, for simulations of machines like this one.
 
@@ -344,7 +412,7 @@ class Fit:
             mark = "" if rule.sigmas * r < rule.percent else "  *"
             shown = f"{prior:14.6g}" if np.isfinite(prior) else f"{'–':>14}"
             lines.append(f"{name:<{wide}}{v:14.6g}{s:12.4g}{min(r, 9999.9):9.1f}{shown}  {unit}{mark}")
-        lines += [] if self.constants is None else self.constants.lines()
+        lines += [] if self.constants is None else [str(constant) for constant in self.constants.estimates]
         lines += row_table(self.rows)
         lines += [f"removed as inessential: {', '.join(self.removed)}"] if self.removed else []
         lines += [] if self.feasibility is None else [self.feasibility.summary()]

@@ -19,9 +19,8 @@ from veridyn.identify.grouping import RANK_TOLERANCE, group
 from veridyn.identify.regression.factor import RowFactors
 from veridyn.identify.regression.linear_algebra import triangle_of
 from veridyn.identify.regression.observation import observation
-from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.accept import takes_machine
-from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
@@ -82,21 +81,20 @@ def select_motions(
     *,
     cost: Mapping[str, float] | None = None,
     belief: float = 10.0,
-    sampling: Sampling | None = None,
-    engine: Engine = "auto",
+    settings: IdentifySettings | None = None,
     progress: Progress = silent,
 ) -> Selection:
     """The `count` motions of the candidates (all, where not given) that determine the estimated parameters best, in order.
 
     `sigma`: deviation of each row's equations. `cost`: what each motion costs, such as its time; the gain counts per cost. `belief`:
-    how many typical sizes the parameters may be off before anything is measured.
+    how many typical sizes the parameters may be off before anything is measured. `settings`: sampling and engine are used.
     """
     _check(machine, candidates, sigma, count, cost, belief, rows)
     wanted = len(candidates) if count is None else count
     observed: dict[str, RowFactors] = {}
     for k, (name, motion) in enumerate(candidates.items()):
         progress("weighing motions", float(k), float(len(candidates)))
-        observed[name] = observation(machine, unmeasured(motion), rows, sampling, engine=engine)
+        observed[name] = observation(machine, unmeasured(motion), rows, settings)
     progress("weighing motions", float(len(candidates)), float(len(candidates)))
     columns = sorted({c for o in observed.values() for c in o.columns})
     typical = machine.parameters.typical[columns]
@@ -140,15 +138,12 @@ def remedies(
     rows: Rows = "all",
     *,
     belief: float = 10.0,
-    sampling: Sampling | None = None,
-    engine: Engine = "auto",
+    settings: IdentifySettings | None = None,
 ) -> tuple[Remedy, ...]:
     """What to record next: for every base parameter that the motions `have` leave undetermined, the candidate that helps it most."""
     _check(machine, candidates, sigma, None, None, belief, rows)
-    known = observation(machine, unmeasured(have), rows, sampling, engine=engine)
-    others = {
-        name: observation(machine, unmeasured(m), rows, sampling, engine=engine) for name, m in candidates.items()
-    }
+    known = observation(machine, unmeasured(have), rows, settings)
+    others = {name: observation(machine, unmeasured(m), rows, settings) for name, m in candidates.items()}
     columns = sorted({c for o in (known, *others.values()) for c in o.columns})
     typical = machine.parameters.typical[columns]
     factors = {name: _factor(o, columns, sigma) for name, o in others.items()}

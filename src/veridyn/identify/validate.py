@@ -27,23 +27,22 @@ from veridyn.identify.error_measures import (
 )
 from veridyn.identify.gains import with_known_gains
 from veridyn.identify.logged import prepared_motions
-from veridyn.identify.output_error.log_runs import check_motions, cut, with_element_states
-from veridyn.identify.output_error.run_model import run_model
 from veridyn.identify.output_error.shooting import Hold, Law
+from veridyn.identify.predict import equation_rows, run_residuals
 from veridyn.identify.regression.factor import RowFactors
-from veridyn.identify.regression.observation import measured_rows, observation
-from veridyn.identify.regression.sampling import Sampling, with_dead_zones
+from veridyn.identify.regression.gpu import observed
+from veridyn.identify.regression.observation import measured_rows, stream
+from veridyn.identify.regression.sampling import with_dead_zones
 from veridyn.identify.result import Fit, ReplaySettings
+from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validation import Validation
 from veridyn.mechanics.tree.accept import takes_machine
-from veridyn.mechanics.tree.dynamics.engine import Engine
-from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
-from veridyn.mechanics.tree.recursion.samples import complete_values
 from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
+from veridyn.settings import changed
 
 Array = NDArray[np.float64]
 ONLY_CARS = Limit(
@@ -55,12 +54,11 @@ ONLY_CARS = Limit(
 @checked
 def validate(
     fit: Fit | Machine,
-    motion: Motion | Experiment | Sequence[Motion | Experiment],
+    data: Motion | Experiment | Sequence[Motion | Experiment],
+    settings: IdentifySettings | None = None,
     *,
     by: Literal["fit", "forces", "simulation", "prediction"] = "fit",
     rows: Rows | None = None,
-    sampling: Sampling | None = None,
-    engine: Engine = "auto",
     executor: Executor | None = None,
     progress: Progress = silent,
 ) -> Validation:
@@ -75,19 +73,17 @@ def validate(
     ----------
     fit : Fit or Machine
         The identified model; a machine or tree is taken as it is, all its values known.
-    motion : Motion, Experiment, or a sequence of them
+    data : Motion, Experiment, or a sequence of them
         Samples that were not used for the fit, with measured forces (N, n) in N*m or N; of a car the log of a drive. Another log is
         prepared by :func:`veridyn.motion` with default settings, as :func:`identify` does it.
+    settings : IdentifySettings, optional
+        How samples become equations, as in :func:`identify`: sampling, engine and device; what says how parameters are estimated has
+        nothing to act on. Every sample as it is by default. A simulation has no equations, and compares every sample.
     by : {"fit", "forces", "simulation", "prediction"}
         What is compared: what the fit was fitted to (the default; forces for a machine, predictions for a car), forces, a simulation, with
         the settings of the fit or the defaults of ``replay``, or predictions, of cars alone.
     rows : "all", "joints", "base", "actuated", or names, optional
         The equations that are compared where forces are; those of the fit by default.
-    sampling : Sampling, optional
-        Filter, decimation, dead zones and masks of the equations, as in :func:`identify`; every sample as it is by default. A simulation
-        has no equations, and compares every sample.
-    engine : {"auto", "compiled", "numpy"}
-        Machine code, the NumPy reference, or machine code where there are enough samples to pay for compiling (the default).
     executor : concurrent.futures.Executor, optional
         Shares out the samples; they are streamed in this thread by default.
     progress : callable (task, done, total), optional
@@ -121,8 +117,8 @@ def validate(
     True
     """
     if isinstance(fit, CarFit) or (isinstance(fit, Machine) and fit.car is not None):
-        own = {"rows": rows, "sampling": sampling, "executor": executor, "engine": None if engine == "auto" else engine}
-        return validate_car(fit, motion, by, progress, **own)
+        given = dict.fromkeys(changed(settings or IdentifySettings()), True)
+        return validate_car(fit, data, by, progress, rows=rows, executor=executor, **given)
     if isinstance(fit, Machine):
         missing = fit.parameters.missing()
         if missing:
@@ -131,7 +127,7 @@ def validate(
                 f"{len(missing)} parameters have no value, so it predicts nothing: {listed}.", where=fit.name
             )
     machine, phi = (fit, fit.parameters.values) if isinstance(fit, Machine) else (fit.described, fit.standard)
-    motion = prepared_motions(machine, motion)
+    motion = prepared_motions(machine, data)
     if by == "prediction":
         raise CapabilityError(machine.formulation, "validation by prediction", *ONLY_CARS, where="validate, by")
     if by not in ("fit", "forces", "simulation"):
@@ -147,59 +143,18 @@ def validate(
     own = "all" if isinstance(fit, Machine) else equation_rows(fit)
     chosen = own if rows is None else rows
     machine = with_known_gains(machine, several, phi)
-    if sampling is not None:
-        sampling = with_dead_zones(sampling, machine, several, measured_rows(machine, several, chosen)[0])
-    observed = observation(machine, motion, chosen, sampling, engine=engine, executor=executor, progress=progress)
-    found = validation_of(observed, phi)
+    how = settings or IdentifySettings()
+    if how.sampling is not None:
+        used = measured_rows(machine, several, chosen)[0]
+        how = replace(how, sampling=with_dead_zones(how.sampling, machine, several, used))
+    found = validation_of(observed(stream(machine, motion, chosen, how, executor=executor, progress=progress)), phi)
     along = motion if isinstance(motion, Motion) else motion[0] if len(motion) == 1 else None
-    return replace(found, fit=fit if isinstance(fit, Fit) else None, motion=along, sampling=sampling)
+    return replace(found, fit=fit if isinstance(fit, Fit) else None, motion=along, sampling=how.sampling)
 
 
-def validation_of(observed: RowFactors, phi: Array) -> Validation:
+def validation_of(factors: RowFactors, phi: Array) -> Validation:
     """What parameters, all of the tree's, leave of equations that are streamed already."""
-    return Validation(tuple(f.report(phi[list(f.columns)]) for f in observed.rows))
-
-
-def equation_rows(fit: Fit) -> Rows:
-    """The equations of a fit; of one by simulation, whose rows are coordinates, all of the machine."""
-    return "all" if fit.replay_settings is not None else [r.row for r in fit.rows]
-
-
-def predicted(
-    fit: Fit, motion: Motion, rows: Rows | None = None, sampling: Sampling | None = None
-) -> tuple[tuple[str, ...], Array, Array]:
-    """Names, measured and predicted sides (N, rows) of each row along a motion, for plots; unfiltered.
-
-    What known drive gains make of their signals stands on the measured side, and what identified ones do in rows without another measured
-    force. Of `sampling` only the paths of projected rows count
-    (``Sampling.along``).
-    """
-    phi, how = fit.standard.copy(), sampling or Sampling()
-    machine = with_known_gains(fit.described, [motion], phi)
-    chosen = machine.select_rows(equation_rows(fit) if rows is None else rows)
-    names = tuple(machine.rows[r] for r in chosen)
-    forces = np.zeros((len(motion), len(machine.rows)))
-    if motion.forces is not None:
-        forces[:, len(machine.rows) - machine.n :] = np.where(machine.actuated, motion.forces, 0.0)
-    for e in machine.elements:
-        place = machine.parameters.index(e.parameter_name)
-        if e.kind == "drive_gain" and machine.parameters.states[place] == "known":
-            for c, share in e.on.items():
-                row = np.nan_to_num(forces[:, machine.rows.index(c)]) if motion.forces is not None else 0.0
-                forces[:, machine.rows.index(c)] = row + share * phi[place] * motion.signals[e.signal]
-            phi[place] = 0.0
-    unloaded = replace(motion, wrenches={})
-    outside = external_rows(machine, motion)
-    own = (forces - outside)[:, list(chosen)]
-    added = list(dict.fromkeys(other for name in names for other in how.path(name) if other not in names))
-    model = dict(zip([*names, *added], inverse_dynamics(machine, unloaded, [*names, *added], phi).T, strict=True))
-    both = np.column_stack([model[name] for name in names])
-    for k, name in enumerate(names):
-        for other, signal in how.path(name).items():
-            slope = motion.signals[signal]
-            own[:, k] -= slope * outside[:, machine.rows.index(other)]
-            both[:, k] += slope * model[other]
-    return names, own, both
+    return Validation(tuple(f.report(phi[list(f.columns)]) for f in factors.rows))
 
 
 @takes_machine
@@ -242,15 +197,11 @@ def _replayed(
     settings: ReplaySettings,
     compare: Literal["coordinates", "forces"],
 ) -> Validation:
-    several = [motion] if isinstance(motion, Motion) else list(motion)
-    check_motions(machine, several, settings.law is not None, "replay")
-    several = [with_element_states(machine, m) for m in several]
-    values = complete_values(machine)
-    model = run_model(machine, several, values, settings, compare=compare)
+    model, runs = run_residuals(machine, [motion] if isinstance(motion, Motion) else list(motion), settings, compare)
     error, size = np.zeros(len(model.outputs)), [Moments()] * len(model.outputs)
-    for runs in cut(machine, several, settings.horizon):
-        error += (model.residuals(runs, model.initial(runs), values) ** 2).sum(axis=(0, 1))
-        size = moments_of_runs(model.measured(runs), size)
+    for measured, residuals in runs:
+        error += (residuals**2).sum(axis=(0, 1))
+        size = moments_of_runs(measured, size)
     found = zip(model.outputs, model.units, error, size, strict=True)
     return Validation(
         tuple(

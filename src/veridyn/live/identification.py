@@ -27,6 +27,7 @@ from veridyn.identify.regression.factor import RowFactors
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
+from veridyn.identify.settings import IdentifySettings
 from veridyn.live.arrivals import SampleColumns, channel_units, columns_of
 from veridyn.live.machine import tree_picture
 from veridyn.live.replay import Pace, Replay
@@ -138,7 +139,8 @@ class FitTracker:
         rate = float(signals.rate or 100.0)
         margin = margin_of(signals, sampling, rate)
         size = sampling.decimate * ceil(max(UPDATE_S * rate, 8) / sampling.decimate)
-        self._machine, self._rows, self._sampling = machine, rows, with_margin(sampling, margin)
+        self._machine, self._rows = machine, rows
+        self._settings = IdentifySettings(sampling=with_margin(sampling, margin), engine="numpy")
         self._builder = BlockBuilder(machine, signals, size, margin, units)
         self.structure = base_parameters(machine, rows=rows)
         self._picture = None
@@ -179,7 +181,7 @@ class FitTracker:
             block = self._builder.add(sample)
             if block is None:
                 return Tracked(alarms=alarms)
-            new = observation(self._machine, block, self._rows, self._sampling, engine="numpy")
+            new = observation(self._machine, block, self._rows, self._settings)
             self.factors = new if self.factors is None else self.factors.merge(new)
         except VeridynError as error:
             text = f"a block before {sample.t:.6g} s is not used: {str(error).splitlines()[0]}"

@@ -39,7 +39,7 @@ class ArmDemo:
     `truth` made the logs and is only for comparison. `model` is the same arm with priors that are not to be trusted, all
     parameters estimated; it drives the feed-forward of the controller and is what an identification starts from. `training`
     and `validation` are logs of two different motions, `signals` and `sampling` settings that suit both:
-    ``identify(model, motion(model, training, signals), rows=rows, sampling=sampling)``.
+    ``identify(model, motion(model, training, signals), "wls", IdentifySettings(sampling=sampling), rows=rows)``.
     """
 
     truth: Machine

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +22,14 @@ from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.gains import with_known_gains
 from veridyn.identify.known_values import uncertain
 from veridyn.identify.logged import motion
+from veridyn.identify.predict import equation_rows
+from veridyn.identify.regression.factor import RowFactors
 from veridyn.identify.regression.gpu import observed
-from veridyn.identify.regression.observation import Device, stream
+from veridyn.identify.regression.observation import stream
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones
-from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
-from veridyn.identify.validate import equation_rows, replayed, validation_of
+from veridyn.identify.result import Fit
+from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance, IdentifySettings
+from veridyn.identify.validate import replayed, validation_of
 from veridyn.identify.validation import Validation
 from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
@@ -104,8 +106,8 @@ def identification(
         how,
         later,
         rows,
+        estimation=Estimation(settings=IdentifySettings(acceptance=acceptance)),
         truth=truth,
-        acceptance=acceptance,
         signals=filtering,
         progress=progress,
     )
@@ -113,11 +115,13 @@ def identification(
 
 @dataclass(frozen=True)
 class Estimation:
-    """How a study estimates: arguments of :func:`veridyn.identify.estimate.identify`; `device` and `executor` change no number."""
+    """How a study estimates: arguments of :func:`veridyn.identify.estimate.identify`; `executor` changes no number.
+
+    The sampling of `settings` is left to the motions, of which training and validation have their own.
+    """
 
     method: Estimator = field(default_factory=WLS)
-    covariance: Literal["white", "hac"] = "white"
-    device: Device = field(default="cpu", compare=False)
+    settings: IdentifySettings = field(default_factory=IdentifySettings)
     executor: Executor | None = field(default=None, compare=False)
 
 
@@ -131,7 +135,6 @@ def judged(
     *,
     estimation: Estimation | None = None,
     truth: Machine | None = None,
-    acceptance: Acceptance = SIGMA_BELOW_TEN,
     signals: Signals | None = None,
     reduction: EssentialRule | None = None,
     progress: Progress = silent,
@@ -144,45 +147,46 @@ def judged(
     how, later = (with_dead_zones(each, model, training, rows) for each in (how, later))
     structure = base_parameters(model, rows=rows)
     told = _told(progress, "identifying")
-    where: dict[str, Any] = {"device": chosen.device, "executor": chosen.executor}
-    solution = solve(observed(stream(model, training, rows, how, progress=told, **where)))
-    if chosen == Estimation() and uncertain(model.parameters, model.uncertainty) is None:
-        fit = fit_of(model, solution, WLS.title, acceptance)
+    learning, judging = (replace(chosen.settings, sampling=each) for each in (how, later))
+    solution = solve(observed(stream(model, training, rows, learning, executor=chosen.executor, progress=told)))
+    plain = chosen.method == WLS() and learning.covariance == "white" and not learning.sigma
+    if plain and uncertain(model.parameters, model.uncertainty) is None:
+        fit = fit_of(model, solution, WLS.title, learning.acceptance)
     else:
         fit = identify(
             model,
             training,
             chosen.method,
+            learning,
             rows=rows,
-            covariance=chosen.covariance,
-            sampling=how,
-            acceptance=acceptance,
-            progress=told,
-            **where,
             diagnose="off",  # a run asks more, and of evidence that it has at hand
+            executor=chosen.executor,
+            progress=told,
         )
     _warn_if_not_excited(structure, fit.base)
-    lean = (reduction or EssentialRule()).of(model, solution, acceptance)
+    lean = (reduction or EssentialRule()).of(model, solution, learning.acceptance)
 
     told = _told(progress, "validating")
     chosen_rows = equation_rows(fit)
 
-    def errors_of(phi: Array, motions: Sequence[Motion], sampling: Sampling) -> Validation:
+    def factors(machine: Machine, motions: Sequence[Motion], settings: IdentifySettings) -> RowFactors:
+        return observed(stream(machine, motions, chosen_rows, settings, executor=chosen.executor, progress=told))
+
+    def errors_of(phi: Array, motions: Sequence[Motion], settings: IdentifySettings) -> Validation:
         """Of parameters whose drive gains give the only force of a row, which is then measured by those gains."""
-        machine = with_known_gains(model, motions, phi)
-        return validation_of(observed(stream(machine, motions, chosen_rows, sampling, progress=told, **where)), phi)
+        return validation_of(factors(with_known_gains(model, motions, phi), motions, settings), phi)
 
     prior = replace(fit, values=fit.priors, standard_values=None)
     known = bool(np.isfinite(prior.values).all())
     own, lean_own = (validation_of(solution.observation, f.standard) for f in (fit, lean.fit))
     if with_known_gains(model, training, fit.standard) is model:
-        unseen = observed(stream(model, validation, chosen_rows, later, progress=told, **where))
+        unseen = factors(model, validation, judging)
         check, lean_check = validation_of(unseen, fit.standard), validation_of(unseen, lean.fit.standard)
         before = validation_of(unseen, prior.standard) if known else None
     else:
-        own, lean_own = errors_of(fit.standard, training, how), errors_of(lean.fit.standard, training, how)
-        check, lean_check = errors_of(fit.standard, validation, later), errors_of(lean.fit.standard, validation, later)
-        before = errors_of(prior.standard, validation, later) if known else None
+        own, lean_own = (errors_of(f.standard, training, learning) for f in (fit, lean.fit))
+        check, lean_check = (errors_of(f.standard, validation, judging) for f in (fit, lean.fit))
+        before = errors_of(prior.standard, validation, judging) if known else None
 
     predicting = _told(progress, "predicting")
     learned, judges = _shown(training), _shown(validation)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.error_measures import MIN_SIGNAL_TO_NOISE
 from veridyn.identify.essential import Essential
-from veridyn.identify.result import Acceptance, Fit
+from veridyn.identify.result import Fit
+from veridyn.identify.settings import Acceptance
 from veridyn.identify.validation import Validation
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

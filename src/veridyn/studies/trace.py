@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.error_measures import row_unit
+from veridyn.identify.predict import predicted
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
-from veridyn.identify.validate import predicted
 from veridyn.mechanics.tree.recursion.samples import blocks
 from veridyn.model.motion import Motion, joined_clock
 from veridyn.progress import Progress, silent

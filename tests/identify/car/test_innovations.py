@@ -118,7 +118,9 @@ def test_what_cannot_be_asked_is_refused_by_name(log: vd.Experiment) -> None:
     with pytest.raises(IdentificationError, match="'rows' belongs to equations that are linear"):
         vd.identify(car(), log, rows="all")
     with pytest.raises(DataError, match="from the log of a drive"):
-        vd.identify(car(), [log])
+        vd.identify(car(), [log, log])
+    with pytest.raises(IdentificationError, match="'engine' belongs to equations that are linear"):
+        vd.identify(car(), log, settings=vd.IdentifySettings(engine="numpy"))
     with pytest.raises(IdentificationError, match="there is no noise 'az' to tune"):
         vd.identify(car(), log, Innovations(tuned=("az",)))
     known = car(front_stiffness=14.0, rear_stiffness=16.0)

@@ -49,6 +49,18 @@ def test_they_are_the_innovations_of_observe(fit: vd.Fit) -> None:
     np.testing.assert_allclose([r.rms for r in vd.validate(fit, log(6)).rows], expected, rtol=1e-12)
 
 
+def test_predict_gives_the_readings_less_those_innovations(fit: vd.Fit) -> None:
+    other = log(6)
+    states = vd.observe(fit.machine(), other, process_noise=NOISE, consider=False)
+    found = fit.predict(other)
+    assert found.shape == (len(states.t), 2)
+    for k, name in enumerate(("yaw_rate", "ay")):
+        np.testing.assert_allclose(found[:, k], other[name].values - states.estimates.innovations[:, k], atol=1e-12)
+    with pytest.raises(DataError, match="a car predicts the sensors of the log of a drive"):
+        fit.predict(vd.Motion(np.arange(3.0), *(np.zeros((3, 1)) for _ in range(3))))
+    assert fit["front_stiffness"].value == fit.values[fit.names.index("front_stiffness")]
+
+
 def test_a_machine_is_taken_as_it_is(fit: vd.Fit) -> None:
     assert vd.validate(fit.machine(), log(6)).fit is None
     worse = fit.machine().with_parameters({"front_stiffness": 5.0})
@@ -72,7 +84,10 @@ def test_what_a_car_cannot_be_compared_by_is_refused(fit: vd.Fit) -> None:
     with pytest.raises(DataError, match="'rows' belongs to equations"):
         vd.validate(fit, log(6), rows="all")
     with pytest.raises(DataError, match="on the log of a drive"):
-        vd.validate(fit, [log(6)])
+        vd.validate(fit, [log(6), log(7)])
+    assert vd.validate(fit, [log(6)]).std_error == vd.validate(fit, log(6)).std_error
+    with pytest.raises(DataError, match="'engine' belongs to equations"):
+        vd.validate(fit, log(6), vd.IdentifySettings(engine="numpy"))
     arm = vd.load_model("veridyn:arm.yaml")
     still = vd.Motion(np.arange(3.0), *(np.zeros((3, arm.n)) for _ in range(3)))
     with pytest.raises(CapabilityError, match="has no validation by prediction"):

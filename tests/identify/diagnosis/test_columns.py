@@ -12,6 +12,7 @@ from veridyn.identify.base import base_parameters
 from veridyn.identify.diagnosis.columns import columns_of, fit_forces
 from veridyn.identify.estimate import identify
 from veridyn.identify.regression.observation import observation
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.parameters import Tie
 
@@ -37,7 +38,7 @@ def test_columns_that_cannot_act_on_a_row_are_zero_there() -> None:
 
 def test_machine_code_that_is_there_gives_the_numbers_of_the_reference() -> None:
     machine, m = robot(), bench_evidence().motion
-    observation(machine, [m] * 200, JOINTS, engine="compiled")
+    observation(machine, [m] * 200, JOINTS, settings=IdentifySettings(engine="compiled"))
     by_machine_code, by_reference = (columns_of(machine, m, JOINTS, every=every) for every in (False, True))
     same = by_reference.W[:, :, np.searchsorted(by_reference.numbers, by_machine_code.numbers)]
     assert not np.array_equal(by_machine_code.W, same)  # to the last bit they differ
@@ -65,5 +66,5 @@ def test_forces_of_a_fit_are_its_inverse_dynamics() -> None:
         for rows in (list(JOINTS), [JOINTS[2], JOINTS[0]]):
             wanted = inverse_dynamics(known, m, rows, fit.standard, engine="numpy")
             np.testing.assert_allclose(fit_forces(fit, m, rows), wanted, atol=1e-9)
-        observation(known, [m] * 200, JOINTS, engine="compiled")
+        observation(known, [m] * 200, JOINTS, settings=IdentifySettings(engine="compiled"))
         np.testing.assert_allclose(fit_forces(fit, m, rows), wanted, atol=1e-9)

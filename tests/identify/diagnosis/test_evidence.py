@@ -8,6 +8,7 @@ from studies.bench_robot import JOINTS, robot
 from veridyn.identify.base import base_parameters
 from veridyn.identify.diagnosis.evidence import SecondMoments, drives_of, evidence, measured_coordinates
 from veridyn.identify.estimate import identify
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.elements.element import drive_gain
 
@@ -45,7 +46,7 @@ def test_known_parameters_stand_on_the_measured_side() -> None:
 
 def test_the_error_agrees_with_the_fit_it_stands_for() -> None:
     e = bench_evidence()
-    fit = identify(robot(), bench_motion(), sampling=SAMPLING)
+    fit = identify(robot(), bench_motion(), settings=IdentifySettings(sampling=SAMPLING))
     relative = [r.relative_error for r in fit.rows]
     assert 0.5 < e.error() / np.sqrt(np.mean(np.square(relative))) < 2.0  # thinned, and columns are not filtered
 

@@ -188,8 +188,9 @@ def recorded_filtered(seed: int = 0) -> vd.Motion:
     return replace(m, forces=vd.inverse_dynamics(truth(), m) + noise)
 
 
-def fit_of(step: int, seed: int = 0, low: Butterworth | None = LOW, **how: object) -> Fit:
-    return vd.identify(drawn(), recorded_filtered(seed), sampling=Sampling(filter=low, decimate=step, trim=100), **how)
+def fit_of(step: int, seed: int = 0, low: Butterworth | None = LOW, covariance: str = "white", **how: object) -> Fit:
+    settings = vd.IdentifySettings(covariance=covariance, sampling=Sampling(filter=low, decimate=step, trim=100))
+    return vd.identify(drawn(), recorded_filtered(seed), settings=settings, **how)
 
 
 def test_it_is_named_with_a_remedy() -> None:

@@ -19,13 +19,16 @@ from veridyn.identify.diagnosis.plausible import (
 )
 from veridyn.identify.estimate import identify
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.forward import mass_matrix
 from veridyn.model.experiment import Experiment
 
 
 def fit(sign: float = 1.0):
     m = bench_motion()
-    return identify(robot(), replace(m, forces=sign * m.forces), sampling=SAMPLING, diagnose="off")
+    return identify(
+        robot(), replace(m, forces=sign * m.forces), settings=IdentifySettings(sampling=SAMPLING), diagnose="off"
+    )
 
 
 def test_the_inertia_of_a_good_fit_is_that_of_the_machine() -> None:
@@ -89,7 +92,7 @@ def test_measured_speeds_beside_the_positions(change, said: str) -> None:
 def test_inertia_of_a_closed_machine_by_pinocchio() -> None:
     """M of the drives is Gᵀ M G of the open tree, G from Pinocchio's constraints."""
     machine, m = MACHINES["palletizer"](), moved("palletizer", 1)
-    found = least_inertia(identify(machine, m, sampling=Sampling(decimate=10)), m)
+    found = least_inertia(identify(machine, m, settings=IdentifySettings(sampling=Sampling(decimate=10))), m)
     stranger, own = PinLoops(machine), list(machine.independent)
     scale = np.sqrt(np.mean(m.qdd[:, own] ** 2, axis=0))
     picked = m.q[np.unique(np.linspace(0, len(m) - 1, 40).astype(int))]
@@ -103,7 +106,7 @@ def test_inertia_of_a_closed_machine_by_pinocchio() -> None:
 def test_friction_of_a_passive_joint_that_drives_is_named() -> None:
     machine, m = MACHINES["palletizer"](), moved("palletizer", 1)
     e = evidence(machine, [m], machine.actuated_coordinates, Sampling())
-    fit = identify(machine, m, sampling=Sampling(decimate=10))
+    fit = identify(machine, m, settings=IdentifySettings(sampling=Sampling(decimate=10)))
     assert absurd_signs(fit, e) == []
     values = fit.values.copy()
     values[fit.names.index("fs3")] = -9.0

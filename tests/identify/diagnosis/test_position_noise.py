@@ -22,6 +22,7 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.logged import motion
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
@@ -84,7 +85,7 @@ def test_behind_a_filter_of_the_equations_the_bias_is_that_of_the_noise_it_leave
 
     def through(log: Experiment) -> tuple[Fit, Motion]:
         m = motion(truth(), log, SIGNALS)
-        return identify(truth(), m, sampling=how, diagnose="off"), m
+        return identify(truth(), m, settings=IdentifySettings(sampling=how), diagnose="off"), m
 
     errors = []
     for seed in range(25):
@@ -151,7 +152,7 @@ def errors(signals: vd.Signals | None, rate: float, method: object = "wls", **ho
     out = []
     for seed in SEEDS:
         motion = vd.motion(drawn(), recorded_noisy(rate, seed), signals)
-        fit = vd.identify(drawn(), motion, method, sampling=HOW, **how)
+        fit = vd.identify(drawn(), motion, method, settings=vd.IdentifySettings(sampling=HOW), **how)
         out.append((fit.values - fit.base.reduce(truth().parameters.values)) / fit.sigma)
     return np.array(out)
 
@@ -172,7 +173,7 @@ def test_the_bias_is_foretold_and_instruments_are_proposed_which_have_none() -> 
     raw = vd.Signals(lowpass=None)
     motion = vd.motion(drawn(), recorded_noisy(100.0, 40), raw)
     with pytest.warns(IdentificationWarning, match=r"noise in the regressor biases[\s\S]*Instrumental\(reference=…\)"):
-        fit = vd.identify(drawn(), motion, sampling=HOW)
+        fit = vd.identify(drawn(), motion, settings=vd.IdentifySettings(sampling=HOW))
     bias = noise_bias(fit, motion)
     assert bias is not None
     foretold = bias / fit.sigma
@@ -187,4 +188,4 @@ def test_where_nothing_is_known_of_noise_nothing_is_foretold() -> None:
     t = 0.01 * np.arange(1500)
     m = vd.Motion(t, *path().at(t))
     m = vd.Motion(t, m.q, m.qd, m.qdd, forces=vd.inverse_dynamics(truth(), m))
-    assert noise_bias(vd.identify(drawn(), m, sampling=HOW), m) is None
+    assert noise_bias(vd.identify(drawn(), m, settings=vd.IdentifySettings(sampling=HOW)), m) is None

@@ -36,7 +36,9 @@ def recorded(seed: int, encoder: float) -> Motion:
 
 
 def fitted(seed: int, encoder: float) -> vd.Fit:
-    return vd.identify(palletizer(), recorded(seed, encoder), sampling=HOW, diagnose="off")
+    return vd.identify(
+        palletizer(), recorded(seed, encoder), settings=vd.IdentifySettings(sampling=HOW), diagnose="off"
+    )
 
 
 @pytest.mark.parametrize("logs", [2, pytest.param(6, marks=pytest.mark.slow)])

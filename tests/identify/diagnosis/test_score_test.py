@@ -197,7 +197,7 @@ def test_it_is_the_mean_score_of_logs_without_damage() -> None:
         rng = np.random.default_rng(seed)
         noisy = (x + s * rng.normal(size=x.shape) for x, s in ((states[0], 2e-4), (tau, 0.05)))
         motion = vd.motion(robot, Recording(t, *states, tau, *noisy).log, vd.Signals(lowpass=25.0, trim=0.3))
-        fit = vd.identify(robot, motion, diagnose="off", sampling=HOW)
+        fit = vd.identify(robot, motion, diagnose="off", settings=vd.IdentifySettings(sampling=HOW))
         x = samples_of(fit, [motion], [r.row for r in fit.rows], HOW)
         made = [
             s
@@ -281,12 +281,12 @@ def test_slopes_are_those_of_pinocchio() -> None:
 def test_a_machine_of_another_size_is_named(share: float) -> None:
     """With its size, to first order; links as long as the model's raise nothing (test_signatures)."""
     motion = recorded(share)
-    fit = vd.identify(drawn(), motion, sampling=WITH_DEAD_ZONE, diagnose="off")
+    fit = vd.identify(drawn(), motion, settings=vd.IdentifySettings(sampling=WITH_DEAD_ZONE), diagnose="off")
     best = examine(fit, [motion], WITH_DEAD_ZONE).found[0][0]
     assert best.kind == "machine size"
     assert abs(best.size - share) < 4.0 * best.sigma + 0.35 * abs(share)
     with pytest.warns(IdentificationWarning, match="these bodies sit elsewhere"):
-        vd.identify(drawn(), motion, sampling=WITH_DEAD_ZONE)
+        vd.identify(drawn(), motion, settings=vd.IdentifySettings(sampling=WITH_DEAD_ZONE))
 
 
 def test_a_model_ten_times_too_large_is_named_by_the_weights_it_predicts() -> None:
@@ -296,4 +296,4 @@ def test_a_model_ten_times_too_large_is_named_by_the_weights_it_predicts() -> No
     with pytest.warns(
         IdentificationWarning, match=r"(?s)a small part of the weights that the model's own values predict.*q2 0\."
     ):
-        vd.identify(large, noisy(np.random.default_rng(11)), sampling=WITH_DEAD_ZONE)
+        vd.identify(large, noisy(np.random.default_rng(11)), settings=vd.IdentifySettings(sampling=WITH_DEAD_ZONE))

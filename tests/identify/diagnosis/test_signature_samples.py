@@ -14,6 +14,7 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth, zero_phase
@@ -28,7 +29,7 @@ def fitted() -> tuple[Fit, Motion]:
     m = Motion(t, *path().at(t))
     noise = np.random.default_rng(4).normal(size=m.q.shape) * 0.05
     m = replace(m, forces=inverse_dynamics(truth(), m) + noise)
-    return identify(drawn(1), m, sampling=HOW, diagnose="off"), m
+    return identify(drawn(1), m, settings=IdentifySettings(sampling=HOW), diagnose="off"), m
 
 
 @cache
@@ -67,7 +68,7 @@ def test_windows_are_sums_over_the_root_of_their_number() -> None:
 def test_machine_code_gives_the_numbers_of_the_reference() -> None:
     fit, m = fitted()
     before = of(4).W
-    observation(fit.described, m, ROWS, engine="compiled")  # its code is there now
+    observation(fit.described, m, ROWS, settings=IdentifySettings(engine="compiled"))  # its code is there now
     np.testing.assert_allclose(samples_of(fit, [m], ROWS, HOW, 4).W, before, atol=1e-9)
 
 

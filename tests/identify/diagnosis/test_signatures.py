@@ -25,7 +25,7 @@ FILTERED = replace(HOW, filter=Butterworth(8.0), decimate=4)
 
 
 def damages(motion: Motion, how: Sampling = HOW) -> list[Damage]:
-    fit = vd.identify(drawn(), motion, sampling=how, diagnose="off")
+    fit = vd.identify(drawn(), motion, settings=vd.IdentifySettings(sampling=how), diagnose="off")
     return [group[0] for group in examine(fit, [motion], how).found]
 
 
@@ -155,7 +155,7 @@ def test_friction_that_is_rounded_off_is_not_late() -> None:
 def test_the_message_says_what_where_how_much_and_what_to_do() -> None:
     m = with_force(lambda y, _: y + 0.2)
     with pytest.warns(IdentificationWarning, match="force of 'q3': it has an offset") as told:
-        fit = vd.identify(drawn(), m, sampling=HOW)
+        fit = vd.identify(drawn(), m, settings=vd.IdentifySettings(sampling=HOW))
     (said,) = signature_mistakes(fit, [m], HOW)
     assert len(told) == 1
     assert str(said) == str(told[0].message)
@@ -179,7 +179,11 @@ def test_half_a_step_of_the_clock_is_no_delay(steps: float, named: bool) -> None
 def test_traces_are_looked_for_beside_wrong_signs_of_parameters() -> None:
     """They leave no residual, and the trace may say where they come from; other mistakes leave more than a trace."""
     m = with_force(lambda y, _: y + 0.2)
-    fit, failed, untestable = vd.identify(drawn(), m, sampling=HOW, diagnose="off"), [], []
+    fit, failed, untestable = (
+        vd.identify(drawn(), m, settings=vd.IdentifySettings(sampling=HOW), diagnose="off"),
+        [],
+        [],
+    )
     signs, other = (Mistake(kind, Fault("x.", "y")) for kind in ("inertia below zero", "spike"))
     found = with_traces([signs], fit, [m], HOW, failed, untestable=untestable)
     assert [f.kind for f in found] == ["inertia below zero", "force offset"]

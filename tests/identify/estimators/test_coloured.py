@@ -26,6 +26,7 @@ from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.robust import Robust
 from veridyn.identify.regression.observation import stream
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.regressor import regressor
 from veridyn.model.motion import Motion
 
@@ -34,7 +35,7 @@ MEMORY = 0.9
 
 def double_sum(motions: list[Motion], how: Sampling, lags: int) -> np.ndarray:
     """M⁻¹ S M⁻¹ of weighted least squares with everything held whole: S_W and S_{W/2} as double sums, Q from windows cut out of columns."""
-    s = solve(stream(truth(), motions, sampling=how).observe())
+    s = solve(stream(truth(), motions, settings=IdentifySettings(sampling=how)).observe())
     p, W = len(s.values), window_of(lags)
     M, Q, count, sums = np.zeros((p, p)), np.zeros((p, p)), 0, {W: np.zeros((p, p)), W // 2: np.zeros((p, p))}
     half = np.linalg.inv(s.triangle)
@@ -77,7 +78,7 @@ def test_windows_are_the_double_sum(lags: int, how: Sampling, monkeypatch: pytes
     monkeypatch.setattr(streaming, "JOB_SAMPLES", 211)
     rng = np.random.default_rng(0)
     logs = [noisy(rng, clean(900), memory=MEMORY), noisy(rng, clean(500, 3), memory=MEMORY)]
-    samples = stream(truth(), logs, sampling=how)
+    samples = stream(truth(), logs, settings=IdentifySettings(sampling=how))
     found = sandwich(samples, solve(samples.observe()), hac=Hac(lags))
     expected = double_sum(logs, how, lags)
     own = np.sqrt(np.diag(expected))
@@ -90,7 +91,7 @@ def test_deviations_are_those_of_the_estimates(samples: int, logs: int) -> None:
     """First-order residuals, ρ = 0.9: stated over true σ has a median within 5 % of 1 and no parameter beyond 20 %; white below .6."""
     motion = clean(samples)
     sigma = dict(zip(truth().coordinates, NOISE, strict=True))
-    columns = identify(truth(), motion, sigma=sigma).base.columns
+    columns = identify(truth(), motion, settings=IdentifySettings(sigma=sigma)).base.columns
     W = (regressor(truth(), motion)[:, :, list(columns)] / NOISE[:, None]).reshape(-1, len(columns))
     solver = np.linalg.pinv(W)
     rng = np.random.default_rng(0)
@@ -99,7 +100,7 @@ def test_deviations_are_those_of_the_estimates(samples: int, logs: int) -> None:
         log = noisy(rng, motion, memory=MEMORY)
         errors.append(solver @ ((forces(log) - forces(motion)) / NOISE).reshape(-1))
         if trial < logs:
-            fit = identify(truth(), log, covariance="hac", diagnose="off")
+            fit = identify(truth(), log, settings=IdentifySettings(covariance="hac"), diagnose="off")
             hac.append(fit.sigma**2)
             notes = fit.notes
             white.append(identify(truth(), log, diagnose="off").sigma ** 2)
@@ -116,7 +117,7 @@ def test_white_residuals_need_no_lags() -> None:
     hac, white = [], []
     for seed in range(15):
         log = noisy(np.random.default_rng(seed), clean(3000))
-        fit = identify(truth(), log, covariance="hac", diagnose="off")
+        fit = identify(truth(), log, settings=IdentifySettings(covariance="hac"), diagnose="off")
         hac.append(fit.sigma**2)
         white.append(identify(truth(), log, diagnose="off").sigma ** 2)
     assert np.sqrt(np.mean(hac, axis=0) / np.mean(white, axis=0)) == pytest.approx(1.0, abs=0.08)
@@ -124,18 +125,18 @@ def test_white_residuals_need_no_lags() -> None:
 
 def test_values_are_not_touched() -> None:
     log = noisy(np.random.default_rng(0), memory=MEMORY)
-    plain, fit = identify(truth(), log), identify(truth(), log, covariance=Hac(20))
+    plain, fit = identify(truth(), log), identify(truth(), log, settings=IdentifySettings(covariance=Hac(20)))
     assert np.array_equal(plain.values, fit.values) and plain.rows == fit.rows
     assert np.all(fit.sigma > plain.sigma)
-    ordinary = identify(truth(), log, "ols", covariance=Hac(20))
+    ordinary = identify(truth(), log, "ols", settings=IdentifySettings(covariance=Hac(20)))
     assert np.all(ordinary.sigma > 0.0)
 
 
 def test_robust_and_coloured_together() -> None:
     log = noisy(np.random.default_rng(0), clean(3000), memory=MEMORY)
     white = identify(truth(), log, "robust")
-    fit = identify(truth(), log, "robust", covariance="hac")
-    plain = identify(truth(), log, covariance="hac")
+    fit = identify(truth(), log, "robust", settings=IdentifySettings(covariance="hac"))
+    plain = identify(truth(), log, settings=IdentifySettings(covariance="hac"))
     assert np.array_equal(white.values, fit.values)
     assert np.median(fit.sigma / white.sigma) > 2.0
     assert np.median(fit.sigma / plain.sigma) == pytest.approx(1.0, abs=0.1)
@@ -147,10 +148,10 @@ def test_rows_that_share_their_noise() -> None:
     for seed in range(120):
         shared = np.random.default_rng(seed).normal(size=(600, 1)) * NOISE
         log = replace(clean(600), forces=forces(clean(600)) + shared)
-        fit = identify(truth(), log, covariance=Hac(0), engine="compiled", diagnose="off")
+        fit = identify(truth(), log, settings=IdentifySettings(covariance=Hac(0), engine="compiled"), diagnose="off")
         errors.append(fit.values - fit.base.reduce(truth().parameters.values))
         stated.append(fit.sigma**2)
-        plain.append(identify(truth(), log, engine="compiled", diagnose="off").sigma ** 2)
+        plain.append(identify(truth(), log, settings=IdentifySettings(engine="compiled"), diagnose="off").sigma ** 2)
     empirical = np.sqrt(np.mean(np.square(errors), axis=0))
     off, white = (np.sqrt(np.mean((np.sqrt(np.mean(x, axis=0)) / empirical - 1.0) ** 2)) for x in (stated, plain))
     print(f"off by {100 * off:.0f} %, (27) by {100 * white:.0f} %; 120 trials alone make 6 %")
@@ -159,15 +160,17 @@ def test_rows_that_share_their_noise() -> None:
 
 def test_a_log_that_is_too_short_says_so() -> None:
     log = noisy(np.random.default_rng(0), clean(300), memory=0.98)
-    fit = identify(truth(), log, covariance="hac")
+    fit = identify(truth(), log, settings=IdentifySettings(covariance="hac"))
     assert any(note.startswith("note: the residuals remember longer than this log can show") for note in fit.notes)
 
 
 def test_what_it_cannot_do_is_refused() -> None:
     with pytest.raises(IdentificationError, match=r"Hac\.lags: .*\nExpected a whole number of at least 0"):
         Hac(-1)
-    with pytest.raises(IdentificationError, match="there is no covariance 'grey'"):
-        identify(truth(), clean(), covariance="grey")
+    with pytest.raises(
+        IdentificationError, match=r"IdentifySettings\.covariance: .*\nExpected 'white' or 'hac' or Hac"
+    ):
+        identify(truth(), clean(), settings=IdentifySettings(covariance="grey"))
 
 
 def test_scores_that_fix_nothing_are_refused() -> None:

@@ -17,6 +17,7 @@ from veridyn.identify.estimators.feasible_set import FeasibleSet
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.prior import Prior, split
 from veridyn.identify.regression.observation import observation
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.elements.element import coulomb
@@ -86,7 +87,9 @@ def test_a_drawing_helps(metric: str) -> None:
 def test_autocorrelated_residuals_change_deviations_and_no_value(seed: int) -> None:
     """Without a prior the estimate is that of the smallest weighted residual, whatever its deviations allow for."""
     machine, motion = drawn(seed), noisy(np.random.default_rng(seed), clean(500), 2.0, memory=0.9)
-    plain, fit = (identify(machine, motion, "consistent", covariance=c) for c in ("white", "hac"))
+    plain, fit = (
+        identify(machine, motion, "consistent", settings=IdentifySettings(covariance=c)) for c in ("white", "hac")
+    )
     assert broken(machine, identify(machine, motion).standard)
     rows = np.array([r.sigma for r in plain.rows])
     assert cost(fit.standard, motion, rows) == pytest.approx(cost(plain.standard, motion, rows), rel=1e-6)

@@ -13,6 +13,7 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.gauss_markov import GaussMarkov, estimated
 from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.regressor import regressor
 
 S = np.array([0.6, 0.5, 0.2, 0.05])
@@ -61,10 +62,20 @@ def test_it_scatters_less_than_least_squares_and_knows_by_how_much() -> None:
     stated = []
     for seed in range(30):
         motion = noisy(seed)
-        found["ols"].append(identify(truth(), motion, "ols", engine="compiled", diagnose="off").values)
-        found["wls"].append(identify(truth(), motion, engine="compiled", diagnose="off").values)
-        found["rows"].append(identify(truth(), motion, "gauss_markov", engine="compiled", diagnose="off").values)
-        fit = identify(truth(), motion, GaussMarkov(order=2), engine="compiled", diagnose="off")
+        found["ols"].append(
+            identify(truth(), motion, "ols", settings=IdentifySettings(engine="compiled"), diagnose="off").values
+        )
+        found["wls"].append(
+            identify(truth(), motion, settings=IdentifySettings(engine="compiled"), diagnose="off").values
+        )
+        found["rows"].append(
+            identify(
+                truth(), motion, "gauss_markov", settings=IdentifySettings(engine="compiled"), diagnose="off"
+            ).values
+        )
+        fit = identify(
+            truth(), motion, GaussMarkov(order=2), settings=IdentifySettings(engine="compiled"), diagnose="off"
+        )
         found["time"].append(fit.values)
         stated.append(fit.sigma)
     scatter = {name: np.std(values, axis=0) for name, values in found.items()}
@@ -95,6 +106,6 @@ def test_refused_by_name() -> None:
         GaussMarkov(order=-1)
     how = GaussMarkov(C, periodic=True)
     with pytest.raises(IdentificationError, match="no sample left out"):
-        identify(truth(), motion, how, sampling=Sampling(trim=3))
+        identify(truth(), motion, how, settings=IdentifySettings(sampling=Sampling(trim=3)))
     with pytest.raises(IdentificationError, match="models the autocorrelation of the noise itself"):
-        identify(truth(), motion, "gauss_markov", covariance="hac")
+        identify(truth(), motion, "gauss_markov", settings=IdentifySettings(covariance="hac"))

@@ -21,6 +21,7 @@ from veridyn.identify.estimators.instrumental import Instrumental, summed, weake
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression.observation import stream
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.system.control import Tracker
 from veridyn.mechanics.system.integrate import Method, integrate
 from veridyn.mechanics.tree.dynamics.regressor import regressor
@@ -69,9 +70,11 @@ def errors(fit):
 def test_least_squares_is_biased_and_instruments_are_not(loop):
     """Mean over 6 logs, in deviations of that mean: least squares loses inertia, instrumental variables do not."""
     logs = [noisy(loop, np.random.default_rng(seed)) for seed in range(6)]
-    fits = [identify(drawn(), log, HOW, sampling=WHERE, diagnose="off") for log in logs]
+    fits = [identify(drawn(), log, HOW, settings=IdentifySettings(sampling=WHERE), diagnose="off") for log in logs]
     fit = fits[0]
-    least = [identify(drawn(), log, sampling=WHERE, diagnose="off") for log in logs]  # it would call M(q) impossible
+    least = [
+        identify(drawn(), log, settings=IdentifySettings(sampling=WHERE), diagnose="off") for log in logs
+    ]  # it would call M(q) impossible
     found = {"wls": [errors(f) for f in least], "iv": [errors(f) for f in fits]}
     means = {name: np.mean(e, axis=0) / (np.std(e, axis=0, ddof=1) / np.sqrt(6)) for name, e in found.items()}
     ZZ2 = fit.names.index("ZZ2")
@@ -85,14 +88,14 @@ def test_least_squares_is_biased_and_instruments_are_not(loop):
 
 def test_exact_data_stay_exact_in_closed_loop(loop):
     """Equations hold to the accuracy with which the simulation rounds friction off, which the dead zone leaves out."""
-    fit = identify(drawn(), loop, HOW, sampling=WHERE)
-    least = identify(drawn(), loop, sampling=WHERE)
+    fit = identify(drawn(), loop, HOW, settings=IdentifySettings(sampling=WHERE))
+    least = identify(drawn(), loop, settings=IdentifySettings(sampling=WHERE))
     assert np.abs(errors(fit)).max() < 3.0 * np.abs(errors(least)).max() + 1e-6
 
 
 def test_the_reference_as_instruments(loop):
     log = noisy(loop, np.random.default_rng(0))
-    fit = identify(drawn(), log, Instrumental(reference=path()), sampling=WHERE)
+    fit = identify(drawn(), log, Instrumental(reference=path()), settings=IdentifySettings(sampling=WHERE))
     assert np.sqrt(np.mean((errors(fit) / fit.sigma) ** 2)) < 2.0
     assert "along the reference" in fit.notes[-1]
 
@@ -101,8 +104,10 @@ def test_residuals_that_remember_widen_deviations(loop):
     log = noisy(loop, np.random.default_rng(0))
     wander = np.cumsum(np.random.default_rng(1).normal(size=log.q.shape), axis=0)
     log = replace(log, forces=log.forces + 0.2 * (wander - wander.mean(axis=0)) / wander.std(axis=0))
-    how = {"method": Instrumental(reference=path()), "sampling": WHERE}
-    white, hac = (identify(drawn(), log, covariance=c, **how) for c in ("white", "hac"))
+    method = Instrumental(reference=path())
+    white, hac = (
+        identify(drawn(), log, method, IdentifySettings(covariance=c, sampling=WHERE)) for c in ("white", "hac")
+    )
     assert np.array_equal(white.values, hac.values)
     assert np.median(hac.sigma / white.sigma) > 1.5
     assert "residuals that remember" in hac.notes[-1]
@@ -112,7 +117,7 @@ def test_instruments_of_another_motion_are_refused(loop):
     limits = JointLimits(np.full(2, -2.0), np.full(2, 0.5), np.full(2, 6.0), np.full(2, 30.0))
     other = FourierTrajectory.random(np.random.default_rng(8), limits, harmonics=5, frequency=0.31, fill=0.9)
     with pytest.raises(IdentificationError, match="the instruments hardly resemble the motion"):
-        identify(drawn(), loop, Instrumental(reference=other), sampling=WHERE)
+        identify(drawn(), loop, Instrumental(reference=other), settings=IdentifySettings(sampling=WHERE))
 
 
 def test_what_it_cannot_do_is_refused(loop):
@@ -123,7 +128,12 @@ def test_what_it_cannot_do_is_refused(loop):
     with pytest.raises(DataError, match="wrenches act during the motion"):
         identify(truth(), replace(loop, wrenches={"2": np.zeros((1001, 6))}), HOW)
     with pytest.warns(IdentificationWarning, match="have not settled after 1 iterations"):
-        fit = identify(drawn(), noisy(loop, np.random.default_rng(0)), replace(HOW, iterations=1), sampling=WHERE)
+        fit = identify(
+            drawn(),
+            noisy(loop, np.random.default_rng(0)),
+            replace(HOW, iterations=1),
+            settings=IdentifySettings(sampling=WHERE),
+        )
     with pytest.raises(
         IdentificationError, match="cannot be simulated with the previous estimate: the motion has run away"
     ):
@@ -152,7 +162,7 @@ def test_a_reference_of_another_machine_or_without_accelerations_is_refused(loop
 
     for reference in (Short(), Wide()):
         with pytest.raises(DataError, match=r"Instrumental\.reference: the reference is no motion of this machine"):
-            identify(drawn(), loop, Instrumental(reference=reference), sampling=WHERE)
+            identify(drawn(), loop, Instrumental(reference=reference), settings=IdentifySettings(sampling=WHERE))
 
 
 def test_products_and_scatter_are_those_of_stored_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +171,7 @@ def test_products_and_scatter_are_those_of_stored_matrices(monkeypatch: pytest.M
     log = shaken(np.random.default_rng(0), clean(600), 0.3)
     other = Motion(log.t, *smooth_path().at(log.t))
     how = Sampling(decimate=3, dead_zone={"q2": 0.2}, trim=9, block=64)
-    samples = stream(smooth_arm(), log, sampling=how, engine="numpy")
+    samples = stream(smooth_arm(), log, settings=IdentifySettings(sampling=how, engine="numpy"))
     s = solve(samples.observe())
     sums = summed(samples, [other], s, LAGS)
 

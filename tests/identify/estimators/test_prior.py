@@ -10,10 +10,11 @@ import pytest
 from identify.smooth_arm import NOISE, clean, drawn, noisy, truth
 from veridyn.errors import IdentificationError
 from veridyn.identify.estimate import identify
-from veridyn.identify.estimators.coloured import Hac, sandwich
+from veridyn.identify.estimators.coloured import sandwich
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.prior import Prior, group_of, prior_moments, sizes, unstated
 from veridyn.identify.regression.observation import stream
+from veridyn.identify.settings import Hac, IdentifySettings
 from veridyn.identify.validate import validate
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.dynamics.regressor import regressor
@@ -27,7 +28,7 @@ SIGMA = dict(zip(truth().coordinates, NOISE, strict=True))
 def test_bayesian_linear_regression() -> None:
     """C = (WᵀW + S⁻¹)⁻¹, φ̂ = C (WᵀY + S⁻¹m), over all 48 standard parameters with W held whole; to 1e-6 of a deviation."""
     machine, motion = drawn(), noisy(np.random.default_rng(0))
-    fit = identify(machine, motion, "map", sigma=SIGMA)
+    fit = identify(machine, motion, "map", settings=IdentifySettings(sigma=SIGMA))
     mean, deviation = prior_moments(machine, Prior())
     W = (regressor(machine, motion) / NOISE[:, None]).reshape(-1, len(mean))
     y = (motion.forces / NOISE).reshape(-1)
@@ -136,7 +137,7 @@ def test_autocorrelated_residuals_weigh_the_data_by_their_sandwich() -> None:
     error covariance (I − G K) S (I − G K)ᵀ + G C_h Gᵀ, all by matrices of least squares with covariance="hac"."""
     machine, motion = drawn(), noisy(np.random.default_rng(0), memory=0.9)
     prior = Prior()
-    fit = identify(machine, motion, prior, covariance="hac")
+    fit = identify(machine, motion, prior, settings=IdentifySettings(covariance="hac"))
     samples = stream(machine, motion)
     s = solve(samples.observe())
     made = sandwich(samples, s, None, Hac())
@@ -170,7 +171,9 @@ def test_with_a_prior_that_is_right_deviations_hold_for_autocorrelated_noise_too
         exact = replace(bare, forces=inverse_dynamics(machine, bare))
         log = noisy(rng, exact, memory=0.9)
         for word, found in scores.items():
-            fit = identify(truth(), log, prior, covariance=word, engine="compiled", diagnose="off")
+            fit = identify(
+                truth(), log, prior, settings=IdentifySettings(covariance=word, engine="compiled"), diagnose="off"
+            )
             found += list(((fit.values - fit.base.reduce(machine.parameters.values)) / fit.sigma) ** 2)
     means = {word: float(np.mean(found)) for word, found in scores.items()}
     print(means)

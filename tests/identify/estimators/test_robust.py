@@ -14,6 +14,7 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.robust import MAD_TO_SIGMA, Robust, _median, reweighted
 from veridyn.identify.regression.observation import stream
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.regressor import regressor
 from veridyn.model.motion import Motion
 
@@ -40,7 +41,7 @@ def test_slopes_are_derivatives(loss: str) -> None:
 def test_the_values_of_scipy() -> None:
     """Huber's loss with the scale stated, minimised by SciPy's trust region on the stored matrix; to 1e-4 deviations."""
     motion = spoilt(np.random.default_rng(0))
-    fit = identify(truth(), motion, "robust", sigma=SIGMA)
+    fit = identify(truth(), motion, "robust", settings=IdentifySettings(sigma=SIGMA))
     W, y = stored(motion, fit.base.columns)
     scale = 1.0 / np.linalg.norm(W, axis=0)
     found = least_squares(
@@ -102,7 +103,7 @@ def test_the_share_of_low_weights_is_stated() -> None:
 
 
 def test_stated_scales_are_kept() -> None:
-    fit = identify(truth(), noisy(np.random.default_rng(0)), "robust", sigma={"q2": 0.77})
+    fit = identify(truth(), noisy(np.random.default_rng(0)), "robust", settings=IdentifySettings(sigma={"q2": 0.77}))
     assert fit.rows[1].sigma == 0.77 and fit.rows[0].sigma == pytest.approx(NOISE[0], rel=0.08)
 
 

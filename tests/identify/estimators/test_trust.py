@@ -8,10 +8,10 @@ import pytest
 from identify.smooth_arm import clean, drawn, noisy, truth
 from veridyn.errors import DataError, IdentificationError
 from veridyn.identify.estimate import identify
-from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.trust import by_position, slow_and_fast, trust_prior, unseen_motion
+from veridyn.identify.settings import Hac, IdentifySettings
 from veridyn.identify.validate import validate
 from veridyn.model.motion import Motion
 
@@ -27,10 +27,10 @@ def test_a_good_drawing_is_trusted_and_a_bad_one_is_not():
     print(good.summary(), bad.summary(), sep="\n")
     assert good.scale < bad.scale
     assert min(good.errors) < 0.5 * good.plain
-    assert good.settings == Prior(relative=good.scale, groups=good.groups)
+    assert good.method == Prior(relative=good.scale, groups=good.groups)
     assert set(good.groups) == {"inertia", "mass", "friction"}
     last = min(list(good.curves.values())[-1])
-    fit = identify(drawn(0, 0.02), short(), good.settings)
+    fit = identify(drawn(0, 0.02), short(), good.method)
     assert validate(fit, tried).relative_error == pytest.approx(last, rel=1e-9) and last <= min(good.errors) + 1e-12
 
 
@@ -52,7 +52,7 @@ def test_without_samples_to_try_on_other_positions_and_the_faster_half_are_held_
     own = np.array([trust_prior(drawn(), f, Prior(), h, scales=(0.1, 1.0)).errors for f, h in splits.values()])
     assert a.errors == pytest.approx(np.sqrt((own**2).mean(axis=0)), rel=1e-12)
     assert list(a.held_out) == list(splits) and "held out, faster half" in a.summary()
-    chosen = [validate(identify(drawn(), f, a.settings), h).relative_error for f, h in splits.values()]
+    chosen = [validate(identify(drawn(), f, a.method), h).relative_error for f, h in splits.values()]
     assert list(a.held_out.values()) == pytest.approx(chosen, rel=1e-9)
 
 
@@ -60,7 +60,7 @@ def test_scales_of_groups_are_those_beside_the_others():
     """No scale of one group alone does better; chosen one after the other from one scale for all, friction hid the errors of bodies."""
     machine, scales = drawn(1, 0.5), (0.01, 0.1, 1.0)
     found = trust_prior(machine, short(2), Prior(), clean(400, 7), scales=scales)
-    error = validate(identify(machine, short(2), found.settings), clean(400, 7)).relative_error
+    error = validate(identify(machine, short(2), found.method), clean(400, 7)).relative_error
     assert found.held_out["tried"] == pytest.approx(error, rel=1e-9)
     for name, scale in found.groups.items():
         for k in {max(scales.index(scale) - 1, 0), min(scales.index(scale) + 1, 2)}:
@@ -74,7 +74,7 @@ def test_constrained_fits_are_tried_with_their_constraints():
     pytest.importorskip("cvxpy")
     how, tried = Consistent(Prior(), metric="entropic"), clean(400, 7)
     found = trust_prior(drawn(), short(), how, tried, scales=(0.03, 0.3))
-    fit = identify(drawn(), short(), found.settings)
+    fit = identify(drawn(), short(), found.method)
     assert validate(fit, tried).relative_error == pytest.approx(found.held_out["tried"], rel=1e-6)
 
 
@@ -82,8 +82,8 @@ def test_constraints_with_a_prior_keep_their_other_settings():
     pytest.importorskip("cvxpy")
     how = Consistent(Prior(), metric="entropic", margin=1e-5)
     found = trust_prior(drawn(), short(), how, clean(400, 7), scales=(0.03, 0.3))
-    assert found.settings.metric == "entropic" and found.settings.margin == 1e-5
-    assert found.settings.prior.relative == found.scale
+    assert found.method.metric == "entropic" and found.method.margin == 1e-5
+    assert found.method.prior.relative == found.scale
     assert set(found.groups) == {"inertia", "friction"}  # bodies have one scale in this metric
     assert "note: the chosen scale is at the end" in found.summary()
 
@@ -108,9 +108,9 @@ def test_groups_that_a_drawing_knows_differently_well_get_scales_of_their_own():
 def test_autocorrelated_residuals_are_tried_as_they_are_fitted():
     """Errors are those of whole identifications with covariance="hac", and data that weigh less ask for no smaller a scale."""
     log, tried = noisy(np.random.default_rng(0), clean(1000), memory=0.9), clean(400, 7)
-    found = trust_prior(drawn(), log, Prior(), tried, scales=(0.03, 0.3), covariance=Hac(20))
+    found = trust_prior(drawn(), log, Prior(), tried, scales=(0.03, 0.3), settings=IdentifySettings(covariance=Hac(20)))
     for scale, error in zip(found.scales, found.errors, strict=True):
-        fit = identify(drawn(), log, Prior(relative=scale), covariance=Hac(20))
+        fit = identify(drawn(), log, Prior(relative=scale), settings=IdentifySettings(covariance=Hac(20)))
         assert validate(fit, tried).relative_error == pytest.approx(error, rel=1e-9)
 
 

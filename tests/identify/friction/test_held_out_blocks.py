@@ -13,6 +13,7 @@ from veridyn.errors import IdentificationError
 from veridyn.identify.friction.held_out_blocks import HeldOutBlocks, fall, held_out_blocks
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.dynamics.regressor import regressor
 from veridyn.model.elements.element import coulomb, damper
@@ -31,7 +32,7 @@ def test_sums_of_squares_are_those_of_dense_fits() -> None:
     m = random_motion(rng, machine, 600, wrenches=False)
     m = replace(m, forces=inverse_dynamics(machine, m) + 0.1 * rng.normal(size=(600, 2)))
     sigma = np.array([0.5, 2.0])
-    held = held_out_blocks(machine, [m], "joints", None, sigma, blocks=20, folds=FOLDS)
+    held = held_out_blocks(machine, [m], "joints", IdentifySettings(), sigma, blocks=20, folds=FOLDS)
     D = regressor(machine, m) / sigma[:, None]
     y = np.asarray(m.forces) / sigma
     columns = [
@@ -91,16 +92,16 @@ def short_log(samples: int) -> tuple[Machine, Motion]:
 def test_blocks_are_as_many_as_a_short_log_has(how: Sampling, blocks: int) -> None:
     """8 s at 100 Hz. Margins of a filter decide in what pieces equations are computed, and not what is held out."""
     machine, m = short_log(800)
-    held = held_out_blocks(machine, [m], "joints", how, np.ones(1), blocks=40, folds=FOLDS)
+    held = held_out_blocks(machine, [m], "joints", IdentifySettings(sampling=how), np.ones(1), blocks=40, folds=FOLDS)
     assert len(held.blocks) == blocks and set(held.fold.tolist()) == set(range(FOLDS))
-    whole = observation(machine, m, "joints", how).stacked([1.0])
+    whole = observation(machine, m, "joints", IdentifySettings(sampling=how)).stacked([1.0])
     parts = np.einsum("bij,bik->jk", held.blocks, held.blocks)
     assert parts == pytest.approx(whole.T @ whole, rel=1e-9, abs=1e-9 * np.abs(parts).max())
 
 
 def test_several_logs_have_blocks_of_their_own() -> None:
     machine, m = short_log(800)
-    held = held_out_blocks(machine, [m, m[:400]], "joints", None, np.ones(1), blocks=12, folds=FOLDS)
+    held = held_out_blocks(machine, [m, m[:400]], "joints", IdentifySettings(), np.ones(1), blocks=12, folds=FOLDS)
     assert len(held.blocks) == 12
     assert held.blocks[0] == pytest.approx(held.blocks[8], rel=1e-12, abs=1e-12)
 
@@ -129,4 +130,12 @@ def test_few_blocks_let_no_more_enter_by_chance(blocks: int, memory: float) -> N
 def test_one_block_is_refused() -> None:
     machine, m = short_log(40)
     with pytest.raises(IdentificationError, match=r"nothing to hold out[\s\S]*found 1"):
-        held_out_blocks(machine, [m], "joints", Sampling(filter=Butterworth(1.0)), np.ones(1), blocks=40, folds=FOLDS)
+        held_out_blocks(
+            machine,
+            [m],
+            "joints",
+            IdentifySettings(sampling=Sampling(filter=Butterworth(1.0))),
+            np.ones(1),
+            blocks=40,
+            folds=FOLDS,
+        )

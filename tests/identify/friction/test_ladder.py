@@ -15,6 +15,7 @@ from veridyn.identification import FrictionLadder, friction_ladder
 from veridyn.identify.friction.evidence import LadderStep
 from veridyn.identify.friction.terms import TERMS
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import IdentifySettings
 from veridyn.model.body import Body
 from veridyn.model.elements.element import Element
 from veridyn.model.machine import Machine
@@ -79,7 +80,9 @@ def test_what_is_there_enters_and_has_its_value(friction: str, on: str, name: st
     assert entered(ladder) == plain | {f"{name} {on}"}
     step = next(s for s in ladder.steps if (s.term, s.on) == (name, on))
     assert step.after_percent < step.before_percent and step.fall_percent > 3.0 * step.sigma_percent > 0.0
-    fit = vd.identify(ladder.machine, ladder.with_loads(m), "wls", rows="joints", covariance="hac")
+    fit = vd.identify(
+        ladder.machine, ladder.with_loads(m), "wls", rows="joints", settings=vd.IdentifySettings(covariance="hac")
+    )
     value, sigma = next(
         (x, s) for n, x, s in zip(fit.names, fit.values, fit.sigma, strict=True) if n == step.elements[0]
     )
@@ -115,7 +118,12 @@ def test_a_short_log_behind_a_filter(decimate: int) -> None:
     """8 s through a low-pass of 2 Hz at 100 Hz: 28 blocks, which are said, and what is there enters."""
     how = Sampling(filter=Butterworth(2.0), decimate=decimate)
     ladder = friction_ladder(
-        arm(), log(5, "plain")[:800], rows="joints", terms=("viscous", "coulomb"), sampling=how, standard_errors=2.0
+        arm(),
+        log(5, "plain")[:800],
+        rows="joints",
+        terms=("viscous", "coulomb"),
+        settings=IdentifySettings(sampling=how),
+        standard_errors=2.0,
     )
     assert entered(ladder) == {f"{term} {c}" for term in ("viscous", "coulomb") for c in ("q1", "q2")}
     assert ladder.figures["friction_blocks"] == 28.0
@@ -129,7 +137,9 @@ def test_what_a_ladder_adds_is_left_to_the_data_beside_a_prior(settings: vd.Prio
     m = log(5, "plain load")
     ladder = friction_ladder(arm(), m, rows="joints", terms=("viscous", "coulomb", "load"), standard_errors=3.0)
     assert "load q1" in entered(ladder)
-    fit = vd.identify(ladder.machine, ladder.with_loads(m), settings, rows="joints", covariance="hac")
+    fit = vd.identify(
+        ladder.machine, ladder.with_loads(m), settings, rows="joints", settings=vd.IdentifySettings(covariance="hac")
+    )
     truth = {"h_q1": 0.8, "h_q2": 0.8, "fs_q1": 0.6, "fs_q2": 0.6, "fm_q1": 0.06}
     p = fit.machine().parameters
     assert fit.standard_covariance is not None and fit.prior_share is not None

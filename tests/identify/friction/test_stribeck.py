@@ -12,6 +12,7 @@ from identify.smooth_arm import NOISE, clean, truth
 from veridyn.errors import IdentificationError
 from veridyn.identify.estimate import identify
 from veridyn.identify.friction.stribeck import stribeck_speeds
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.spatial.inertia import INERTIAL
@@ -76,7 +77,7 @@ def test_the_profile_is_that_of_whole_identifications():
         with_one = vd.Machine.of_bodies(
             tree_of(machine).bodies, inertia=inertia, elements=[*machine.elements, vd.elements.stribeck("q1", speed)]
         )
-        fit = identify(with_one, motion, sigma=weights, diagnose="off")
+        fit = identify(with_one, motion, settings=IdentifySettings(sigma=weights), diagnose="off")
         sizes.append(fit.residual_sigma**2)
     assert np.array(curves["q1"].residuals[::4]) / sizes == pytest.approx(
         curves["q1"].residuals[0] / sizes[0], rel=1e-8

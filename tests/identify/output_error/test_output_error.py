@@ -12,6 +12,7 @@ from identify.hanging_arm import SOFT, STEP, clean, drawn, noisy, truth
 from veridyn.errors import IdentificationError
 from veridyn.identify.estimate import identify
 from veridyn.identify.output_error.output_error import OutputError
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.system.control import Tracker
 from veridyn.mechanics.system.integrate import Method, integrate
 from veridyn.mechanics.tree.of_machine import tree_of
@@ -79,7 +80,7 @@ def test_residuals_that_remember_widen_deviations():
     motion = noisy(np.random.default_rng(1))
     wander = np.cumsum(np.random.default_rng(2).normal(size=motion.q.shape), axis=0)
     motion = replace(motion, q=motion.q + 2e-3 * (wander - wander.mean(axis=0)) / wander.std(axis=0))
-    white, hac = (identify(drawn(), motion, HOW, covariance=c) for c in ("white", "hac"))
+    white, hac = (identify(drawn(), motion, HOW, settings=IdentifySettings(covariance=c)) for c in ("white", "hac"))
     assert np.array_equal(white.values, hac.values)
     assert (hac.sigma > white.sigma).all()
     assert "within a run" in hac.notes[-1]

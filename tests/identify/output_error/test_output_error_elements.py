@@ -131,7 +131,7 @@ def test_a_poor_least_squares_start_gives_way_to_the_machines_own_values() -> No
     said: list[tuple[str, float]] = []
     weight = {"swing": 1.0}  # no force acts there, so the data do not tell how well it is zero
     fit = vd.identify(guess, log, "oe", progress=lambda task, done, total: said.append((task, done)))
-    least = vd.identify(guess, log, "wls", sigma=weight, diagnose="off")
+    least = vd.identify(guess, log, "wls", settings=vd.IdentifySettings(sigma=weight), diagnose="off")
     truth = fit.base.reduce(machine.parameters.values)
     total = fit.names.index("M_trolleyR")
     assert least.values[total] < 0.3 * truth[total]

@@ -16,6 +16,7 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.tree.dynamics.regressor import regressor
 from veridyn.model.body import Body
@@ -50,7 +51,7 @@ def test_dead_zones_masks_gaps_trim_and_decimation() -> None:
     motion = replace(motion, forces=forces)
     drop = rng.random(1500) < 0.2
     how = Sampling(dead_zone={"q1": 0.2, "q3": 0.5}, drop={"q3": drop}, decimate=3, trim=10, block=111)
-    o = observation(machine, motion, sampling=how)
+    o = observation(machine, motion, settings=IdentifySettings(sampling=how))
     k = np.arange(1500)
     thin = (k % 3 == 0) & (k >= 10) & (k < 1490)
     used = [
@@ -66,9 +67,9 @@ def test_masks_run_on_over_several_motions() -> None:
     """One mask over two motions is the mask of each of them."""
     machine, parts = arm(), [log(700, 1), log(400, 2)]
     drop = np.random.default_rng(41).random(1100) < 0.3
-    both = observation(machine, parts, sampling=Sampling(drop={"q2": drop}, block=128))
+    both = observation(machine, parts, settings=IdentifySettings(sampling=Sampling(drop={"q2": drop}, block=128)))
     one, other = (
-        observation(machine, part, sampling=Sampling(drop={"q2": mask}, block=128))
+        observation(machine, part, settings=IdentifySettings(sampling=Sampling(drop={"q2": mask}, block=128)))
         for part, mask in zip(parts, (drop[:700], drop[700:]), strict=True)
     )
     assert [f.samples for f in both.rows] == [1100, int((~drop).sum()), 1100]
@@ -87,7 +88,7 @@ def test_parallel_filtering_equals_filtering_the_dense_matrix(
     machine, motion = arm(), log(samples, 5)
     low = Butterworth(cutoff, 4)
     how = Sampling(filter=low, decimate=decimate, trim=trim, block=300)
-    o = observation(machine, motion, sampling=how)
+    o = observation(machine, motion, settings=IdentifySettings(sampling=how))
     k = np.arange(samples)
     thin = (k % decimate == 0) & (k >= trim) & (k < samples - trim)
     for f, (W, y) in zip(o.rows, dense(machine, motion, machine.rows), strict=True):
@@ -107,7 +108,7 @@ def test_parallel_filtering_keeps_the_equations_true() -> None:
     """Noise-free data stay noise-free: y = W χ holds after filtering, dry friction included."""
     machine, motion = arm(), log(2000)
     exact = replace(motion, forces=inverse_dynamics(machine, motion))
-    o = observation(machine, exact, sampling=Sampling(filter=Butterworth(10.0)))
+    o = observation(machine, exact, settings=IdentifySettings(sampling=Sampling(filter=Butterworth(10.0))))
     s = solve(o)
     truth = machine.parameters.tie_matrix() @ machine.parameters.values
     for f in o.rows:
@@ -174,7 +175,11 @@ def test_gaps_cannot_be_filtered() -> None:
     forces = log(300).forces.copy()
     forces[7, 0] = np.nan
     with pytest.raises(DataError, match=r"row 'q1': its measured force has gaps \(NaN\), which a filter would smear"):
-        observation(arm(), replace(log(300), forces=forces), sampling=Sampling(filter=Butterworth(10.0)))
+        observation(
+            arm(),
+            replace(log(300), forces=forces),
+            settings=IdentifySettings(sampling=Sampling(filter=Butterworth(10.0))),
+        )
 
 
 @pytest.mark.parametrize("value", [1e160, -1e300, np.inf])
@@ -207,7 +212,7 @@ def test_an_unknown_row_is_refused() -> None:
 def test_wrong_settings_are_reported_all_at_once() -> None:
     how = Sampling(dead_zone={"q7": 1.0}, drop={"q1": np.zeros(3, dtype=bool)}, decimate=0, method="svd")
     with pytest.raises(DataError) as caught:
-        observation(arm(), log(50), sampling=how)
+        observation(arm(), log(50), settings=IdentifySettings(sampling=how))
     text = str(caught.value)
     assert len(caught.value.faults) == 4
     for part in (
@@ -223,7 +228,7 @@ def test_a_base_row_has_no_dead_zone() -> None:
     machine = car_20()
     motion = random_motion(np.random.default_rng(0), machine, 20)
     with pytest.raises(DataError, match="row 'fx' has no speed of its own"):
-        observation(machine, motion, sampling=Sampling(dead_zone={"fx": 1.0}))
+        observation(machine, motion, settings=IdentifySettings(sampling=Sampling(dead_zone={"fx": 1.0})))
 
 
 def test_no_motion_and_other_models_are_refused() -> None:
@@ -236,7 +241,7 @@ def test_no_motion_and_other_models_are_refused() -> None:
 
 def test_a_short_log_cannot_be_filtered() -> None:
     with pytest.raises(DataError, match="row 'q1'"):
-        observation(arm(), log(10), sampling=Sampling(filter=Butterworth(10.0)))
+        observation(arm(), log(10), settings=IdentifySettings(sampling=Sampling(filter=Butterworth(10.0))))
 
 
 def test_an_uneven_clock_cannot_be_filtered() -> None:
@@ -244,4 +249,4 @@ def test_an_uneven_clock_cannot_be_filtered() -> None:
     t = motion.t.copy()
     t[100:] += 0.5
     with pytest.raises(DataError, match=r"motion\.t"):
-        observation(arm(), replace(motion, t=t), sampling=Sampling(filter=Butterworth(10.0)))
+        observation(arm(), replace(motion, t=t), settings=IdentifySettings(sampling=Sampling(filter=Butterworth(10.0))))

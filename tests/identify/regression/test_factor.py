@@ -16,6 +16,7 @@ from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression.factor import GRAM_LIMIT, RowFactor, absorb, absorb_all, empty
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.body import Body
 from veridyn.model.elements.element import coulomb, damper, spring
@@ -164,7 +165,10 @@ def test_gram_equals_qr_on_well_conditioned_data() -> None:
     rng = np.random.default_rng(0)
     motion = random_motion(rng, machine, 3000, wrenches=False)
     motion = replace(motion, forces=inverse_dynamics(machine, motion) + 0.1 * rng.normal(size=(3000, 1)))
-    a, b = (solve(observation(machine, motion, sampling=Sampling(method=m))) for m in ("qr", "gram"))
+    a, b = (
+        solve(observation(machine, motion, settings=IdentifySettings(sampling=Sampling(method=m))))
+        for m in ("qr", "gram")
+    )
     assert b.values == pytest.approx(a.values, rel=1e-10)
     assert np.diag(b.covariance) == pytest.approx(np.diag(a.covariance), rel=1e-9)
 
@@ -172,7 +176,7 @@ def test_gram_equals_qr_on_well_conditioned_data() -> None:
 def test_gram_is_refused_on_badly_conditioned_data() -> None:
     """All standard parameters of an arm are dependent within each row."""
     with pytest.raises(IdentificationError, match=r"row 'q\d': sums of products are unsafe here[\s\S]*Use method='qr'"):
-        observation(arm(), log(500), sampling=Sampling(method="gram"))
+        observation(arm(), log(500), settings=IdentifySettings(sampling=Sampling(method="gram")))
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -12,11 +12,12 @@ import veridyn.identify.regression.gpu as on_gpu
 from batch_machines import MACHINES, arm, measured
 from numpy_processor import NumpyProcessor
 from strangers.evaluate import evaluate
-from veridyn.errors import DataError, DeviceError
+from veridyn.errors import DeviceError
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression.gpu import equation_program, gpu_factors
 from veridyn.identify.regression.observation import stream
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.engine import sample_arrays, uniform_values
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.signals.butterworth import Butterworth
@@ -34,7 +35,7 @@ def singular_values(R: np.ndarray) -> np.ndarray:
 def test_factors_are_those_of_the_processor(name: str) -> None:
     """Rows have dependent columns (of 150 of the car 84 can be separated), which a Gram matrix alone would blur to 1e-8."""
     machine = MACHINES[name]()
-    samples = stream(machine, measured(machine, SAMPLES), engine="numpy")
+    samples = stream(machine, measured(machine, SAMPLES), settings=IdentifySettings(engine="numpy"))
     true, found = samples.observe(), gpu_factors(samples, NumpyProcessor())
     for a, b in zip(true.rows, found.rows, strict=True):
         assert (a.row, a.columns, a.samples) == (b.row, b.columns, b.samples)
@@ -55,14 +56,14 @@ def test_one_pass_where_the_condition_is_safe_and_two_where_it_is_not() -> None:
     )
     for one, passes in ((last, 1), (machine, 2)):
         device = NumpyProcessor()
-        gpu_factors(stream(one, m, rows=["q7"], engine="numpy"), device)
+        gpu_factors(stream(one, m, rows=["q7"], settings=IdentifySettings(engine="numpy")), device)
         assert device.tables == passes
 
 
 def test_tiles_and_several_motions_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = arm()
     motions = [measured(machine, n, seed) for n, seed in ((300, 1), (501, 2))]
-    samples = stream(machine, motions, engine="numpy")
+    samples = stream(machine, motions, settings=IdentifySettings(engine="numpy"))
     monkeypatch.setattr(on_gpu, "LARGEST_TILE", 128)
     monkeypatch.setattr(on_gpu, "UPLOAD", 200)
     device = NumpyProcessor()
@@ -80,7 +81,7 @@ def test_samples_are_left_out_as_on_the_processor() -> None:
     forces[100:150, 2] = np.nan
     m = replace(m, forces=forces)
     how = Sampling(decimate=2, dead_zone={"q1": 0.2}, trim=7, drop={"q4": np.arange(SAMPLES) % 5 == 0})
-    samples = stream(machine, m, sampling=how, engine="numpy")
+    samples = stream(machine, m, settings=IdentifySettings(sampling=how, engine="numpy"))
     for a, b in zip(samples.observe().rows, gpu_factors(samples, NumpyProcessor()).rows, strict=True):
         assert a.samples == b.samples
         np.testing.assert_allclose(b.R.T @ b.R, a.R.T @ a.R, atol=1e-12 * np.abs(a.R.T @ a.R).max())
@@ -90,7 +91,7 @@ def test_identify_on_a_gpu_gives_the_same_fit(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(on_gpu, "open_gpu", NumpyProcessor)
     machine = arm()
     m = measured(machine, SAMPLES)
-    true, found = vd.identify(machine, m), vd.identify(machine, m, device="cuda")
+    true, found = vd.identify(machine, m), vd.identify(machine, m, settings=vd.IdentifySettings(device="cuda"))
     assert found.names == true.names
     np.testing.assert_allclose(found.values, true.values, atol=1e-8 * true.sigma.min())
     np.testing.assert_allclose(found.sigma, true.sigma, rtol=1e-8)
@@ -99,11 +100,9 @@ def test_identify_on_a_gpu_gives_the_same_fit(monkeypatch: pytest.MonkeyPatch) -
 def test_methods_that_need_single_equations_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(on_gpu, "open_gpu", NumpyProcessor)
     m = measured(arm(), SAMPLES)
-    for how in ({"method": "robust"}, {"covariance": "hac"}):
+    for method, covariance in (("robust", "white"), ("wls", "hac")):
         with pytest.raises(DeviceError, match=r"device 'cuda': this method passes over single equations"):
-            vd.identify(arm(), m, device="cuda", **how)
-    with pytest.raises(DataError, match=r"there is no device 'gpu'.*\n.*'cpu' or 'cuda'"):
-        vd.identify(arm(), m, device="gpu")
+            vd.identify(arm(), m, method, vd.IdentifySettings(device="cuda", covariance=covariance))
 
 
 def test_what_is_done_on_the_processor_only_is_refused_all_at_once() -> None:
@@ -111,14 +110,14 @@ def test_what_is_done_on_the_processor_only_is_refused_all_at_once() -> None:
     how = Sampling(filter=Butterworth(5.0), along={"q1": {"q2": "s"}})
     m = replace(measured(machine, SAMPLES), signals={"s": np.ones(SAMPLES)})
     with pytest.raises(DeviceError, match=r"2 faults:(.|\n)*sampling.filter(.|\n)*sampling.along"):
-        gpu_factors(stream(machine, m, sampling=how, engine="numpy"), NumpyProcessor())
+        gpu_factors(stream(machine, m, settings=IdentifySettings(sampling=how, engine="numpy")), NumpyProcessor())
 
 
 def test_too_little_memory_is_named() -> None:
     machine = arm()
     m = measured(machine, SAMPLES)
     with pytest.raises(DeviceError, match="too little memory for tiles of 128 samples"):
-        gpu_factors(stream(machine, m, engine="numpy"), NumpyProcessor(free=10**4))
+        gpu_factors(stream(machine, m, settings=IdentifySettings(engine="numpy")), NumpyProcessor(free=10**4))
 
 
 def test_a_gpu_that_is_missing_is_an_error_by_name() -> None:
@@ -126,7 +125,7 @@ def test_a_gpu_that_is_missing_is_an_error_by_name() -> None:
         open_gpu()
     except DeviceError:
         with pytest.raises(DeviceError, match="a GPU was asked for"):
-            vd.identify(arm(), measured(arm(), SAMPLES), device="cuda")
+            vd.identify(arm(), measured(arm(), SAMPLES), settings=vd.IdentifySettings(device="cuda"))
     else:
         pytest.skip("there is a GPU here")
 
@@ -137,7 +136,7 @@ def test_rows_are_those_of_the_streamed_blocks(name: str) -> None:
     known = machine.parameters.known({machine.parameters.names[3]: 0.5})
     machine = machine.with_parameters(known)
     m = measured(MACHINES[name](), PROGRAM_SAMPLES)
-    plan = stream(machine, m, engine="numpy").plan
+    plan = stream(machine, m, settings=IdentifySettings(engine="numpy")).plan
     program = equation_program(plan, m)
     names = [n for n in program.samples if not n.startswith("y.")]
     given = dict(zip(names, sample_arrays(tree_of(machine), m, names), strict=True))
@@ -159,7 +158,7 @@ def test_rows_are_those_of_the_streamed_blocks(name: str) -> None:
 def test_goals_go_column_by_column() -> None:
     machine = MACHINES["arm"]()
     m = measured(machine, PROGRAM_SAMPLES)
-    program = equation_program(stream(machine, m, engine="numpy").plan, m)
+    program = equation_program(stream(machine, m, settings=IdentifySettings(engine="numpy")).plan, m)
     every = [c for own in program.entries for c in own]
     ordered = [every[k] for k in program.goals]
     assert sorted(program.goals) == list(range(len(every))) and ordered[-7:] == [-1] * 7

@@ -27,6 +27,7 @@ from veridyn.identify.regression.equation_plan import driven
 from veridyn.identify.regression.factor import RowFactor, RowFactors
 from veridyn.identify.regression.observation import dependence, observation, worthwhile
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.dynamics.regressor import regressor
 from veridyn.model.body import Body
@@ -43,7 +44,7 @@ def test_streaming_equals_the_dense_solution(seed: int) -> None:
     """Random block sizes: values to 1e-10 of the largest, σ, σ_j and residuals to 1e-9 of themselves."""
     machine, motion = arm(), log(900, seed)
     block = int(np.random.default_rng(seed).integers(1, 400))
-    s = solve(observation(machine, motion, sampling=Sampling(block=block)))
+    s = solve(observation(machine, motion, settings=IdentifySettings(sampling=Sampling(block=block))))
     assert len(s.columns) >= 10
     check(machine, s, dense(machine, motion, machine.rows))
 
@@ -224,7 +225,7 @@ def both(monkeypatch: pytest.MonkeyPatch, machine: Machine, motion: Motion, samp
     found = []
     for least in (10**9, 1):
         monkeypatch.setattr(module, "MIN_SAMPLES", least)
-        found.append(observation(machine, motion, sampling=sampling, engine="compiled"))
+        found.append(observation(machine, motion, settings=IdentifySettings(sampling=sampling, engine="compiled")))
     return found
 
 

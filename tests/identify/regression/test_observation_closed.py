@@ -11,9 +11,11 @@ import pytest
 from veridyn.errors import DataError
 from veridyn.identify.base import generic_motion
 from veridyn.identify.estimate import identify
+from veridyn.identify.predict import predicted
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.identify.validate import predicted, validate
+from veridyn.identify.settings import IdentifySettings
+from veridyn.identify.validate import validate
 from veridyn.machines.parallel import palletizer
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.dynamics.regressor import regressor
@@ -34,7 +36,7 @@ def measured(machine: Machine, samples: int, noise: float, seed: int = 3) -> Mot
 def test_factors_are_those_of_the_projected_regressor(engine: str) -> None:
     machine = hexapod()
     m = measured(truth(), 200, 0.1)
-    found = observation(machine, m, engine=engine)  # pyright: ignore[reportArgumentType]
+    found = observation(machine, m, settings=IdentifySettings(engine=engine))  # pyright: ignore[reportArgumentType]
     D = regressor(machine, m) @ machine.parameters.estimated_matrix()
     known = regressor(machine, m) @ (np.nan_to_num(machine.parameters.values) * _known(machine))
     for k, f in enumerate(found.rows):
@@ -82,9 +84,9 @@ def test_dead_zones_of_passive_joints() -> None:
     m = measured(truth(), 500, 0.0)
     slow = np.abs(m.qd[:, machine.coordinates.index("a2")]) < 0.5
     for key in ("a2", "ra_2"):
-        found = observation(machine, m, sampling=Sampling(dead_zone={key: 0.5}))
+        found = observation(machine, m, settings=IdentifySettings(sampling=Sampling(dead_zone={key: 0.5})))
         assert {f.samples for f in found.rows} == {500 - int(slow.sum())}
-    own = observation(machine, m, sampling=Sampling(dead_zone={"l2": 0.5}))
+    own = observation(machine, m, settings=IdentifySettings(sampling=Sampling(dead_zone={"l2": 0.5})))
     assert [f.samples == 500 for f in own.rows] == [True, False, True, True, True, True]
 
 

@@ -12,9 +12,11 @@ from strangers.random_trees import random_motion
 from studies.bench_robot import JOINTS, robot
 from veridyn.errors import DataError
 from veridyn.identify.estimate import identify
+from veridyn.identify.predict import predicted
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling, choose_dead_zones, with_dead_zones, zone_of
-from veridyn.identify.validate import predicted, validate
+from veridyn.identify.settings import IdentifySettings
+from veridyn.identify.validate import validate
 from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.tree.dynamics.regressor import regressor
 from veridyn.model.body import Body
@@ -50,7 +52,7 @@ def test_each_row_may_have_its_own_filter() -> None:
     slow, fast = Butterworth(3.0), Butterworth(20.0)
     how = Sampling(filter=fast, filters={"fx": slow, "z2": None}, decimate=2, trim=5)
     assert how.filtering and how.filter_of("fx") is slow and how.filter_of("z1") is fast and how.filter_of("z2") is None
-    seen = {f.row: f for f in observation(machine, motion, TEN_ROWS, how).rows}
+    seen = {f.row: f for f in observation(machine, motion, TEN_ROWS, IdentifySettings(sampling=how)).rows}
     for row, low in (("fx", slow), ("z1", fast), ("z2", None)):
         A = dense(machine, motion, row)
         A = (A if low is None else zero_phase(A, RATE, low))[5:-5][1::2]
@@ -70,15 +72,15 @@ def test_rows_along_a_path_are_sums_of_rows() -> None:
     own = {row: dense(machine, motion, row) for row in ("z1", "beta1", "fy")}
     wanted = {"z1": own["z1"] + a * own["beta1"] + b * own["fy"], "fy": own["fy"] + b * own["z1"]}
     for engine in ("numpy", "compiled"):
-        for f in observation(machine, motion, ("fy", "z1"), how, engine=engine).rows:
+        for f in observation(machine, motion, ("fy", "z1"), IdentifySettings(sampling=how, engine=engine)).rows:
             felt = [list(machine.parameters.select("estimated")).index(c) for c in f.columns]
             kept = wanted[f.row][:, [*felt, -1]]
             assert pytest.approx(kept.T @ kept, rel=1e-9, abs=1e-9 * float((kept**2).sum())) == f.R.T @ f.R
             left_out = np.delete(wanted[f.row][:, :-1], felt, axis=1)
             assert not left_out.any()
-    fit = identify(machine, motion, rows=("fy", "z1", "z2"), sampling=how)
+    fit = identify(machine, motion, rows=("fy", "z1", "z2"), settings=IdentifySettings(sampling=how))
     names, measured, model = predicted(fit, motion, sampling=how)
-    check = validate(fit, motion, sampling=how)
+    check = validate(fit, motion, settings=IdentifySettings(sampling=how))
     for k, row in enumerate(names):
         assert np.sqrt(np.mean((measured - model)[:, k] ** 2)) == pytest.approx(check[row].rms, rel=1e-9)
         if row in wanted:
@@ -103,7 +105,7 @@ def test_a_block_on_an_incline() -> None:
     motion = Motion(t, q, qd, qdd, signals={"dz/dx": np.full(N, tan)})
     known = machine.with_parameters(machine.parameters.known({"k_x": stiffness}))
     how = Sampling(along={"x": {"z": "dz/dx"}})
-    seen = observation(known, motion, ("x",), how).rows[0]
+    seen = observation(known, motion, ("x",), IdentifySettings(sampling=how)).rows[0]
     M = seen.columns.index(machine.parameters.index("M_block"))
     W, y = seen.R[:, M], seen.R[:, -1]
     assert float(W @ y / (W @ W)) == pytest.approx(mass, rel=1e-12)
@@ -114,7 +116,7 @@ def test_paths_and_filters_that_cannot_be_are_refused() -> None:
     motion = logged(machine)
     how = Sampling(filters={"fq": None}, along={"z9": {}, "z1": {"beta9": "a", "beta1": "slope"}})
     with pytest.raises(DataError) as caught:
-        observation(machine, motion, TEN_ROWS, how)
+        observation(machine, motion, TEN_ROWS, IdentifySettings(sampling=how))
     text = str(caught.value)
     assert "sampling.filters: 'fq' is not one of the rows" in text
     assert "sampling.along: 'z9' is not one of the rows" in text
@@ -177,17 +179,23 @@ def test_only_dry_friction_that_enters_the_rows_has_a_zone() -> None:
 def test_a_number_counts_for_every_row_and_auto_for_every_verb() -> None:
     machine = robot()
     m = with_forces(machine, moving((2.0, 1.5, 1.0)))
-    by_name = observation(machine, m, sampling=Sampling(dead_zone={"q1": 0.3, "q2": 0.3, "q3": 0.3}))
-    number = observation(machine, m, sampling=Sampling(dead_zone=0.3))
+    by_name = observation(
+        machine, m, settings=IdentifySettings(sampling=Sampling(dead_zone={"q1": 0.3, "q2": 0.3, "q3": 0.3}))
+    )
+    number = observation(machine, m, settings=IdentifySettings(sampling=Sampling(dead_zone=0.3)))
     assert [f.samples for f in number.rows] == [f.samples for f in by_name.rows]
     assert all(f.samples < len(m) for f in number.rows)
-    assert [f.samples for f in observation(machine, m, sampling=Sampling(dead_zone=0)).rows] == [len(m)] * 3
+    assert [
+        f.samples for f in observation(machine, m, settings=IdentifySettings(sampling=Sampling(dead_zone=0))).rows
+    ] == [len(m)] * 3
     for zone in (0.3, "auto"):
         how = Sampling(dead_zone=zone)
-        fit = identify(machine, m, "wls", sampling=how)
-        assert validate(fit, m, sampling=how).relative_error < 1e-6
+        fit = identify(machine, m, "wls", settings=IdentifySettings(sampling=how))
+        assert validate(fit, m, settings=IdentifySettings(sampling=how)).relative_error < 1e-6
     assert (
-        identify(machine, m, "wls", sampling=Sampling(dead_zone=0.3), rows=["q2"]).rows[0].samples
+        identify(machine, m, "wls", settings=IdentifySettings(sampling=Sampling(dead_zone=0.3)), rows=["q2"])
+        .rows[0]
+        .samples
         == by_name.rows[1].samples
     )
 
@@ -213,7 +221,7 @@ def test_deviations_hold_where_a_log_begins_at_rest() -> None:
     truth = {f"fs_{c}": machine.parameters.values[machine.parameters.index(f"fs_{c}")] for c in JOINTS}
 
     def off(how: Sampling) -> list[float]:
-        fit = identify(machine, seen, "wls", sampling=how)
+        fit = identify(machine, seen, "wls", settings=IdentifySettings(sampling=how))
         return [abs(fit.values[fit.names.index(n)] - x) / fit.sigma[fit.names.index(n)] for n, x in truth.items()]
 
     assert max(off(Sampling(dead_zone="auto"))) < 3.0

@@ -17,6 +17,7 @@ from veridyn.identify.regression.factor import RowFactors
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.regression.tables import BUFFER_DOUBLES, SymbolTables, Wanted
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.tree.dynamics.regressor import regressor
 from veridyn.mechanics.tree.recursion.columns import structure
@@ -180,7 +181,10 @@ def test_both_engines_stream_the_same_factors(name: str, how: str) -> None:
     """To 1e-10 of the columns' lengths; the car with the rows and the 33 parameters of paper 000."""
     machine, motion = logged(name)
     rows = TEN_ROWS if name == "car" else "all"
-    a, b = (observation(machine, motion, rows, SAMPLINGS[how], engine=e) for e in ("compiled", "numpy"))
+    a, b = (
+        observation(machine, motion, rows, IdentifySettings(sampling=SAMPLINGS[how], engine=e))
+        for e in ("compiled", "numpy")
+    )
     same(a, b)
 
 
@@ -190,7 +194,10 @@ def test_gram_sums_too() -> None:
     keep = {"fs_q4", "Ia_q4", "M6"}
     names = [n for n in machine.parameters.names if n not in keep and n not in machine.parameters.ties]
     few = machine.with_parameters(machine.parameters.known(names))
-    a, b = (observation(few, motion, ["q4"], Sampling(method="gram"), engine=e) for e in ("compiled", "numpy"))
+    a, b = (
+        observation(few, motion, ["q4"], IdentifySettings(sampling=Sampling(method="gram"), engine=e))
+        for e in ("compiled", "numpy")
+    )
     same(a, b)
 
 
@@ -199,7 +206,10 @@ def test_dead_zones_and_gaps() -> None:
     forces = motion.forces.copy()
     forces[40:77, 1] = np.nan
     how = Sampling(dead_zone={"q1": 0.3, "fs_q4": 0.2}, block=100)
-    a, b = (observation(machine, replace(motion, forces=forces), "all", how, engine=e) for e in ("compiled", "numpy"))
+    a, b = (
+        observation(machine, replace(motion, forces=forces), "all", IdentifySettings(sampling=how, engine=e))
+        for e in ("compiled", "numpy")
+    )
     assert a.rows[1].samples == len(motion) - 37 and a.rows[0].samples < len(motion)
     same(a, b)
 
@@ -208,16 +218,16 @@ def test_threads_and_several_logs() -> None:
     machine, motion = logged("free machine", 40_000)
     parts = [motion[:20_000], motion[20_000:25_001], motion[25_001:]]
     parts[1] = replace(parts[1], wrenches={})  # one of them without wrenches: another kernel
-    alone = observation(machine, parts, engine="compiled")
+    alone = observation(machine, parts, settings=IdentifySettings(engine="compiled"))
     with ThreadPoolExecutor(2) as pool:
-        same(observation(machine, parts, engine="compiled", executor=pool), alone, 1e-12)
-    same(observation(machine, parts, engine="numpy"), alone)
+        same(observation(machine, parts, settings=IdentifySettings(engine="compiled"), executor=pool), alone, 1e-12)
+    same(observation(machine, parts, settings=IdentifySettings(engine="numpy")), alone)
 
 
 def test_identification_does_not_depend_on_the_engine() -> None:
     """Values to 1e-8 of their deviations: what the engines differ by is rounding."""
     machine, motion = logged("arm")
-    a, b = (identify(machine, motion, engine=e) for e in ("compiled", "numpy"))
+    a, b = (identify(machine, motion, settings=IdentifySettings(engine=e)) for e in ("compiled", "numpy"))
     assert a.names == b.names
     assert (np.abs(a.values - b.values) <= 1e-6 * b.sigma).all()
     assert a.sigma == pytest.approx(b.sigma, rel=1e-8)

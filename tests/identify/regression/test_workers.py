@@ -21,6 +21,7 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.regression.workers import MadeMotions, map_in_order
+from veridyn.identify.settings import IdentifySettings
 from veridyn.model.motion import Motion
 from veridyn.signals.motion import Signals, motion
 
@@ -52,10 +53,10 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.mark.parametrize("method", ["wls", "robust"])
 def test_made_here_or_on_threads_the_fit_is_the_same(files: list[Path], method: str) -> None:
     machine, made = small_arm(), MadeMotions(files, read)
-    alone = identify(machine, [read(file) for file in files], method, sampling=HOW)
-    here = identify(machine, made, method, sampling=HOW)
+    alone = identify(machine, [read(file) for file in files], method, settings=IdentifySettings(sampling=HOW))
+    here = identify(machine, made, method, settings=IdentifySettings(sampling=HOW))
     with ThreadPoolExecutor(3) as pool:
-        shared = identify(machine, made, method, sampling=HOW, executor=pool)
+        shared = identify(machine, made, method, settings=IdentifySettings(sampling=HOW), executor=pool)
     for fit in (here, shared):
         assert fit.values == pytest.approx(alone.values, rel=1e-12)
         assert fit.sigma == pytest.approx(alone.sigma, rel=1e-9)
@@ -68,7 +69,10 @@ def test_dask_workers_read_the_logs_themselves_and_one_that_dies_changes_nothing
 ) -> None:
     from distributed import Client, LocalCluster
 
-    machine, alone = small_arm(), identify(small_arm(), MadeMotions(files, read), sampling=HOW)
+    machine, alone = (
+        small_arm(),
+        identify(small_arm(), MadeMotions(files, read), settings=IdentifySettings(sampling=HOW)),
+    )
     marker, told = tmp_path / "died", []
     made = MadeMotions(files, partial(read_and_die_once, marker))
     with (
@@ -77,12 +81,12 @@ def test_dask_workers_read_the_logs_themselves_and_one_that_dies_changes_nothing
     ):
         executor = client.get_executor(pure=False, retries=3)
         marker.touch()  # the first log is looked at here, and this process is to live
-        identify(machine, made[:1], sampling=HOW)
+        identify(machine, made[:1], settings=IdentifySettings(sampling=HOW))
         marker.unlink()
         there = identify(
             machine,
             made,
-            sampling=HOW,
+            settings=IdentifySettings(sampling=HOW),
             executor=executor,
             progress=lambda task, done, total: told.append((task, done, total)),
         )
@@ -123,7 +127,11 @@ def test_what_cannot_be_made_is_refused(files: list[Path]) -> None:
     with pytest.raises(DataError, match=r"nothing\.csv"):
         MadeMotions(["nothing.csv"], lambda file: Path(file).read_text())[0]  # pyright: ignore[reportArgumentType]
     with pytest.raises(DataError, match="cannot be dropped by number"):
-        identify(small_arm(), MadeMotions(files, read), sampling=Sampling(drop={"q1": np.zeros(10, dtype=bool)}))
+        identify(
+            small_arm(),
+            MadeMotions(files, read),
+            settings=IdentifySettings(sampling=Sampling(drop={"q1": np.zeros(10, dtype=bool)})),
+        )
 
 
 class Slow:
@@ -191,7 +199,7 @@ def test_a_cluster_gives_the_same_fit(estimator):
     distributed = pytest.importorskip("distributed", reason="dask (the extra 'cluster') is a cluster as executor")
     machine, motions = recorded()
     method = Instrumental(reference="measured") if estimator == "iv" else estimator
-    how = {"method": method, "sampling": Sampling(block=64)}
+    how = {"method": method, "settings": IdentifySettings(sampling=Sampling(block=64))}
     alone = identify(machine, motions, **how)
     with (
         distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0") as cluster,

@@ -86,7 +86,7 @@ def test_the_first_argument_may_be_named() -> None:
     assert vd.model.welded(machine=bare, locked={}).n == bare.n
     pushed = vd.Motion(0.01 * np.arange(300), *(np.random.default_rng(k).normal(size=(300, 6)) for k in range(3)))
     pushed = vd.Motion(pushed.t, pushed.q, pushed.qd, pushed.qdd, forces=vd.inverse_dynamics(bare, pushed))
-    assert vd.identify(machine=bare, motion=pushed, method="ols").described is bare
+    assert vd.identify(machine=bare, data=pushed, method="ols").described is bare
     with pytest.raises(TypeError, match=r"closed_home\(\) got multiple values for argument 'machine'"):
         vd.dynamics.closed_home(machine, machine=machine)
     with pytest.raises(TypeError, match=r"inverse_dynamics\(\) is missing 1 required positional argument: 'machine'"):

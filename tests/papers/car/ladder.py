@@ -14,6 +14,7 @@ import numpy as np
 
 from veridyn.identify.estimate import identify
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validate import validate
 from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.model.motion import Motion
@@ -108,8 +109,8 @@ def _rung(name: str, seen: VehicleRun, unseen: VehicleRun, air: bool, how: str) 
         "rows": plain_rows(machine),
         "paths": corrected(machine),
     }
-    fit = identify(machine, known(seen), rows=TEN_ROWS, sampling=ways[how], diagnose="off")
-    check = validate(fit, known(unseen), sampling=ways[how])
+    fit = identify(machine, known(seen), rows=TEN_ROWS, settings=IdentifySettings(sampling=ways[how]), diagnose="off")
+    check = validate(fit, known(unseen), settings=IdentifySettings(sampling=ways[how]))
     values, true = dict(zip(fit.names, fit.values, strict=True)), truth(seen)
     errors = {
         group: max(100.0 * abs(float(values[n]) / true[n] - 1.0) for n in names) for group, names in GROUPS.items()

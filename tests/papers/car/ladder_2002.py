@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from veridyn.identify.estimate import identify
+from veridyn.identify.settings import IdentifySettings
 from veridyn.model.machine import Machine
 from veridyn.papers.car.bent import fitted
 from veridyn.papers.car.bent_2002 import TEN_ROWS_2002, Model2002
@@ -84,7 +85,7 @@ def _errors(made: Campaign, values: Mapping[str, float]) -> dict[str, float]:
 def _printed(made: Campaign) -> dict[str, float]:
     machine = sixteen(made.known)
     motions = [motion_2002(made, machine, name) for name in RAMPS]
-    fit = identify(machine, motions, rows=TEN_ROWS_2002, sampling=HOW, diagnose="off")
+    fit = identify(machine, motions, rows=TEN_ROWS_2002, settings=IdentifySettings(sampling=HOW), diagnose="off")
     return _named(fit.names, fit.values.tolist())
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from papers.car.car_day import day
+from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validate import validate
 from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.papers.car.bent import (
@@ -50,7 +51,7 @@ def test_secants_of_cubic_springs_and_bars_are_found() -> None:
         assert secant[name] == pytest.approx(true[name], rel=2e-3), name
     bends = dict(zip(found.fit.names, found.fit.values, strict=True))
     assert bends["k2_1"] == pytest.approx(25e3, rel=0.5) and bends["k3_arf"] == pytest.approx(4e5, rel=0.2)
-    assert validate(found.fit, found.motions[0], sampling=how).worst.relative_error < 0.01
+    assert validate(found.fit, found.motions[0], settings=IdentifySettings(sampling=how)).worst.relative_error < 0.01
     assert set(found.names) == {machine.parameters.names[k] for k in machine.parameters.select("estimated")}
 
 

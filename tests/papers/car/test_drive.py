@@ -10,6 +10,7 @@ import pytest
 from veridyn.identify.estimate import identify
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.mechanics.system.integrate import Trajectory
 from veridyn.model.coordinates import Rows
@@ -87,7 +88,12 @@ def acceptance_drive(rng: np.random.Generator, vehicle: Vehicle | None = None) -
 
 
 def fitted(made: DriveAcceptance) -> Fit:
-    return identify(made.model, motion(made.model, made.training, made.signals), rows=made.rows, sampling=made.sampling)
+    return identify(
+        made.model,
+        motion(made.model, made.training, made.signals),
+        rows=made.rows,
+        settings=IdentifySettings(sampling=made.sampling),
+    )
 
 
 def errors(made: DriveAcceptance, fit: Fit) -> dict[str, float]:
@@ -107,7 +113,7 @@ def test_without_noise_all_thirty_three_are_exact() -> None:
         machine,
         to_motion(run, machine),
         rows=TEN_ROWS,
-        sampling=Sampling(dead_zone={f"z{i}": 0.012 for i in range(1, 5)}),
+        settings=IdentifySettings(sampling=Sampling(dead_zone={f"z{i}": 0.012 for i in range(1, 5)})),
     )
     found = dict(zip(fit.names, fit.values, strict=True))
     assert len(found) == 33

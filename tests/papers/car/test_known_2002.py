@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError
-from veridyn.identify.validate import predicted
+from veridyn.identify.predict import predicted
 from veridyn.papers.car.bent_2002 import SPRINGS, Model2002, fitted
 from veridyn.papers.car.drive import RAMPS, Campaign, campaign, drives_2002, inner
 from veridyn.papers.car.knowledge import CarKnown

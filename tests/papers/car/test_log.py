@@ -10,6 +10,7 @@ import pytest
 from veridyn.errors import DataError
 from veridyn.identify.estimate import identify
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import IdentifySettings
 from veridyn.machines.arm import arm
 from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
@@ -91,7 +92,7 @@ def test_equal_bands_identify_and_unequal_ones_do_not(rough: VehicleRun) -> None
 
     def error(common: Butterworth | None) -> dict[str, float]:
         motion = from_log(machine, log, kinematics, QUIET, common, Signals(trim=0.3))
-        fit = identify(machine, motion, rows=TEN_ROWS, sampling=how, covariance="hac")
+        fit = identify(machine, motion, rows=TEN_ROWS, settings=IdentifySettings(sampling=how, covariance="hac"))
         return {n: abs(v / true[n] - 1.0) for n, v in zip(fit.names, fit.values, strict=True) if true[n]}
 
     alike, as_they_come = error(Butterworth(40.0)), error(None)

@@ -9,7 +9,7 @@ import pytest
 
 from papers.car.car_day import day
 from veridyn.errors import DataError
-from veridyn.identify.result import TWO_SIGMA_BELOW_TEN
+from veridyn.identify.settings import TWO_SIGMA_BELOW_TEN
 from veridyn.papers.car.drive import TRAINING, campaign, drives_2006
 from veridyn.papers.car.machine import TABLE_II
 from veridyn.papers.car.study import NAMES, car_study

@@ -12,6 +12,7 @@ from strangers.pinocchio_oracle import PinModel
 from veridyn.errors import DataWarning
 from veridyn.identify.estimate import identify
 from veridyn.identify.regression.observation import observation
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.ground.contact import sensor_wrench, with_contacts
 from veridyn.mechanics.tree.recursion.kinematics import body_motion
 from veridyn.model.body import Body
@@ -28,7 +29,7 @@ from veridyn.spatial.transforms import Placement
 
 
 def left(vals: np.ndarray, reading: object) -> np.ndarray:
-    rows = observation(CAD, reading.motion, "base", reading.sampling).rows  # pyright: ignore[reportAttributeAccessIssue]
+    rows = observation(CAD, reading.motion, "base", IdentifySettings(sampling=reading.sampling)).rows  # pyright: ignore[reportAttributeAccessIssue]
     return np.array([f.residual(vals[list(f.columns)]) / np.sqrt(f.samples) for f in rows])
 
 
@@ -54,7 +55,10 @@ def test_lost_markers_are_warned_of_and_left_out() -> None:
     with pytest.warns(DataWarning, match="fewer than three markers"):
         reading = read(CAD, log)
     whole = read(CAD, recorded(CAD, walking(), np.random.default_rng(0)))
-    count = [observation(CAD, r.motion, "base", r.sampling).rows[0].samples for r in (reading, whole)]
+    count = [
+        observation(CAD, r.motion, "base", IdentifySettings(sampling=r.sampling)).rows[0].samples
+        for r in (reading, whole)
+    ]
     assert count[1] - count[0] == pytest.approx(0.8 / 0.03, abs=2)  # the half second and 0.15 s on either side
     assert left(TRUE.parameters.values, reading)[:3].max() < 0.55
 
@@ -67,7 +71,7 @@ def test_each_foot_or_the_total_is_the_same_to_base_rows() -> None:
     assert run.feet is not None
     feet = with_contacts(CAD, trial.motion, trial.pose, {"right_foot": run.feet[at, 0], "left_foot": run.feet[at, 1]})
     total = with_contacts(CAD, trial.motion, trial.pose, {BASE: run.wrench[at]})
-    rows = [observation(CAD, m, "base", reading.sampling).rows for m in (feet, total)]
+    rows = [observation(CAD, m, "base", IdentifySettings(sampling=reading.sampling)).rows for m in (feet, total)]
     for a, b in zip(*rows, strict=True):
         assert a.residual(TRUE.parameters.values[list(a.columns)]) == pytest.approx(
             b.residual(TRUE.parameters.values[list(b.columns)]), rel=1e-6
@@ -110,7 +114,7 @@ def test_an_inertial_unit_and_sensors_in_the_soles_need_no_motion_capture() -> N
         noisy = read_out + np.array([0.2, 0.2, 0.2, 0.01, 0.01, 0.01]) * rng.standard_normal(read_out.shape)
         felt[foot] = sensor_wrench(noisy, sensor)
     whole = replace(plain, base=moved_to_base(plain.base, unit), wrenches=felt)
-    fit = identify(CAD, whole, "map", rows="base", sampling=sampling(), sigma=SIGMA)
+    fit = identify(CAD, whole, "map", rows="base", settings=IdentifySettings(sampling=sampling(), sigma=SIGMA))
     mass = float(fit.values[fit.names.index("M0R")])
     print(f"inertial unit and soles: {mass:.3f} kg, residuals {[round(r.rms, 3) for r in fit.rows]}")
     assert mass == pytest.approx(MASS, rel=0.005)

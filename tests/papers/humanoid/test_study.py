@@ -19,6 +19,7 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.weighted import WLS
+from veridyn.identify.settings import IdentifySettings
 from veridyn.papers.humanoid.gait import walk
 from veridyn.papers.humanoid.log import SIGMA, read, recorded, signals
 from veridyn.papers.humanoid.machine import cad, machine
@@ -53,7 +54,12 @@ def test_the_change_with_the_cut_off_is_part_of_the_deviations() -> None:
     found = walking_fits(model, log, (PLAIN,))[0][PLAIN]
     alone, other = (
         identify(
-            model, r.motion, WLS(), rows="base", covariance="hac", sampling=r.sampling, sigma=SIGMA, diagnose="off"
+            model,
+            r.motion,
+            WLS(),
+            rows="base",
+            settings=IdentifySettings(covariance="hac", sampling=r.sampling, sigma=SIGMA),
+            diagnose="off",
         )
         for r in (read(model, log), read(model, log, how=replace(signals(), lowpass=6.0)))
     )
@@ -173,7 +179,13 @@ def test_consistent_parameters_are_positive_in_each_of_ten_seeds() -> None:
     for seed in range(10):
         reading = read(model, recorded(model, run, np.random.default_rng(seed)))
         fits = {
-            name: identify(model, reading.motion, method, rows="base", sampling=reading.sampling, sigma=SIGMA)
+            name: identify(
+                model,
+                reading.motion,
+                method,
+                rows="base",
+                settings=IdentifySettings(sampling=reading.sampling, sigma=SIGMA),
+            )
             for name, method in (
                 ("plain", "wls"),
                 ("consistent", "consistent"),
@@ -197,7 +209,7 @@ def test_the_command_writes_a_run(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_example_runs_and_finds_the_mass(capsys: pytest.CaptureFixture[str]) -> None:
-    runpy.run_path(str(Path(__file__).parents[4] / "examples" / "humanoid.py"))
+    runpy.run_path(str(Path(__file__).parents[3] / "examples" / "humanoid.py"))
     said = capsys.readouterr().out
     found = re.search(r"total mass (\S+) kg", said)
     assert "walking excites 94 base parameters" in said and found is not None

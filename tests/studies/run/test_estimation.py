@@ -9,6 +9,7 @@ from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.robust import Robust
 from veridyn.identify.estimators.weighted import OLS, WLS
+from veridyn.identify.settings import IdentifySettings
 from veridyn.studies.config.study import load_study
 from veridyn.studies.identification import Estimation
 from veridyn.studies.run import estimation
@@ -23,7 +24,7 @@ def made(folder: Path, text: str) -> Estimation:
 
 def test_settings_become_a_method(tmp_path: Path) -> None:
     assert made(tmp_path, "{name: wls}") == Estimation() == Estimation(WLS())
-    assert made(tmp_path, "{name: ols, covariance: hac}") == Estimation(OLS(), "hac")
+    assert made(tmp_path, "{name: ols, covariance: hac}") == Estimation(OLS(), IdentifySettings(covariance="hac"))
     assert made(tmp_path, "{name: robust, settings: {loss: tukey}}") == Estimation(Robust("tukey"))
     nested = made(tmp_path, "{name: consistent, settings: {weight: 2, prior: {relative: 0.3}, unsigned: [d1]}}").method
     assert nested == Consistent(prior=Prior(relative=0.3), weight=2, unsigned=("d1",))
@@ -84,6 +85,6 @@ def test_a_device_that_is_missing_is_refused_with_its_line(tmp_path: Path, monke
     with pytest.raises(FileError, match=r"s.yaml, device, device 'cuda' \(line 22\): a GPU was asked for"):
         made(tmp_path, "{name: wls}\ndevice: cuda")
     monkeypatch.setattr(estimation, "open_gpu", lambda: None)
-    assert made(tmp_path, "{name: wls}\ndevice: cuda").device == "cuda"
+    assert made(tmp_path, "{name: wls}\ndevice: cuda").settings.device == "cuda"
     with pytest.raises(FileError, match="device"):
         made(tmp_path, "{name: wls}\ndevice: gpu")

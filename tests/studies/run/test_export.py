@@ -9,6 +9,7 @@ from studies.bench_robot import robot, urdf
 from veridyn.files.machine.load import load_model
 from veridyn.files.machine.urdf import load_urdf
 from veridyn.identify.estimate import identify
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.studies.run.export import export, impossible
 from veridyn.studies.run.folder import Run
@@ -21,7 +22,7 @@ def runs(folder: Path) -> Run:
 
 @pytest.fixture(scope="module")
 def physical():
-    return identify(robot(), bench_motion(), "consistent", sampling=SAMPLING)
+    return identify(robot(), bench_motion(), "consistent", settings=IdentifySettings(sampling=SAMPLING))
 
 
 def test_a_consistent_model_is_written_and_reads_back(tmp_path: Path, physical) -> None:
@@ -36,7 +37,7 @@ def test_a_urdf_is_written_beside_where_the_model_was_one(tmp_path: Path) -> Non
     like = tmp_path / "model.urdf"
     like.write_text(urdf(1.1))
     machine = load_urdf(like)
-    fit = identify(machine, bench_motion(), "consistent", sampling=SAMPLING)
+    fit = identify(machine, bench_motion(), "consistent", settings=IdentifySettings(sampling=SAMPLING))
     made = export(runs(tmp_path / "run"), fit, like, infeasible=False)
     assert [f.name for f in made.files] == ["identified.yaml", "identified.urdf"]
     again = load_urdf(made.files[1])

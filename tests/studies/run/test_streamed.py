@@ -11,6 +11,7 @@ from veridyn.errors import DataError, FileError
 from veridyn.files.log.blocks import open_log
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import IdentifySettings
 from veridyn.model.experiment import Experiment
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals, motion
@@ -43,8 +44,8 @@ def test_equations_are_those_of_the_whole_log(file: Path) -> None:
     windows = streamed(file, 2000, margin)
     raw = recording(1, 60.0)
     log = Experiment.from_arrays(raw["t"], {c: raw[h] for c, h in COLUMNS.items() if c != "t"}, UNITS)
-    whole = observation(robot(), motion(robot(), log, SIGNALS), sampling=how)
-    found = observation(robot(), windows, sampling=how)
+    whole = observation(robot(), motion(robot(), log, SIGNALS), settings=IdentifySettings(sampling=how))
+    found = observation(robot(), windows, settings=IdentifySettings(sampling=how))
     assert len(windows) == 6
     assert [f.samples for f in found.rows] == [f.samples for f in whole.rows]
     for a, b in zip(found.rows, whole.rows, strict=True):

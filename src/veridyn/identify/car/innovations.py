@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from veridyn.errors import (
     CapabilityError,
-    DataError,
     Fault,
     IdentificationError,
     IdentificationWarning,
@@ -23,19 +22,18 @@ from veridyn.errors import (
     part_at,
     warn,
 )
-from veridyn.identify.car.prediction import drive_rows, predictions
+from veridyn.identify.car.prediction import drive_rows, one_drive, predictions
 from veridyn.identify.car.result import CarFit, groups_of, information
 from veridyn.identify.diagnosis.fit_check import Diagnose, check_level
-from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance
+from veridyn.identify.settings import IdentifySettings
 from veridyn.lazy import above
 from veridyn.mechanics.single_track.noise import NOISES, CarNoise, with_values
 from veridyn.model.car import TABLE
-from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.parameter_fit import ParameterFit
 from veridyn.model.single_track import prior_of, with_exchanged_axles
 from veridyn.progress import Progress, silent
-from veridyn.settings import Settings
+from veridyn.settings import Settings, changed
 from veridyn.signals.drive import DriveLog
 from veridyn.signals.drive_checks import log_faults
 
@@ -66,47 +64,41 @@ class Innovations(Settings):
 
 def identify_car(
     machine: Machine,
-    motion: Experiment,
+    data: object,
     method: Innovations | str = "innovations",
+    settings: IdentifySettings | None = None,
     *,
-    acceptance: Acceptance = SIGMA_BELOW_TEN,
     progress: Progress = silent,
     diagnose: Diagnose = "fast",
     **others: Any,
 ) -> CarFit:
-    """What ``identify`` does with a car of a few numbers: `motion` is the log of a drive.
+    """What ``identify`` does with a car of a few numbers: `data` is the log of a drive.
 
-    The words of other methods, and settings that belong to a regressor, are refused by name. What the log shows to be wrong is warned of
-    and stands in the notes; "fast" and "full" ask the same of it.
+    The words of other methods, and settings that belong to a regressor (all but acceptance), are refused by name. What the log shows
+    to be wrong is warned of and stands in the notes; "fast" and "full" ask the same of it.
     """
     check_level(diagnose)
-    if others:
-        name = next(iter(others))
+    how = settings or IdentifySettings()
+    for name in (*others, *(name for name in changed(how) if name != "acceptance")):
         raise IdentificationError(
             f"'{name}' belongs to equations that are linear in the parameters.",
             where="identify",
             hint="A car of a few numbers is identified by identify(car, log, Innovations(…)).",
             source=machine.name,
         )
-    if not isinstance(motion, Experiment):
-        raise DataError(
-            "a car is identified from the log of a drive.",
-            where="identify",
-            expected="an Experiment",
-            found=type(motion).__name__,
-        )
+    log = one_drive(data, "identify", "a car is identified from the log of a drive.")
     chosen = Innovations() if method == Innovations.name else method
     if not isinstance(chosen, Innovations):
         asked = f"estimator '{getattr(method, 'name', method)}'"
         raise CapabilityError("single_track", asked, *NO_REGRESSOR, where=f"identify, {machine.name}")
-    drive = above("veridyn.observe.car.log", "drive_of")(machine, motion)
-    found = replace(fit_car(machine, chosen, drive, progress), acceptance=acceptance)
+    drive = above("veridyn.observe.car.log", "drive_of")(machine, log)
+    found = replace(fit_car(machine, chosen, drive, progress), acceptance=how.acceptance)
     for fault in found.faults:
         warn(IdentificationWarning, fault)
     if diagnose == "off":
         return found
     swapped = swapped_axles_fault(found, machine, chosen, drive, progress)
-    suspected = (*log_faults(motion, machine), *([] if swapped is None else [swapped]))
+    suspected = (*log_faults(log, machine), *([] if swapped is None else [swapped]))
     for fault in suspected:
         warn(IdentificationWarning, fault)
     return replace(found, notes=(*found.notes, *(f"suspected: {fault}" for fault in suspected)))

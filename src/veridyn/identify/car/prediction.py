@@ -35,9 +35,9 @@ NO_FORCES = Limit(
 
 
 def validate_car(
-    fit: CarFit | Machine, motion: object, by: str = "fit", progress: Progress = silent, **others: object
+    fit: CarFit | Machine, data: object, by: str = "fit", progress: Progress = silent, **others: object
 ) -> Validation:
-    """What ``validate`` does with a car, or with its fit: `motion` is the log of a drive that was not used for the fit."""
+    """What ``validate`` does with a car, or with its fit: `data` is the log of a drive that was not used for the fit."""
     car = fit if isinstance(fit, Machine) else fit.car
     noise = CarNoise() if isinstance(fit, Machine) else fit.noise
     given = [name for name, value in others.items() if value is not None]
@@ -46,18 +46,33 @@ def validate_car(
         raise DataError(what, where="validate", hint="A car is validated by validate(fit, log).", source=car.name)
     if by not in ("fit", "prediction"):
         raise CapabilityError("single_track", f"validation by {by}", *NO_FORCES, where=f"validate, {car.name}")
-    if not isinstance(motion, Experiment):
-        raise DataError(
-            "a car is validated on the log of a drive.",
-            where="validate",
-            expected="an Experiment",
-            found=type(motion).__name__,
-        )
-    for fault in log_faults(motion, car):
+    given_log = one_drive(data, "validate", "a car is validated on the log of a drive.")
+    for fault in log_faults(given_log, car):
         warn(IdentificationWarning, fault)
-    drive = above("veridyn.observe.car.log", "drive_of")(car, motion)
+    drive = above("veridyn.observe.car.log", "drive_of")(car, given_log)
     seen, log = predictions(car, noise, drive, progress)
     return replace(validation_of_drive(seen, log), fit=None if isinstance(fit, Machine) else fit)
+
+
+def predicted_sensors(fit: CarFit, data: object) -> Array:
+    """Readings (N, rows of the fit) as the filter predicts them, each from the readings before it: y − r; NaN where there is none."""
+    drive = one_drive(data, "predict", "a car predicts the sensors of the log of a drive.")
+    seen, log = predictions(fit.car, fit.noise, above("veridyn.observe.car.log", "drive_of")(fit.car, drive))
+    out = np.full((len(log.values), len(fit.rows)), np.nan)
+    for k, row in enumerate(fit.rows):
+        if row.row in log.names:
+            j = list(log.names).index(row.row)
+            out[:, k] = log.values[:, j] - seen.estimates.innovations[:, j]
+    return out
+
+
+def one_drive(data: object, verb: str, what: str) -> Experiment:
+    """The log of a drive, alone or as the only one of a sequence; `what` is said of anything else."""
+    only = data[0] if isinstance(data, list | tuple) and len(data) == 1 else data
+    if isinstance(only, Experiment):
+        return only
+    found = f"{len(data)} of them" if isinstance(data, list | tuple) else type(data).__name__
+    raise DataError(what, where=verb, expected="an Experiment", found=found)
 
 
 def predictions(car: Machine, noise: CarNoise, drive: DriveLog, progress: Progress = silent) -> tuple[Any, Any]:

@@ -9,12 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arguments import checked
 from veridyn.errors import Fault, IdentificationError
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.result import Fit
+from veridyn.lazy import above
 from veridyn.mechanics.single_track.noise import CarNoise, with_values
 from veridyn.model.car import TABLE
+from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
+from veridyn.model.motion import Motion
 from veridyn.model.parameter_fit import ParameterFit
 from veridyn.model.parameters import Uncertainty
 
@@ -89,6 +93,11 @@ class CarFit(Fit):
                 raise IdentificationError(what, where=f"draws, {self.described.name}")
             sets[k, list(self.base.columns)] = tries[inside[0]]
         return sets
+
+    @checked
+    def predict(self, data: Motion | Experiment) -> Array:
+        """Each sensor (N, rows) of the log of a drive, predicted from one sample to the next; NaN where it is not read."""
+        return above("veridyn.identify.car.prediction", "predicted_sensors")(self, data)
 
     def __repr__(self) -> str:
         return f"CarFit({self.described.name!r}, {len(self.values)} parameters by {self.estimator}, {len(self.rows)} sensors)"

@@ -27,17 +27,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, IdentificationError, VeridynError
+from veridyn.errors import Fault, IdentificationError
 from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.regression.equation_plan import Block, EquationPlan, Job
 from veridyn.identify.regression.linear_algebra import one_blas_thread
 from veridyn.identify.regression.observation import EquationStream
-from veridyn.settings import Settings, at_least
+from veridyn.identify.settings import Hac
 
 Array = NDArray[np.float64]
 TOO_FEW = Fault(
@@ -50,22 +50,6 @@ CHUNKS = 4  # parts of a window: H is summed over these
 MIN_SHARE_OF_BARTLETT = 0.25  # what S keeps of S_W in any direction
 LARGEST_LEVERAGE = 0.8  # of Q: beyond it the log is too short to say, and the note of a capped window is given
 MAX_WINDOWS = 2000  # at which H is evaluated
-
-
-@dataclass(frozen=True, repr=False)
-class Hac(Settings):
-    """Settings of ``covariance="hac"``: standard deviations that allow for autocorrelated residuals.
-
-    Parameters
-    ----------
-    lags : int of at least 0, or None
-        Samples over which residuals may be correlated, L; it is rounded up to 3, 7, 11 … None, the default, chooses it from the data by
-        Andrews' rule.
-    """
-
-    error: ClassVar[type[VeridynError]] = IdentificationError
-
-    lags: Annotated[int, at_least(0)] | None = None
 
 
 class ScoreFunction(Protocol):

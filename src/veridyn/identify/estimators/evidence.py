@@ -22,13 +22,12 @@ from scipy.linalg import cho_factor, cho_solve
 
 from veridyn.errors import IdentificationError
 from veridyn.identify.estimator import base_of
-from veridyn.identify.estimators.coloured import Hac, sandwich
+from veridyn.identify.estimators.coloured import sandwich
 from veridyn.identify.estimators.least_squares import Solution, solve
 from veridyn.identify.estimators.prior import Prior, group_of, prior_moments, reweighted, unstated
 from veridyn.identify.regression.observation import stream
-from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import Hac, IdentifySettings
 from veridyn.mechanics.tree.accept import takes_machine
-from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
@@ -59,20 +58,19 @@ def calibrate_prior(
     prior: Prior | None = None,
     *,
     rows: Rows = "all",
-    sampling: Sampling | None = None,
-    sigma: Mapping[str, float] | None = None,
-    covariance: Hac | None = None,
-    engine: Engine = "auto",
+    settings: IdentifySettings | None = None,
 ) -> CalibratedPrior:
     """The prior with scales at which the data are as far from the drawing as it says.
 
-    `covariance`: how residuals may be correlated; None chooses by the data. Deviations that the prior states by name (``Prior.sigma``)
-    and parameters of which no drawing says anything keep theirs.
+    `settings`: sampling, sigma, engine, and the lags of a :class:`Hac`; they are chosen from the data where it has none, since residuals
+    are always allowed to be autocorrelated. Deviations that the prior states by name (``Prior.sigma``) and parameters of which no drawing
+    says anything keep theirs.
     """
     start = prior or Prior()
-    samples = stream(machine, motion, rows, sampling, engine=engine)
-    s = solve(samples.observe(), sigma=dict(sigma) if sigma else None)
-    made = sandwich(samples, s, None, covariance or Hac())
+    how = settings or IdentifySettings()
+    samples = stream(machine, motion, rows, how)
+    s = solve(samples.observe(), sigma=how.sigma)
+    made = sandwich(samples, s, None, how.hac or Hac())
     names = _groups(machine, start)
     if not names:
         what = "no parameter has a value in the drawing, so that nothing can be said about how wrong it is."

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Faults, IdentificationError, did_you_mean
 from veridyn.identify.estimator import Estimator, FitProblem, base_of, fit_of, solution_at
-from veridyn.identify.estimators.coloured import Hac, Sandwich, sandwich
+from veridyn.identify.estimators.coloured import Sandwich, sandwich
 from veridyn.identify.estimators.feasible_set import FeasibleSet
 from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.estimators.prior import (
@@ -34,7 +34,8 @@ from veridyn.identify.estimators.prior import (
     with_sandwich_note,
     without_value,
 )
-from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Feasibility, Fit
+from veridyn.identify.result import Feasibility, Fit
+from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance, Hac
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.settings import above
@@ -101,7 +102,7 @@ class Consistent(Estimator):
         samples = problem.stream()
         s = problem.least_squares(samples)
         made = None if problem.covariance is None else sandwich(samples, s, None, problem.covariance)
-        return self.fit_solution(problem.machine, s, problem.acceptance, made)
+        return self.fit_solution(problem.machine, s, problem.settings.acceptance, made)
 
     def fit_solution(
         self, machine: Machine, s: Solution, acceptance: Acceptance = SIGMA_BELOW_TEN, made: Sandwich | None = None

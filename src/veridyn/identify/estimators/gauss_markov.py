@@ -17,13 +17,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import IdentificationError
 from veridyn.identify.estimator import Estimator, FitProblem, fit_of
-from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.least_squares import Solution, solved
 from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.regression.equation_plan import EquationPlan, Job
 from veridyn.identify.regression.linear_algebra import one_blas_thread, triangle_of
 from veridyn.identify.regression.observation import EquationStream
 from veridyn.identify.result import Fit
+from veridyn.identify.settings import Hac
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.settings import Rule, at_least
@@ -95,7 +95,7 @@ class GaussMarkov(Estimator):
         """Weighted least squares first, for the groups and, where the noise is not given, for its residuals."""
         samples = problem.stream()
         found, noise = gauss_markov(samples, problem.least_squares(samples), self)
-        fit = fit_of(problem.machine, found, self.title, problem.acceptance)
+        fit = fit_of(problem.machine, found, self.title, problem.settings.acceptance)
         return replace(fit, notes=(*fit.notes, noise.summary()))
 
 

@@ -32,7 +32,7 @@ from veridyn.errors import (
     warn,
 )
 from veridyn.identify.estimator import Estimator, FitProblem, fit_of
-from veridyn.identify.estimators.coloured import Hac, andrews
+from veridyn.identify.estimators.coloured import andrews
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL, Solution, solved
 from veridyn.identify.output_error.log_runs import check_motions, check_open_tree, cut
 from veridyn.identify.output_error.shooting import LAW, Law, Shooting
@@ -40,6 +40,7 @@ from veridyn.identify.regression.equation_plan import EquationPlan, Job
 from veridyn.identify.regression.linear_algebra import one_blas_thread
 from veridyn.identify.regression.observation import EquationStream
 from veridyn.identify.result import Fit
+from veridyn.identify.settings import Hac
 from veridyn.mechanics.system.control import Reference
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.coordinates import Rows
@@ -145,9 +146,11 @@ class Instrumental(Estimator):
         """Iterated from the least-squares solution, whose groups it keeps."""
         samples, machine, hac = problem.stream(), problem.machine, problem.covariance
         start = problem.least_squares(samples)
-        plain = fit_of(machine, start, self.title, problem.acceptance)
-        found = instrumental(samples, start, lambda x: replace(plain, values=x).standard, self, problem.sigma, hac)
-        fit = fit_of(machine, found.solution, self.title, problem.acceptance)
+        plain = fit_of(machine, start, self.title, problem.settings.acceptance)
+        found = instrumental(
+            samples, start, lambda x: replace(plain, values=x).standard, self, problem.settings.sigma, hac
+        )
+        fit = fit_of(machine, found.solution, self.title, problem.settings.acceptance)
         source = "simulated in closed loop" if self.law is not None else "along the reference"
         source = "along the measured motion" if self.reference == "measured" else source
         state = "" if found.converged else ", NOT CONVERGED"

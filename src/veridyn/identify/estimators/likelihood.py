@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Faults
 from veridyn.identify.estimator import Estimator, FitProblem
-from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.gauss_markov import MODELLED, MODELLED_HINT, Estimate, GaussMarkov, estimated
 from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.excitation.closed import closed_samples, plant_of
 from veridyn.identify.excitation.plant import Plant
 from veridyn.identify.result import Fit
+from veridyn.identify.settings import Hac
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

@@ -29,10 +29,11 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Faults, IdentificationError, did_you_mean
 from veridyn.identify.estimator import Estimator, FitProblem, base_of, fit_of, solution_at, with_sandwich
-from veridyn.identify.estimators.coloured import Hac, Sandwich, sandwich
+from veridyn.identify.estimators.coloured import Sandwich, sandwich
 from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.regression.linear_algebra import one_blas_thread, triangle_of
-from veridyn.identify.result import SIGMA_BELOW_TEN, Acceptance, Fit
+from veridyn.identify.result import Fit
+from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance, Hac
 from veridyn.model.coordinates import Rows
 from veridyn.model.elements.element import Element
 from veridyn.model.machine import Machine
@@ -97,7 +98,7 @@ class Prior(Estimator):
         samples = problem.stream()
         s = problem.least_squares(samples)
         made = None if problem.covariance is None else sandwich(samples, s, None, problem.covariance)
-        return self.fit_solution(problem.machine, s, problem.acceptance, made)
+        return self.fit_solution(problem.machine, s, problem.settings.acceptance, made)
 
     def fit_solution(
         self, machine: Machine, s: Solution, acceptance: Acceptance = SIGMA_BELOW_TEN, made: Sandwich | None = None

@@ -92,7 +92,7 @@ class Robust(Estimator):
     def fit(self, problem: FitProblem) -> Fit:
         """Reweighted from the least-squares solution; standard deviations by the sandwich with the final weights."""
         samples = problem.stream()
-        found = reweighted(samples, problem.least_squares(samples), self, problem.sigma)
+        found = reweighted(samples, problem.least_squares(samples), self, problem.settings.sigma)
         plain = sandwich(samples, found.solution, self)
         solution = replace(found.solution, sigma=plain.residual_sigma)
         worst = max(found.low_weight, key=lambda row: found.low_weight[row])
@@ -101,7 +101,7 @@ class Robust(Estimator):
             + ("" if found.converged else ", NOT CONVERGED"),
             f"equations that count less than half: up to {100 * found.low_weight[worst]:.2g} % (row '{worst}')",
         ]
-        fit = fit_of(problem.machine, solution, self.title, problem.acceptance)
+        fit = fit_of(problem.machine, solution, self.title, problem.settings.acceptance)
         fit = replace(fit, covariance=plain.covariance, notes=(*fit.notes, *notes))
         if problem.covariance is None:
             return fit

@@ -27,17 +27,16 @@ from numpy.typing import NDArray
 from veridyn.arguments import checked
 from veridyn.errors import DataError, Faults, IdentificationError
 from veridyn.identify.estimator import fit_of
-from veridyn.identify.estimators.coloured import Hac, Sandwich, sandwich
+from veridyn.identify.estimators.coloured import Sandwich, sandwich
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.least_squares import Solution, solve
 from veridyn.identify.estimators.prior import GROUPS, Prior, group_of, stated_values, unstated
 from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.regression.factor import RowFactors
 from veridyn.identify.regression.observation import stream
-from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validate import validation_of
 from veridyn.mechanics.tree.accept import takes_machine
-from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
@@ -52,13 +51,13 @@ Split = tuple[list[Motion], list[Motion]]  # what is fitted, and what is held ou
 
 @dataclass(frozen=True, kw_only=True)
 class Trust(Generic[WithPrior]):
-    """`settings` with the chosen ``relative`` and ``groups``; the errors ‖r‖/‖y‖ on what was tried of every scale and of least squares.
+    """`method` with the chosen ``relative`` and ``groups``; the errors ‖r‖/‖y‖ on what was tried of every scale and of least squares.
 
     `curves`: group → errors of every scale of that group, the others as they were when it was tried last. Where several parts of a motion
     were tried, errors are root mean squares over them; `held_out`: part → its error with what was chosen.
     """
 
-    settings: WithPrior
+    method: WithPrior
     scales: tuple[float, ...]
     errors: tuple[float, ...]
     plain: float
@@ -67,7 +66,7 @@ class Trust(Generic[WithPrior]):
 
     @property
     def _prior(self) -> Prior:
-        prior = self.settings if isinstance(self.settings, Prior) else self.settings.prior
+        prior = self.method if isinstance(self.method, Prior) else self.method.prior
         assert prior is not None  # what was scaled
         return prior
 
@@ -100,41 +99,39 @@ class Trust(Generic[WithPrior]):
 def trust_prior(
     machine: Machine,
     motion: Motion | Sequence[Motion],
-    settings: WithPrior,
+    method: WithPrior,
     tried: Motion | Sequence[Motion] | None = None,
     *,
     scales: Sequence[float] = SCALES,
     rows: Rows = "all",
-    covariance: Hac | None = None,
-    sampling: Sampling | None = None,
-    engine: Engine = "auto",
+    settings: IdentifySettings | None = None,
     executor: Executor | None = None,
     progress: Progress = silent,
 ) -> Trust[WithPrior]:
     """The ``relative`` and ``groups`` of a :class:`Prior`, or of the prior in a :class:`Consistent`, with the least error on `tried`.
 
     Without `tried` motion that differs from the rest is held out (:func:`unseen_motion`): each quarter of the positions, and the faster
-    half. The rest of `settings` stays, and deviations that its prior gives by name are not scaled. Fit with what is chosen on everything
-    that may be fitted, with the same `covariance`: None takes residuals for white, and :class:`Hac` lets autocorrelated ones weigh less.
+    half. The rest of `method` stays, and deviations that its prior gives by name are not scaled. Fit with what is chosen on everything
+    that may be fitted, with the same `settings`, of which covariance, sampling and engine are used.
     """
     faults = Faults()
     if not scales or not all(np.isfinite(s) and s > 0.0 for s in scales):
         faults.add("each must be positive, and there must be one.", where="trust_prior.scales", found=f"{list(scales)}")
-    prior = settings if isinstance(settings, Prior) else settings.prior
+    prior = method if isinstance(method, Prior) else method.prior
     if prior is None:
         faults.add("there is no prior to scale.", where="trust_prior", expected="Prior(…) or Consistent(Prior(…))")
     faults.raise_if_any(IdentificationError, machine.name)
     assert prior is not None
-    settings.check(machine, rows, covariance)
+    how = settings or IdentifySettings()
+    method.check(machine, rows, how.hac)
     splits = unseen_motion(motion) if tried is None else {"tried": (motion, tried)}
-    trials = _Trials(machine, settings, prior)
+    trials = _Trials(machine, method, prior)
     for name, (some, others) in splits.items():
         fitted, held = (
-            stream(machine, part, rows, sampling, engine=engine, executor=executor, progress=progress)
-            for part in (some, others)
+            stream(machine, part, rows, how, executor=executor, progress=progress) for part in (some, others)
         )
         start = solve(fitted.observe())
-        made = None if covariance is None else sandwich(fitted, start, None, covariance)
+        made = None if how.hac is None else sandwich(fitted, start, None, how.hac)
         trials.parts[name] = _Part(start, made, held.observe())
     order = sorted(scales)
     common: list[Array] = []
@@ -142,7 +139,7 @@ def trust_prior(
         progress("scales of the prior", float(k), float(len(order)))
         common.append(trials.squares(scale, {}))
     best = order[int(np.argmin([_pooled(squares) for squares in common]))]
-    every, names = _own_groups(machine, settings, prior)
+    every, names = _own_groups(machine, method, prior)
     groups, curves = dict.fromkeys(every, best), {}
     for turn in range(ROUNDS):
         before = dict(groups)
@@ -152,10 +149,10 @@ def trust_prior(
             groups[name], curves[name] = order[int(np.argmin(found))], tuple(found)
         if groups == before:
             break
-    chosen = _scaled(settings, prior, best, groups)
+    chosen = _scaled(method, prior, best, groups)
     held_out = dict(zip(trials.parts, np.sqrt(trials.squares(best, groups)).tolist(), strict=True))
     return Trust(
-        settings=chosen,
+        method=chosen,
         scales=tuple(order),
         errors=tuple(map(_pooled, common)),
         plain=_pooled(trials.plain),
@@ -182,7 +179,7 @@ class _Trials:
     """Squared relative errors on all parts, by the scales they were fitted with; none is made twice."""
 
     machine: Machine
-    settings: Any  # Prior or Consistent
+    method: Any  # Prior or Consistent
     prior: Prior
     parts: dict[str, _Part] = field(default_factory=dict)
     made: dict[tuple[float, ...], Array] = field(default_factory=dict)
@@ -190,7 +187,7 @@ class _Trials:
     def squares(self, relative: float, groups: Mapping[str, float]) -> Array:
         at = (relative, *(groups.get(name, relative) for name in GROUPS))
         if at not in self.made:
-            how = _scaled(self.settings, self.prior, relative, groups)
+            how = _scaled(self.method, self.prior, relative, groups)
             fits = (how.fit_solution(self.machine, p.start, made=p.made) for p in self.parts.values())
             self.made[at] = np.array([p.square(f.standard) for p, f in zip(self.parts.values(), fits, strict=True)])
         return self.made[at]
@@ -205,25 +202,25 @@ def _pooled(squares: Array) -> float:
     return float(np.sqrt(squares.mean()))
 
 
-def _own_groups(machine: Machine, settings: Prior | Consistent, prior: Prior) -> tuple[list[str], list[str]]:
+def _own_groups(machine: Machine, method: Prior | Consistent, prior: Prior) -> tuple[list[str], list[str]]:
     """Groups of the estimated parameters, and those of them that a scale matters to.
 
     It matters to none whose values nobody states or whose deviations are given by name. Bodies have one scale, that of inertias, where the
     metric has no other.
     """
     p, group, free = machine.parameters, group_of(machine), unstated(machine, stated_values(machine, prior))
-    entropic = not isinstance(settings, Prior) and settings.metric == "entropic"
+    entropic = not isinstance(method, Prior) and method.metric == "entropic"
     own = [k for k in p.select("estimated") if not (entropic and group[k] == "mass")]
     scaled = [k for k in own if not free[k] and p.names[k] not in (prior.sigma or {})]
     present, matters = {group[k] for k in own}, {group[k] for k in scaled}
     return [g for g in GROUPS if g in present], [g for g in GROUPS if g in matters]
 
 
-def _scaled(settings: WithPrior, prior: Prior, scale: float, groups: Mapping[str, float]) -> WithPrior:
+def _scaled(method: WithPrior, prior: Prior, scale: float, groups: Mapping[str, float]) -> WithPrior:
     new = replace(prior, relative=scale, groups=dict(groups) or None)
-    if isinstance(settings, Prior):
+    if isinstance(method, Prior):
         return new  # pyright: ignore[reportReturnType]
-    return replace(settings, prior=new)
+    return replace(method, prior=new)
 
 
 @checked

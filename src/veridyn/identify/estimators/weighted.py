@@ -19,7 +19,7 @@ class _LeastSquares(Estimator):
     def fit(self, problem: FitProblem) -> Fit:
         samples = problem.stream()
         solution = problem.least_squares(samples, self.weighting)
-        fit = fit_of(problem.machine, solution, self.title, problem.acceptance)
+        fit = fit_of(problem.machine, solution, self.title, problem.settings.acceptance)
         if problem.covariance is None:
             return fit
         return with_sandwich(fit, sandwich(samples, solution, None, problem.covariance), fit.sigma)
@@ -52,7 +52,8 @@ class WLS(_LeastSquares):
 
     Examples
     --------
-    >>> fit = vd.identify(robot, motion, vd.WLS(), covariance="hac")  # robot and motion as in the example of vd.identify
+    >>> how = vd.IdentifySettings(covariance="hac")
+    >>> fit = vd.identify(robot, motion, vd.WLS(), how)  # robot and motion as in the example of vd.identify
     >>> fit.estimator
     'weighted least squares'
     """

@@ -26,7 +26,7 @@ from veridyn.identify.regression.factor import RowFactor, RowFactors, accumulate
 from veridyn.identify.regression.linear_algebra import one_blas_thread, triangle_of
 from veridyn.identify.regression.observation import samples_of, stream
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.mechanics.tree.dynamics.engine import Engine
+from veridyn.identify.settings import IdentifySettings
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
@@ -120,18 +120,16 @@ def held_out_blocks(
     machine: Machine,
     motions: Sequence[Motion],
     rows: Rows,
-    sampling: Sampling | None,
+    settings: IdentifySettings,
     row_sigma: Array,
     *,
     blocks: int,
     folds: int,
-    engine: Engine = "auto",
     progress: Progress = silent,
 ) -> HeldOutBlocks:
     """The factors of about so many blocks of motions, rows weighed by 1/`row_sigma`; fewer where blocks would be too short."""
-    how = sampling or Sampling()
-    length = _block_length(motions, how, blocks)
-    made = stream(machine, motions, rows, how, engine=engine, progress=progress)
+    length = _block_length(motions, settings.sampling or Sampling(), blocks)
+    made = stream(machine, motions, rows, settings, progress=progress)
     found: dict[tuple[int, int], RowFactors] = {}
     for parts in made.each(partial(_factors, length)):
         for at, part in parts.items():

@@ -25,9 +25,8 @@ from veridyn.identify.friction.stribeck import stribeck_speeds
 from veridyn.identify.friction.terms import TERMS, Measured, candidates, load_signal, why_not
 from veridyn.identify.logged import prepared_motions
 from veridyn.identify.regression.observation import observation
-from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.accept import takes_machine
-from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.model.coordinates import Rows
 from veridyn.model.elements.element import Element
 from veridyn.model.machine import Machine
@@ -52,10 +51,9 @@ def friction_ladder(
     on: Sequence[str] | None = None,
     temperature: str | Mapping[str, str] = "",
     rows: Rows = "all",
-    sampling: Sampling | None = None,
+    settings: IdentifySettings | None = None,
     blocks: int = BLOCKS,
     standard_errors: float = 1.0,
-    engine: Engine = "auto",
     progress: Progress = silent,
 ) -> FrictionLadder:
     """Choose the friction of a machine term by term, by errors on held-out blocks of its motions.
@@ -72,8 +70,8 @@ def friction_ladder(
         Coordinates; those with a motor if left out.
     temperature
         The measured signal of the term temperature (any unit of temperature differences), one for all or coordinate → signal.
-    rows, sampling
-        Equations and how samples become them, as for :func:`identify`.
+    rows, settings
+        Equations and how samples become them, as for :func:`identify`; of the settings sampling and engine are used.
     blocks
         Into how many blocks the samples are cut; a block must be longer than residuals are correlated. Where a filter of the
         equations correlates more of them than a block would have, there are fewer, and `note` of the result says so.
@@ -99,7 +97,8 @@ def friction_ladder(
     if not several:
         raise DataError("there is no motion to choose friction from.", where="friction_ladder, motion")
     known = {c: _measured(machine, several, c, heat.get(c, "")) for c in names}
-    first = solve(observation(machine, several, rows, sampling, engine=engine))
+    how = settings or IdentifySettings()
+    first = solve(observation(machine, several, rows, how))
     rigid = None
     if "load" in terms and not machine.closed:
         rigid = _rigid(machine, first)
@@ -111,9 +110,7 @@ def friction_ladder(
         if not reason
     }
     whole = machine.with_elements([e for ways in offered.values() for way in ways for e in way])
-    held = held_out_blocks(
-        whole, several, rows, sampling, first.row_sigma, blocks=blocks, folds=FOLDS, engine=engine, progress=progress
-    )
+    held = held_out_blocks(whole, several, rows, how, first.row_sigma, blocks=blocks, folds=FOLDS, progress=progress)
     column = {e.parameter_name: whole.parameters.index(e.parameter_name) for e in whole.elements}
     ways = {at: [[column[e.parameter_name] for e in way] for way in found] for at, found in offered.items()}
     search = _Search(held, list(first.columns), machine.name, standard_errors)
@@ -130,7 +127,7 @@ def friction_ladder(
         step = LadderStep(term=at[0], on=at[1], reason=reason) if reason else steps[at]
         listed.append(replace(step, elements=tuple(e.parameter_name for e in own)))
     chosen = [e for at, way in search.entered.items() for e in candidates(machine, *at, known[at[1]])[way]]
-    made = _refined(machine, chosen, several, known, rows, sampling, engine)
+    made = _refined(machine, chosen, several, known, rows, how)
     return FrictionLadder(
         machine=made,
         steps=tuple(listed),
@@ -270,15 +267,14 @@ def _refined(
     motions: Sequence[Motion],
     known: Mapping[str, Measured],
     rows: Rows,
-    sampling: Sampling | None,
-    engine: Engine,
+    settings: IdentifySettings,
 ) -> Machine:
     """The machine with what was chosen; speeds of Stribeck curves from a finer bank, one coordinate after the other."""
     made = machine.with_elements([e for e in chosen if e.kind != "stribeck"])
     for e in chosen:
         if e.kind == "stribeck":
             (c,) = e.on
-            made, _ = stribeck_speeds(made, motions, [c], known[c].speeds, rows=rows, sampling=sampling, engine=engine)
+            made, _ = stribeck_speeds(made, motions, [c], known[c].speeds, rows=rows, settings=settings)
     return made
 
 

@@ -21,9 +21,8 @@ from veridyn.errors import Fault, Faults, IdentificationError, did_you_mean
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression.linear_algebra import triangle_of
 from veridyn.identify.regression.observation import observation
-from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.accept import takes_machine
-from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.model.coordinates import Rows
 from veridyn.model.elements.element import stribeck
 from veridyn.model.machine import Machine
@@ -65,8 +64,7 @@ def stribeck_speeds(
     speeds: Sequence[float],
     *,
     rows: Rows = "all",
-    sampling: Sampling | None = None,
-    engine: Engine = "auto",
+    settings: IdentifySettings | None = None,
     executor: Executor | None = None,
     progress: Progress = silent,
 ) -> tuple[Machine, dict[str, StribeckCurve]]:
@@ -77,7 +75,7 @@ def stribeck_speeds(
     names, bank = list(on), sorted({float(v) for v in speeds})
     _check(machine, names, bank)
     banks = dict.fromkeys(names, tuple(bank))
-    how = {"rows": rows, "sampling": sampling, "engine": engine, "executor": executor, "progress": progress}
+    how = {"rows": rows, "settings": settings, "executor": executor, "progress": progress}
     chosen = _searched(machine, motion, banks, how)
     fine = {c: tuple(_about(bank, chosen[c].speed)) for c in names}
     best = _searched(machine, motion, fine, how)

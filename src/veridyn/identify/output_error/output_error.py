@@ -25,12 +25,12 @@ from veridyn.errors import DataError, Faults, IdentificationError, did_you_mean
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.error_measures import RowReport
 from veridyn.identify.estimator import Estimator, FitProblem, fit_of
-from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.output_error.log_runs import check_motions, check_open_tree, cut, with_element_states
 from veridyn.identify.output_error.output_search import OutputProblem, Shot, Values, search
 from veridyn.identify.output_error.run_model import check_outputs, run_model
 from veridyn.identify.output_error.shooting import LAW, Hold, Law
 from veridyn.identify.result import Fit, LawConstants, ReplaySettings
+from veridyn.identify.settings import Hac
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
@@ -128,7 +128,7 @@ class OutputError(Estimator):
         if self.constants and not machine.parameters.select("estimated"):
             plain = _nothing_linear(machine, self.title, problem)
         else:
-            plain = fit_of(machine, problem.least_squares(samples), self.title, problem.acceptance)
+            plain = fit_of(machine, problem.least_squares(samples), self.title, problem.settings.acceptance)
 
         def values_of(x: Array) -> Array:
             return replace(plain, values=x).standard
@@ -144,7 +144,7 @@ class OutputError(Estimator):
             starts,
             iterations=self.iterations,
             tolerance=self.tolerance,
-            sigma=problem.sigma,
+            sigma=problem.settings.sigma,
             hac=hac,
             progress=samples.progress,
         )
@@ -251,7 +251,7 @@ def _nothing_linear(machine: Machine, title: str, problem: FitProblem) -> Fit:
         residual_sigma=math.nan,
         condition=math.nan,
         condition_scaled=math.nan,
-        acceptance=problem.acceptance,
+        acceptance=problem.settings.acceptance,
     )
 
 

@@ -21,12 +21,13 @@ from scipy.linalg import solve_triangular
 
 from veridyn.errors import IdentificationError, ModelError, SimulationError
 from veridyn.identify.error_measures import Moments, moments_of_runs
-from veridyn.identify.estimators.coloured import Hac, bartlett, lags_for
+from veridyn.identify.estimators.coloured import bartlett, lags_for
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL
 from veridyn.identify.output_error.log_runs import Runs, chunks
 from veridyn.identify.output_error.run_model import RunModel
 from veridyn.identify.regression.linear_algebra import triangle_of
 from veridyn.identify.result import DEFAULT_CONSTANT_SIZE
+from veridyn.identify.settings import Hac
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Literal, TypeVar, get_args
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from veridyn.identify.regression.linear_algebra import one_blas_thread, triangle
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.regression.tables import equations
 from veridyn.identify.regression.workers import MadeMotions, map_in_order
+from veridyn.identify.settings import Device, IdentifySettings
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.engine import Engine, wants_compiled
 from veridyn.mechanics.tree.rules import structural
@@ -40,7 +41,6 @@ from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 
 T = TypeVar("T")
-Device = Literal["cpu", "cuda"]
 Array = NDArray[np.float64]
 EXACT = 1e-12  # of the combinations of the closed rules: what a relation may miss them by
 WORTHWHILE = 0.75  # of the arithmetic of all columns: with more left, they stay
@@ -52,9 +52,8 @@ def observation(
     machine: Machine,
     motion: Motion | Sequence[Motion],
     rows: Rows = "all",
-    sampling: Sampling | None = None,
+    settings: IdentifySettings | None = None,
     *,
-    engine: Engine = "auto",
     executor: Executor | None = None,
     progress: Progress = silent,
     passes: int = 1,
@@ -62,34 +61,31 @@ def observation(
     """Stream one motion, or several, into row factors of [W_j | Y_j] (22).
 
     Y_j is the measured force (zero for a passive joint, a virtual one and the base; paper 001, 5.2), less what the wrenches ask of the
-    row, less the columns of known parameters times their values. With an `executor` the samples are shared out. `engine`: "compiled",
-    "numpy", or "auto", which compiles where there are samples enough to pay for it; `passes`: how often as many will be streamed.
+    row, less the columns of known parameters times their values. With an `executor` the samples are shared out. `settings`: sampling and
+    engine are used; `passes`: how often as many samples will be streamed, for which machine code may pay for itself.
     """
-    made = stream(machine, motion, rows, sampling, engine=engine, executor=executor, progress=progress, passes=passes)
-    return made.observe()
+    return stream(machine, motion, rows, settings, executor=executor, progress=progress, passes=passes).observe()
 
 
 def stream(
     machine: Machine,
     motion: Motion | Sequence[Motion],
     rows: Rows = "all",
-    sampling: Sampling | None = None,
+    settings: IdentifySettings | None = None,
     *,
-    engine: Engine = "auto",
     executor: Executor | None = None,
     progress: Progress = silent,
-    device: Device = "cpu",
     passes: int = 1,
 ) -> EquationStream:
     """What :func:`observation` streams, checked and ready, for estimators that pass over the samples more than once.
 
     A sequence of motions may make each of them when it is needed, so that a log need not fit the memory: it is walked through from the
     first to the last, and none is kept. Its attribute `samples`, if it has one, saves counting them. :class:`MadeMotions` are made by the
-    workers of the executor, and checked there but for the first. On the `device` "cuda" factors are made on a GPU
+    workers of the executor, and checked there but for the first. With settings of `device` "cuda" factors are made on a GPU
     (:mod:`veridyn.identify.regression.gpu`).
     """
-    check_device(device)
-    how = sampling or Sampling()
+    chosen = settings or IdentifySettings()
+    how = chosen.sampling or Sampling()
     several: Sequence[Motion] = (motion,) if isinstance(motion, Motion) else motion
     if isinstance(several, MadeMotions) and how.drop:
         raise DataError("samples cannot be dropped by number from motions that are made one by one.", where="drop")
@@ -99,10 +95,12 @@ def stream(
     plan = EquationPlan(machine, machine.select_rows(measured), how)
     plan.check(seen)
     work = passes * samples_of(seen) * (len(several) if seen is not several else 1)
-    fewer = _fewer_columns(plan, engine, seen[0], work)
+    fewer = _fewer_columns(plan, chosen.engine, seen[0], work)
     request = equations(machine, plan.computed, plan.wanted, seen[0])
-    plan = replace(plan, compile=wants_compiled(engine, machine, request, work))
-    return EquationStream(plan=plan, motions=several, executor=executor, progress=progress, device=device, fewer=fewer)
+    plan = replace(plan, compile=wants_compiled(chosen.engine, machine, request, work))
+    return EquationStream(
+        plan=plan, motions=several, executor=executor, progress=progress, device=chosen.device, fewer=fewer
+    )
 
 
 def _fewer_columns(
@@ -119,12 +117,6 @@ def _fewer_columns(
         return None
     request = equations(plan.machine, fewer.computed, fewer.wanted, motion)
     return (fewer, rule) if work >= MIN_SAMPLES or wants_compiled("auto", plan.machine, request, 0) else None
-
-
-def check_device(device: str) -> None:
-    """Refuse a word that names no device."""
-    if device not in get_args(Device):
-        raise DataError(f"there is no device '{device}'.", where="device", expected="'cpu' or 'cuda'")
 
 
 def measured_rows(machine: Machine, motions: Sequence[Motion], rows: Rows) -> tuple[Rows, tuple[str, ...]]:

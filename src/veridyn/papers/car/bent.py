@@ -22,12 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.estimator import fit_of
-from veridyn.identify.estimators.coloured import Hac, sandwich
+from veridyn.identify.estimators.coloured import sandwich
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.regression.observation import stream
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
+from veridyn.identify.settings import Hac, IdentifySettings
 from veridyn.identify.takes import TakeVariation, take_variation
 from veridyn.identify.validate import validate
 from veridyn.model.elements.element import Element
@@ -138,7 +139,7 @@ def fitted(
     theirs."""
     machine, learned = model.machine, model.prepared(motions)
     # Not by `identify`, which would refuse a bend of zero: these gains stand for curves, and a straight spring has none.
-    samples = stream(machine, learned, model.rows, how)
+    samples = stream(machine, learned, model.rows, IdentifySettings(sampling=how))
     s = solve(samples.observe())
     rate = 1.0 / (float(np.median(np.diff(motions[0].t))) * how.decimate)
     made = sandwich(samples, s, hac=Hac(round(MEMORY * rate)))
@@ -278,6 +279,6 @@ def _held_out(
     found = []
     for k, single in enumerate(singles):
         for m in (m for j, m in enumerate(motions) if j != k):
-            check = validate(single.fit, model.prepared([m])[0], sampling=how)
+            check = validate(single.fit, model.prepared([m])[0], settings=IdentifySettings(sampling=how))
             found += [r.std_error**2 for r in check.rows]
     return found

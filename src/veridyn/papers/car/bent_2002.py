@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.takes import TakeVariation, take_variation
 from veridyn.identify.validate import validate
 from veridyn.model.elements.element import Element, coulomb, drive_gain, spring
@@ -162,7 +163,7 @@ def selected_2002(machine: Machine, motions: Sequence[Motion], how: Sampling) ->
         singles[name] = [fitted(model, motions, half) for half in halves]
         found = []
         for single, other in zip(singles[name], halves[::-1], strict=True):
-            check = validate(single.fit, list(single.motions), sampling=other)
+            check = validate(single.fit, list(single.motions), settings=IdentifySettings(sampling=other))
             found += [check[row].std_error ** 2 for row in SUSPENSIONS]  # the chassis' rows are the same in both models
         errors[name] = float(np.sqrt(np.mean(found)))
     best, other = sorted((STRAIGHT, CURVED), key=lambda n: errors[n])

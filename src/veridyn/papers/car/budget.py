@@ -21,10 +21,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.identify.predict import predicted
 from veridyn.identify.regression.equation_plan import EquationPlan, Job
 from veridyn.identify.regression.observation import stream
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.identify.validate import predicted
+from veridyn.identify.settings import IdentifySettings
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.papers.car.bent import SuspensionFit
@@ -168,7 +169,7 @@ def weighted(found: SuspensionFit, machine: Machine, motions: Sequence[Motion], 
     rows = [r.row for r in fit.rows]
     sigma = {r.row: r.sigma for r in fit.rows}
     wide = asking(machine, (f"{s}{i}" for s in CARRIER_SYMBOLS for i in range(1, 5)))
-    samples = stream(wide, motions[0], rows, sampling)
+    samples = stream(wide, motions[0], rows, IdentifySettings(sampling=sampling))
     p = wide.parameters
     mine = [p.index(fit.described.parameters.names[c]) for c in fit.base.columns]
     others = [c for c in p.select("estimated") if c not in mine]

@@ -16,6 +16,7 @@ from scipy.linalg import solve_triangular
 from veridyn.identify.estimators.least_squares import Solution, solve
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.ground.road import Flat, Road
 from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.papers.car.machine import TEN_ROWS, car_20, estimated_33
@@ -81,7 +82,10 @@ def ranked(
         progress("ranking manoeuvres", float(k), float(len(every)))
         under: Road = road if rough else Flat()
         run = drive(car, manoeuvre, under, duration, 1e-3, 10)
-        s = solve(observation(machine, to_motion(run, machine), TEN_ROWS, Sampling()), sigma=ROW_NOISE)
+        s = solve(
+            observation(machine, to_motion(run, machine), TEN_ROWS, IdentifySettings(sampling=Sampling())),
+            sigma=ROW_NOISE,
+        )
         found.append(_judged(name, s))
     progress("ranking manoeuvres", float(len(every)), float(len(every)))
     return tuple(sorted(found, key=lambda e: (-e.well, e.condition)))

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.identify.result import TWO_SIGMA_BELOW_TEN
+from veridyn.identify.settings import TWO_SIGMA_BELOW_TEN
 from veridyn.papers.car.bent import CURVED, STRAIGHT
 from veridyn.papers.car.demo import CarDemonstration
 from veridyn.papers.car.drive import VALIDATION

@@ -23,7 +23,8 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.identify.result import SIGMA_BELOW_TEN, TWO_SIGMA_BELOW_TEN, Acceptance, Fit
+from veridyn.identify.result import Fit
+from veridyn.identify.settings import SIGMA_BELOW_TEN, TWO_SIGMA_BELOW_TEN, Acceptance, IdentifySettings
 from veridyn.identify.validate import validate
 from veridyn.identify.validation import Validation
 from veridyn.model.machine import Machine
@@ -220,12 +221,15 @@ def car_study(made: Campaign, truth: Mapping[str, float] | None = None, progress
         _looked_at(made, name)
     seen, unseen = [made.motion(full, name) for name in TRAINING], made.motion(full, VALIDATION)
     tell("the paper's 33 parameters")
-    fit = identify(full, seen, rows=TEN_ROWS, sampling=how, covariance="hac", diagnose="off")
-    check = validate(fit, unseen, sampling=how)
+    fit = identify(full, seen, rows=TEN_ROWS, settings=IdentifySettings(sampling=how, covariance="hac"), diagnose="off")
+    check = validate(fit, unseen, settings=IdentifySettings(sampling=how))
     tell("straight and curved suspensions")
     both = selected(with_carriers(full, made.known.carriers), seen, how)
     models = {name: both.of(curved) for name, curved in ((STRAIGHT, False), (CURVED, True))}
-    checks = {name: validate(m.fit, m.model.prepared([unseen])[0], sampling=how) for name, m in models.items()}
+    checks = {
+        name: validate(m.fit, m.model.prepared([unseen])[0], settings=IdentifySettings(sampling=how))
+        for name, m in models.items()
+    }
     tell("deviations")
     deviations = budget(both.chosen, both.takes.sigma, made, TRAINING, how, progress)
     tell("the paper's rows")
@@ -237,7 +241,9 @@ def car_study(made: Campaign, truth: Mapping[str, float] | None = None, progress
     leanings = {}
     for label, families in LEANINGS.items():
         still = [held(m, full, families) for m in seen]
-        found = _values(identify(full, still, rows=TEN_ROWS, sampling=plain_rows(full), diagnose="off"))
+        found = _values(
+            identify(full, still, rows=TEN_ROWS, settings=IdentifySettings(sampling=plain_rows(full)), diagnose="off")
+        )
         leanings[label] = {n: found[n] - plain.values[n] for n in NAMES}
     tell("filters as printed")
     printed = [printed_motion(made, full, name) for name in TRAINING]
@@ -250,7 +256,7 @@ def car_study(made: Campaign, truth: Mapping[str, float] | None = None, progress
     tell("all standard parameters")
     standard_tree = every_standard(car_38())
     bare = [replace(m, wrenches={b: w for b, w in m.wrenches.items() if b != "chassis"}) for m in seen]
-    standard = identify(standard_tree, bare, rows=TEN_ROWS, sampling=how, diagnose="off")
+    standard = identify(standard_tree, bare, rows=TEN_ROWS, settings=IdentifySettings(sampling=how), diagnose="off")
     tell("reduction")
     reductions = _reductions(
         standard,
@@ -260,13 +266,13 @@ def car_study(made: Campaign, truth: Mapping[str, float] | None = None, progress
         validate(
             standard,
             replace(unseen, wrenches={b: w for b, w in unseen.wrenches.items() if b != "chassis"}),
-            sampling=how,
+            settings=IdentifySettings(sampling=how),
         ),
         check,
     )
     tell("inessential parameters")
-    lean = essential(full, solve(observation(full, seen, TEN_ROWS, how)))
-    lean_check = validate(lean.fit, unseen, sampling=how) if lean.steps else check
+    lean = essential(full, solve(observation(full, seen, TEN_ROWS, IdentifySettings(sampling=how))))
+    lean_check = validate(lean.fit, unseen, settings=IdentifySettings(sampling=how)) if lean.steps else check
     tell("predicting")
     best = both.chosen
     traces = {
@@ -315,9 +321,9 @@ def _variant(
     judged: tuple[Motion, Sampling] | None = None,
 ) -> Variant:
     """Another fit; `judged`: on which equations it is validated, where not on its own."""
-    fit = identify(machine, list(seen), rows=TEN_ROWS, sampling=how, diagnose="off")
+    fit = identify(machine, list(seen), rows=TEN_ROWS, settings=IdentifySettings(sampling=how), diagnose="off")
     motion, sampling = judged or (unseen, how)
-    return Variant(name, _values(fit), validate(fit, motion, sampling=sampling))
+    return Variant(name, _values(fit), validate(fit, motion, settings=IdentifySettings(sampling=sampling)))
 
 
 def well_known(found: Selected, deviations: Budget) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from veridyn.errors import Fault, IdentificationWarning, warn
 from veridyn.identify.estimate import identify
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
+from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validate import validate
 from veridyn.identify.validation import Validation
 from veridyn.model.experiment import Experiment
@@ -273,8 +274,7 @@ def study_2002(made: Campaign, progress: Progress = silent) -> Study2002:
         plain,
         [motion_2002(made, plain, name) for name in RAMPS],
         rows=TEN_ROWS_2002,
-        sampling=HOW,
-        covariance="hac",
+        settings=IdentifySettings(sampling=HOW, covariance="hac"),
         diagnose="off",
     )
     machine = with_knowledge(plain)
@@ -301,9 +301,9 @@ def study_2002(made: Campaign, progress: Progress = silent) -> Study2002:
         found,
         deviations,
         printed,
-        validate(best.fit, list(best.motions), sampling=HOW),
-        validate(best.fit, braking, sampling=HOW),
-        validate(printed, motion_2002(made, plain, BRAKING), sampling=HOW),
+        validate(best.fit, list(best.motions), settings=IdentifySettings(sampling=HOW)),
+        validate(best.fit, braking, settings=IdentifySettings(sampling=HOW)),
+        validate(printed, motion_2002(made, plain, BRAKING), settings=IdentifySettings(sampling=HOW)),
         {name: trace(best.fit, m, HOW) for name, m in driven.items()},
         weight_check(mass, loads, unsprung, made.vehicle.gravity),
         true_sixteen(made),

@@ -16,6 +16,7 @@ from veridyn.identify.estimators.likelihood import force_noise
 from veridyn.identify.excitation.closed import plant_of
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.loops.closure import close, closed_motion
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
@@ -124,7 +125,7 @@ def fitted(lengths: Periods, forces: Periods, pose: tuple[Array, Array, Array]) 
         hexapod(),
         closed_motion(hexapod(), lengths.t, *pose, at=POSE, forces=forces.mean),
         GaussMarkov(force_noise(forces, MEMORY)),
-        sampling=ZONES,
+        settings=IdentifySettings(sampling=ZONES),
         diagnose="off",
     )
 

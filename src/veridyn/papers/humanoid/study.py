@@ -27,6 +27,7 @@ from veridyn.identify.laboratory import diagnose
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.selection import DETERMINED_SIGMA, Remedy, Selection, remedies, select_motions
+from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validate import validate
 from veridyn.identify.validation import Validation
 from veridyn.model.elements.element import WRENCH_ROWS
@@ -223,7 +224,10 @@ def humanoid_study(rng: np.random.Generator, quick: bool = False, progress: Prog
     drawn = replace(fits[PLAIN], values=fits[PLAIN].priors, standard_values=None)
     judged = {"cad": drawn, **fits}
     checks = {
-        name: {motion: validate(fit, r.motion, sampling=r.sampling) for motion, r in reads.items()}
+        name: {
+            motion: validate(fit, r.motion, settings=IdentifySettings(sampling=r.sampling))
+            for motion, r in reads.items()
+        }
         for name, fit in judged.items()
     }
     traces = {
@@ -277,7 +281,14 @@ def determined(fit: Fit, share: float = DETERMINED_SIGMA) -> tuple[str, ...]:
 
 def base_fit(model: Machine, motions: Motion | Sequence[Motion], way: Estimator, sampling: Sampling) -> Fit:
     """A fit of the six base rows, whose residuals may be correlated in time."""
-    return identify(model, motions, way, rows="base", covariance="hac", sampling=sampling, sigma=SIGMA, diagnose="off")
+    return identify(
+        model,
+        motions,
+        way,
+        rows="base",
+        settings=IdentifySettings(covariance="hac", sampling=sampling, sigma=SIGMA),
+        diagnose="off",
+    )
 
 
 def walking_fits(
@@ -287,7 +298,9 @@ def walking_fits(
     found = []
     for how in (signals(), replace(signals(), lowpass=LOWPASS)):
         walked = read(model, log, how=how)
-        drawing = calibrate_prior(model, walked.motion, rows="base", sampling=walked.sampling, sigma=SIGMA)
+        drawing = calibrate_prior(
+            model, walked.motion, rows="base", settings=IdentifySettings(sampling=walked.sampling, sigma=SIGMA)
+        )
         ways: dict[str, Estimator] = {PLAIN: WLS(), PRIOR: drawing.prior, CONSISTENT: Consistent(prior=drawing.prior)}
         fits = {name: base_fit(model, walked.motion, ways[name], walked.sampling) for name in names}
         found.append((fits, drawing))

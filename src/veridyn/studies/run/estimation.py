@@ -7,8 +7,7 @@ from dataclasses import replace
 from veridyn.errors import DataError, DeviceError, Fault, IdentificationError, did_you_mean
 from veridyn.files.yaml_plain import Place
 from veridyn.identify.estimate import ESTIMATORS
-from veridyn.identify.estimators.coloured import Hac
-from veridyn.identify.regression.observation import Device
+from veridyn.identify.settings import Device, IdentifySettings
 from veridyn.model.machine import Machine
 from veridyn.settings import names
 from veridyn.studies.config.identify import EstimatorSettings
@@ -26,7 +25,8 @@ def estimation_of(loaded: Loaded, at: Place, chosen: EstimatorSettings) -> Estim
     if chosen.settings and not names(kind):
         what = f"estimator '{chosen.name}' has no settings."
         raise loaded.error(loaded.fault((*at, "settings"), what, hint="Drop the key."))
-    return Estimation(loaded.build((*at, "settings"), kind, chosen.settings), chosen.covariance, device_of(loaded))
+    settings = IdentifySettings(covariance=chosen.covariance, device=device_of(loaded))
+    return Estimation(loaded.build((*at, "settings"), kind, chosen.settings), settings)
 
 
 def device_of(loaded: Loaded) -> Device:
@@ -43,9 +43,8 @@ def device_of(loaded: Loaded) -> Device:
 
 def check_estimation(loaded: Loaded, at: Place, machine: Machine, estimation: Estimation) -> None:
     """Refuse what the method cannot do with this machine and these rows, before any log is read."""
-    hac = Hac() if estimation.covariance == "hac" else None
     try:
-        estimation.method.check(machine, loaded.study.rows, hac)
+        estimation.method.check(machine, loaded.study.rows, estimation.settings.hac)
     except (IdentificationError, DataError) as error:
         line = loaded.yaml.line(at)
         faults = [Fault(f.what, f"{dotted(at)}, {f.where}", f.expected, f.found, f.hint, line) for f in error.faults]

@@ -31,7 +31,6 @@ from veridyn.identify.diagnosis.fit_check import (
 from veridyn.identify.diagnosis.plausible import odd_clocks
 from veridyn.identify.essential import EssentialRule
 from veridyn.identify.estimator import in_formulation, with_tree_note
-from veridyn.identify.estimators.coloured import Hac
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.trust import Trust, trust_prior
@@ -39,6 +38,7 @@ from veridyn.identify.estimators.weighted import OLS, WLS
 from veridyn.identify.friction.evidence import FrictionLadder
 from veridyn.identify.friction.ladder import friction_ladder
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import IdentifySettings
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 from veridyn.studies.config.identify import IdentifyAccept, IdentifyFile
@@ -151,7 +151,7 @@ def _identified(
 ) -> IdentifyRun:
     study = loaded.study
     check_estimation(loaded, ("estimator",), machine, estimation)
-    if estimation.executor is not None and estimation.device != "cpu":
+    if estimation.executor is not None and estimation.settings.device != "cpu":
         raise loaded.error(
             loaded.fault(("executor",), "a GPU takes all samples itself.", hint="Drop executor, or device.")
         )
@@ -172,9 +172,9 @@ def _identified(
     training, validation = work.motions(lowpass)
     how, later = work.samplings(training, validation, lowpass)
     few = work.few_equations(training, how)
-    if few is not None and estimation.covariance == "white" and assumes_uncorrelated(estimation.method):
+    if few is not None and estimation.settings.covariance == "white" and assumes_uncorrelated(estimation.method):
         warn(IdentificationWarning, few)
-        estimation = replace(estimation, covariance="hac")
+        estimation = replace(estimation, settings=replace(estimation.settings, covariance="hac"))
     ladder = None
     if study.friction is not None:
         ladder = _ladder(loaded, machine, training, how, bool(recorded.files), progress)
@@ -196,7 +196,7 @@ def _identified(
     trust = None
     if study.estimator.trust:
         trust = _trust(loaded, machine, training, estimation, how, progress)
-        estimation = replace(estimation, method=trust.settings)
+        estimation = replace(estimation, method=trust.method)
     learn, judge, first = plain(training), plain(validation), how
     if recorded.files:
         learn, judge, how, later = work.streamed(lowpass, how, later)
@@ -226,7 +226,7 @@ def _identified(
         found += still
         if isinstance(estimation.method, OLS | WLS):
             found = with_traces(found, result.fit, plain(training), first, failed, untestable=untestable)
-        if first.filtering and estimation.covariance == "white" and assumes_uncorrelated(estimation.method):
+        if first.filtering and estimation.settings.covariance == "white" and assumes_uncorrelated(estimation.method):
             found += attempt(
                 "Correlation of residuals", lambda: oversampled_rows(result.fit, plain(training), first), failed
             )
@@ -290,7 +290,7 @@ def _ladder(
             on=s.on or None,
             temperature=s.temperature,
             rows=loaded.study.rows,
-            sampling=how,
+            settings=IdentifySettings(sampling=how),
             blocks=s.blocks,
             standard_errors=s.standard_errors,
             progress=progress,
@@ -316,9 +316,13 @@ def _trust(
     kept = [part.motion[~wrong_speed(part)] for part in training]
     unmasked = replace(how, drop={}, trim=0)
     method: Any = estimation.method
-    hac = Hac() if estimation.covariance == "hac" else None
     return trust_prior(
-        machine, kept, method, rows=loaded.study.rows, covariance=hac, sampling=unmasked, progress=progress
+        machine,
+        kept,
+        method,
+        rows=loaded.study.rows,
+        settings=replace(estimation.settings, sampling=unmasked, device="cpu"),
+        progress=progress,
     )
 
 

@@ -25,7 +25,6 @@ from veridyn.spatial.transforms import Placement
 from veridyn.studies.config.identify import ElementSettings, IdentifyFile
 from veridyn.studies.config.payload import PayloadFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.identification import Estimation
 from veridyn.studies.result import Result
 from veridyn.studies.run.estimation import check_estimation, estimation_of
 from veridyn.studies.run.fitted import loaded_fit
@@ -86,8 +85,7 @@ def run_payload(loaded: Loaded[PayloadFile], progress: Progress = silent) -> Pay
         _check_body(loaded, fit.described)
         gains = "as the fit has them, with what it knows of their uncertainty"
     carrying = _loaded_machine(loaded, fit)
-    device = estimation_of(loaded, ("estimator",), loaded.study.estimator).device
-    estimation = Estimation(WLS(), loaded.study.estimator.covariance, device)
+    estimation = replace(estimation_of(loaded, ("estimator",), loaded.study.estimator), method=WLS())
     inner: Loaded[Any] = loaded
     weighed = run_identify(inner, progress, carrying, estimation)
     try:

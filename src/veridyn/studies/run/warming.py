@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from veridyn.identify.regression.observation import observation
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.dynamics.regressor import regressor
@@ -26,7 +27,7 @@ def warm(machine: Machine, progress: Progress = silent) -> None:
     known = machine.with_parameters(values)
     m = some_motion(machine)
     steps = [
-        ("equations of the rows", lambda: observation(machine, m, engine="compiled")),
+        ("equations of the rows", lambda: observation(machine, m, settings=IdentifySettings(engine="compiled"))),
         ("regressor", lambda: regressor(machine, m, engine="compiled")),
         ("inverse dynamics", lambda: inverse_dynamics(known, m, engine="compiled")),
     ]

@@ -17,6 +17,7 @@ from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_motion, random_tree
 from veridyn.errors import DataError, ModelError
 from veridyn.identify.regression.observation import observation
+from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics import engine as machine_code
 from veridyn.mechanics.tree.dynamics.derivatives import forward_derivatives, inverse_derivatives
 from veridyn.mechanics.tree.dynamics.engine import (
@@ -344,7 +345,9 @@ def test_one_keyword_chooses_the_engine(name: str, door: str) -> None:
 @pytest.mark.parametrize("door", [*DOORS, "observation"])
 def test_an_unknown_engine_is_refused(door: str) -> None:
     tree = tree_of(branched_arm())
-    call = DOORS.get(door) or (lambda t, m, e, n: observation(machine_of_tree(t), m, engine=e))
+    call = DOORS.get(door) or (
+        lambda t, m, e, n: observation(machine_of_tree(t), m, settings=IdentifySettings(engine=e))
+    )
     with pytest.raises(DataError, match=r"there is no engine 'fast'[\s\S]*'auto', 'compiled' or 'numpy'"):
         call(tree, any_motion(tree, 3), "fast", 1)
 

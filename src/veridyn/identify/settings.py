@@ -1,0 +1,108 @@
+"""How a fit is made, apart from its method: one object for every verb that turns motions into equations.
+
+    how = IdentifySettings(covariance="hac", sampling=Sampling(decimate=10))
+    fit = identify(machine, motion, "wls", how);    check = validate(fit, other, how)
+
+The method says how parameters are estimated from equations; these settings say how samples become equations, what is known of their noise,
+and how the result is judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from veridyn.errors import IdentificationError, VeridynError
+from veridyn.identify.grouping import RANK_TOLERANCE
+from veridyn.identify.regression.sampling import Sampling
+from veridyn.mechanics.tree.dynamics.engine import Engine
+from veridyn.settings import Settings, above, at_least, between
+
+Device = Literal["cpu", "cuda"]
+
+
+@dataclass(frozen=True, repr=False)
+class Hac(Settings):
+    """Settings of ``covariance="hac"``: standard deviations that allow for autocorrelated residuals.
+
+    Parameters
+    ----------
+    lags : int of at least 0, or None
+        Samples over which residuals may be correlated, L; it is rounded up to 3, 7, 11 … None, the default, chooses it from the data by
+        Andrews' rule.
+    """
+
+    error: ClassVar[type[VeridynError]] = IdentificationError
+
+    lags: Annotated[int, at_least(0)] | None = None
+
+
+Covariance = Literal["white", "hac"] | Hac
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """When a parameter counts as well identified: `sigmas` times its relative deviation below `percent`.
+
+    Paper 000 has two rules: section IV.B asks for 2 σ% < 10, section VII.A accepts σ% < 10. Both are stated, one is chosen.
+    """
+
+    percent: float = 10.0
+    sigmas: float = 1.0
+
+
+SIGMA_BELOW_TEN = Acceptance(10.0, 1.0)
+TWO_SIGMA_BELOW_TEN = Acceptance(10.0, 2.0)
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class IdentifySettings(Settings):
+    """How samples become equations, what is known of their noise, and how estimates are judged; checked when it is made.
+
+    Parameters
+    ----------
+    covariance : "white", "hac", or Hac
+        “white”, the default, assumes uncorrelated residuals; “hac” allows for autocorrelation. The estimates are the same, but for
+        "map" and "consistent", in which data then weigh less beside the prior and the bounds. "gauss_markov" and "likelihood" estimate
+        the noise's spectrum themselves and take “white” only.
+    sampling : Sampling, optional
+        Filter, decimation, dead zones and masks between samples and equations; every sample as it is by default.
+    sigma : mapping of row names to numbers above 0, optional
+        Standard deviation of the noise of a row in N or N*m; estimated from the data for rows that are not named.
+    acceptance : Acceptance
+        When a parameter counts as well identified; by default σ below 10 % of the value.
+    tolerance : float between 0 and 1
+        Ratio of singular values, with columns in typical sizes, below which a direction counts as not excited.
+    engine : {"auto", "compiled", "numpy"}
+        Machine code, the NumPy reference, or machine code where there are enough samples to pay for compiling (the default).
+    device : {"cpu", "cuda"}
+        Where samples become equations and factors: this processor (the default), or an NVIDIA GPU, for "ols", "wls", "map" and
+        "consistent" of open machines without filters; see :mod:`veridyn.identify.regression.gpu`.
+
+    Raises
+    ------
+    IdentificationError
+        A setting is not of these; every fault is named.
+
+    Examples
+    --------
+    >>> import veridyn as vd
+    >>> vd.IdentifySettings(covariance="hac", engine="auto")
+    IdentifySettings(covariance='hac')
+    """
+
+    error: ClassVar[type[VeridynError]] = IdentificationError
+
+    covariance: Covariance = "white"
+    sampling: Sampling | None = None
+    sigma: Mapping[str, Annotated[float, above(0.0)]] | None = None
+    acceptance: Acceptance = SIGMA_BELOW_TEN
+    tolerance: Annotated[float, between(0.0, 1.0)] = RANK_TOLERANCE
+    engine: Engine = "auto"
+    device: Device = "cpu"
+
+    @property
+    def hac(self) -> Hac | None:
+        """How autocorrelation is allowed for; None where residuals are assumed uncorrelated."""
+        return self.covariance if isinstance(self.covariance, Hac) else Hac() if self.covariance == "hac" else None
