@@ -129,7 +129,9 @@ def _prepared(loaded: Loaded[IdentifyFile], machine: vd.Machine) -> Fit:
     lowpass = work.lowpass()[1]
     training, _ = work.motions(lowpass)
     sampling, _ = work.samplings(training, [], lowpass)
-    return vd.identify(machine, plain(training), sampling=sampling, rows=loaded.study.rows)
+    return vd.identify(
+        machine, plain(training), settings=vd.IdentifySettings(sampling=sampling), rows=loaded.study.rows
+    )
 
 
 def agreement(name: str) -> Agreement:

@@ -53,7 +53,10 @@ def costs(samples: Sequence[int] = SAMPLES) -> list[Cost]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", VeridynWarning)
             parameters = len(vd.identify(machine, motion).values)
-            default, white = seconds(diagnose="off"), seconds(diagnose="off", covariance="white")
+            default, white = (
+                seconds(diagnose="off"),
+                seconds(diagnose="off", settings=vd.IdentifySettings(covariance="white")),
+            )
             found.append(Cost(count, parameters, default, white, seconds()))
     return found
 

@@ -11,6 +11,7 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.gains import attenuation
 from veridyn.identify.payload import carrying
 from veridyn.identify.predict import predicted
+from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validate import validate
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 
@@ -77,7 +78,7 @@ def test_what_noise_of_currents_takes_off_is_told_about_right():
         rng = np.random.default_rng(seed)
         runs = [driven(rng), carrying(machine, driven(rng, loaded=True), "4", LOAD)]
         with pytest.warns(IdentificationWarning, match=r"drive gains K1, K2, K3, K4: [\s\S]*found up to 7[.\d]*, "):
-            fit = identify(machine, runs)
+            fit = identify(machine, runs, settings=IdentifySettings(covariance="white"))
         at = [fit.names.index(name) for name in NAMES]
         lost.append(GAINS - fit.values[at])
         told.append(attenuation(fit, NAMES))

@@ -12,7 +12,7 @@ import veridyn as vd
 from identify.smooth_arm import noisy, truth
 from veridyn.errors import IdentificationError
 from veridyn.identification import Acceptance, Hac, Sampling, observation
-from veridyn.identify.settings import IdentifySettings
+from veridyn.identify.settings import Auto, IdentifySettings
 
 ONCE = tuple(f.name for f in fields(IdentifySettings))
 
@@ -28,15 +28,19 @@ def test_defaults_are_the_settings_of_a_call_without_any() -> None:
 
 
 def test_words_for_the_covariance() -> None:
-    assert IdentifySettings().hac is None
-    assert IdentifySettings(covariance="hac").hac == Hac()
-    assert IdentifySettings(covariance=Hac(20)).hac == Hac(20)
+    assert IdentifySettings().correlated == Auto()
+    assert IdentifySettings(covariance="white").correlated is None
+    assert IdentifySettings(covariance="hac").correlated == Hac()
+    assert IdentifySettings(covariance=Hac(20)).correlated == Hac(20)
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"covariance": "grey"}, r"covariance: the value is not valid\.\nExpected 'white' or 'hac' or Hac\(…\), found 'grey'"),
+        (
+            {"covariance": "grey"},
+            r"covariance: the value is not valid\.\nExpected 'auto' or 'white' or 'hac' or Hac\(…\) or Auto\(…\), found 'grey'",
+        ),
         ({"sampling": 10}, r"sampling: .*\nExpected Sampling\(…\) or None, found 10"),
         ({"sigma": {"q1": 0.0}}, r"sigma\.q1: .*\nExpected a number above 0, found 0\.0"),
         ({"acceptance": 10.0}, r"acceptance: .*\nExpected Acceptance\(…\), found 10\.0"),

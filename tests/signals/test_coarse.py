@@ -36,7 +36,7 @@ def test_torques_truncated_to_whole_numbers_are_named_and_move_friction() -> Non
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IdentificationWarning)
-        fit = vd.identify(ARM, motion)
+        fit = vd.identify(ARM, motion, settings=vd.IdentifySettings(covariance="white"))
     true = np.array([truth(LINKS)[n] for n in ARM.parameters.names])
     assert np.abs((fit.values - fit.base.matrix @ true) / fit.sigma).max() > 10.0
     assert any(note.startswith("found: coarse, channel 'force.q1'") for note in fit.notes)

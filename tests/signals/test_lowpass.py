@@ -49,6 +49,34 @@ def test_a_line_of_the_mains_is_not_motion() -> None:
     assert noise_floor(x, RATE).band < 8.0
 
 
+SLOW = [  # sizes (rad), frequencies (Hz) and phases of slow motions, rounded by a 16-bit encoder: a band of each is 5 to 7 times the noise
+    (
+        [0.161, 0.102, 0.268, 0.327, 0.087, 0.055],
+        [0.249, 0.243, 0.174, 0.135, 0.426, 0.566],
+        [3.753, 3.878, 0.61, 3.192, 2.839, 1.861],
+    ),
+    (
+        [0.345, 0.092, 0.32, 0.075, 0.289, 0.079],
+        [0.105, 0.28, 0.142, 0.428, 0.112, 0.58],
+        [5.66, 5.621, 4.452, 0.616, 5.695, 5.445],
+    ),
+    (
+        [0.346, 0.295, 0.485, 0.445, 0.353, 0.076],
+        [0.221, 0.264, 0.122, 0.204, 0.271, 0.678],
+        [0.499, 2.233, 2.845, 1.988, 0.082, 2.34],
+    ),
+]
+
+
+@pytest.mark.parametrize("waves", SLOW)
+def test_rounding_is_not_motion(waves: tuple[list[float], list[float], list[float]]) -> None:
+    """Logs of 10 s: a band that stands alone above the noise, at 58 to 242 Hz here, is rounding."""
+    size, frequency, phase = (np.array(x) for x in waves)
+    t, quantum = np.arange(5000)[:, None] / RATE, 2 * np.pi / 2**16
+    x = (size * np.sin(2 * np.pi * frequency * t + phase)).sum(axis=1)
+    assert noise_floor(np.round(x / quantum) * quantum, RATE).band < 8.0
+
+
 def test_what_fills_the_band_is_not_filtered_and_short_or_constant_signals_have_no_floor() -> None:
     broad = np.cumsum(np.random.default_rng(3).normal(size=len(T)))
     assert chosen_cutoff([noise_floor(broad, RATE)], RATE) is None or noise_floor(broad, RATE).band > 40.0

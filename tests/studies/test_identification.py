@@ -142,7 +142,7 @@ def test_progress_is_told_by_stage() -> None:
     rng = np.random.default_rng(8)
     log = log_of(truth, rng, "a", 2.0)
     identification(truth, log, log, progress=lambda task, done, total: told.append(task))
-    assert [t.split(":")[0] for t in dict.fromkeys(told)] == [
+    assert list(dict.fromkeys(t.split(":")[0] for t in told)) == [
         "preparing the logs",
         "identifying",
         "validating",

@@ -105,7 +105,7 @@ def identify(
         "robust", "map", "consistent", "iv", "oe", "gauss_markov". "likelihood" needs settings: ``Likelihood(frequency=…)``.
     settings : IdentifySettings, optional
         How samples become equations, what is known of their noise, and how estimates are judged:
-        ``IdentifySettings(covariance="hac", sampling=…)``; the defaults of :class:`~veridyn.IdentifySettings` where it is left out.
+        ``IdentifySettings(covariance="white", sampling=…)``; the defaults of :class:`~veridyn.IdentifySettings` where it is left out.
     rows : "all", "joints", "base", "actuated", or names
         The equations that are used; all of them by default.
     diagnose : {"fast", "full", "off"}
@@ -154,7 +154,7 @@ def identify(
     chosen = method_of(method, Estimator, ESTIMATORS, "identify", (*ROW_WORDS, *machine.rows))
     check_level(diagnose)
     how, motion = settings or IdentifySettings(), prepared_motions(machine, data)
-    chosen.check(machine, rows, how.hac)
+    chosen.check(machine, rows, how.correlated)
     problem = FitProblem(machine=machine, motion=motion, rows=rows, settings=how, executor=executor, progress=progress)
     with one_blas_thread():  # once, and not again in every pass
         fit = chosen.fit(problem)
@@ -177,9 +177,9 @@ def identify(
             diagnose,
             apart,
             progress,
-            white=how.hac is None,
+            white=how.correlated is None,
             squares=squares,
-            uncorrelated=how.hac is None and assumes_uncorrelated(chosen),
+            uncorrelated=how.correlated is None and assumes_uncorrelated(chosen),
             failed=failed,
         )
     notes += [n for m in several for n in m.notes or ()]

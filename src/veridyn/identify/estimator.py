@@ -26,7 +26,8 @@ from veridyn.identify.gains import check_load
 from veridyn.identify.regression.gpu import observed
 from veridyn.identify.regression.observation import EquationStream, stream
 from veridyn.identify.result import Fit
-from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance, Hac, IdentifySettings
+from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance, Auto, Hac, IdentifySettings
+from veridyn.identify.statistics.agreement import Agreement
 from veridyn.model.coordinates import Rows
 from veridyn.model.graph import Formulation
 from veridyn.model.machine import Machine
@@ -36,6 +37,10 @@ from veridyn.settings import Settings
 
 Array = NDArray[np.float64]
 CLEAR_GAP = 1e3
+MOST_NAMED = 5  # parameters in a note
+SHORT_LOG_SAMPLES = (
+    10.0  # independent ones for each parameter: with fewer no covariance of scores can be counted out of the samples
+)
 TREE_NOTE = (
     "identified in the joint coordinates of its tree: natural coordinates, in which it is described, have no regressor."
 )
@@ -56,9 +61,9 @@ class FitProblem:
     progress: Progress = silent
 
     @property
-    def covariance(self) -> Hac | None:
+    def covariance(self) -> Hac | Auto | None:
         """None where residuals are assumed uncorrelated."""
-        return self.settings.hac
+        return self.settings.correlated
 
     def stream(self) -> EquationStream:
         """The equations, checked and ready for one pass or several."""
@@ -82,7 +87,7 @@ class Estimator(Settings, ABC):
     name: ClassVar[str]
     title: ClassVar[str]
 
-    def check(self, machine: Machine, rows: Rows, covariance: Hac | None) -> None:
+    def check(self, machine: Machine, rows: Rows, covariance: Hac | Auto | None) -> None:
         """Refuse by name what cannot work, before any sample is streamed."""
         machine.select_rows(rows)
 
@@ -90,9 +95,9 @@ class Estimator(Settings, ABC):
     def fit(self, problem: FitProblem) -> Fit:
         """Estimate the parameters of ``problem.tree``; what `check` refuses must not be given."""
 
-    def refuse_hac(self, covariance: Hac | None, reason: str, hint: str) -> None:
+    def refuse_hac(self, covariance: Hac | Auto | None, reason: str, hint: str) -> None:
         """Refuse standard deviations for autocorrelated residuals where the estimator has none."""
-        if covariance is not None:
+        if isinstance(covariance, Hac):
             raise IdentificationError(f"estimator '{self.name}' {reason}", where="covariance", hint=hint)
 
 
@@ -163,17 +168,38 @@ def solution_at(s: Solution, values: Array) -> Solution:
     return replace(s, values=values, sigma=float(np.hypot(s.sigma, more / np.sqrt(s.freedom))))
 
 
-def with_sandwich(fit: Fit, made: Sandwich, plain: Array) -> Fit:
-    """A fit with the deviations of a sandwich, and what they are beside the `plain` ones."""
+def with_sandwich(fit: Fit, made: Sandwich | None, plain: Array) -> Fit:
+    """A fit with the deviations of a sandwich, and what they are beside the `plain` ones; as it is without one."""
+    if made is None:
+        return fit
     ratio = np.sqrt(np.diag(made.covariance)) / np.where(plain > 0.0, plain, np.nan)
-    note = (
-        f"deviations allow for residuals that remember {made.lags} samples: "
-        f"{np.nanmin(ratio):.2f} to {np.nanmax(ratio):.2f} times those for white noise"
-    )
-    notes = [*fit.notes, note]
+    times = f"{np.nanmin(ratio):.2f} to {np.nanmax(ratio):.2f} times those for white noise"
+    notes = list(fit.notes)
+    if made.spectrum is None:
+        notes.append(f"deviations allow for residuals that remember {made.lags} samples: {times}")
+    elif not made.spectrum.is_white:
+        notes.append(f"deviations allow for the spectrum of the residuals: {times}")
+    if made.agreement is not None and made.agreement.widening > 1.0:
+        notes.append(disagreement_note(made.agreement, fit.names))
+    if made.spectrum is not None and made.spectrum.independent < SHORT_LOG_SAMPLES * len(fit.values):
+        notes.append(
+            f"note: the log is short for its parameters: its residuals are worth {made.spectrum.independent:.0f} independent ones, for "
+            f"{len(fit.values)} parameters. Deviations rest on an autoregression of the residuals, and are widened for its uncertainty."
+        )
     if made.capped:
         notes.append("note: the residuals remember longer than this log can show; deviations may still be too small.")
     return replace(fit, covariance=made.covariance, notes=tuple(notes))
+
+
+def disagreement_note(found: Agreement, names: Sequence[str]) -> str:
+    """That parts of the data contradict each other, by how much, and in which parameters."""
+    changed = ", ".join(f"{names[k]} ({abs(found.changes[k]):.1f}σ)" for k in found.changed[:MOST_NAMED])
+    more = len(found.changed) - MOST_NAMED
+    named = f" Most: {changed}{f' and {more} more' if more > 0 else ''}." if changed else ""
+    return (
+        f"note: {found.stretches} logs, or parts of one, disagree beyond their deviations ({found.ratio:.1f} times the expected "
+        f"χ², probability {found.chance:.1g}); deviations are widened by {np.sqrt(found.widening):.2f}.{named}"
+    )
 
 
 def in_formulation(fit: Fit, formulation: Formulation) -> Fit:

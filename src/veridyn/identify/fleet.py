@@ -168,7 +168,7 @@ def identify_fleet(
         Name of a machine → its motion or log, several, or a :class:`~veridyn.identify.regression.workers.MadeMotions`, which are made
         by the workers.
     method, settings, rows
-        As those of :func:`veridyn.identify`; without settings the covariance is “hac”, because machines are compared by their deviations.
+        As those of :func:`veridyn.identify`.
     significance : float
         The chance that any machine of a sound fleet is called an outlier.
     executor : concurrent.futures.Executor, optional
@@ -196,7 +196,7 @@ def identify_fleet(
         raise IdentificationError(
             "there are no machines.", where="motions", expected="name → motions", found="an empty mapping"
         )
-    work = partial(_one, machine, method, settings or IdentifySettings(covariance="hac"), rows)
+    work = partial(_one, machine, method, settings or IdentifySettings(), rows)
     jobs, total = list(motions.items()), float(len(motions))
     fits: dict[str, Fit] = {}
     failed: dict[str, str] = {}

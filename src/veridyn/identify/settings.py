@@ -38,7 +38,14 @@ class Hac(Settings):
     lags: Annotated[int, at_least(0)] | None = None
 
 
-Covariance = Literal["white", "hac"] | Hac
+@dataclass(frozen=True, repr=False)
+class Auto(Settings):
+    """``covariance="auto"``, the default, which has no settings: see :mod:`veridyn.identify.statistics.spectral`."""
+
+    error: ClassVar[type[VeridynError]] = IdentificationError
+
+
+Covariance = Literal["auto", "white", "hac"] | Hac | Auto
 
 
 @dataclass(frozen=True)
@@ -62,10 +69,11 @@ class IdentifySettings(Settings):
 
     Parameters
     ----------
-    covariance : "white", "hac", or Hac
-        “white”, the default, assumes uncorrelated residuals; “hac” allows for autocorrelation. The estimates are the same, but for
-        "map" and "consistent", in which data then weigh less beside the prior and the bounds. "gauss_markov" and "likelihood" estimate
-        the noise's spectrum themselves and take “white” only.
+    covariance : "auto", "white", "hac", or Hac
+        How standard deviations are made. “auto”, the default, looks at the spectrum of the residuals, and compares logs, or parts of a
+        single one, with each other; “white” assumes uncorrelated residuals; “hac” is Newey and West's estimate. The estimates are the
+        same, but for "map" and "consistent", in which data weigh less beside the prior and the bounds where residuals are
+        autocorrelated. "gauss_markov" and "likelihood" estimate the noise's spectrum themselves and take no “hac”.
     sampling : Sampling, optional
         Filter, decimation, dead zones and masks between samples and equations; every sample as it is by default.
     sigma : mapping of row names to numbers above 0, optional
@@ -94,7 +102,7 @@ class IdentifySettings(Settings):
 
     error: ClassVar[type[VeridynError]] = IdentificationError
 
-    covariance: Covariance = "white"
+    covariance: Covariance = "auto"
     sampling: Sampling | None = None
     sigma: Mapping[str, Annotated[float, above(0.0)]] | None = None
     acceptance: Acceptance = SIGMA_BELOW_TEN
@@ -103,6 +111,8 @@ class IdentifySettings(Settings):
     device: Device = "cpu"
 
     @property
-    def hac(self) -> Hac | None:
+    def correlated(self) -> Hac | Auto | None:
         """How autocorrelation is allowed for; None where residuals are assumed uncorrelated."""
-        return self.covariance if isinstance(self.covariance, Hac) else Hac() if self.covariance == "hac" else None
+        if isinstance(self.covariance, Hac | Auto):
+            return self.covariance
+        return {"auto": Auto(), "hac": Hac(), "white": None}[self.covariance]

@@ -3,7 +3,8 @@
     S(f) = S_motion(f) + S_0,     noise of the m-th derivative = ∫ S_0 (2πf)^{2m} G_m(f)² H(f)² df
 
 Motion of machines has its power at low frequencies and quantisation or electrical noise is white, so S_0 is the level of the spectrum in
-the upper half of the band. Motion reaches as far as the spectrum stands above S_0. S is a periodogram with a Kaiser window whose side
+the upper half of the band. Motion reaches as far as the spectrum stands above S_0 without a gap: the quantisation of a slow joint has
+humps of its own far above. S is a periodogram with a Kaiser window whose side
 lobes lie below 1e-16 of the largest line, so that what leaks does not look like motion; of each group of neighbouring frequencies the
 median is taken, so that single lines (mains, a switching drive) are not taken for motion.
 
@@ -73,9 +74,8 @@ def noise_floor(x: Array, rate: float) -> NoiseFloor | None:
         2.0
     )  # the median of white noise is ln 2 of its mean
     density = float(np.median(level[count // 2 :]))
-    motion = np.flatnonzero(level > ABOVE_NOISE * density)
-    reach = (motion[-1] + 1) * bins * rate / length if len(motion) else bins * rate / length
-    return NoiseFloor(density, float(reach), rate)
+    motion = int(np.argmin(np.append(level > ABOVE_NOISE * density, False)))  # groups before the first that is noise
+    return NoiseFloor(density, float(max(motion, 1) * bins * rate / length), rate)
 
 
 def _periodogram(x: Array, window: Array) -> Array:

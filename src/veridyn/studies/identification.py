@@ -16,7 +16,7 @@ from veridyn.errors import Fault, IdentificationWarning, ModelError, VeridynErro
 from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.identify.essential import EssentialRule
 from veridyn.identify.estimate import identify
-from veridyn.identify.estimator import Estimator, fit_of
+from veridyn.identify.estimator import Estimator, fit_of, with_sandwich
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.gains import with_known_gains
@@ -29,6 +29,7 @@ from veridyn.identify.regression.observation import stream
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance, IdentifySettings
+from veridyn.identify.statistics.spectral import noise_covariance
 from veridyn.identify.validate import replayed, validation_of
 from veridyn.identify.validation import Validation
 from veridyn.model.coordinates import Rows
@@ -148,10 +149,11 @@ def judged(
     structure = base_parameters(model, rows=rows)
     told = _told(progress, "identifying")
     learning, judging = (replace(chosen.settings, sampling=each) for each in (how, later))
-    solution = solve(observed(stream(model, training, rows, learning, executor=chosen.executor, progress=told)))
-    plain = chosen.method == WLS() and learning.covariance == "white" and not learning.sigma
-    if plain and uncertain(model.parameters, model.uncertainty) is None:
+    samples = stream(model, training, rows, learning, executor=chosen.executor, progress=told)
+    solution = solve(observed(samples))
+    if chosen.method == WLS() and not learning.sigma and uncertain(model.parameters, model.uncertainty) is None:
         fit = fit_of(model, solution, WLS.title, learning.acceptance)
+        fit = with_sandwich(fit, noise_covariance(samples, solution, learning.correlated), fit.sigma)
     else:
         fit = identify(
             model,

@@ -103,7 +103,9 @@ def test_deviations_are_those_of_the_estimates(samples: int, logs: int) -> None:
             fit = identify(truth(), log, settings=IdentifySettings(covariance="hac"), diagnose="off")
             hac.append(fit.sigma**2)
             notes = fit.notes
-            white.append(identify(truth(), log, diagnose="off").sigma ** 2)
+            white.append(
+                identify(truth(), log, settings=IdentifySettings(covariance="white"), diagnose="off").sigma ** 2
+            )
     empirical = np.std(errors, axis=0)
     ratio, plain = (np.sqrt(np.mean(x, axis=0)) / empirical for x in (hac, white))
     print(f"HAC/empirical {ratio.min():.2f} to {ratio.max():.2f}, median {np.median(ratio):.3f}")
@@ -119,13 +121,14 @@ def test_white_residuals_need_no_lags() -> None:
         log = noisy(np.random.default_rng(seed), clean(3000))
         fit = identify(truth(), log, settings=IdentifySettings(covariance="hac"), diagnose="off")
         hac.append(fit.sigma**2)
-        white.append(identify(truth(), log, diagnose="off").sigma ** 2)
+        white.append(identify(truth(), log, settings=IdentifySettings(covariance="white"), diagnose="off").sigma ** 2)
     assert np.sqrt(np.mean(hac, axis=0) / np.mean(white, axis=0)) == pytest.approx(1.0, abs=0.08)
 
 
 def test_values_are_not_touched() -> None:
     log = noisy(np.random.default_rng(0), memory=MEMORY)
-    plain, fit = identify(truth(), log), identify(truth(), log, settings=IdentifySettings(covariance=Hac(20)))
+    plain = identify(truth(), log, settings=IdentifySettings(covariance="white"))
+    fit = identify(truth(), log, settings=IdentifySettings(covariance=Hac(20)))
     assert np.array_equal(plain.values, fit.values) and plain.rows == fit.rows
     assert np.all(fit.sigma > plain.sigma)
     ordinary = identify(truth(), log, "ols", settings=IdentifySettings(covariance=Hac(20)))
@@ -134,7 +137,7 @@ def test_values_are_not_touched() -> None:
 
 def test_robust_and_coloured_together() -> None:
     log = noisy(np.random.default_rng(0), clean(3000), memory=MEMORY)
-    white = identify(truth(), log, "robust")
+    white = identify(truth(), log, "robust", settings=IdentifySettings(covariance="white"))
     fit = identify(truth(), log, "robust", settings=IdentifySettings(covariance="hac"))
     plain = identify(truth(), log, settings=IdentifySettings(covariance="hac"))
     assert np.array_equal(white.values, fit.values)
@@ -151,7 +154,12 @@ def test_rows_that_share_their_noise() -> None:
         fit = identify(truth(), log, settings=IdentifySettings(covariance=Hac(0), engine="compiled"), diagnose="off")
         errors.append(fit.values - fit.base.reduce(truth().parameters.values))
         stated.append(fit.sigma**2)
-        plain.append(identify(truth(), log, settings=IdentifySettings(engine="compiled"), diagnose="off").sigma ** 2)
+        plain.append(
+            identify(
+                truth(), log, settings=IdentifySettings(covariance="white", engine="compiled"), diagnose="off"
+            ).sigma
+            ** 2
+        )
     empirical = np.sqrt(np.mean(np.square(errors), axis=0))
     off, white = (np.sqrt(np.mean((np.sqrt(np.mean(x, axis=0)) / empirical - 1.0) ** 2)) for x in (stated, plain))
     print(f"off by {100 * off:.0f} %, (27) by {100 * white:.0f} %; 120 trials alone make 6 %")
@@ -168,7 +176,7 @@ def test_what_it_cannot_do_is_refused() -> None:
     with pytest.raises(IdentificationError, match=r"Hac\.lags: .*\nExpected a whole number of at least 0"):
         Hac(-1)
     with pytest.raises(
-        IdentificationError, match=r"IdentifySettings\.covariance: .*\nExpected 'white' or 'hac' or Hac"
+        IdentificationError, match=r"IdentifySettings\.covariance: .*\nExpected 'auto' or 'white' or 'hac' or Hac"
     ):
         identify(truth(), clean(), settings=IdentifySettings(covariance="grey"))
 

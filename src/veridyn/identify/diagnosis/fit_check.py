@@ -276,7 +276,7 @@ def inspect_forces(machine: Machine, motion: Motion) -> list[Mistake]:
 
 
 def assumes_uncorrelated(method: Estimator) -> bool:
-    """Whether the deviations of a method, unless its covariance is "hac", are those for uncorrelated residuals."""
+    """Whether the deviations of a method, with covariance "white", are those for uncorrelated residuals."""
     return isinstance(method, OLS | WLS | Robust | Prior | Consistent)
 
 
@@ -321,7 +321,7 @@ def oversampled_rows(fit: Fit, motions: Sequence[Motion], sampling: Sampling) ->
             expected=f"one equation in {fastest} or so behind this filter at {rate:.4g} Hz",
             found=f"one in {sampling.decimate}; neighbouring residuals correlate by "
             + ", ".join(f"{x:.2f} ({row})" for row, x in found.items()),
-            hint=f"Set covariance='hac', or Sampling(decimate={fastest}).",
+            hint=f"Leave covariance at 'auto', or set Sampling(decimate={fastest}).",
         )
     ]
 

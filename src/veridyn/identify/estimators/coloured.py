@@ -38,6 +38,8 @@ from veridyn.identify.regression.equation_plan import Block, EquationPlan, Job
 from veridyn.identify.regression.linear_algebra import one_blas_thread
 from veridyn.identify.regression.observation import EquationStream
 from veridyn.identify.settings import Hac
+from veridyn.identify.statistics.agreement import Agreement
+from veridyn.identify.statistics.noise_spectrum import NoiseSpectrum
 
 Array = NDArray[np.float64]
 TOO_FEW = Fault(
@@ -64,13 +66,16 @@ class ScoreFunction(Protocol):
 class Sandwich:
     """`covariance` of a solution's base parameters with `lags` L.
 
-    `residual_sigma`: √(mean ψ²)/mean ψ', which is that of (26) for least squares.
+    `residual_sigma`: √(mean ψ²)/mean ψ', which is that of (26) for least squares. `spectrum`: of the residuals, where that made it;
+    `agreement` of logs, or of parts of one, with each other.
     """
 
     covariance: Array
     lags: int
     residual_sigma: float
     capped: bool = False
+    spectrum: NoiseSpectrum | None = None
+    agreement: Agreement | None = None
 
 
 @dataclass(frozen=True, eq=False)

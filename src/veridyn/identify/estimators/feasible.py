@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Faults, IdentificationError, did_you_mean
 from veridyn.identify.estimator import Estimator, FitProblem, base_of, fit_of, solution_at
-from veridyn.identify.estimators.coloured import Sandwich, sandwich
+from veridyn.identify.estimators.coloured import Sandwich
 from veridyn.identify.estimators.feasible_set import FeasibleSet
 from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.estimators.prior import (
@@ -35,7 +35,8 @@ from veridyn.identify.estimators.prior import (
     without_value,
 )
 from veridyn.identify.result import Feasibility, Fit
-from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance, Hac
+from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance, Auto, Hac
+from veridyn.identify.statistics.spectral import noise_covariance
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.settings import above
@@ -90,7 +91,7 @@ class Consistent(Estimator):
     total_mass: Annotated[float, above(0.0)] | None = field(default=None, kw_only=True)
     total_mass_within: Annotated[float, above(0.0)] = field(default=0.01, kw_only=True)
 
-    def check(self, machine: Machine, rows: Rows, covariance: Hac | None) -> None:
+    def check(self, machine: Machine, rows: Rows, covariance: Hac | Auto | None) -> None:
         super().check(machine, rows, covariance)
         _solver()
         _check_known(machine, self)
@@ -98,10 +99,10 @@ class Consistent(Estimator):
             prior_moments(machine, self.prior)
 
     def fit(self, problem: FitProblem) -> Fit:
-        """The feasible point nearest to the least-squares solution; samples are read again only for ``covariance="hac"``."""
+        """The feasible point nearest to the least-squares solution; samples are read again unless ``covariance="white"``."""
         samples = problem.stream()
         s = problem.least_squares(samples)
-        made = None if problem.covariance is None else sandwich(samples, s, None, problem.covariance)
+        made = noise_covariance(samples, s, problem.covariance)
         return self.fit_solution(problem.machine, s, problem.settings.acceptance, made)
 
     def fit_solution(

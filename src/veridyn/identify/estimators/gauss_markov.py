@@ -23,7 +23,7 @@ from veridyn.identify.regression.equation_plan import EquationPlan, Job
 from veridyn.identify.regression.linear_algebra import one_blas_thread, triangle_of
 from veridyn.identify.regression.observation import EquationStream
 from veridyn.identify.result import Fit
-from veridyn.identify.settings import Hac
+from veridyn.identify.settings import Auto, Hac
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.settings import Rule, at_least
@@ -78,7 +78,7 @@ class GaussMarkov(Estimator):
     order: Annotated[int, at_least(0)] = 0
     periodic: bool = False
 
-    def check(self, machine: Machine, rows: Rows, covariance: Hac | None) -> None:
+    def check(self, machine: Machine, rows: Rows, covariance: Hac | Auto | None) -> None:
         super().check(machine, rows, covariance)
         self.refuse_hac(covariance, MODELLED, MODELLED_HINT)
         names = [machine.rows[r] for r in machine.select_rows(rows)]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,16 +31,18 @@ from veridyn.errors import (
     SimulationError,
     warn,
 )
-from veridyn.identify.estimator import Estimator, FitProblem, fit_of
-from veridyn.identify.estimators.coloured import andrews
+from veridyn.identify.estimator import Estimator, FitProblem, fit_of, with_sandwich
+from veridyn.identify.estimators.coloured import Sandwich, andrews
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL, Solution, solved
 from veridyn.identify.output_error.log_runs import check_motions, check_open_tree, cut
 from veridyn.identify.output_error.shooting import LAW, Law, Shooting
-from veridyn.identify.regression.equation_plan import EquationPlan, Job
+from veridyn.identify.regression.equation_plan import JOB_SAMPLES, EquationPlan, Job
 from veridyn.identify.regression.linear_algebra import one_blas_thread
 from veridyn.identify.regression.observation import EquationStream
 from veridyn.identify.result import Fit
-from veridyn.identify.settings import Hac
+from veridyn.identify.settings import Auto, Hac
+from veridyn.identify.statistics.noise_spectrum import Bands, BandSums, NoiseSpectrum, band_sums, noise_spectrum
+from veridyn.identify.statistics.spectral import Stretch, stated
 from veridyn.mechanics.system.control import Reference
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.coordinates import Rows
@@ -50,11 +52,21 @@ from veridyn.model.motion import Motion
 from veridyn.settings import Rule, above, at_least
 
 Array = NDArray[np.float64]
+T = TypeVar("T", covariant=True)
 Values = Callable[[Array], Array]  # base parameters → all parameters
 # Least correlation between instruments and columns, in any direction, with which they are instruments
 WEAK_CORRELATION = 0.1
 SIGMA_CHANGE = 0.02  # a change of every σ_j below which the weights agree with the residuals
 ROUNDING = 1e-13  # of the prediction: with exact data no step can be smaller
+
+
+class _Work(Protocol[T]):
+    """What is done with a job of the log and the same samples of the instruments; `lead`: equations before its own that it needs."""
+
+    @property
+    def lead(self) -> int: ...
+
+    def __call__(self, plan: EquationPlan, twin: EquationPlan, jobs: tuple[Job, Job]) -> T: ...
 
 
 def _is_reference(value: Any) -> bool:
@@ -113,7 +125,7 @@ class Instrumental(Estimator):
     iterations: Annotated[int, at_least(1)] = 30
     tolerance: Annotated[float, above(0.0)] = 0.02
 
-    def check(self, machine: Machine, rows: Rows, covariance: Hac | None) -> None:
+    def check(self, machine: Machine, rows: Rows, covariance: Hac | Auto | None) -> None:
         super().check(machine, rows, covariance)
         faults = Faults()
         if (self.law is None) == (self.reference is None):
@@ -155,21 +167,24 @@ class Instrumental(Estimator):
         source = "along the measured motion" if self.reference == "measured" else source
         state = "" if found.converged else ", NOT CONVERGED"
         notes = [f"instruments {source}, {found.iterations} iterations{state}; least correlation {found.weakest:.3f}"]
-        if hac is not None:
-            notes.append(f"deviations allow for residuals that remember {found.lags} samples")
-        return replace(fit, covariance=found.covariance, notes=(*fit.notes, *notes))
+        white = np.sqrt(np.diag(found.plain))
+        fit = replace(fit, notes=(*fit.notes, *notes))
+        return replace(fit, covariance=found.plain) if hac is None else with_sandwich(fit, found.made, white)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Instruments:
-    """`solution` at the instrumental values, `covariance` of these, and the least correlation of instruments and columns."""
+    """`solution` at the instrumental values and the least correlation of instruments and columns.
+
+    `plain`: the covariance for residuals that are uncorrelated in time; `made`: the one that was asked for.
+    """
 
     solution: Solution
-    covariance: Array
+    plain: Array
+    made: Sandwich
     weakest: float
     iterations: int
     converged: bool
-    lags: int = 0
 
 
 def instrumental(
@@ -178,7 +193,7 @@ def instrumental(
     values_of: Values,
     how: Instrumental,
     sigma: Mapping[str, float] | None = None,
-    hac: Hac | None = None,
+    how_correlated: Hac | Auto | None = None,
 ) -> Instruments:
     """Iterate from a weighted least-squares solution; `values_of` gives all parameters of the tree from base parameters."""
     machine, s = stream.plan.machine, start
@@ -218,18 +233,23 @@ def instrumental(
         )
     lags = 0
     sums = summed(stream, motions, s, 0)
-    if hac is not None:
-        lags = andrews(sums.square, sums.product, sums.samples)[0] if hac.lags is None else hac.lags
-        sums = summed(stream, motions, s, lags)
     half = solve_triangular(s.triangle, np.linalg.inv(sums.columns))
     spread = s.observation.samples / s.freedom
+    plain = spread * half @ sums.meat @ half.T
+    if isinstance(how_correlated, Hac):
+        given = how_correlated.lags
+        lags = andrews(sums.square, sums.product, sums.samples)[0] if given is None else given
+        sums = summed(stream, motions, s, lags)
+    made = Sandwich(spread * half @ sums.meat @ half.T, lags, s.sigma)
+    if isinstance(how_correlated, Auto):
+        made = stated(_spectrum(stream, motions, s), half, plain)
     return Instruments(
         solution=s,
-        covariance=spread * half @ sums.meat @ half.T,
+        plain=plain,
+        made=made,
         weakest=weakest,
         iterations=done,
         converged=met,
-        lags=lags,
     )
 
 
@@ -393,9 +413,49 @@ def summed(stream: EquationStream, motions: list[Motion], s: Solution, lags: int
     return total
 
 
+@dataclass(frozen=True, eq=False)
+class _SpectralPass:
+    """Sums of residuals and instruments over bands of frequency, of a job of the log and the same samples of the instruments."""
+
+    leads: tuple[int, ...]
+    values: Array
+    inverse: Array
+    weights: Array
+    bands: Bands
+    lead: int = 0
+
+    def __call__(self, plan: EquationPlan, twin: EquationPlan, jobs: tuple[Job, Job]) -> BandSums:
+        p = len(self.leads)
+        held: list[Stretch] = []
+        with one_blas_thread():
+            for block, other in zip(plan.blocks(jobs[0]), twin.blocks(jobs[1]), strict=True):
+                Z, u = np.zeros((len(plan.rows), len(block.numbers), p)), np.zeros((len(plan.rows), len(block.numbers)))
+                for k, (A, used, B) in enumerate(zip(block.equations, block.used, other.equations, strict=True)):
+                    at = {c: i for i, c in enumerate(plan.columns[k])}
+                    affecting = [i for i, c in enumerate(self.leads) if c in at]
+                    own = [at[self.leads[i]] for i in affecting]
+                    Z[k, used] = B[used][:, own] @ (self.inverse[affecting] * self.weights[k])
+                    u[k, used] = self.weights[k] * (A[:, -1] - A[:, :-1] @ self.values[list(plan.columns[k])])
+                held.append(Stretch(block.numbers, Z, u, np.array(block.used)))
+            whole = Stretch.joined(held)
+            return band_sums(self.bands, whole.columns, whole.residuals, whole.used)
+
+
+def _spectrum(stream: EquationStream, motions: list[Motion], s: Solution) -> NoiseSpectrum:
+    """The spectrum of the residuals, and of scores of instruments with them."""
+    plan = stream.plan
+    twin = replace(plan, how=replace(plan.how, dead_zone={}, drop={}, trim=0))
+    bands = Bands.for_samples(min(JOB_SAMPLES, max(f.samples for f in s.observation.rows)))
+    work = _SpectralPass(s.columns, s.all_values, s.inverse, 1.0 / s.row_sigma, bands)
+    total = BandSums.zero(len(plan.rows), bands, len(s.values))
+    for part in _each(stream, plan, twin, motions, work):
+        total += part
+    return noise_spectrum(bands, total)
+
+
 def _each(
-    stream: EquationStream, plan: EquationPlan, twin: EquationPlan, motions: list[Motion], work: Pass
-) -> Iterator[Sums]:
+    stream: EquationStream, plan: EquationPlan, twin: EquationPlan, motions: list[Motion], work: _Work[T]
+) -> Iterator[T]:
     pairs, before = [], 0
     for motion, other in zip(stream.motions, motions, strict=True):
         pairs += list(zip(plan.jobs(motion, work.lead, before), twin.jobs(other, work.lead, before), strict=True))

@@ -29,7 +29,7 @@ from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.excitation.closed import closed_samples, plant_of
 from veridyn.identify.excitation.plant import Plant
 from veridyn.identify.result import Fit
-from veridyn.identify.settings import Hac
+from veridyn.identify.settings import Auto, Hac
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
@@ -76,7 +76,7 @@ class Likelihood(Estimator):
     order: Annotated[int, at_least(0)] = 0
     skip: Annotated[int, at_least(0)] = 0
 
-    def check(self, machine: Machine, rows: Rows, covariance: Hac | None) -> None:
+    def check(self, machine: Machine, rows: Rows, covariance: Hac | Auto | None) -> None:
         super().check(machine, rows, covariance)
         self.refuse_hac(covariance, MODELLED, MODELLED_HINT)
 

@@ -7,7 +7,7 @@ With φ ~ N(m, S) and the weighted equations, whose noise has standard deviation
 with T the triangle of the weighted base regressor, χ̂ its least-squares solution and χ = K φ the groups. So the samples enter
 through the small factor only, and every standard parameter gets a value: the data's where they determine it, the prior's where not.
 
-Where residuals are autocorrelated (``covariance="hac"``) χ̂ has the covariance C_h of the sandwich of
+Where residuals are autocorrelated (unless ``covariance="white"``) χ̂ has the covariance C_h of the sandwich of
 :mod:`veridyn.identify.estimators.coloured`. In coordinates in which the prior is the unit ball and the data a diagonal, each direction of
 the data then weighs by its own variance in C_h, so data count for what they are worth beside the prior; the deviations are those of this
 estimate under all of C_h. C_h itself is not inverted: of a matrix that few windows made, the smallest eigenvalues are chance.
@@ -29,11 +29,12 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Faults, IdentificationError, did_you_mean
 from veridyn.identify.estimator import Estimator, FitProblem, base_of, fit_of, solution_at, with_sandwich
-from veridyn.identify.estimators.coloured import Sandwich, sandwich
+from veridyn.identify.estimators.coloured import Sandwich
 from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.regression.linear_algebra import one_blas_thread, triangle_of
 from veridyn.identify.result import Fit
-from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance, Hac
+from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance, Auto, Hac
+from veridyn.identify.statistics.spectral import noise_covariance
 from veridyn.model.coordinates import Rows
 from veridyn.model.elements.element import Element
 from veridyn.model.machine import Machine
@@ -89,15 +90,15 @@ class Prior(Estimator):
         """Prior standard deviation over size of a group of parameters."""
         return (self.groups or {}).get(group, self.relative)
 
-    def check(self, machine: Machine, rows: Rows, covariance: Hac | None) -> None:
+    def check(self, machine: Machine, rows: Rows, covariance: Hac | Auto | None) -> None:
         super().check(machine, rows, covariance)
         prior_moments(machine, self)
 
     def fit(self, problem: FitProblem) -> Fit:
-        """The posterior of the least-squares solution; samples are read again only for the sandwich of ``covariance="hac"``."""
+        """The posterior of the least-squares solution; samples are read again unless ``covariance="white"``."""
         samples = problem.stream()
         s = problem.least_squares(samples)
-        made = None if problem.covariance is None else sandwich(samples, s, None, problem.covariance)
+        made = noise_covariance(samples, s, problem.covariance)
         return self.fit_solution(problem.machine, s, problem.settings.acceptance, made)
 
     def fit_solution(

@@ -25,6 +25,7 @@ from veridyn.identify.regression.factor import RowFactor, RowFactors
 from veridyn.identify.regression.linear_algebra import one_blas_thread
 from veridyn.identify.regression.observation import EquationStream
 from veridyn.identify.result import Fit
+from veridyn.identify.statistics.spectral import noise_covariance
 from veridyn.settings import above, at_least
 
 Array = NDArray[np.float64]
@@ -103,9 +104,7 @@ class Robust(Estimator):
         ]
         fit = fit_of(problem.machine, solution, self.title, problem.settings.acceptance)
         fit = replace(fit, covariance=plain.covariance, notes=(*fit.notes, *notes))
-        if problem.covariance is None:
-            return fit
-        return with_sandwich(fit, sandwich(samples, found.solution, self, problem.covariance), fit.sigma)
+        return with_sandwich(fit, noise_covariance(samples, found.solution, problem.covariance, self), fit.sigma)
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from veridyn.arguments import checked
 from veridyn.errors import DataError, Faults, IdentificationError
 from veridyn.identify.estimator import fit_of
-from veridyn.identify.estimators.coloured import Sandwich, sandwich
+from veridyn.identify.estimators.coloured import Sandwich
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.least_squares import Solution, solve
 from veridyn.identify.estimators.prior import GROUPS, Prior, group_of, stated_values, unstated
@@ -35,6 +35,7 @@ from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.regression.factor import RowFactors
 from veridyn.identify.regression.observation import stream
 from veridyn.identify.settings import IdentifySettings
+from veridyn.identify.statistics.spectral import noise_covariance
 from veridyn.identify.validate import validation_of
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.model.coordinates import Rows
@@ -123,7 +124,7 @@ def trust_prior(
     faults.raise_if_any(IdentificationError, machine.name)
     assert prior is not None
     how = settings or IdentifySettings()
-    method.check(machine, rows, how.hac)
+    method.check(machine, rows, how.correlated)
     splits = unseen_motion(motion) if tried is None else {"tried": (motion, tried)}
     trials = _Trials(machine, method, prior)
     for name, (some, others) in splits.items():
@@ -131,7 +132,7 @@ def trust_prior(
             stream(machine, part, rows, how, executor=executor, progress=progress) for part in (some, others)
         )
         start = solve(fitted.observe())
-        made = None if how.hac is None else sandwich(fitted, start, None, how.hac)
+        made = noise_covariance(fitted, start, how.correlated)
         trials.parts[name] = _Part(start, made, held.observe())
     order = sorted(scales)
     common: list[Array] = []

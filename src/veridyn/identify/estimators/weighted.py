@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from veridyn.identify.estimator import Estimator, FitProblem, fit_of, with_sandwich
-from veridyn.identify.estimators.coloured import sandwich
 from veridyn.identify.estimators.least_squares import Weighting
 from veridyn.identify.result import Fit
+from veridyn.identify.statistics.spectral import noise_covariance
 
 
 class _LeastSquares(Estimator):
@@ -20,9 +20,7 @@ class _LeastSquares(Estimator):
         samples = problem.stream()
         solution = problem.least_squares(samples, self.weighting)
         fit = fit_of(problem.machine, solution, self.title, problem.settings.acceptance)
-        if problem.covariance is None:
-            return fit
-        return with_sandwich(fit, sandwich(samples, solution, None, problem.covariance), fit.sigma)
+        return with_sandwich(fit, noise_covariance(samples, solution, problem.covariance), fit.sigma)
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,7 +50,7 @@ class WLS(_LeastSquares):
 
     Examples
     --------
-    >>> how = vd.IdentifySettings(covariance="hac")
+    >>> how = vd.IdentifySettings(covariance="white")
     >>> fit = vd.identify(robot, motion, vd.WLS(), how)  # robot and motion as in the example of vd.identify
     >>> fit.estimator
     'weighted least squares'

@@ -30,7 +30,7 @@ from veridyn.identify.output_error.output_search import OutputProblem, Shot, Val
 from veridyn.identify.output_error.run_model import check_outputs, run_model
 from veridyn.identify.output_error.shooting import LAW, Hold, Law
 from veridyn.identify.result import Fit, LawConstants, ReplaySettings
-from veridyn.identify.settings import Hac
+from veridyn.identify.settings import Auto, Hac
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
@@ -98,7 +98,7 @@ class OutputError(Estimator):
     iterations: Annotated[int, at_least(1)] = 40
     tolerance: Annotated[float, above(0.0)] = 0.02
 
-    def check(self, machine: Machine, rows: Rows, covariance: Hac | None) -> None:
+    def check(self, machine: Machine, rows: Rows, covariance: Hac | Auto | None) -> None:
         super().check(machine, rows, covariance)
         if machine.select_rows(rows) != machine.select_rows("all"):
             what = "a simulation needs every row of the machine."
@@ -171,7 +171,7 @@ class OutputError(Estimator):
                 "the least residual lies where friction just stops a joint, or just does not: no step reduces it, though on one side of "
                 f"it a linear model would go {found.beyond:.2g} deviations further; deviations are those of that side"
             )
-        if hac is not None:
+        if isinstance(hac, Hac):
             notes.append(f"deviations allow for residuals that remember {found.lags} samples within a run")
         names = [*plain.names, *self.constants]
         notes.insert(0, self._step_note(names, found))

@@ -12,7 +12,7 @@ triangle.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,7 +27,9 @@ from veridyn.identify.output_error.log_runs import Runs, chunks
 from veridyn.identify.output_error.run_model import RunModel
 from veridyn.identify.regression.linear_algebra import triangle_of
 from veridyn.identify.result import DEFAULT_CONSTANT_SIZE
-from veridyn.identify.settings import Hac
+from veridyn.identify.settings import Auto, Hac
+from veridyn.identify.statistics.noise_spectrum import Bands, BandSums, NoiseSpectrum, band_sums, noise_spectrum
+from veridyn.identify.statistics.spectral import stated
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]
@@ -73,7 +75,7 @@ def search(
     iterations: int,
     tolerance: float,
     sigma: Mapping[str, float] | None = None,
-    hac: Hac | None = None,
+    hac: Hac | Auto | None = None,
     progress: Progress = silent,
 ) -> Shot:
     """Iterate from the best of `starts`, each base parameters followed by constants, and from the measured initial states."""
@@ -211,7 +213,7 @@ def _finished(
     residuals: list[Array],
     given: Array,
     iterations: int,
-    hac: Hac | None,
+    hac: Hac | Auto | None,
 ) -> Shot:
     p = len(x)
     sigma = _sigma(problem, residuals, given, p)
@@ -226,9 +228,12 @@ def _finished(
     inverse = solve_triangular(A, np.eye(p))
     scale = _inflation(problem, residuals, sigma, p)
     covariance, lags = scale**2 * inverse @ inverse.T, 0
-    if hac is not None:
+    if isinstance(hac, Hac):
         meat, lags = _meat(problem, x, initial, heads, sigma, inverse, hac)
         covariance = inverse @ meat @ inverse.T
+    elif hac is not None:
+        made = stated(_spectrum(problem, x, initial, heads, sigma, inverse), inverse, covariance)
+        covariance = made.covariance
     finer, _ = replace(problem, shooting=problem.shooting.refined()).reduced_at(x, initial, sigma)
     step_change = solve_triangular(finer[:p, :p], finer[:p, -1]) - inverse @ T[:p, -1]
     samples = sum(r[..., 0].size for r in residuals)
@@ -258,8 +263,33 @@ def _meat(
     problem: OutputProblem, x: Array, initial: list[Array], heads: list[Array], sigma: Array, inverse: Array, hac: Hac
 ) -> tuple[Array, int]:
     """S of the sandwich for residuals that remember within a run, in coordinates in which the sensitivities are orthonormal."""
+    p = len(x)
+    runs = _orthonormal(problem, x, initial, heads, sigma, inverse)
+    scores = [np.einsum("tki,tk->ti", Q, r) for Q, r in runs]
+    lags = lags_for(scores) if hac.lags is None else hac.lags
+    longest = min(len(h) for h in scores) - 1
+    lags = min(lags, longest)
+    return sum((bartlett(h, lags) for h in scores), np.zeros((p, p))), lags
+
+
+def _spectrum(
+    problem: OutputProblem, x: Array, initial: list[Array], heads: list[Array], sigma: Array, inverse: Array
+) -> NoiseSpectrum:
+    """The spectrum of the residuals of all runs, each of which is a stretch of its own."""
+    bands = Bands.for_samples(max(g.samples for g in problem.groups))
+    total: BandSums | None = None
+    for Q, r in _orthonormal(problem, x, initial, heads, sigma, inverse):
+        part = band_sums(bands, np.moveaxis(Q, 1, 0), r.T, np.ones(r.T.shape, dtype=bool))
+        total = part if total is None else total + part
+    assert total is not None
+    return noise_spectrum(bands, total)
+
+
+def _orthonormal(
+    problem: OutputProblem, x: Array, initial: list[Array], heads: list[Array], sigma: Array, inverse: Array
+) -> Iterator[tuple[Array, Array]]:
+    """Of each run the sensitivities (N, outputs, p), orthonormal over all runs, and the residuals (N, outputs) in deviations."""
     p, free = len(x), problem.free
-    scores: list[Array] = []
     for runs, state, T in zip(problem.groups, initial, heads, strict=True):
         for part in chunks(runs, problem.shooting.substeps * (p + problem.shooting.size)):
             r, J = problem.columns(runs[part], state[part], x)
@@ -267,11 +297,7 @@ def _meat(
                 W = own[..., :p]
                 if free:
                     W = W - own[..., p:] @ np.linalg.lstsq(t[:, :free], t[:, free:-1], rcond=1e-12)[0]
-                scores.append(np.einsum("tki,tk->ti", W / sigma[:, None], residual / sigma) @ inverse)
-    lags = lags_for(scores) if hac.lags is None else hac.lags
-    longest = min(len(h) for h in scores) - 1
-    lags = min(lags, longest)
-    return sum((bartlett(h, lags) for h in scores), np.zeros((p, p))), lags
+                yield W / sigma[:, None] @ inverse, residual / sigma
 
 
 @dataclass(frozen=True, eq=False)

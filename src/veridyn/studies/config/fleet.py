@@ -67,7 +67,7 @@ class FleetFile(IdentifyFile):
     """Not here: the logs stand under fleet."""
     validation: tuple[Recording, ...] | Literal["none"] = ()
     """The last 30 % of each log are held out; none: all samples are fitted."""
-    estimator: EstimatorSettings = EstimatorSettings(covariance="hac")
+    estimator: EstimatorSettings = EstimatorSettings()
     """How the parameters of each machine are estimated; machines are compared by their deviations, so these allow for autocorrelation."""
     checks: bool = False
     """Look for swapped columns, wrong units and the like in the logs of every machine."""

@@ -238,8 +238,8 @@ class EstimatorSettings(StudySection):
 
     name: str = "wls"
     """ols, wls, robust, map, consistent, iv, oe, gauss_markov or likelihood."""
-    covariance: Literal["white", "hac"] = "white"
-    """Standard deviations: white assumes uncorrelated residuals, hac allows for autocorrelation."""
+    covariance: Literal["auto", "white", "hac"] = "auto"
+    """Standard deviations: auto looks at the spectrum of the residuals, white assumes uncorrelated ones, hac is Newey and West's."""
     settings: dict[str, Any] = Field(default_factory=dict)
     """Settings of that estimator, by the names of its class: {loss: tukey, iterations: 100} for robust."""
     trust: bool = False

@@ -57,7 +57,7 @@ class PayloadFile(IdentifyFile):
     payload: PayloadSettings
     training: tuple[Recording, ...] = Field(min_length=1)
     """Runs with the load."""
-    estimator: EstimatorSettings = EstimatorSettings(covariance="hac")
+    estimator: EstimatorSettings = EstimatorSettings()
     """How parameters of the machine and of its load are estimated."""
 
     @model_validator(mode="after")

@@ -44,7 +44,7 @@ def device_of(loaded: Loaded) -> Device:
 def check_estimation(loaded: Loaded, at: Place, machine: Machine, estimation: Estimation) -> None:
     """Refuse what the method cannot do with this machine and these rows, before any log is read."""
     try:
-        estimation.method.check(machine, loaded.study.rows, estimation.settings.hac)
+        estimation.method.check(machine, loaded.study.rows, estimation.settings.correlated)
     except (IdentificationError, DataError) as error:
         line = loaded.yaml.line(at)
         faults = [Fault(f.what, f"{dotted(at)}, {f.where}", f.expected, f.found, f.hint, line) for f in error.faults]

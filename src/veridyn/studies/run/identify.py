@@ -172,9 +172,9 @@ def _identified(
     training, validation = work.motions(lowpass)
     how, later = work.samplings(training, validation, lowpass)
     few = work.few_equations(training, how)
-    if few is not None and estimation.settings.covariance == "white" and assumes_uncorrelated(estimation.method):
+    if few is not None and estimation.settings.covariance != "hac" and assumes_uncorrelated(estimation.method):
         warn(IdentificationWarning, few)
-        estimation = replace(estimation, settings=replace(estimation.settings, covariance="hac"))
+        estimation = replace(estimation, settings=replace(estimation.settings, covariance="auto"))
     ladder = None
     if study.friction is not None:
         ladder = _ladder(loaded, machine, training, how, bool(recorded.files), progress)

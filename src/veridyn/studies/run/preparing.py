@@ -233,7 +233,7 @@ class Preparing:
         other = f"{wider:g}" if wider < WIDEST * self.rate else "none"
         return Fault(
             f"the low-pass of the equations at {cutoff:g} Hz leaves few independent ones, so that residuals of those kept are correlated, "
-            "and deviations allow for that (covariance: hac).",
+            "and deviations allow for that (covariance: auto).",
             "sampling.filter",
             f"{enough} independent equations of each row, {ENOUGH} for each of {self.combinations} base parameters",
             f"{total // step}: one in {step} of {total} samples is independent, and one in {how.decimate} is kept",

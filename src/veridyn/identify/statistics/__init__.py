@@ -1,0 +1,1 @@
+"""How sure estimates are: spectra of residuals, and the covariances that follow from them."""

@@ -1,0 +1,264 @@
+"""``covariance="auto"``: standard deviations from the spectrum that the residuals show.
+
+One pass over the samples sums the power of residuals and columns in bands of frequency (:mod:`veridyn.identify.statistics.noise_spectrum`).
+Where the residuals are as likely white, the covariance of white noise stays. Rows whose residuals are correlated with each other are turned
+into combinations that are not, which changes no score. Of a log of more than MAX_SAMPLES samples evenly spread stretches are looked at.
+Logs, or the parts of a single one, are compared with each other, and variances widened where they disagree
+(:mod:`veridyn.identify.statistics.agreement`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import IdentificationError
+from veridyn.identify.estimators.coloured import TOO_FEW, Sandwich, ScoreFunction, sandwich
+from veridyn.identify.estimators.least_squares import Solution
+from veridyn.identify.regression.equation_plan import JOB_SAMPLES, Block, EquationPlan, Job
+from veridyn.identify.regression.linear_algebra import one_blas_thread
+from veridyn.identify.regression.observation import EquationStream, samples_of
+from veridyn.identify.regression.workers import MadeMotions
+from veridyn.identify.settings import Auto, Hac
+from veridyn.identify.statistics.agreement import PartSums, agreement
+from veridyn.identify.statistics.noise_spectrum import (
+    FEWEST_SAMPLES,
+    Bands,
+    BandSums,
+    NoiseSpectrum,
+    band_sums,
+    noise_spectrum,
+)
+
+Array = NDArray[np.float64]
+MAX_SAMPLES = 131_072
+SEGMENT_BYTES = 64e6  # of the columns that are held at once
+SHORTEST_SEGMENT = 1024  # samples, whatever they weigh
+PARTS = 4  # of a single log, which are compared with each other
+INDEPENDENT_MEMORIES = 20.0  # that each part of a log holds: scores of neighbours are then correlated by 5 % at most
+FALSE_CORRELATION_SIGMAS = 4.0  # of a correlation of independent rows: one pair in 16,000 is beyond
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """Consecutive samples: their `numbers` in the count of all logs, columns (rows, n, p), residuals and which are `used` (rows, n)."""
+
+    numbers: NDArray[np.intp]
+    columns: Array
+    residuals: Array
+    used: NDArray[np.bool_]
+
+    @classmethod
+    def joined(cls, held: list[Stretch]) -> Stretch:
+        """Neighbouring stretches as one."""
+        if len(held) == 1:
+            return held[0]
+        return cls(
+            np.concatenate([h.numbers for h in held]),
+            *(np.concatenate([getattr(h, name) for h in held], axis=1) for name in ("columns", "residuals", "used")),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What one pass sums: powers in bands, scores of logs or parts of one, Σψ², Σψ' and the number of equations."""
+
+    bands: BandSums
+    parts: PartSums
+    scores: float = 0.0
+    slopes: float = 0.0
+    equations: int = 0
+
+    def __add__(self, o: Sums) -> Sums:
+        return Sums(
+            self.bands + o.bands,
+            self.parts + o.parts,
+            self.scores + o.scores,
+            self.slopes + o.slopes,
+            self.equations + o.equations,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Pass:
+    """One pass over the samples, in coordinates in which the weighted base regressor is orthonormal.
+
+    `turn` (rows, rows): of residuals. `parts`: numbers of samples, in the count of all logs, at which each part ends. `segment`: samples
+    of a stretch at most. Of every `stride` jobs one is looked at.
+    """
+
+    values: Array  # of all parameters: the leads of groups, zero elsewhere
+    leads: tuple[int, ...]
+    inverse: Array
+    scale: Array
+    score: ScoreFunction | None
+    bands: Bands
+    parts: NDArray[np.intp]
+    segment: int
+    stride: int
+    turn: Array | None = None
+
+    def __call__(self, plan: EquationPlan, job: Job) -> Sums | None:
+        if (job.before + job.start) // JOB_SAMPLES % self.stride:
+            return None
+        total: Sums | None = None
+        with one_blas_thread():
+            for stretch in self.stretches(plan, job):
+                part = self.summed(stretch)
+                total = part if total is None else total + part
+        return total
+
+    def stretches(self, plan: EquationPlan, job: Job) -> Iterator[Stretch]:
+        """The samples of a job in turn."""
+        held: list[Stretch] = []
+        count = 0
+        for block in plan.blocks(job):
+            held.append(self._rows(plan, block, job.before))
+            count += len(block.numbers)
+            if count >= self.segment:
+                yield Stretch.joined(held)
+                held, count = [], 0
+        if count:
+            yield Stretch.joined(held)
+
+    def _rows(self, plan: EquationPlan, block: Block, before: int) -> Stretch:
+        rows, n, p = len(plan.rows), len(block.numbers), len(self.leads)
+        Z, u = np.zeros((rows, n, p)), np.zeros((rows, n))
+        for k, (A, used) in enumerate(zip(block.equations, block.used, strict=True)):
+            columns = plan.columns[k]
+            at = {c: i for i, c in enumerate(columns)}
+            affecting = [i for i, c in enumerate(self.leads) if c in at]
+            Z[k, used] = A[:, [at[self.leads[i]] for i in affecting]] @ (self.inverse[affecting] / self.scale[k])
+            u[k, used] = (A[:, -1] - A[:, :-1] @ self.values[list(columns)]) / self.scale[k]
+        return Stretch(block.numbers + before, Z, u, np.array(block.used))
+
+    def summed(self, stretch: Stretch) -> Sums:
+        Z, u, used = stretch.columns, stretch.residuals, stretch.used
+        psi, slope = u, used.astype(np.float64)
+        if self.score is not None:
+            psi, slope = np.where(used, self.score.psi(u), 0.0), np.where(used, self.score.slope(u), 0.0)
+        parts = self._by_part(np.searchsorted(self.parts, stretch.numbers, side="right"), Z, psi, slope)
+        counted = (float((psi**2).sum()), float(slope.sum()), int(used.sum()))
+        if self.turn is not None:
+            Z, psi = np.einsum("jk,knp->jnp", self.turn, Z, optimize=True), self.turn @ psi
+            used = np.broadcast_to(used.any(axis=0), used.shape)
+        return Sums(band_sums(self.bands, Z, psi, used), parts, *counted)
+
+    def _by_part(self, part: NDArray[np.intp], Z: Array, psi: Array, slope: Array) -> PartSums:
+        p = Z.shape[2]
+        gram, score = np.zeros((len(self.parts), p, p)), np.zeros((len(self.parts), p))
+        for k in np.unique(part):
+            first, last = np.searchsorted(part, [k, k + 1])
+            own = Z[:, first:last].reshape(-1, p)
+            weighted = own if self.score is None else own * slope[:, first:last].reshape(-1, 1)
+            gram[k] = own.T @ weighted
+            score[k] = psi[:, first:last].reshape(-1) @ own
+        return PartSums(gram, score)
+
+
+def spectral(stream: EquationStream, s: Solution, score: ScoreFunction | None = None) -> Sandwich:
+    """The covariance of a solution by the spectrum of its residuals; that of white noise where they show nothing else."""
+    stream = replace(stream, device="cpu")
+    rows, samples, p = len(s.observation.rows), samples_of(stream.motions), len(s.values)
+    longest = max(f.samples for f in s.observation.rows)
+    segment = int(np.clip(SEGMENT_BYTES / (8.0 * rows * p), SHORTEST_SEGMENT, JOB_SAMPLES))
+    work = _Pass(
+        values=s.all_values,
+        leads=s.columns,
+        inverse=s.inverse,
+        scale=s.row_sigma,
+        score=score,
+        bands=Bands.for_samples(min(segment, longest)),
+        parts=_part_ends(stream, samples),
+        segment=segment,
+        stride=max(1, samples // MAX_SAMPLES),
+    )
+    first = next(iter(stream.each(_First(work), 0, "correlation of the rows")))
+    work = replace(work, turn=_uncorrelated(work, first))
+    if samples <= len(first.numbers):
+        total: Sums | None = work.summed(first)
+    else:
+        total = None
+        for part in stream.each(work, 0, "spectrum of the residuals"):
+            if part is not None:
+                total = part if total is None else total + part
+    assert total is not None  # the first job is always looked at
+    seen = total.equations / s.observation.samples
+    M = total.parts.gram.sum(axis=0) / seen
+    if float(np.linalg.eigvalsh(M)[0]) <= 0.0:
+        raise IdentificationError(TOO_FEW)
+    half = s.inverse if score is None else s.inverse @ np.linalg.inv(M)
+    found = noise_spectrum(work.bands, total.bands, seen)
+    made = stated(found, half, s.covariance if score is None else None)
+    shortest = float(np.diff(work.parts, prepend=0).min())
+    if len(stream.motions) > 1 or shortest >= INDEPENDENT_MEMORIES * found.memory:
+        same = agreement(total.parts, seen * found.stated_scores, s.triangle)
+        made = replace(made, covariance=same.widening * made.covariance, agreement=same)
+    return replace(made, residual_sigma=made.residual_sigma * total.equations / total.slopes)
+
+
+def _part_ends(stream: EquationStream, samples: int) -> NDArray[np.intp]:
+    """Where the parts end that are compared: logs, or equal parts of one; one part where logs are made one by one."""
+    if isinstance(stream.motions, MadeMotions):
+        return np.array([samples], dtype=np.intp)
+    lengths = [len(m) for m in stream.motions]
+    if len(lengths) > 1:
+        return np.cumsum(lengths)
+    return np.asarray(np.arange(1, PARTS + 1) * samples // PARTS, dtype=np.intp)
+
+
+def stated(found: NoiseSpectrum, half: Array, plain: Array | None = None) -> Sandwich:
+    """C = H S Hᵀ with the S of a spectrum, H the `half` of parameters x = H h; `plain` where that is white, by default f H Hᵀ."""
+    residual_sigma = float(np.sqrt(found.white))
+    if found.is_white:
+        C = found.white * half @ half.T if plain is None else plain
+    else:
+        C = found.covariance(half)[0]
+    return Sandwich(C, 0, residual_sigma, spectrum=found)
+
+
+def _uncorrelated(work: _Pass, first: Stretch) -> Array | None:
+    """Turns residuals of all rows into uncorrelated ones, by the first stretch of samples; None where no two rows are correlated."""
+    u, both = first.residuals, first.used.all(axis=0)
+    if len(u) == 1 or both.sum() < FEWEST_SAMPLES:
+        return None
+    u = (u if work.score is None else work.score.psi(u))[:, both]
+    u = u - u.mean(axis=1, keepdims=True)
+    C = u @ u.T / u.shape[1]
+    size = np.sqrt(np.maximum(np.diag(C), np.finfo(float).tiny))
+    lag = np.clip((u[:, 1:] * u[:, :-1]).mean(axis=1) / size**2, -0.99, 0.99)
+    product = np.outer(lag, lag)
+    memory = np.maximum((1.0 + product) / (1.0 - product), 1.0)
+    limit = FALSE_CORRELATION_SIGMAS * np.sqrt(memory / u.shape[1])
+    significant = np.abs(C / np.outer(size, size)) > limit
+    np.fill_diagonal(significant, True)
+    if significant.sum() == len(C):
+        return None
+    return np.linalg.eigh(np.where(significant, C, 0.0))[1].T
+
+
+@dataclass(frozen=True, eq=False)
+class _First:
+    """The first samples of a job."""
+
+    work: _Pass
+
+    def __call__(self, plan: EquationPlan, job: Job) -> Stretch:
+        return next(self.work.stretches(plan, job))
+
+
+def noise_covariance(
+    stream: EquationStream, s: Solution, how: Hac | Auto | None, score: ScoreFunction | None = None
+) -> Sandwich | None:
+    """The covariance of a solution whose residuals may be correlated, as it was asked for; None where that of white noise holds."""
+    if how is None:
+        return None
+    if isinstance(how, Hac):
+        return sandwich(stream, s, score, how)
+    made = spectral(stream, s, score)
+    assert made.spectrum is not None
+    widened = made.agreement is not None and made.agreement.widening > 1.0
+    return None if made.spectrum.is_white and not widened else made

@@ -1,0 +1,143 @@
+"""Spectra of residuals: the covariance they give is that of the noise that was drawn, and coefficients are those of other programs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.linalg import solve_toeplitz, toeplitz
+from scipy.signal import lfilter
+
+import veridyn.identify.statistics.noise_spectrum as module
+from veridyn.identify.statistics.noise_spectrum import (
+    Bands,
+    BandSums,
+    NoiseSpectrum,
+    autoregressions,
+    band_sums,
+    noise_spectrum,
+)
+
+Array = NDArray[np.float64]
+MEMORY = 0.9
+
+
+def columns(rng: np.random.Generator, samples: int, p: int, rows: int = 2, fastest: float = 12.0) -> Array:
+    """Slow columns (rows, N, p) of at most so many periods, orthonormal over all rows."""
+    t = np.arange(samples) / samples
+    waves = np.array(
+        [[np.sin(2 * np.pi * rng.uniform(1, fastest) * t + rng.uniform(0, 6)) for _ in range(p)] for _ in range(rows)]
+    )
+    Q = np.linalg.qr(np.moveaxis(waves, 1, 2).reshape(-1, p))[0]
+    return Q.reshape(rows, samples, p)
+
+
+def first_order(rng: np.random.Generator, rows: int, samples: int, memory: float) -> Array:
+    news = rng.normal(size=(rows, samples + 500)) * np.sqrt(1.0 - memory**2)
+    return np.asarray(lfilter([1.0], [1.0, -memory], news, axis=1)[:, 500:], dtype=np.float64)
+
+
+def summed(Q: Array, e: Array, segments: int = 1) -> tuple[Bands, BandSums]:
+    """The sums of the residuals of a fit by orthonormal columns."""
+    r = e - np.einsum("jnp,p->jn", Q, np.einsum("jnp,jn->p", Q, e))
+    length = e.shape[1] // segments
+    bands = Bands.for_samples(length)
+    total = BandSums.zero(len(Q), bands, Q.shape[2])
+    for k in range(segments):
+        part = slice(k * length, (k + 1) * length)
+        total += band_sums(bands, Q[:, part], r[:, part], np.ones((len(Q), length), dtype=bool))
+    return bands, total
+
+
+def found(Q: Array, e: Array, segments: int = 1) -> NoiseSpectrum:
+    return noise_spectrum(*summed(Q, e, segments))
+
+
+def exact(Q: Array, memory: float) -> Array:
+    """QᵀΣQ with Σ written out."""
+    Sigma = toeplitz(memory ** np.arange(Q.shape[1]))
+    return np.asarray(sum(own.T @ Sigma @ own for own in Q), dtype=np.float64)
+
+
+def test_sums_hold_all_power() -> None:
+    """Parseval: the power of all bands is that of the samples."""
+    rng = np.random.default_rng(0)
+    Q, e = columns(rng, 700, 5), rng.normal(size=(2, 700))
+    _, sums = summed(Q, e)
+    assert sums.gram.sum(axis=(0, 1)) == pytest.approx(np.eye(5), abs=1e-12)
+    assert sums.freedom.sum() == pytest.approx(2 * 700)
+    left = e - np.einsum("jnp,p->jn", Q, np.einsum("jnp,jn->p", Q, e))
+    assert sums.power.sum() == pytest.approx((left**2).sum())
+
+
+@pytest.mark.parametrize("segments", [1, 4])
+def test_scores_of_first_order_noise_have_the_covariance_written_out(segments: int) -> None:
+    rng = np.random.default_rng(1)
+    Q = columns(rng, 6000, 8, fastest=100.0)
+    true = exact(Q, MEMORY)
+    S = np.mean([found(Q, first_order(rng, 2, 6000, MEMORY), segments).scores for _ in range(20)], axis=0)
+    ratio = np.linalg.eigvals(np.linalg.solve(true, S)).real
+    assert ratio.min() > 0.9
+    assert ratio.max() < 1.1
+
+
+def test_what_a_short_fit_takes_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """400 samples with a memory of 19 hold 21 of it in each row, and 16 parameters take much of what is slow."""
+    rng = np.random.default_rng(2)
+    Q = columns(rng, 400, 16)
+    true = float(np.trace(exact(Q, MEMORY)))
+    noises = [first_order(rng, 2, 400, MEMORY) for _ in range(100)]
+    stated = float(np.mean([np.trace(found(Q, e).scores) for e in noises])) / true
+    monkeypatch.setattr(module, "ROUNDS", 1)
+    without = float(np.mean([np.trace(found(Q, e).scores) for e in noises])) / true
+    assert without < 0.6
+    assert 0.8 < stated < 1.1
+
+
+def test_deviations_are_widened_as_the_spectrum_is_uncertain() -> None:
+    """s² is the relative variance of stated variances: as large as they scatter from log to log, where the order is clear."""
+    rng = np.random.default_rng(3)
+    Q = columns(rng, 2000, 4, fastest=200.0)
+    half = np.eye(4)
+    made = [found(Q, first_order(rng, 2, 2000, 0.95)) for _ in range(60)]
+    both = [m.covariance(half) for m in made]
+    doubt = np.mean([s2 for _, s2 in both], axis=0)
+    scatter = (
+        np.var([np.diag(m.scores) for m in made], axis=0) / np.mean([np.diag(m.scores) for m in made], axis=0) ** 2
+    )
+    assert doubt == pytest.approx(scatter, rel=0.5)
+    C, s2 = both[0]
+    assert np.diag(C) == pytest.approx(np.diag(made[0].stated_scores) * (1.0 + s2))
+
+
+def test_white_noise_stays_white_and_no_direction_is_below_it() -> None:
+    rng = np.random.default_rng(4)
+    Q = columns(rng, 3000, 6)
+    white = [found(Q, rng.normal(size=(2, 3000))) for _ in range(50)]
+    assert sum(m.is_white for m in white) >= 49
+    blue = found(Q, np.diff(rng.normal(size=(2, 3001)), axis=1))  # no power where the columns have theirs
+    assert not blue.is_white
+    assert np.linalg.eigvalsh(blue.stated_scores)[0] >= blue.white * (1.0 - 1e-12)
+    assert np.linalg.eigvalsh(blue.scores)[0] < 0.1 * blue.white
+
+
+def test_no_noise_is_no_error() -> None:
+    made = found(columns(np.random.default_rng(5), 500, 3), np.zeros((2, 500)))
+    assert np.isfinite(made.scores).all()
+    assert made.memory == np.inf
+
+
+def test_coefficients_solve_the_equations_of_yule_and_walker() -> None:
+    R = np.array([[1.0, 0.8, 0.5, 0.3, 0.2], 0.95 ** np.arange(5.0)])
+    second, first = autoregressions(R, np.array([1e9, 1e9]))
+    k = len(second[0]) - 1
+    assert k >= 2
+    assert second[0][1:] == pytest.approx(-solve_toeplitz(R[0, :k], R[0, 1 : k + 1]))
+    assert first[0] == pytest.approx([1.0, -0.95])
+    assert first[1] == pytest.approx(1.0 - 0.95**2)
+
+
+def test_autocovariances_of_no_process_end_the_recursion() -> None:
+    ((a, news),) = autoregressions(np.array([[1.0, 1.2, 0.9]]), np.array([100.0]))
+    assert a == pytest.approx([1.0])
+    assert news == 1.0

@@ -1,0 +1,129 @@
+"""Default deviations of whole fits: against the covariance of the noise written out, in any cut of the samples, and in words."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.linalg import toeplitz
+from scipy.signal import lfilter
+
+import veridyn as vd
+from identify.smooth_arm import path, truth
+from veridyn.identify.result import Fit
+from veridyn.identify.statistics import spectral as module
+
+Array = NDArray[np.float64]
+MEMORY = 0.9
+SAMPLES, STEP = 3000, 0.01
+NOISE = 0.1  # N*m
+WHITE = vd.IdentifySettings(covariance="white")
+
+
+def moved(seed: int = 0, samples: int = SAMPLES) -> vd.Motion:
+    t = STEP * np.arange(samples)
+    return vd.Motion(t, *path(seed).at(t))
+
+
+def noise(seed: int, samples: int = SAMPLES, memory: float = MEMORY, rows: int = 0) -> Array:
+    rows = rows or truth().n
+    news = np.random.default_rng(seed).normal(size=(samples + 500, rows)) * np.sqrt(1.0 - memory**2)
+    return np.asarray(NOISE * lfilter([1.0], [1.0, -memory], news, axis=0)[500:], dtype=np.float64)
+
+
+def logged(motion: vd.Motion, disturbance: Array) -> vd.Motion:
+    return replace(motion, forces=vd.inverse_dynamics(truth(), motion) + disturbance)
+
+
+def fitted(*motions: vd.Motion, settings: vd.IdentifySettings | None = None, executor: Executor | None = None) -> Fit:
+    data = motions[0] if len(motions) == 1 else list(motions)
+    return vd.identify(truth(), data, "ols", settings, diagnose="off", executor=executor)
+
+
+def exact_sigma(fit: Fit, motion: vd.Motion, between_rows: Array, memory: float = MEMORY) -> Array:
+    """By W⁺ Σ W⁺ᵀ with Σ written out: first-order noise of deviation NOISE with this correlation between rows."""
+    D = vd.regressor(truth(), motion)[:, :, list(fit.base.columns)]
+    pinv = np.linalg.pinv(np.moveaxis(D, 1, 0).reshape(-1, D.shape[2]))
+    rows, N = D.shape[1], len(motion)
+    parts = pinv.reshape(len(pinv), rows, N)
+    Sigma = NOISE**2 * toeplitz(memory ** np.arange(N))
+    spread = np.einsum("cjn,nm->cjm", parts, Sigma, optimize=True)
+    C = np.einsum("cjn,jk,dkn->cd", spread, between_rows, parts, optimize=True)
+    return np.sqrt(np.diag(C))
+
+
+def test_deviations_are_those_of_the_covariance_written_out() -> None:
+    motion = moved()
+    fits = [fitted(logged(motion, noise(seed))) for seed in range(6)]
+    true = exact_sigma(fits[0], motion, np.eye(truth().n))
+    ratio = np.mean([f.sigma for f in fits], axis=0) / true
+    assert float(np.median(ratio)) == pytest.approx(1.0, abs=0.1)
+    assert ratio.min() > 0.7
+    assert ratio.max() < 1.4
+    white = fitted(logged(motion, noise(0)), settings=WHITE).sigma / true
+    assert white.max() < 0.4
+    assert any("deviations allow for the spectrum of the residuals" in note for note in fits[0].notes)
+
+
+def test_rows_whose_noise_is_one_and_the_same() -> None:
+    """All rows have the same noise: what adds up in some parameters cancels in others."""
+    motion = moved(1)
+    one = [np.tile(noise(seed, rows=1), (1, truth().n)) for seed in range(6)]
+    fits = [fitted(logged(motion, e)) for e in one]
+    true = exact_sigma(fits[0], motion, np.ones((truth().n, truth().n)))
+    ratio = np.mean([f.sigma for f in fits], axis=0) / true
+    assert float(np.median(ratio)) == pytest.approx(1.0, abs=0.15)
+
+
+def test_white_noise_keeps_the_deviations_of_white_noise() -> None:
+    log = logged(moved(2), noise(3, memory=0.0))
+    auto, white = fitted(log), fitted(log, settings=WHITE)
+    assert auto.sigma == pytest.approx(white.sigma, rel=1e-9)
+    assert not any("spectrum" in note for note in auto.notes)
+
+
+def test_the_cut_of_the_samples_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = logged(moved(3), noise(4))
+    whole = fitted(log)
+    monkeypatch.setattr(module, "SEGMENT_BYTES", 1.0)
+    monkeypatch.setattr(module, "SHORTEST_SEGMENT", 700)
+    segments = fitted(log)
+    assert segments.sigma == pytest.approx(whole.sigma, rel=0.15)
+    with ThreadPoolExecutor(2) as pool:
+        shared = fitted(log, executor=pool)
+    assert shared.sigma == pytest.approx(segments.sigma, rel=1e-10)
+
+
+def test_of_a_long_log_some_stretches_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = logged(moved(4, 40_000), noise(5, 40_000))
+    whole = fitted(log)
+    monkeypatch.setattr(module, "MAX_SAMPLES", 17_000)
+    assert fitted(log).sigma == pytest.approx(whole.sigma, rel=0.2)
+
+
+def test_a_log_that_is_short_for_its_noise_is_reported() -> None:
+    fit = fitted(logged(moved(5, 600), noise(6, 600, memory=0.98)))
+    assert any("the log is short for its parameters" in note for note in fit.notes)
+
+
+def test_logs_that_disagree_are_reported_and_widen_the_deviations() -> None:
+    """The second log has twice the viscous friction of the first joint."""
+    first, second = logged(moved(6), noise(7)), logged(moved(7), noise(8))
+    friction = next(e.parameter_name for e in truth().elements if e.kind == "damper")
+    assert second.forces is not None
+    more = second.forces.copy()
+    more[:, 0] += truth().parameters.values[truth().parameters.index(friction)] * second.qd[:, 0]
+    fit = fitted(first, replace(second, forces=more))
+    (note,) = (n for n in fit.notes if "disagree beyond their deviations" in n)
+    assert friction in note
+    agreeing = fitted(first, second)
+    assert not any("disagree" in n for n in agreeing.notes)
+    assert float(np.median(fit.sigma / agreeing.sigma)) > 1.2
+
+
+def test_an_unknown_word_is_refused() -> None:
+    with pytest.raises(vd.IdentificationError, match="covariance"):
+        vd.IdentifySettings(covariance="robust")  # pyright: ignore[reportArgumentType]
