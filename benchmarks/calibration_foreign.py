@@ -161,8 +161,8 @@ def recorded(
 def method_named(word: str, along: Waves) -> Estimator | str:
     """The method with what it needs to know, everything else as it is by default."""
     if word == "iv":
-        return vd.Instrumental(reference=along)
-    return vd.Prior(relative=SPREAD) if word == "map" else word
+        return vd.estimators.Instrumental(reference=along)
+    return vd.estimators.Prior(relative=SPREAD) if word == "map" else word
 
 
 def fitted(how: Circumstances, word: str, rng: np.random.Generator, **asked: Any) -> tuple[Fit, dict[str, float]]:

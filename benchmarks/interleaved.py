@@ -26,7 +26,7 @@ from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.dynamics.regressor import regressor
 import veridyn as vd
-observation = vd.identification.observation
+observation = vd.estimators.observation
 # A checkout from before IdentifySettings takes the engine by keyword.
 compiled = {"settings": vd.IdentifySettings(engine="compiled")} if "IdentifySettings" in dir(vd) else {"engine": "compiled"}
 

@@ -26,6 +26,7 @@ from veridyn.mechanics.natural.system import natural_system
 from veridyn.model.sensor import Sensor
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer
 from veridyn.papers.fourbar.machine import MODEL_START, TUNED, fourbar, wrong_fourbar
 
@@ -285,8 +286,8 @@ def observer_steps() -> Iterator[str]:
 
 
 def _fourbar_observer(method: EKF) -> tuple[Observer, Array]:
-    how = {"process_noise": TUNED, "start": MODEL_START[0], "rates": {"phi": 0.0}}
-    return Observer(wrong_fourbar(), method, **how), np.array([np.pi / 2])
+    settings = ObserveSettings(process_noise=TUNED, start=MODEL_START[0], rates={"phi": 0.0})
+    return Observer(wrong_fourbar(), method, settings), np.array([np.pi / 2])
 
 
 def _arm_observer(method: EKF) -> tuple[Observer, Array]:
@@ -294,9 +295,8 @@ def _arm_observer(method: EKF) -> tuple[Observer, Array]:
     sensors = tuple(Sensor(f"encoder_{c}", "coordinate", c, 1e-4) for c in machine.coordinates)
     noise = ProcessNoise(force=100.0, start=0.01, start_rate=0.1, start_force=10.0)
     start = dict.fromkeys(machine.coordinates, 0.3)
-    return Observer(replace(machine, sensors=sensors), method, process_noise=noise, start=start), np.full(
-        machine.n, 0.3
-    )
+    observer = Observer(replace(machine, sensors=sensors), method, ObserveSettings(process_noise=noise, start=start))
+    return observer, np.full(machine.n, 0.3)
 
 
 def _steps(observer: Observer, around: Array, by_name: bool) -> Callable[[], None]:

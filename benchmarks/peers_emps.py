@@ -91,7 +91,7 @@ def by_veridyn(q: Array, force: Array, start: float) -> Array:
     q, qd = motion.q.copy(), motion.qd.copy()
     q[0], qd[0] = start, 0.0  # as every tool is given it
     motion = replace(motion, q=q, qd=qd)
-    fit = vd.identify(axis(), motion, vd.OutputError(initial="measured", friction_speed=0.0))
+    fit = vd.identify(axis(), motion, vd.estimators.OutputError(initial="measured", friction_speed=0.0))
     return np.array([fit.values[fit.names.index(n)] for n in ("M1", "Fv", "Fc", "c")])
 
 

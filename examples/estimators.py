@@ -19,7 +19,7 @@ from veridyn.simulate.simulator import record
 
 SOFT = 0.05  # rad/s, below which the simulated dry friction is rounded off
 RATE = 200.0  # Hz
-TORQUE = {"force.q1": vd.simulation.Imperfection(noise=0.05), "force.q2": vd.simulation.Imperfection(noise=0.02)}  # N*m
+TORQUE = {"force.q1": vd.manoeuvres.Imperfection(noise=0.05), "force.q2": vd.manoeuvres.Imperfection(noise=0.02)}  # N*m
 ENCODERS = {"fine encoder": 2e-6, "coarse encoder": 5e-4}  # rad, deviation of one reading
 LOGS = 4
 
@@ -67,7 +67,7 @@ LAW = Tracker(path(3), KP, KD)
 @cache
 def truth(seed: int, seconds: float) -> Trajectory:
     """The machine in closed loop, without any error."""
-    return vd.Tracking(path(seed), seconds, RATE, KP, KD, method=METHOD).run(machine())
+    return vd.manoeuvres.Tracking(path(seed), seconds, RATE, KP, KD, method=METHOD).run(machine())
 
 
 @cache
@@ -76,7 +76,7 @@ def recorded(encoder: float, seed: int) -> vd.Motion:
     log = record(
         machine(),
         truth(3, 8.0),
-        {"q.*": vd.simulation.Imperfection(noise=encoder), **TORQUE},
+        {"q.*": vd.manoeuvres.Imperfection(noise=encoder), **TORQUE},
         np.random.default_rng(seed),
     )
     return vd.motion(machine(), log, vd.Signals(lowpass=20.0, trim=0.1))
@@ -95,14 +95,14 @@ CASES = (
     Case("`OLS()`", "ols"),
     Case("`WLS()`", "wls"),
     Case('`WLS()`, `covariance="hac"`', "wls", "hac"),
-    Case("`GaussMarkov(order=8)`", vd.GaussMarkov(order=8)),
+    Case("`GaussMarkov(order=8)`", vd.estimators.GaussMarkov(order=8)),
     Case("`Robust()`", "robust"),
     Case("`Prior()`", "map"),
     Case("`Consistent()`", "consistent"),
-    Case("`Instrumental(law=law)`", vd.Instrumental(law=LAW, start="tree", friction_speed=SOFT), "hac"),
-    Case("`OutputError(law=law)`", vd.OutputError(law=LAW, start="tree", friction_speed=SOFT), "hac"),
+    Case("`Instrumental(law=law)`", vd.estimators.Instrumental(law=LAW, start="tree", friction_speed=SOFT), "hac"),
+    Case("`OutputError(law=law)`", vd.estimators.OutputError(law=LAW, start="tree", friction_speed=SOFT), "hac"),
 )
-SAMPLING = vd.identification.Sampling(filter=vd.signals.Butterworth(20.0), decimate=4, dead_zone={"q1": 0.2, "q2": 0.2})
+SAMPLING = vd.estimators.Sampling(filter=vd.signals.Butterworth(20.0), decimate=4, dead_zone={"q1": 0.2, "q2": 0.2})
 
 
 def judged(case: Case, encoder: float) -> tuple[float, float, float]:
@@ -118,7 +118,7 @@ def judged(case: Case, encoder: float) -> tuple[float, float, float]:
         inertia.append(np.mean((error / sizes)[moved] ** 2))
         scores.append(np.nanmean((error / fit.sigma) ** 2))
         known = fit.described.with_parameters(fit.standard)
-        runs = vd.identification.replay(known, truth(8, 6.0).motion, horizon=1.0, friction_speed=SOFT)
+        runs = vd.estimators.replay(known, truth(8, 6.0).motion, horizon=1.0, friction_speed=SOFT)
         strayed.append(np.mean([r.rms**2 for r in runs.rows]))
     return 100.0 * np.sqrt(np.mean(inertia)), np.sqrt(np.mean(scores)), 1e3 * np.sqrt(np.mean(strayed))
 

@@ -76,7 +76,7 @@ def main() -> float:
     plan = vd.design_excitation(
         machine,
         LIMITS,
-        noise=vd.identification.Noise(correlated, memory=0.4),
+        noise=vd.estimators.Noise(correlated, memory=0.4),
         periods=10,
         starts=2,
         barrier=Barrier(iterations=80),
@@ -86,11 +86,11 @@ def main() -> float:
 
     t, q, qd, qdd = plan.samples()  # what the controller runs: from rest, then ten periods
     motion = vd.Motion(t, q, qd, qdd)
-    noise = vd.identification.NoiseModel((1.0 - 0.4**2) * correlated, 0.4 * np.eye(7)[None])
+    noise = vd.estimators.NoiseModel((1.0 - 0.4**2) * correlated, 0.4 * np.eye(7)[None])
     torques = vd.inverse_dynamics(machine, motion) + noise.drawn(len(t), rng)[0]
     log = vd.Motion(t, q + 1e-5 * rng.normal(size=q.shape), qd, qdd, forces=torques)
 
-    fit = vd.identify(machine, log, vd.Likelihood(plan.frequency, highest=8, order=3, skip=plan.skipped))
+    fit = vd.identify(machine, log, vd.estimators.Likelihood(plan.frequency, highest=8, order=3, skip=plan.skipped))
     print(fit.notes)
     promised = dict(zip(plan.names, plan.sigma))
     error = (fit.values - fit.base.reduce(machine.parameters.values)) / fit.sigma

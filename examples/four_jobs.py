@@ -11,15 +11,16 @@ from numpy.typing import NDArray
 
 import veridyn as vd
 from veridyn.dynamics import BaseState, Inputs, Method
-from veridyn.identification import Sampling
+from veridyn.estimators import Sampling
+from veridyn.manoeuvres import Imperfection, Manoeuvre, Steered
 from veridyn.signals import Butterworth, FourierTrajectory, JointLimits
-from veridyn.simulation import Imperfection, Manoeuvre, Steered
 from veridyn.spatial import rotation_of
 
 Array = NDArray[np.float64]
 FRICTION_SPEED = 0.02  # rad/s, m/s: below it dry friction is rounded off, in the simulation and in the model alike
 PRECISE = Method("LSODA", rtol=1e-9, atol=1e-10, friction_speed=FRICTION_SPEED)
-LOGGED = {"start": "readings", "input_hold": "linear", "unknown": ()}  # observers whose motor forces are all in the log
+# Observers whose motor forces are all in the log.
+LOGGED = vd.ObserveSettings(start="readings", input_hold="linear", unknown=())
 STIFFNESS = {"front_stiffness": 14.0, "rear_stiffness": 17.0}  # 1/rad, of the truth of the small car
 
 
@@ -31,7 +32,7 @@ class Job:
     guess: Callable[[np.random.Generator], vd.Machine]  # its model before identification
     exciting: Manoeuvre
     observed: Manoeuvre
-    observer: Mapping[str, Any]  # process noise, start and step
+    observer: vd.ObserveSettings
     method: Any = "wls"
     signals: vd.Signals | None = None  # how the log becomes a motion; None where the log itself is fitted
     imperfections: Mapping[str, Imperfection] | None = None  # of what is measured besides the machine's own sensors
@@ -65,7 +66,7 @@ def led(
 ) -> Manoeuvre:
     """Joints that follow a random path of five harmonics under feedback and a feedforward of the true model."""
     path = FourierTrajectory.random(np.random.default_rng(seed), limits, harmonics=5, frequency=0.5)
-    return vd.Tracking(path, seconds, rate, kp, kd, machine, PRECISE)
+    return vd.manoeuvres.Tracking(path, seconds, rate, kp, kd, machine, PRECISE)
 
 
 def arm() -> Job:
@@ -85,11 +86,11 @@ def arm() -> Job:
         observed=led(machine, 2, 0.6, 500.0, limits, *gains),
         signals=vd.Signals(lowpass=30.0, trim=0.2),
         imperfections={f"force.q{k}": Imperfection(noise=sigma) for k, sigma in enumerate(noise, 1)},
-        observer={
-            **LOGGED,
-            "process_noise": vd.ProcessNoise(acceleration=1e-5, start=1e-3, start_rate=0.1),
-            "step": 2e-3,
-        },
+        observer=replace(
+            LOGGED,
+            process_noise=vd.ProcessNoise(acceleration=1e-5, start=1e-3, start_rate=0.1),
+            step=2e-3,
+        ),
     )
 
 
@@ -107,11 +108,11 @@ def fourbar() -> Job:
         observed=led(machine, 2, 1.5, 200.0, limits, *gains),
         signals=vd.Signals(lowpass=20.0, trim=0.2),
         imperfections={"motor": Imperfection(noise=0.5)},
-        observer={
-            **LOGGED,
-            "process_noise": vd.ProcessNoise(acceleration=1e-5, start=1e-2, start_rate=0.1),
-            "step": 2.5e-3,
-        },
+        observer=replace(
+            LOGGED,
+            process_noise=vd.ProcessNoise(acceleration=1e-5, start=1e-2, start_rate=0.1),
+            step=2.5e-3,
+        ),
     )
 
 
@@ -128,7 +129,9 @@ def crane() -> Job:
         def push(t: float, q: Array, qd: Array) -> list[float]:
             return [float(60.0 * np.sin(2.0 * np.pi * frequencies * t + phases).sum()), 0.0]
 
-        return vd.Driven(seconds, 100.0, [0.5, 0.1], [0.0, 0.0], Inputs(push), method=Method(rtol=1e-9, atol=1e-10))
+        return vd.manoeuvres.Driven(
+            seconds, 100.0, [0.5, 0.1], [0.0, 0.0], Inputs(push), method=Method(rtol=1e-9, atol=1e-10)
+        )
 
     return Job(
         machine=machine,
@@ -143,18 +146,18 @@ def crane() -> Job:
                 sigma={"swing": 1.0},  # N*m: no force acts there, so the data do not show how well it is zero
             )
         },
-        observer={
-            **LOGGED,
-            "process_noise": vd.ProcessNoise(acceleration=1e-7, start=1e-2, start_rate=0.1),
-            "step": 5e-3,
-        },
+        observer=replace(
+            LOGGED,
+            process_noise=vd.ProcessNoise(acceleration=1e-7, start=1e-2, start_rate=0.1),
+            step=5e-3,
+        ),
     )
 
 
 def small_car() -> Job:
     """A car of a few numbers, of which speed, steering, yaw rate and lateral acceleration are logged; its tyres are estimated."""
     sensors = [vd.Sensor("yaw_rate", "reading", "yaw_rate", 0.002), vd.Sensor("ay", "reading", "ay", 0.05)]
-    noise = vd.observers.CarNoise(slip_error=5e-4, bank=5e-4)  # the simulated tyres and road are nearly exact
+    noise = vd.filters.CarNoise(slip_error=5e-4, bank=5e-4)  # the simulated tyres and road are nearly exact
     stated = {"mass": 1500.0, "front": 1.2, "rear": 1.5, "yaw_inertia": 2400.0, "height": 0.5}
 
     def guess(rng: np.random.Generator) -> vd.Machine:
@@ -170,8 +173,8 @@ def small_car() -> Job:
         guess=guess,
         exciting=steered(1, 40.0),
         observed=steered(2, 20.0),
-        method=vd.identification.Innovations(noise=noise),
-        observer={"process_noise": noise},
+        method=vd.estimators.Innovations(noise=noise),
+        observer=vd.ObserveSettings(process_noise=noise),
         exact=(
             vd.Sensor("yaw_rate", "reading", "yaw_rate", 1e-12),
             vd.Sensor("sideslip", "reading", "sideslip", 1e-12),
@@ -229,15 +232,15 @@ def car() -> Job:
             "wrench.*": Imperfection(noise=1.0),
             **{f"{s}.{c}": Imperfection() for s in ("q", "qd", "qdd") for c in (*STEERED, *DEFLECTIONS)},
         },
-        observer={
-            **LOGGED,
-            "process_noise": noise,
-            "step": 2.5e-3,
-            "friction_speed": FRICTION_SPEED,
-            "start": start,
-            "rates": rates,
-            "sensors": without,
-        },
+        observer=replace(
+            LOGGED,
+            process_noise=noise,
+            step=2.5e-3,
+            friction_speed=FRICTION_SPEED,
+            start=start,
+            rates=rates,
+            sensors=without,
+        ),
         keywords={
             "rows": ("fx", "fy", "fz", "mx", "my", "mz", "z1", "z2", "z3", "z4"),
             "settings": vd.IdentifySettings(
@@ -292,7 +295,7 @@ def drive(machine: vd.Machine, seed: int, seconds: float) -> Manoeuvre:
         q[steer[k]], qd[steer[k]], _ = steering(0.0)
     base = BaseState(position=(0.0, 0.0, RADIUS + HEIGHT), velocity=(SPEED, 0.0, 0.0))
     method = Method("RK4", step=2.5e-3, friction_speed=FRICTION_SPEED)
-    return vd.Driven(seconds, 200.0, q, qd, Inputs(prescribed=prescribed, contacts=contacts), base, method)
+    return vd.manoeuvres.Driven(seconds, 200.0, q, qd, Inputs(prescribed=prescribed, contacts=contacts), base, method)
 
 
 def _waves(frequencies: Array, amplitudes: Array) -> Callable[[float], tuple[float, float, float]]:

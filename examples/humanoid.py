@@ -34,7 +34,7 @@ walking = laboratory(recorded(drawing, performed(robot, walk(drawing, steps=4)),
 print(f"walking excites {vd.base_parameters(drawing, walking, rows='base').count} base parameters")
 
 how = vd.IdentifySettings(sampling=sampling(), sigma=SIGMA)
-fit = vd.identify(drawing, walking, vd.Consistent(prior=vd.Prior()), how, rows="base")
+fit = vd.identify(drawing, walking, vd.estimators.Consistent(prior=vd.estimators.Prior()), how, rows="base")
 mass = fit.values[fit.names.index("M0R")]
 print(f"total mass {mass:.3f} kg: {total_mass(robot):g} kg is true, the drawing says {total_mass(drawing):g} kg")
 

@@ -21,7 +21,7 @@ import veridyn as vd
 
 Array = NDArray[np.float64]
 FORMULATIONS = ("tree", "natural", "single_track")
-EXACT = {"q.*": vd.simulation.Imperfection(), "qd.*": vd.simulation.Imperfection()}  # the truth, recorded without noise
+EXACT = {"q.*": vd.manoeuvres.Imperfection(), "qd.*": vd.manoeuvres.Imperfection()}  # the truth, recorded without noise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class Result:
     """What a journey found, beside the truth."""
 
     fit: vd.Fit
-    states: vd.observers.Observation
+    states: vd.filters.Observation
     z: Array  # errors of the identified parameters in their standard deviations
     rms: Mapping[str, float]  # of the errors of the observed states
     inside: float  # share of these errors within two deviations
@@ -40,7 +40,7 @@ def formulations(machine: vd.Machine) -> Iterator[vd.Machine]:
     for formulation in FORMULATIONS:
         try:
             yield machine.with_formulation(formulation)
-        except vd.ModelError as refused:
+        except vd.errors.ModelError as refused:
             print(f"{machine.name}, {formulation}: refused, {refused.faults[0].what}")
 
 
@@ -51,14 +51,14 @@ def journey(job: Job, machine: vd.Machine, rng: np.random.Generator) -> Result:
     data = log if job.signals is None else vd.motion(guess, log, job.signals)
     fit = vd.identify(guess, data, job.method, **job.keywords)
     second = vd.simulate(machine, job.observed, rng=rng)
-    states = vd.observe(fit.machine(), second, "ekf", **job.observer)
+    states = vd.observe(fit.machine(), second, "ekf", job.observer)
     exact = vd.simulate(
         machine.with_sensors(job.exact), job.observed, rng=rng, imperfections=None if job.exact else EXACT
     )
     return compared(job, fit, states, exact)
 
 
-def compared(job: Job, fit: vd.Fit, states: vd.observers.Observation, exact: vd.Experiment) -> Result:
+def compared(job: Job, fit: vd.Fit, states: vd.filters.Observation, exact: vd.Experiment) -> Result:
     """The errors, which only a simulation shows."""
     rms, inside = {}, []
     for k, name in enumerate(states.states):

@@ -27,12 +27,14 @@ def main(seconds: float = 2.0) -> float:
     observer = vd.Observer(
         model,
         how.method,
-        process_noise=how.noise,
-        start=standing_start(model),
-        unknown=how.unknown,
-        parameters=how.parameters,
-        inputs=inputs,
-        step=1.0 / RATE,
+        vd.ObserveSettings(
+            process_noise=how.noise,
+            start=standing_start(model),
+            unknown=how.unknown,
+            parameters=how.parameters,
+            inputs=inputs,
+            step=1.0 / RATE,
+        ),
     )
     outputs, off = observer.system.outputs, 0.0
     for k, t in enumerate(truth.t.tolist()):

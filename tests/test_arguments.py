@@ -16,9 +16,9 @@ from veridyn.arguments import ArgumentChecks, checked, kind_test
 from veridyn.errors import Fault
 from veridyn.mechanics.natural.of_machine import mechanism_of
 
-MODULES = ("dynamics", "identification", "observers", "simulation", "files", "model", "signals", "studies", "filters")
+MODULES = ("dynamics", "estimators", "manoeuvres", "files", "model", "signals", "studies", "filters")
 TRAVELLING = {"Machine", "Tree", "Motion", "Experiment", "Fit", "Channel", "Path", "PathLike"}
-d, i, f, s = vd.dynamics, vd.identification, vd.files, vd.signals
+d, i, f, s = vd.dynamics, vd.estimators, vd.files, vd.signals
 
 
 def _pendulum() -> vd.Machine:
@@ -35,7 +35,7 @@ log = vd.Experiment.from_arrays(t, {"q.hinge": q, "force.hinge": 0.6 * qdd + 9.8
                                 {"q.hinge": "rad", "force.hinge": "N*m"}, "bench")  # fmt: skip
 fit = vd.identify(robot, motion)
 limits = s.JointLimits([-1.0], [1.0], [2.0], [8.0])
-driven = vd.Driven(0.1, 100.0, [0.3], [0.0])
+driven = vd.manoeuvres.Driven(0.1, 100.0, [0.3], [0.0])
 rng = np.random.default_rng(0)
 
 
@@ -85,18 +85,18 @@ MISTAKES: list[tuple[str, Callable[[], object], str, str]] = [
     ("inverse dynamics of arrays", lambda: vd.inverse_dynamics(robot, q, qd, qdd), "motion", r"veridyn\.Motion\("),
     ("inverse dynamics of a path", lambda: vd.inverse_dynamics("arm.yaml", motion), "machine", LOAD),
     ("parameters by name", lambda: vd.inverse_dynamics(robot, motion, "all", {"ZZ": 1}), "parameters", "The call"),
-    ("forward dynamics of arrays", lambda: vd.forward_dynamics(robot, q), "motion", r"veridyn\.Motion\("),
+    ("forward dynamics of arrays", lambda: vd.dynamics.forward_dynamics(robot, q), "motion", r"veridyn\.Motion\("),
     ("a regressor of a path", lambda: vd.regressor(robot, Path("run.csv")), "motion", READ),
     ("columns that are no numbers", lambda: vd.regressor(robot, motion, "all", ["ZZ_rod"]), "wanted", "The call"),
     ("rows by number", lambda: vd.regressor(robot, motion, 1), "rows", "The call"),
     ("simulate a path", lambda: vd.simulate("arm.yaml", driven), "machine", LOAD),
-    ("simulate a motion", lambda: vd.simulate(robot, motion), "manoeuvre", r"veridyn\.Driven"),
+    ("simulate a motion", lambda: vd.simulate(robot, motion), "manoeuvre", r"veridyn\.manoeuvres\.Driven"),
     ("a seed for rng", lambda: vd.simulate(robot, driven, rng=3), "rng", r"default_rng\(3\)"),
     ("observe a path", lambda: vd.observe("arm.yaml", log), "machine", LOAD),
     ("observe on a path", lambda: vd.observe(robot, "run.csv"), "log", READ),
     ("observe on a motion", lambda: vd.observe(robot, motion), "log", "a motion already"),
-    ("an observer of a path", lambda: vd.Observer("arm.yaml", process_noise=vd.ProcessNoise()), "machine", LOAD),
-    ("noise by number", lambda: vd.observe(robot, log, process_noise=1.0), "process_noise", "The call"),
+    ("an observer of a path", lambda: vd.Observer("arm.yaml", "ekf", vd.ObserveSettings()), "machine", LOAD),
+    ("noise for settings", lambda: vd.observe(robot, log, "ekf", vd.ProcessNoise()), "settings", "The call"),
     ("design for a path", lambda: vd.design_excitation("arm.yaml", limits), "machine", LOAD),
     ("limits as a list", lambda: vd.design_excitation(robot, [1.0]), "limits", "The call"),
     ("resample a path", lambda: vd.resample("run.csv", 10.0), "data", READ),
@@ -168,7 +168,7 @@ WRONG = {
 GOOD: list[tuple[Callable[..., object], list[object]]] = [
     (vd.identify, [robot, motion]), (vd.validate, [fit, motion]), (vd.base_parameters, [robot, motion]),
     (vd.motion, [robot, log, vd.Signals()]), (vd.inverse_dynamics, [robot, motion, "all", robot.parameters.values]),
-    (vd.forward_dynamics, [robot, motion]), (vd.regressor, [robot, motion, "all", [0]]), (vd.resample, [log, 50.0]),
+    (vd.dynamics.forward_dynamics, [robot, motion]), (vd.regressor, [robot, motion, "all", [0]]), (vd.resample, [log, 50.0]),
     (d.body_motion, [robot, motion, "rod"]), (d.body_pose, [robot, motion.q, "rod"]), (d.energy, [robot, motion]),
     (d.jacobian, [robot, motion.q, "rod"]), (d.mass_matrix, [robot, motion.q]), (d.c_source, [robot]),
     (d.inverse_derivatives, [robot, motion]), (d.actuators, [robot]), (i.replay, [robot, motion]),
@@ -221,7 +221,7 @@ def test_a_door_keeps_the_signature_and_the_text() -> None:
     taken = checked(verb)
     assert inspect.signature(taken) == inspect.signature(verb) and taken.__doc__ == "Says it."
     assert taken("a", 2) == "aa" and taken(path=Path("b"), how=None) == "b"
-    with pytest.raises(vd.DataError, match=r"verb, argument 'times'.*\n.*a whole number, found 1\.5"):
+    with pytest.raises(vd.errors.DataError, match=r"verb, argument 'times'.*\n.*a whole number, found 1\.5"):
         taken("a", 1.5)
     with pytest.raises(TypeError, match="takes from 1 to 2 positional arguments but 3 were given"):
         taken("a", 1, None)
@@ -234,13 +234,13 @@ def test_annotations_become_tests() -> None:
 
 
 def test_arrays_that_are_none_are_named_by_the_types_that_hold_them() -> None:
-    with pytest.raises(vd.DataError, match=r"motion\.q: it is no array of numbers\.\n.*found the text 'x'"):
+    with pytest.raises(vd.errors.DataError, match=r"motion\.q: it is no array of numbers\.\n.*found the text 'x'"):
         vd.Motion(t, "x", qd, qdd)
-    with pytest.raises(vd.DataError, match=r"motion\.signals: it has no names"):
+    with pytest.raises(vd.errors.DataError, match=r"motion\.signals: it has no names"):
         vd.Motion(t, motion.q, motion.qd, motion.qdd, signals=[q])
-    with pytest.raises(vd.DataError, match=r"these are no channels.*\n.*found an array of shape \(300,\)"):
+    with pytest.raises(vd.errors.DataError, match=r"these are no channels.*\n.*found an array of shape \(300,\)"):
         vd.Experiment({"q": q})
-    with pytest.raises(vd.DataError, match="`values` has no names"):
+    with pytest.raises(vd.errors.DataError, match="`values` has no names"):
         vd.Experiment.from_arrays(t, q, {})
-    with pytest.raises(vd.DataError, match="channel 'q': it is no array of numbers"):
+    with pytest.raises(vd.errors.DataError, match="channel 'q': it is no array of numbers"):
         vd.Experiment.from_arrays(t, {"q": "x"}, {"q": "rad"})

@@ -63,6 +63,14 @@ def test_no_listed_name_is_that_of_a_file_in_the_folder(module: str) -> None:
     assert not files & set(listed(module))
 
 
+@pytest.mark.parametrize("stub", [s for s in STUBS if s.parent != PACKAGE or s.stem != "__init__"], ids=str)
+def test_a_module_with_lazy_names_is_its_docstring_and_nothing_else(stub: Path) -> None:
+    """The file is there for editors and type checkers, which mark imports of a stub without a source; all that it does is in lazy.py."""
+    text = ast.get_docstring(ast.parse(stub.read_text("utf-8")), clean=False)
+    expected = f'"""{text}"""\n\nfrom veridyn.lazy import attach\n\n__getattr__, __dir__ = attach(__name__)\n'
+    assert stub.with_suffix(".py").read_text("utf-8") == expected
+
+
 def test_a_module_with_lazy_names_has_a_stub() -> None:
     users = {p for p in PACKAGE.rglob("*.py") if "= attach(__name__)" in p.read_text("utf-8")}
     assert {p.with_suffix(".pyi") for p in users} == set(STUBS)

@@ -1,8 +1,8 @@
 """veridyn identifies the parameters of multibody machines from logs, and runs the identified model as an observer.
 
 The verbs, the main types, the methods, the results and the errors are names of this package, listed in its stub `__init__.pyi`; what is
-needed less often has a place in a module: :mod:`veridyn.model`, `elements`, `spatial`, `signals`, `dynamics`, `gpu`, `identification`,
-`simulation`, `observers`, `files`, `studies` and `errors`. Each name is imported when it is first used.
+needed less often has a place in a module: :mod:`veridyn.model`, `elements`, `spatial`, `signals`, `dynamics`, `gpu`, `estimators`,
+`manoeuvres`, `filters`, `files`, `studies` and `errors`. Each name is imported when it is first used.
 """
 
 from veridyn.lazy import attach, keep_verbs

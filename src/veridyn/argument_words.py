@@ -153,7 +153,7 @@ def hint_for(kinds: set[str], value: Any, call: str) -> str:
     if "Frame" in kinds and isinstance(value, np.ndarray | Mapping | list | tuple):
         return "veridyn.Experiment.from_arrays(t, values, units) makes a log of arrays."
     if "Manoeuvre" in kinds:
-        return "One is made with veridyn.Driven(duration, rate, q, qd), Tracking(…) or Prescribed(…)."
+        return "One is made with veridyn.manoeuvres.Driven(duration, rate, q, qd), Tracking(…) or Prescribed(…)."
     settings = next((kind for kind in sorted(kinds) if kind.endswith("Settings")), "")
     if settings:
         return f"Settings are given as one object: {settings}(…)."

@@ -1,4 +1,4 @@
-"""Filters for a user's own equations: systems of plain or compiled functions, runs and streams of filters, tuning and fitting."""
+"""Filters: settings, results and virtual sensors of observed machines, and systems, runs, streams and tuning for a user's own equations."""
 
 from veridyn.lazy import attach
 

@@ -1,15 +1,22 @@
-"""Filters for a user's own equations: systems of plain or compiled functions, runs and streams of filters, tuning and fitting."""
+"""Filters: settings, results and virtual sensors of observed machines, and systems, runs, streams and tuning for a user's own equations."""
 
+from veridyn.mechanics.single_track.noise import CarNoise as CarNoise
 from veridyn.model.parameter_fit import ParameterFit as ParameterFit
 from veridyn.model.parameter_fit import ParameterGuess as ParameterGuess
+from veridyn.observe.car.observation import CarObservation as CarObservation
 from veridyn.observe.car.system import car_start as car_start
 from veridyn.observe.car.system import car_system as car_system
+from veridyn.observe.consistency.findings import sensor_findings as sensor_findings
 from veridyn.observe.consistency.nis import innovation_whiteness as innovation_whiteness
 from veridyn.observe.consistency.nis import nees as nees
 from veridyn.observe.consistency.nis import nis as nis
 from veridyn.observe.consistency.tuning import Tuning as Tuning
 from veridyn.observe.consistency.tuning import tune as tune
 from veridyn.observe.filters.ekf import EKF as EKF
+from veridyn.observe.filters.methods import ErrorEKF as ErrorEKF
+from veridyn.observe.filters.methods import ForceErrorEKF as ForceErrorEKF
+from veridyn.observe.filters.methods import LinearKF as LinearKF
+from veridyn.observe.filters.methods import Smoother as Smoother
 from veridyn.observe.filters.run import run as run
 from veridyn.observe.filters.smoother import smooth as smooth
 from veridyn.observe.filters.ukf import UKF as UKF
@@ -19,8 +26,13 @@ from veridyn.observe.jacobian import check_jacobian as check_jacobian
 from veridyn.observe.measurements import Measurements as Measurements
 from veridyn.observe.measurements import Status as Status
 from veridyn.observe.measurements import frozen as frozen
+from veridyn.observe.observation import Observation as Observation
+from veridyn.observe.process_noise import ProcessNoise as ProcessNoise
 from veridyn.observe.result import Belief as Belief
 from veridyn.observe.result import Estimates as Estimates
+from veridyn.observe.settings import ObserveSettings as ObserveSettings
+from veridyn.observe.streaming.observer import Observer as Observer
 from veridyn.observe.streaming.stream import Stream as Stream
 from veridyn.observe.system import Continuous as Continuous
 from veridyn.observe.system import Discrete as Discrete
+from veridyn.observe.virtual import Virtual as Virtual

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import numbers
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from functools import cache
 from typing import (
@@ -222,10 +222,10 @@ def _passes(hint: Any, value: Any) -> bool:
         return any(_passes(arg, value) for arg in args)
     if origin is Literal:
         return isinstance(value, str) and value in args
-    if origin is tuple:
+    if origin in (tuple, Sequence):
         if not isinstance(value, tuple | list):
             return False
-        kinds = [args[0]] * len(value) if args[-1] is Ellipsis else list(args)
+        kinds = [args[0]] * len(value) if origin is Sequence or args[-1] is Ellipsis else list(args)
         return len(kinds) == len(value) and all(_passes(k, v) for k, v in zip(kinds, value, strict=True))
     if _is_mapping(hint):
         return isinstance(value, Mapping) and all(isinstance(k, str) and _passes(args[1], v) for k, v in value.items())
@@ -266,7 +266,7 @@ def _expected(hint: Any) -> str:
         return " or ".join(_expected(arg) for arg in args)
     if origin is Literal:
         return " or ".join(repr(arg) for arg in args)
-    if origin is tuple:
+    if origin in (tuple, Sequence):
         return "a list of names" if args[0] is str else f"{len(args)} numbers"
     if _is_mapping(hint):
         return f"a mapping of names, each to {_expected(args[1])},"

@@ -224,7 +224,7 @@ def _exports(folder: Path, names: Names) -> None:
         "signals: {lowpass: 15}\nchecks: false\nestimator: {name: consistent}\n"
     )
     assert CliRunner().invoke(app, ["identify", "study.yaml", "--out", "runs"]).exit_code == 0
-    names["fit"] = vd.identify(machine, names["motion"], vd.Consistent())
+    names["fit"] = vd.identify(machine, names["motion"], vd.estimators.Consistent())
 
 
 def _simulators(folder: Path, names: Names) -> None:

@@ -9,7 +9,7 @@ import pytest
 import veridyn as vd
 from strangers.bicycle_drive import Bicycle
 from veridyn.errors import FileError
-from veridyn.identification import CarFit, Innovations
+from veridyn.estimators import CarFit, Innovations
 from veridyn.model.experiment import Channel
 from veridyn.model.single_track import PriorValue, car_machine
 

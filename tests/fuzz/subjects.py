@@ -237,7 +237,7 @@ def _shown(folder: Path) -> float:
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     if done.exit_code == 2:
-        raise vd.FileError(done.stderr)
+        raise vd.errors.FileError(done.stderr)
     return 0.0
 
 

@@ -99,13 +99,15 @@ def recorded(seconds: float, amplitude: float) -> Motion:
 
 def test_a_fit_by_output_error_predicts_by_simulation() -> None:
     """From the measured start alone the whole swing follows; a rest shorter than a run has no prediction."""
-    fit = identify(pendulum(), recorded(4.0, 2.0), vd.OutputError(friction_speed=0.0), diagnose="off")
+    fit = identify(pendulum(), recorded(4.0, 2.0), vd.estimators.OutputError(friction_speed=0.0), diagnose="off")
     other = recorded(2.0, 1.5)
     found = fit.predict(other)
     np.testing.assert_allclose(found, other.q, atol=1e-4)
     error = np.sqrt(np.mean((other.q - found) ** 2))
     assert error == pytest.approx(validate(fit, other).rows[0].rms, rel=1e-9)
-    short = identify(pendulum(), recorded(4.0, 2.0), vd.OutputError(horizon=0.3, friction_speed=0.0), diagnose="off")
+    short = identify(
+        pendulum(), recorded(4.0, 2.0), vd.estimators.OutputError(horizon=0.3, friction_speed=0.0), diagnose="off"
+    )
     whole = short.predict(other)  # 2 s in 7 runs of 28 samples
     assert np.isnan(whole[196:]).all() and np.isfinite(whole[:196]).all()
     np.testing.assert_allclose(whole[:196], other.q[:196], atol=1e-4)
@@ -126,7 +128,7 @@ def test_identify_and_validate_accept_the_same_data() -> None:
     units = {"q.hinge": "rad", "force.hinge": "N*m"}
     log = vd.Experiment.from_arrays(t, {"q.hinge": x[:, 0], "force.hinge": torque}, units, "bench")
     motion = vd.motion(pendulum(), log)
-    made = vd.identification.MadeMotions([motion, motion], lambda m: m)
+    made = vd.estimators.MadeMotions([motion, motion], lambda m: m)
     for data, count in ((motion, 1), (log, 1), ([log, motion], 2), ((log,), 1), (made, 2)):
         fit = vd.identify(pendulum(), data)
         check = vd.validate(fit, data)

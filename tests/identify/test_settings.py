@@ -11,7 +11,7 @@ import pytest
 import veridyn as vd
 from identify.smooth_arm import noisy, truth
 from veridyn.errors import IdentificationError
-from veridyn.identification import Acceptance, Hac, Sampling, observation
+from veridyn.estimators import Acceptance, Hac, Sampling, observation
 from veridyn.identify.settings import Auto, IdentifySettings
 
 ONCE = tuple(f.name for f in fields(IdentifySettings))
@@ -62,7 +62,7 @@ def test_all_faults_are_named_at_once() -> None:
 
 
 @pytest.mark.parametrize("name", ONCE)
-@pytest.mark.parametrize("verb", [vd.identify, vd.validate, observation, vd.identification.identify_fleet])
+@pytest.mark.parametrize("verb", [vd.identify, vd.validate, observation, vd.estimators.identify_fleet])
 def test_a_setting_is_no_keyword_of_a_verb(verb: object, name: str) -> None:
     """Python's own error, with the words that help; neither data nor value is looked at."""
     assert name not in inspect.signature(verb).parameters  # pyright: ignore[reportArgumentType]

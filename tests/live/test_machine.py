@@ -106,7 +106,7 @@ def test_a_session_shows_all_of_it(session):
 
 def test_a_smoother_is_refused(session):
     prepared = session.tracker._prepared
-    smoothing = replace(prepared, settings=replace(prepared.settings, method=Smoother()))
+    smoothing = replace(prepared, setup=replace(prepared.setup, method=Smoother()))
     with pytest.raises(ModelError, match="a smoother needs the whole log"):
         MachineTracker(smoothing)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -177,10 +175,8 @@ def test_filters_know_their_errors_on_twenty_seeds(name: str) -> None:
     for kind in FILTERS:
         how = walk.setup(kind)
         if kind == "error_ekf":
-            other = measurements_of(
-                how.system(machine, walk.process_noise)[0], walked(machine, walk, np.random.default_rng([7, 0]))[1]
-            )
-            how = replace(how, process_noise=tuned(how, machine, [other])[0])
+            other = measurements_of(how.system(machine)[0], walked(machine, walk, np.random.default_rng([7, 0]))[1])
+            how = how.replaced(process_noise=tuned(how, machine, [other])[0])
         seen = [observe_with(how, machine, log) for _, log in logs]
         judged = [o.nees(motion.q, motion.qd, 10) for o, (motion, _) in zip(seen, logs)]
         inside, together = np.mean([j.consistent for j in judged]), pooled(judged)

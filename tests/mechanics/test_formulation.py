@@ -77,7 +77,7 @@ def test_what_a_formulation_has_not_is_one_error_with_its_reason() -> None:
     assert (error.formulation, error.asked) == ("natural", "estimated parameters") and "'tree'" in error.instead
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.reason, again.instead) == (str(error), error.reason, error.instead)
-    assert isinstance(error, vd.ModelError)
+    assert isinstance(error, vd.errors.ModelError)
     require(in_joints(fourbar()), *form.capabilities)  # a tree has it all
 
 

@@ -19,14 +19,14 @@ from veridyn.model.elements.element import Element, damper, offset
 from veridyn.model.experiment import Experiment
 from veridyn.model.sensor import Sensor
 from veridyn.observe.bounds import Estimated, ParameterBounds, read_parameters
-from veridyn.observe.filters.kernels.bounds import project
-from veridyn.observe.filters.kernels.correction import Corrected, corrected_of
+from veridyn.observe.filters.kernels.correction import Corrected, corrected_of, project
 from veridyn.observe.filters.ukf import UKF
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observe import observe
 from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief
+from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH
@@ -112,14 +112,16 @@ def test_what_was_held_is_counted() -> None:
 )
 def test_settings_that_do_not_fit_are_named(parameters: dict, message: str) -> None:
     with pytest.raises(ModelError, match=message):
-        machine_system(arm(), ProcessNoise(), unknown=(), parameters=parameters, step=0.01)
+        machine_system(arm(), ObserveSettings(unknown=(), parameters=parameters, step=0.01))
 
 
 def test_deviations_and_walks_of_each_parameter() -> None:
     """Those given with a parameter count; the others' are those of `process_noise`."""
     assert read_parameters(("a", "b")) == (("a", "b"), {})
     given = {"M_lower": Estimated(0.2, 0.01, 0.5, 5.0), "fv1": (0.1,)}
-    system, q, qd = machine_system(arm(), ProcessNoise(start_parameter=7.0), unknown=(), parameters=given, step=0.01)
+    system, q, qd = machine_system(
+        arm(), ObserveSettings(process_noise=ProcessNoise(start_parameter=7.0), unknown=(), parameters=given, step=0.01)
+    )
     at = [system.states.index(f"parameter.{name}") for name in given]
     assert np.sqrt(
         np.diag(np.diag(system.belief(q, qd).P) if system.belief(q, qd).P.ndim == 1 else system.belief(q, qd).P)
@@ -166,10 +168,10 @@ def test_every_filter_honours_bounds(method: str) -> None:
     """
     name = "off" if method == "linear" else "fv"
     model = pendulum().with_parameters({name: 0.1})
-    common = {"unknown": (), "start": {"q": np.pi / 2 + 0.05}, "step": 0.005}
-    common |= {"process_noise": ProcessNoise(start=1e-3, start_rate=1e-3)}
+    noise = ProcessNoise(start=1e-3, start_rate=1e-3)
+    common = ObserveSettings(process_noise=noise, unknown=(), start={"q": np.pi / 2 + 0.05}, step=0.005)
     log = swung(pendulum())
-    held = observe(model, log, method, parameters={name: (0.3, 0.0, 0.02, 0.2)}, **common)
+    held = observe(model, log, method, replace(common, parameters={name: (0.3, 0.0, 0.02, 0.2)}))
     values = held.state(f"parameter.{name}")
     assert values.min() >= 0.02 - 1e-12 and values.max() <= 0.2 + 1e-12
     if method != "smoother":  # which ends where its filter does, and comes from within the bounds
@@ -177,7 +179,7 @@ def test_every_filter_honours_bounds(method: str) -> None:
     if method in APPROXIMATE:
         return
     assert values[-1] == pytest.approx(0.2, abs=1e-3)
-    free = observe(model, log, method, parameters={name: (0.3, 0.0)}, **common)
+    free = observe(model, log, method, replace(common, parameters={name: (0.3, 0.0)}))
     assert free.state(f"parameter.{name}")[-1] == pytest.approx(0.4, abs=0.02)
     assert free.bounded() == ()
 
@@ -190,11 +192,13 @@ def test_points_of_the_unscented_filter_stay_where_a_law_has_a_meaning() -> None
     seen: list[float] = []
     system, q, qd = machine_system(
         model,
-        ProcessNoise(start=1e-3, start_rate=1e-3),
-        unknown=(),
-        parameters={"ft.speed": (0.2, 0.0, 0.01, 1.0)},
-        start={"q": 1.5},
-        step=0.005,
+        ObserveSettings(
+            process_noise=ProcessNoise(start=1e-3, start_rate=1e-3),
+            unknown=(),
+            parameters={"ft.speed": (0.2, 0.0, 0.01, 1.0)},
+            start={"q": 1.5},
+            step=0.005,
+        ),
     )
     at = system.nq + system.nv
     inside = system.bounds.inside if system.bounds is not None else None
@@ -217,11 +221,13 @@ def test_a_step_reports_parameters_at_their_bounds() -> None:
     observer = Observer(
         model,
         "ekf",
-        process_noise=ProcessNoise(start=1e-3, start_rate=1e-3),
-        unknown=(),
-        start={"q": np.pi / 2 + 0.05},
-        parameters={"fv": (0.3, 0.0, 0.02, 0.2)},
-        step=0.005,
+        ObserveSettings(
+            process_noise=ProcessNoise(start=1e-3, start_rate=1e-3),
+            unknown=(),
+            start={"q": np.pi / 2 + 0.05},
+            parameters={"fv": (0.3, 0.0, 0.02, 0.2)},
+            step=0.005,
+        ),
     )
     channel = log["encoder"]
     steps = [observer.step(t, {"encoder": y}) for t, y in zip(channel.t, channel.values, strict=True)]

@@ -23,6 +23,7 @@ from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.observation import Observation
 from veridyn.observe.observe import observe
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.settings import ObserveSettings
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 from veridyn.spatial.transforms import Placement
 
@@ -108,12 +109,14 @@ def observed(seed: int, method: EKF | str = "ekf", **more: object) -> tuple[Obse
         machine,
         log,
         method,
-        process_noise=ProcessNoise(start=0.01, start_rate=0.05),
-        unknown=(),
-        start={"upper": 0.4, "lower": -0.3},
-        rates={"upper": 0.5, "lower": -0.2},
-        step=1e-3,
-        **more,
+        ObserveSettings(
+            process_noise=ProcessNoise(start=0.01, start_rate=0.05),
+            unknown=(),
+            start={"upper": 0.4, "lower": -0.3},
+            rates={"upper": 0.5, "lower": -0.2},
+            step=1e-3,
+            **more,
+        ),
     )
     return found, q, qd
 

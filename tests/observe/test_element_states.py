@@ -21,6 +21,7 @@ from veridyn.observe.jacobian import numeric_jacobian
 from veridyn.observe.observe import observe
 from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.settings import ObserveSettings
 
 LUGRE = {"deflection": 0.02, "ratio": 1.4, "speed": 0.3, "time": 0.05}
 MAXWELL = Element(kind="maxwell", on={"arm": 1.0}, value=40.0, name="km", constants={"time": 0.3})
@@ -53,7 +54,7 @@ def recorded(seed: int, start: float = 0.1) -> tuple[Experiment, np.ndarray, np.
     return log, q, qd, found.motion.signals["km.s"]
 
 
-SETTINGS = {"start": {"arm": -1.2}, "rates": {"arm": 0.5}, "step": 1e-3, "unknown": ()}
+SETTINGS = ObserveSettings(start={"arm": -1.2}, rates={"arm": 0.5}, step=1e-3, unknown=())
 
 
 @pytest.mark.filterwarnings("ignore:.*(reads beside what the model expects|the filter is)")  # without the element
@@ -61,13 +62,13 @@ def test_the_state_of_an_element_is_found_from_the_motion() -> None:
     """It starts 0.1 rad from where the observer takes it, and is found within its band; without the element the motion is not explained."""
     log, q, qd, s = recorded(0)
     process_noise = ProcessNoise(start=2e-3, start_rate=0.02, start_element=0.1, element=1e-8)
-    found = observe(machine(MAXWELL), log, "ekf", process_noise=process_noise, **SETTINGS)
+    found = observe(machine(MAXWELL), log, "ekf", replace(SETTINGS, process_noise=process_noise))
     assert found.states == ("arm", "arm_dot", "state.km.s") and found.units[-1] == "rad"
     error, sigma = found.state("state.km.s") - s, found.sigma[:, 2]
     assert abs(error[-1]) < 3.0 * sigma[-1] and sigma[-1] < 0.02
     assert 0.3 < np.mean((error[20:] / sigma[20:]) ** 2) < 3.0  # one log of one slow state
     assert found.nees(q, qd, skip=20).mean < 2.5
-    plain = observe(machine(), log, "ekf", process_noise=ProcessNoise(start=2e-3, start_rate=0.02), **SETTINGS)
+    plain = observe(machine(), log, "ekf", replace(SETTINGS, process_noise=ProcessNoise(start=2e-3, start_rate=0.02)))
     assert plain.nees(q, qd, skip=20).mean > 100.0
 
 
@@ -80,7 +81,7 @@ def test_engines_agree(kind: type[EKF]) -> None:
     process_noise = ProcessNoise(start=2e-3, start_rate=0.02, start_element=0.1, element=1e-4, acceleration=1e-3)
     tree = machine(MAXWELL, FRICTION)
     a, b = (
-        observe(tree, log, kind(engine=e), process_noise=process_noise, **SETTINGS).estimates
+        observe(tree, log, kind(engine=e), replace(SETTINGS, process_noise=process_noise)).estimates
         for e in ("compiled", "python")
     )
     for one, two in ((a.x, b.x), (a.P, b.P), (a.F, b.F), (a.K, b.K)):
@@ -91,7 +92,7 @@ def test_the_unscented_filter_carries_the_states_too() -> None:
     log = recorded(2)[0]
     process_noise = ProcessNoise(start=2e-3, start_rate=0.02, start_element=0.1, element=1e-8)
     ekf, ukf = (
-        observe(machine(MAXWELL), log, name, process_noise=process_noise, **SETTINGS) for name in ("ekf", "ukf")
+        observe(machine(MAXWELL), log, name, replace(SETTINGS, process_noise=process_noise)) for name in ("ekf", "ukf")
     )
     assert np.abs((ekf.reduced - ukf.reduced)[5:] / ekf.sigma[5:]).max() < 0.2
 
@@ -102,7 +103,13 @@ def test_derivatives_of_the_whole_state() -> None:
     more = Sensor("a", "accelerometer", "arm", 0.1, axes="xy")
     tree = replace(tree, sensors=(*tree.sensors, more))
     system, q, qd = machine_system(
-        tree, ProcessNoise(force=1.0), parameters=("km.time", "fl.ratio"), inputs=("signal.speed",), step=0.02
+        tree,
+        ObserveSettings(
+            process_noise=ProcessNoise(force=1.0),
+            parameters=("km.time", "fl.ratio"),
+            inputs=("signal.speed",),
+            step=0.02,
+        ),
     )
     n, rng, u = len(system.states), np.random.default_rng(0), np.array([2.0])
     d = 0.1 * rng.standard_normal(n)
@@ -129,14 +136,17 @@ def test_a_constant_of_a_law_is_estimated_within_bounds() -> None:
     tree = machine(MAXWELL).with_constants({"km.time": 0.36})
     process_noise = ProcessNoise(start=2e-3, start_rate=0.02, start_element=0.1)
     free = observe(
-        tree, log, "ekf", process_noise=process_noise, parameters={"km.time": (0.06, 0.0, 0.05, 2.0)}, **SETTINGS
+        tree,
+        log,
+        "ekf",
+        replace(SETTINGS, process_noise=process_noise, parameters={"km.time": (0.06, 0.0, 0.05, 2.0)}),
     )
     value, sigma = free.state("parameter.km.time")[-1], free.sigma[-1, free.states.index("parameter.km.time")]
     assert abs(value - 0.3) < 3.0 * sigma and sigma < 0.03 and free.bounded() == ()
     assert free.units[free.states.index("parameter.km.time")] == "s"
     narrow = {"km.time": (0.06, 0.0, 0.34, 2.0)}
     runs = [
-        observe(tree, log, EKF(engine=engine), process_noise=process_noise, parameters=narrow, **SETTINGS)
+        observe(tree, log, EKF(engine=engine), replace(SETTINGS, process_noise=process_noise, parameters=narrow))
         for engine in ("compiled", "python")
     ]
     for held in runs:

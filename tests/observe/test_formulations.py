@@ -1,5 +1,7 @@
 """One machine, observed in two formulations on the same log: the same estimates, within a small part of their deviations."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from veridyn.observe.filters.methods import FILTERS
 from veridyn.observe.observe import observe_with
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.settings import ObserveSettings
 
 NOISE = ProcessNoise(force=10.0, acceleration=1e-2, start=1e-2, start_rate=5e-2, start_force=1.0)
 STARTS = {
@@ -24,14 +27,14 @@ STARTS = {
 def logged(name: str) -> tuple[vd.Machine, vd.Experiment]:
     machine = MACHINES[name]()
     _, q, qd = in_joints(machine).prepared(RunSettings(unknown=(), start=STARTS[name]))
-    return machine, vd.simulate(machine, vd.Driven(0.5, 100.0, q, qd), rng=np.random.default_rng(3))
+    return machine, vd.simulate(machine, vd.manoeuvres.Driven(0.5, 100.0, q, qd), rng=np.random.default_rng(3))
 
 
 @pytest.mark.parametrize("filter", ["ekf", "error_ekf", "ukf"])
 @pytest.mark.parametrize("name", MACHINES)
 def test_estimates_are_within_a_twentieth_of_their_deviations(name: str, filter: str) -> None:
     machine, log = logged(name)
-    how = ObserverSetup(method=FILTERS[filter](), process_noise=NOISE, start=STARTS[name], step=1e-3)
+    how = ObserverSetup(FILTERS[filter](), ObserveSettings(process_noise=NOISE, start=STARTS[name], step=1e-3))
     tree, natural = (observe_with(how, machine.with_formulation(f), log) for f in FORMULATIONS)
     assert (tree.states, tree.system.outputs, tree.system.inputs, tree.units) == (
         natural.states,
@@ -47,8 +50,8 @@ def test_estimates_are_within_a_twentieth_of_their_deviations(name: str, filter:
 
 def test_the_output_of_a_planar_gyroscope_is_read_under_its_old_name() -> None:
     machine, log = logged("fourbar")
-    settings = {"process_noise": NOISE, "start": STARTS["fourbar"], "step": 0.01}
-    expected = vd.observe(machine, log, **settings)
+    settings = vd.ObserveSettings(process_noise=NOISE, start=STARTS["fourbar"], step=0.01)
+    expected = vd.observe(machine, log, settings=settings)
     old = vd.Experiment(
         {
             n.removesuffix(".z"): vd.model.Channel(n.removesuffix(".z"), c.t, c.values, c.unit)
@@ -56,24 +59,24 @@ def test_the_output_of_a_planar_gyroscope_is_read_under_its_old_name() -> None:
         }
     )
     with pytest.warns(DataWarning, match=r"'gyro' is read as 'gyro\.z'"):
-        found = vd.observe(machine, old, **settings)
+        found = vd.observe(machine, old, settings=settings)
     np.testing.assert_array_equal(found.reduced, expected.reduced)
 
 
 def test_a_force_density_may_be_named_by_the_drive() -> None:
     machine, log = logged("crane")
     named = [ProcessNoise(force={name: 10.0}, start=1e-2, start_rate=5e-2) for name in ("motor", "x")]
-    settings = {"unknown": ("motor",), "start": STARTS["crane"], "step": 0.01}
-    one, two = (vd.observe(machine, log, process_noise=noise, **settings) for noise in named)
+    settings = vd.ObserveSettings(unknown=("motor",), start=STARTS["crane"], step=0.01)
+    one, two = (vd.observe(machine, log, settings=replace(settings, process_noise=noise)) for noise in named)
     np.testing.assert_array_equal(one.reduced, two.reduced)
 
 
 def test_parameters_are_estimated_on_the_tree_and_refused_in_natural_coordinates() -> None:
     machine, log = logged("crane")
-    how = {"process_noise": NOISE, "start": STARTS["crane"], "unknown": (), "step": 0.01}
     mass = {"rail_friction": (5.0, 0.0, 0.0, 100.0)}
-    found = vd.observe(machine.with_formulation("tree"), log, parameters=mass, **how)
+    how = vd.ObserveSettings(process_noise=NOISE, start=STARTS["crane"], unknown=(), step=0.01, parameters=mass)
+    found = vd.observe(machine.with_formulation("tree"), log, settings=how)
     assert "parameter.rail_friction" in found.states
     with pytest.raises(CapabilityError, match="estimated parameters") as caught:
-        vd.observe(machine, log, parameters=mass, **how)
+        vd.observe(machine, log, settings=how)
     assert caught.value.formulation == "natural"

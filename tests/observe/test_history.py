@@ -7,14 +7,14 @@ import veridyn as vd
 from observe import textbook
 from observe.builders import log_of, pendulum, pendulum_log, start_of, system_of
 from veridyn.errors import DataError
+from veridyn.filters import CarNoise
+from veridyn.manoeuvres import Steered
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.linear import Kalman, Linear, steady_state
 from veridyn.observe.filters.run import run
 from veridyn.observe.history import StateHistory, closed_loop, poles
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.result import Belief
-from veridyn.observers import CarNoise
-from veridyn.simulation import Steered
 
 
 def test_rates_are_the_logarithms_of_the_stationary_poles():
@@ -72,15 +72,15 @@ def pendulum_history() -> StateHistory:
     rod = vd.Link(name="rod", inertia=[0.33, 0, 0, 0.33, 0, 0.01, 0, 0, -0.5, 1.0])
     hinge = vd.Joint(name="hinge", a="ground", b="rod")
     machine = vd.Machine.build([rod], [hinge], sensors=[vd.Sensor("angle", "coordinate", "hinge", 1e-3)])
-    log = vd.simulate(machine, vd.Driven(1.0, 50.0, [0.3], [0.0]), rng=np.random.default_rng(0))
-    return vd.observe(machine, log, process_noise=vd.ProcessNoise(force=1e-3))
+    log = vd.simulate(machine, vd.manoeuvres.Driven(1.0, 50.0, [0.3], [0.0]), rng=np.random.default_rng(0))
+    return vd.observe(machine, log, settings=vd.ObserveSettings(process_noise=vd.ProcessNoise(force=1e-3)))
 
 
 def car() -> StateHistory:
     machine = vd.model.car_machine("small", {"mass": 900.0, "front": 1.0, "rear": 1.4})
     drive = Steered(4.0, 25.0, speed=20.0, steer=lambda t: 0.03 * np.sin(t))
     log = vd.simulate(machine, drive, rng=np.random.default_rng(0))
-    return vd.observe(machine, log, process_noise=CarNoise(slip_error=1e-3, bank=1e-3))
+    return vd.observe(machine, log, settings=vd.ObserveSettings(process_noise=CarNoise(slip_error=1e-3, bank=1e-3)))
 
 
 @pytest.mark.parametrize("made", [pendulum_history, car])

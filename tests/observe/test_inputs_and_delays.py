@@ -19,12 +19,14 @@ from veridyn.model.sensor import Sensor
 from veridyn.observe.observation import Observation
 from veridyn.observe.observe import observe
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer
 from veridyn.observe.virtual import Virtual
 
 SENSORS = (Sensor("travel", "coordinate", "x", 0.002), Sensor("tilt", "coordinate", "swing", 0.01))
 PROCESS_NOISE = ProcessNoise(acceleration=1e-6, start=0.1, start_rate=0.1)
 START = {"x": 0.5, "swing": 0.2}
+HOW = ObserveSettings(process_noise=PROCESS_NOISE, unknown=(), inputs=("motor",), start=START)
 T = 0.01 * np.arange(201)
 DELAY = 0.05
 PUSH = 80.0 * np.sign(np.sin(7.0 * T + 0.1)) + 40.0 * np.sin(11.0 * T)
@@ -63,8 +65,7 @@ def log(values: dict[str, np.ndarray], every: int = 1, delays: dict[str, float] 
 
 
 def observed(sensors: tuple[Sensor, ...], record: Experiment, **more: object) -> Observation:
-    settings = {"process_noise": PROCESS_NOISE, "unknown": (), "inputs": ("motor",), "start": START, **more}
-    return observe(machine(*sensors), record, "ekf", **settings)
+    return observe(machine(*sensors), record, "ekf", replace(HOW, **more))
 
 
 def test_a_delay_changes_nothing_once_all_readings_are_in(motion: NaturalMotion) -> None:
@@ -107,9 +108,8 @@ def test_a_known_force_on_a_quicker_clock_than_the_sensors_acts_all_the_same(mot
 def test_inputs_reach_an_observer_all_of_whose_sensors_are_delayed(motion: NaturalMotion) -> None:
     """The estimate of now is what the readings of 50 ms ago say, carried on under the force since then; virtual sensors are of now too."""
     y, n = readings(motion), round(DELAY / 0.01)
-    settings = {"process_noise": PROCESS_NOISE, "unknown": (), "inputs": ("motor",), "start": START}
-    delayed = Observer(machine(*(replace(i, delay=DELAY) for i in SENSORS)), "ekf", **settings)
-    plain = Observer(machine(*SENSORS), "ekf", **settings)
+    delayed = Observer(machine(*(replace(i, delay=DELAY) for i in SENSORS)), "ekf", HOW)
+    plain = Observer(machine(*SENSORS), "ekf", HOW)
     step = expected = None
     for k, t in enumerate(T):
         step = delayed.step(t, {name: v[k - n] for name, v in y.items()} if k >= n else {}, PUSH[k])

@@ -13,9 +13,11 @@ from veridyn.machines.spatial import spatial
 from veridyn.mechanics.natural.to_machine import machine_of_mechanism
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
+from veridyn.observe.filters.filter import ErrorModel
 from veridyn.observe.jacobian import check_jacobian
 from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.settings import ObserveSettings
 
 ENCODER = Sensor("encoder", "coordinate", "phi", 0.02)
 IMU = Marker("rod", (4.0, 0.5))
@@ -29,10 +31,11 @@ SENSORS = (
 NO = np.zeros(0)
 
 
-def four(**more):
+def four(error_model: ErrorModel = "exact", **more):
     machine = machine_of_mechanism(replace(fourbar(), sensors=SENSORS))
-    given = {"start": {"phi": 0.8}, "rates": {"phi": 1.5}} | more
-    return machine_system(machine, given.pop("process_noise", ProcessNoise(force=100.0, acceleration=0.1)), **given)
+    noise = ProcessNoise(force=100.0, acceleration=0.1)
+    given = {"process_noise": noise, "start": {"phi": 0.8}, "rates": {"phi": 1.5}} | more
+    return machine_system(machine, ObserveSettings(**given), error_model)
 
 
 @pytest.mark.parametrize("which", ["four-bar", "spatial"])
@@ -42,7 +45,9 @@ def test_f_and_h_are_the_derivatives(which: str) -> None:
         system, q, qd = four()
     else:
         given = {"shoulder": 0.7, "elbow": -1.3, "base_b": 0.1}, {"shoulder": 0.5, "elbow": -0.4, "base_b": 0.3}
-        system, q, qd = machine_system(spatial(), ProcessNoise(force=1.0), start=given[0], rates=given[1])
+        system, q, qd = machine_system(
+            spatial(), ObserveSettings(process_noise=ProcessNoise(force=1.0), start=given[0], rates=given[1])
+        )
     x = system.belief(q, qd).x
     x[2 * len(q) : 2 * len(q) + system.f] = 3.0
     zero, scales = np.zeros(len(system.states)), np.full(len(system.states), 0.02)
@@ -133,7 +138,7 @@ def test_loads_come_with_the_measurements() -> None:
 
 def test_an_angle_modulo_a_turn() -> None:
     machine = machine_of_mechanism(replace(fourbar(), sensors=(replace(ENCODER, turns=True),)))
-    system, _, _ = machine_system(machine, ProcessNoise())
+    system, _, _ = machine_system(machine, ObserveSettings())
     assert system.residual(np.array([0.1]), np.array([6.2]))[0] == pytest.approx(0.1 - 6.2 + 2 * np.pi)
 
 
@@ -143,8 +148,8 @@ def test_what_is_refused_by_name() -> None:
     with pytest.raises(ModelError, match="position: there is no 'psi' here"):
         four(process_noise=ProcessNoise(position={"psi": 1.0}))
     with pytest.raises(ModelError, match="it has no sensors"):
-        machine_system(machine_of_mechanism(fourbar()), ProcessNoise())
-    with pytest.raises(ModelError, match="the longest step is not usable"):
+        machine_system(machine_of_mechanism(fourbar()), ObserveSettings())
+    with pytest.raises(ModelError, match=r"ObserveSettings\.step: the value is not valid"):
         four(step=0.0)
     with pytest.raises(DataError, match="cannot reach this pose"):
         four(start={"1.x": 7.0})
@@ -152,4 +157,4 @@ def test_what_is_refused_by_name() -> None:
         fourbar(), bodies=(*fourbar().bodies[:2], replace(fourbar().bodies[2], points={"2": (0, 0), "B": (25, 0)}))
     )
     with pytest.raises(ModelError, match="they contradict each other"):
-        machine_system(machine_of_mechanism(replace(contradiction, sensors=SENSORS[:1])), ProcessNoise())
+        machine_system(machine_of_mechanism(replace(contradiction, sensors=SENSORS[:1])), ObserveSettings())

@@ -24,6 +24,7 @@ from veridyn.observe.jacobian import numeric_jacobian
 from veridyn.observe.observe import observe
 from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer
 from veridyn.observe.virtual import Virtual
 from veridyn.spatial.inertia import INERTIAL, from_centre
@@ -120,10 +121,12 @@ def test_an_arm_is_observed_consistently() -> None:
             arm(),
             log,
             "ekf",
-            process_noise=ProcessNoise(force=1e-6, start=0.01, start_rate=0.05),
-            start=dict(zip(names, start, strict=True)),
-            rates=dict(zip(names, rates, strict=True)),
-            step=5e-4,
+            ObserveSettings(
+                process_noise=ProcessNoise(force=1e-6, start=0.01, start_rate=0.05),
+                start=dict(zip(names, start, strict=True)),
+                rates=dict(zip(names, rates, strict=True)),
+                step=5e-4,
+            ),
         )
         assert found.system.inputs == ("force.upper", "force.lower")
         values.append(found.nees(q, qd, skip=10).mean)
@@ -134,13 +137,13 @@ def test_an_arm_is_observed_consistently() -> None:
 def test_filters_agree_where_they_should() -> None:
     """EKF and UKF to a fraction of a deviation; the smoother below the filter."""
     log, q, qd = swing(arm(), 7)
-    settings = {
-        "process_noise": ProcessNoise(force=1e-4, start=0.01, start_rate=0.05),
-        "step": 1e-3,
-        "start": {"upper": q[0, 0], "lower": q[0, 1]},
-        "rates": {"upper": qd[0, 0], "lower": qd[0, 1]},
-    }
-    ekf, ukf, smooth = (observe(arm(), log, name, **settings) for name in ("ekf", "ukf", "smoother"))
+    settings = ObserveSettings(
+        process_noise=ProcessNoise(force=1e-4, start=0.01, start_rate=0.05),
+        step=1e-3,
+        start={"upper": q[0, 0], "lower": q[0, 1]},
+        rates={"upper": qd[0, 0], "lower": qd[0, 1]},
+    )
+    ekf, ukf, smooth = (observe(arm(), log, name, settings) for name in ("ekf", "ukf", "smoother"))
     assert np.abs((ekf.reduced - ukf.reduced)[5:, :4] / ekf.sigma[5:, :4]).max() < 0.2
     assert np.sqrt(np.mean((smooth.qd - qd) ** 2)) < np.sqrt(np.mean((ekf.qd - qd) ** 2))
 
@@ -153,7 +156,7 @@ def test_derivatives_of_states_and_readings(machine) -> None:
         sensors = [Sensor(c, "coordinate", c, 1e-3) for c in tree.coordinates]
         sensors += [Sensor("acc", "accelerometer", Marker(moving, (0.1, 0.0, 0.1)), 0.1)]
         tree = replace(tree, sensors=tuple(sensors))
-    system, q, qd = machine_system(tree, ProcessNoise(force=1.0), step=0.02)
+    system, q, qd = machine_system(tree, ObserveSettings(process_noise=ProcessNoise(force=1.0), step=0.02))
     rng = np.random.default_rng(0)
     n = len(system.states)
     d = np.concatenate(
@@ -184,10 +187,12 @@ def test_a_free_body_is_observed_through_full_turns() -> None:
         tree,
         log,
         "ekf",
-        process_noise=ProcessNoise(force=1e-6, start=0.02, start_rate=0.05),
-        start={"base.z": 10.0, "arm": 0.2},
-        rates={"base.x": 1.0, "base.z": 2.0, "base.roll": 0.5, "base.pitch": 9.0, "base.yaw": 0.3},
-        step=STEP / 2,
+        ObserveSettings(
+            process_noise=ProcessNoise(force=1e-6, start=0.02, start_rate=0.05),
+            start={"base.z": 10.0, "arm": 0.2},
+            rates={"base.x": 1.0, "base.z": 2.0, "base.roll": 0.5, "base.pitch": 9.0, "base.yaw": 0.3},
+            step=STEP / 2,
+        ),
     )
     angle = 2.0 * np.arccos(np.clip(np.abs((found.q[:, 3:7] * q[:, 3:7]).sum(axis=1)), 0.0, 1.0))
     assert angle[100:].max() < 0.02
@@ -215,19 +220,19 @@ def test_twins_are_observed_alike() -> None:
     mechanism = machine_of_mechanism(replace(twin.mechanism, sensors=(encoder,)))
     t = np.arange(0.0, 0.5, STEP)
     start, rate = 1.2, 3.0
-    plain, q, qd = machine_system(tree, ProcessNoise(), unknown=(), start={"q1": start}, rates={"q1": rate})
+    plain, q, qd = machine_system(tree, ObserveSettings(unknown=(), start={"q1": start}, rates={"q1": rate}))
     rng, x, readings = np.random.default_rng(0), plain.belief(q, qd).x, []
     for _ in t:
         readings.append(plain.split(x)[0][0] + 0.002 * rng.standard_normal())
         x = plain.move(x, np.zeros(0), 0.0, STEP)
     log = Experiment({"encoder": Channel("encoder", t, np.array(readings), "rad")}, "linkage")
-    settings = {
-        "process_noise": ProcessNoise(force=0.1, start=0.05, start_rate=0.5),
-        "start": {"q1": start},
-        "rates": {"q1": rate},
-    }
-    a = observe(tree, log, "ekf", independents=("q1",), **settings)
-    b = observe(mechanism, log, "ekf", independents=("q1",), **settings)
+    settings = ObserveSettings(
+        process_noise=ProcessNoise(force=0.1, start=0.05, start_rate=0.5),
+        start={"q1": start},
+        rates={"q1": rate},
+    )
+    a = observe(tree, log, "ekf", replace(settings, independents=("q1",)))
+    b = observe(mechanism, log, "ekf", replace(settings, independents=("q1",)))
     assert a.states == b.states
     np.testing.assert_allclose(a.reduced, b.reduced, atol=1e-6 * b.sigma.max())
     np.testing.assert_allclose(a.sigma, b.sigma, rtol=1e-6)
@@ -243,12 +248,14 @@ def test_a_load_mass_is_estimated_with_the_state() -> None:
         arm(),
         log,
         "ekf",
-        process_noise=ProcessNoise(force=1e-8, start=1e-3, start_rate=1e-2, start_parameter=0.2),
-        unknown=(),
-        parameters=("M_lower",),
-        step=1e-4,
-        start={"upper": q[0, 0], "lower": q[0, 1]},
-        rates={"upper": qd[0, 0], "lower": qd[0, 1]},
+        ObserveSettings(
+            process_noise=ProcessNoise(force=1e-8, start=1e-3, start_rate=1e-2, start_parameter=0.2),
+            unknown=(),
+            parameters=("M_lower",),
+            step=1e-4,
+            start={"upper": q[0, 0], "lower": q[0, 1]},
+            rates={"upper": qd[0, 0], "lower": qd[0, 1]},
+        ),
     )
     mass, sigma = found.state("parameter.M_lower"), found.sigma[:, found.states.index("parameter.M_lower")]
     assert found.units[found.states.index("parameter.M_lower")] == "kg"
@@ -257,15 +264,15 @@ def test_a_load_mass_is_estimated_with_the_state() -> None:
 
 def test_streamed_and_played_back_are_the_same() -> None:
     log, q, qd = swing(arm(), 9)
-    settings = {
-        "process_noise": ProcessNoise(force=1e-4, start=0.01, start_rate=0.05),
-        "step": 1e-3,
-        "start": {"upper": q[0, 0], "lower": q[0, 1]},
-        "rates": {"upper": qd[0, 0], "lower": qd[0, 1]},
-        "inputs": ("force.upper", "force.lower"),
-    }
-    found = observe(arm(), log, "ekf", **settings)
-    observer = Observer(arm(), "ekf", **settings)
+    settings = ObserveSettings(
+        process_noise=ProcessNoise(force=1e-4, start=0.01, start_rate=0.05),
+        step=1e-3,
+        start={"upper": q[0, 0], "lower": q[0, 1]},
+        rates={"upper": qd[0, 0], "lower": qd[0, 1]},
+        inputs=("force.upper", "force.lower"),
+    )
+    found = observe(arm(), log, "ekf", settings)
+    observer = Observer(arm(), "ekf", settings)
     names, steps = found.system.outputs, []
     for k, t in enumerate(log["q1"].t):
         inputs = [log["force.upper"].values[k], log["force.lower"].values[k]]
@@ -276,7 +283,9 @@ def test_streamed_and_played_back_are_the_same() -> None:
 def test_virtual_sensors_on_a_tree() -> None:
     log, q, qd = swing(arm(), 11)
     start = {"upper": q[0, 0], "lower": q[0, 1]}
-    found = observe(arm(), log, "ekf", process_noise=ProcessNoise(force=1e-4, start=0.01), start=start, step=1e-3)
+    found = observe(
+        arm(), log, "ekf", ObserveSettings(process_noise=ProcessNoise(force=1e-4, start=0.01), start=start, step=1e-3)
+    )
     tip = found.virtual(Virtual("tip_place", "position", Marker("lower", (0.6, 0.0, 0.0))))["tip_place"]
     exact = tree_readout(arm(), [Sensor("p", "position", Marker("lower", (0.6, 0.0, 0.0)), 1.0)]).read(q, qd, qd)
     assert np.abs(tip.values - exact)[40:].max() < 5e-2 and (tip.sigma[:, :2] > 0.0).all()
@@ -291,13 +300,13 @@ def test_dry_friction_acts_in_the_observer() -> None:
     log, q, qd = swing(rough, 13)
     start = {"upper": q[0, 0], "lower": q[0, 1]}
     rates = {"upper": qd[0, 0], "lower": qd[0, 1]}
-    settings = {
-        "process_noise": ProcessNoise(force=20.0, start=0.01, start_rate=0.05),
-        "start": start,
-        "rates": rates,
-        "step": 5e-4,
-    }
-    with_it, without = (observe(tree, log, "ekf", **settings) for tree in (rough, arm()))
+    settings = ObserveSettings(
+        process_noise=ProcessNoise(force=20.0, start=0.01, start_rate=0.05),
+        start=start,
+        rates=rates,
+        step=5e-4,
+    )
+    with_it, without = (observe(tree, log, "ekf", settings) for tree in (rough, arm()))
     moving = np.abs(qd[:, 0]) > 0.3
     moving[:40] = False
     assert moving.sum() > 40
@@ -314,13 +323,13 @@ def test_dry_friction_acts_in_the_observer() -> None:
         ({"inputs": ("force.elbow",)}, DataError, "there is no input 'force.elbow'"),
         ({"start": {"elbow": 1.0}}, DataError, "there is no coordinate 'elbow'"),
         ({"sensors": ()}, ModelError, "no sensors"),
-        ({"step": -1.0}, ModelError, "the longest step"),
+        ({"step": -1.0}, ModelError, r"ObserveSettings\.step"),
     ],
 )
 def test_settings_that_do_not_fit_are_named(settings: dict, error: type, message: str) -> None:
     log, _, _ = swing(arm(), 1, 0.1)
     with pytest.raises(error, match=message):
-        observe(arm(), log, "ekf", process_noise=ProcessNoise(force=1.0), **settings)
+        observe(arm(), log, "ekf", ObserveSettings(process_noise=ProcessNoise(force=1.0), **settings))
 
 
 def test_what_is_no_machine_or_no_log_is_named() -> None:

@@ -16,6 +16,7 @@ from veridyn.model.sensor import Sensor
 from veridyn.observe.jacobian import numeric_jacobian
 from veridyn.observe.observe import observe
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.settings import ObserveSettings
 
 
 def test_states_energy_and_judgements() -> None:
@@ -60,7 +61,10 @@ def test_a_further_sensor_is_judged_under_the_inputs_that_act() -> None:
         values = {"travel": (0.5, "m"), "tilt": (0.3, "rad"), "motor": (force, "N")}
         log = Experiment({n: Channel(n, t, np.full(len(t), v), u) for n, (v, u) in values.items()}, "log")
         o = observe(
-            machine, log, "ekf", process_noise=ProcessNoise(), unknown=(), inputs=("motor",), start={"swing": 0.3}
+            machine,
+            log,
+            "ekf",
+            ObserveSettings(process_noise=ProcessNoise(), unknown=(), inputs=("motor",), start={"swing": 0.3}),
         )
         sensor, x, acting = o._extra(extra)[0], o.track.x[0], np.array([force])
         assert callable(sensor.H)

@@ -58,7 +58,7 @@ def log(name: str, *more: Channel) -> Experiment:
     return Experiment({c.name: c for c in channels}, "bench.csv")
 
 
-HOW = {"process_noise": vd.ProcessNoise(acceleration=1e-6), "unknown": (), "start": {"phi": 0.3}, "step": 0.002}
+HOW = vd.ObserveSettings(process_noise=vd.ProcessNoise(acceleration=1e-6), unknown=(), start={"phi": 0.3}, step=0.002)
 
 
 @pytest.mark.parametrize("formulation", ["tree", "natural"])
@@ -66,7 +66,7 @@ HOW = {"process_noise": vd.ProcessNoise(acceleration=1e-6), "unknown": (), "star
 def test_the_torque_of_a_motor_is_used_in_both_formulations(channel: str, formulation: str) -> None:
     """Its own name where it is a drive, force.phi where it is not; ignored, the same log has a NIS above 10,000."""
     loads = [Drive("motor", "phi")] if channel == "motor" else []
-    found = vd.observe(pendulum(*loads, formulation=formulation), log(channel), "ekf", **HOW)
+    found = vd.observe(pendulum(*loads, formulation=formulation), log(channel), "ekf", HOW)
     assert found.system.inputs == (channel,)
     assert found.nis().consistent
     off = found.state("phi") - swing()[:, 0]
@@ -81,7 +81,7 @@ def test_an_input_is_added_to_what_a_drive_does_in_both_formulations() -> None:
     whole = log("force.phi")
     rest = Channel("force.phi", T, TORQUE - 1.5, "N*m")
     half = Experiment({"encoder": whole["encoder"], "force.phi": rest})
-    states = [vd.observe(pendulum(steady, formulation=f), half, "ekf", **HOW) for f in ("tree", "natural")]
+    states = [vd.observe(pendulum(steady, formulation=f), half, "ekf", HOW) for f in ("tree", "natural")]
     assert states[0].nis().consistent
     assert np.abs(states[0].state("phi") - states[1].state("phi")).max() < 0.05 * SIGMA
 
@@ -97,7 +97,10 @@ def test_components_of_loads_have_the_names_of_their_axes(formulation: str) -> N
     along = {"push.x": -TORQUE * np.sin(phi), "push.y": 0.0 * phi, "push.z": TORQUE * np.cos(phi)}
     channels = {"encoder": log("none")["encoder"], **{n: Channel(n, T, v, "N") for n, v in along.items()}}
     found = vd.observe(
-        machine, Experiment(channels), "ekf", **{**HOW, "process_noise": vd.ProcessNoise(acceleration=1e-2)}
+        machine,
+        Experiment(channels),
+        "ekf",
+        replace(HOW, process_noise=vd.ProcessNoise(acceleration=1e-2)),
     )
     assert found.system.inputs == names
     assert np.sqrt(np.mean((found.state("phi") - phi)[50:] ** 2)) < 2.0 * SIGMA

@@ -47,7 +47,7 @@ def test_it_is_the_linear_kalman_filter_of_the_crane() -> None:
 
 def test_straight_lines_through_one_state() -> None:
     """Many states at once, as one; twice the change, twice the difference; and at that state itself the mechanism's own step."""
-    system, q, qd = SHORT.setup("linear").system(crane(), SHORT.process_noise)
+    system, q, qd = SHORT.setup("linear").system(crane())
     straight = Linearised(system, system.belief(q, qd).x)
     none, d = np.zeros(0), np.array([0.1, 0.2, -0.3, 0.1, 30.0, 0.01])
     some = straight.add(straight.at, np.array([0 * d, d, 2 * d]))

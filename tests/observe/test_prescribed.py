@@ -22,6 +22,7 @@ from veridyn.observe.jacobian import numeric_jacobian
 from veridyn.observe.observe import observe
 from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer
 from veridyn.observe.virtual import Virtual
 from veridyn.spatial.inertia import from_centre
@@ -65,18 +66,18 @@ def on_the_cart() -> tuple[Tree, Motion, Experiment]:
     return tree, motion, log_of(tree, motion, "x", 0.0)
 
 
-SETTINGS = {
-    "process_noise": ProcessNoise(start=0.01, start_rate=0.05, force=1e-8),
-    "start": {"swing": 0.41, "x": 0.0},
-    "rates": {"swing": 0.15},
-    "step": 1e-3,
-}
+SETTINGS = ObserveSettings(
+    process_noise=ProcessNoise(start=0.01, start_rate=0.05, force=1e-8),
+    start={"swing": 0.41, "x": 0.0},
+    rates={"swing": 0.15},
+    step=1e-3,
+)
 
 
 def test_a_pendulum_on_a_driven_cart_and_the_force_of_the_cart() -> None:
     """States within their bands; the force against Newton's law with the pendulum's true motion."""
     tree, motion, log = on_the_cart()
-    found = observe(tree, log, "ekf", **SETTINGS)
+    found = observe(tree, log, "ekf", SETTINGS)
     assert found.system.inputs == ("q.x", "qd.x", "qdd.x") and found.states[:2] == ("swing", "swing_dot")
     assert found.nees(motion.q, motion.qd, skip=40).mean < 2.0
     assert np.abs(found.q[:, 0] - motion.q[:, 0]).max() < 1e-9
@@ -92,10 +93,10 @@ def test_a_pendulum_on_a_driven_cart_and_the_force_of_the_cart() -> None:
 
 def test_engines_agree_and_streaming_is_the_same() -> None:
     tree, _, log = on_the_cart()
-    a, b = (observe(tree, log, EKF(engine=engine), **SETTINGS) for engine in ("compiled", "python"))
+    a, b = (observe(tree, log, EKF(engine=engine), SETTINGS) for engine in ("compiled", "python"))
     for one, two in ((a.estimates.x, b.estimates.x), (a.estimates.P, b.estimates.P), (a.estimates.H, b.estimates.H)):
         assert np.abs(one - two).max() <= 1e-12 * np.abs(two).max()
-    observer = Observer(tree, "ekf", inputs=("q.x", "qd.x", "qdd.x"), **SETTINGS)
+    observer = Observer(tree, "ekf", replace(SETTINGS, inputs=("q.x", "qd.x", "qdd.x")))
     values = log["swing"].values
     steps = [observer.step(float(t), {"swing": float(values[k])}, driven(0.0)[:, k]) for k, t in enumerate(T)]
     last = steps[-1]
@@ -108,7 +109,7 @@ def test_inputs_at_a_slower_clock_go_on_with_their_acceleration() -> None:
     """The same motion with inputs at every second sample, exact where the acceleration stays: the cart is where it was."""
     tree, motion, _ = on_the_cart()
     log = log_of(tree, motion, "x", 0.0, every=2)
-    found = observe(tree, log, "ekf", **SETTINGS)
+    found = observe(tree, log, "ekf", SETTINGS)
     jerk = 4.8 * 4.0
     assert np.abs(found.q[:, 0] - motion.q[:, 0]).max() < jerk * STEP**3
     system = found.system
@@ -129,9 +130,9 @@ def in_the_loop() -> tuple[Tree, Motion, Experiment]:
 
 def test_a_driven_crank_moves_what_its_loop_ties() -> None:
     tree, motion, log = in_the_loop()
-    settings = SETTINGS | {"start": {"arm": 0.1, "crank": 1.2}, "rates": {}}
-    settings |= {"process_noise": ProcessNoise(start=0.01, start_rate=0.05, force=1e-4)}
-    found = observe(tree, log, "ekf", **settings)
+    noise = ProcessNoise(start=0.01, start_rate=0.05, force=1e-4)
+    settings = replace(SETTINGS, process_noise=noise, start={"arm": 0.1, "crank": 1.2}, rates={})
+    found = observe(tree, log, "ekf", settings)
     assert found.states[:2] == ("arm", "arm_dot")
     assert found.nees(motion.q, motion.qd, skip=40).mean < 2.5
     assert np.abs(found.q - motion.q)[60:].max() < 0.01
@@ -139,7 +140,7 @@ def test_a_driven_crank_moves_what_its_loop_ties() -> None:
     assert motion.forces is not None
     left = (force.values[60:, 0] - motion.forces[60:, 0]) / force.sigma[60:, 0]
     assert np.abs(left).mean() < 2.0 and force.units == ("N*m",)
-    python = observe(tree, log, EKF(engine="python"), **settings)
+    python = observe(tree, log, EKF(engine="python"), settings)
     assert np.abs(found.estimates.x - python.estimates.x).max() <= 1e-11
 
 
@@ -151,7 +152,9 @@ def test_derivatives_with_a_prescribed_coordinate(machine) -> None:
     name = tree.prescribed[0]
     inputs = tuple(f"{symbol}.{name}" for symbol in ("q", "qd", "qdd"))
     held = {name: float(driven(1.2 if tree.loops else 0.0)[0, 10])}
-    system, q, qd = machine_system(tree, ProcessNoise(force=1.0), inputs=inputs, start=held, step=0.02)
+    system, q, qd = machine_system(
+        tree, ObserveSettings(process_noise=ProcessNoise(force=1.0), inputs=inputs, start=held, step=0.02)
+    )
     u = driven(1.2 if tree.loops else 0.0)[:, 10]
     x = system.add(system.belief(q, qd).x, np.array([0.2, 0.5, 1.0]))
     moved, F = system.move_and_jacobian(x, u, 0.0, 0.02)
@@ -177,7 +180,9 @@ def test_prescribed_coordinates_named_in_another_order_are_not_mixed_up() -> Non
     tree = replace(tree, sensors=(Sensor("swing", "coordinate", "bob", 1e-3),))
     given = {"x": (0.5, 0.1, 0.0), "y": (-0.2, 0.0, 0.3)}
     inputs = tuple(f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in ("y", "x"))
-    system, q, qd = machine_system(tree, ProcessNoise(force=1.0), inputs=inputs, step=0.01)
+    system, q, qd = machine_system(
+        tree, ObserveSettings(process_noise=ProcessNoise(force=1.0), inputs=inputs, step=0.01)
+    )
     u = np.array([given[name][k] for k in range(3) for name in ("y", "x")])
     x = system.move(system.belief(q, qd).x, u, 0.0, 0.01)
     h = 0.01

@@ -13,7 +13,7 @@ from veridyn.observe.filters.smoother import smooth
 from veridyn.observe.filters.ukf import UKF
 from veridyn.observe.jacobian import check_jacobian, numeric_jacobian
 from veridyn.observe.measurements import Measurements
-from veridyn.observe.noise import van_loan
+from veridyn.observe.process_noise import van_loan
 from veridyn.observe.result import Belief
 from veridyn.observe.system import Continuous, Discrete
 

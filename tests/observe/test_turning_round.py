@@ -17,6 +17,7 @@ from veridyn.mechanics.natural.system import NaturalSystem, natural_system
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.observe.observe import observe
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.settings import ObserveSettings
 
 PROCESS_NOISE = ProcessNoise(acceleration=1e-8, start=0.01, start_rate=0.05)
 CASES = {  # model file, rates at the start, time, longest step of the filter
@@ -52,7 +53,9 @@ def test_the_estimate_follows_and_its_bands_hold(name: str) -> None:
         },
         "log",
     )
-    found = observe(machine, log, "ekf", process_noise=PROCESS_NOISE, unknown=(), rates=rates, step=step)
+    found = observe(
+        machine, log, "ekf", ObserveSettings(process_noise=PROCESS_NOISE, unknown=(), rates=rates, step=step)
+    )
     inside = []
     for coordinate in system.coordinates:
         value, sigma = found.coordinate(coordinate)

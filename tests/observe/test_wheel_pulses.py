@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -16,6 +17,7 @@ from veridyn.model.sensor import Sensor
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.observe import observe
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer
 from veridyn.signals.pulses import PulseReader, PulseWheel, edges_of_intervals, readings_of_counts, readings_of_edges
 from veridyn.simulate.pulses import edge_intervals, wheel_count
@@ -90,7 +92,9 @@ def nees_of(x: Array, P: Array, q: Array, w: Array) -> float:
 
 def nees(kind: str, seed: int) -> float:
     log, q, w = driven(kind, seed)
-    found = observe(wheel(), log, EKF(engine="compiled"), process_noise=NOISE, start={"wheel": 0.05}, step=STEP)
+    found = observe(
+        wheel(), log, EKF(engine="compiled"), ObserveSettings(process_noise=NOISE, start={"wheel": 0.05}, step=STEP)
+    )
     assert found.states == ("wheel", "wheel_dot", "force.wheel")
     at = np.searchsorted(found.t, log["tacho"].t - 1e-9)  # edges that are timed have rows of their own
     return nees_of(found.reduced[at], found.estimates.P[at], q, w)
@@ -114,10 +118,7 @@ def test_beside_a_program_with_the_speed_that_the_observer_has() -> None:
         observer = Observer(
             wheel(),
             EKF(engine="compiled"),
-            process_noise=NOISE,
-            start={"wheel": 0.05},
-            inputs=["force.wheel"],
-            step=STEP,
+            ObserveSettings(process_noise=NOISE, start={"wheel": 0.05}, inputs=["force.wheel"], step=STEP),
         )
         reader, x, P, speed, sigma = PulseReader(WHEEL), np.empty((len(t), 3)), np.empty((len(t), 3, 3)), 0.0, 0.02
         for k in range(len(t)):
@@ -135,15 +136,15 @@ def test_beside_a_program_with_the_speed_that_the_observer_has() -> None:
 def test_noise_of_each_reading_is_the_same_in_every_engine_and_stream() -> None:
     log, _, _ = driven("edges", 930, 3.0)
     assert len(log["angle"]) >= 3
-    settings = {"process_noise": NOISE, "start": {"wheel": 0.05}, "step": STEP}
-    compiled, python = (observe(wheel(), log, EKF(engine=engine), **settings) for engine in ("compiled", "python"))
-    unscented = observe(wheel(), log, "ukf", **settings)
+    settings = ObserveSettings(process_noise=NOISE, start={"wheel": 0.05}, step=STEP)
+    compiled, python = (observe(wheel(), log, EKF(engine=engine), settings) for engine in ("compiled", "python"))
+    unscented = observe(wheel(), log, "ukf", settings)
     size = np.abs(compiled.reduced).max(axis=0)
     assert (np.abs(compiled.reduced - python.reduced) <= 1e-12 * size).all()
     size_P = np.abs(python.estimates.P).max(axis=0)
     assert (np.abs(compiled.estimates.P - python.estimates.P) <= 1e-12 * size_P).all()
     assert (np.abs(unscented.reduced - python.reduced) <= 1e-8 * size).all()  # all is linear here; points cancel digits
-    observer = Observer(wheel(), EKF(engine="compiled"), inputs=["force.wheel"], **settings)
+    observer = Observer(wheel(), EKF(engine="compiled"), replace(settings, inputs=["force.wheel"]))
     edges = {round(t / STEP): k for k, t in enumerate(log["angle"].t.tolist())}
     for k, tacho in enumerate(log["tacho"].values.tolist()):
         given, own, at = {"tacho": tacho}, None, edges.get(k)
@@ -152,14 +153,18 @@ def test_noise_of_each_reading_is_the_same_in_every_engine_and_stream() -> None:
         observer.step(float(log["tacho"].t[k]), given, [TORQUE], sigma=own)
     np.testing.assert_allclose(observer.belief.x[:3], compiled.reduced[-1], rtol=1e-12)
     np.testing.assert_allclose(observer.belief.P, compiled.estimates.P[-1], rtol=1e-11)
-    ignored = observe(wheel(), Experiment({n: log[n] for n in log if n != "angle.sigma"}, "ignored"), **settings)
+    ignored = observe(
+        wheel(),
+        Experiment({n: log[n] for n in log if n != "angle.sigma"}, "ignored"),
+        settings=settings,
+    )
     assert (
         ignored.sigma[-1, 0] > 2.0 * compiled.sigma[-1, 0]
     )  # the sensor's own noise, that of its quantum, is far larger
 
 
 def test_a_deviation_that_is_none_is_refused_by_name() -> None:
-    observer = Observer(wheel(), process_noise=NOISE, start={"wheel": 0.0})
+    observer = Observer(wheel(), settings=ObserveSettings(process_noise=NOISE, start={"wheel": 0.0}))
     with pytest.raises(
         DataError, match=r"(?s)there is no output 'angel'.*sigma of 'angle': it is no deviation.*found -1"
     ):

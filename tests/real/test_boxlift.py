@@ -60,7 +60,7 @@ def weighed(used: np.ndarray) -> tuple[float, float]:
         asked,
         motion,
         rows=["fz"],
-        settings=vd.IdentifySettings(sampling=vd.identification.Sampling(drop={"fz": ~used}), covariance="hac"),
+        settings=vd.IdentifySettings(sampling=vd.estimators.Sampling(drop={"fz": ~used}), covariance="hac"),
     )
     return float(fit.values[0]), float(fit.sigma[0])
 
@@ -123,7 +123,7 @@ def lifted(parts: Sequence[str], cutoff: float = 5.0) -> vd.Fit:
     in_hand = (height > FLOOR + LIFTED) & ~((np.abs(height - TABLE) < 0.006) & (speed < 0.05))
     motion.qdd[~in_hand, machine.coordinates.index("box")] = -G
     shared = binary_dilation(np.diff(in_hand.astype(int), prepend=0) != 0, iterations=40)
-    how = vd.identification.Sampling(filter=vd.signals.Butterworth(cutoff), decimate=5, drop={"fz": shared}, trim=20)
+    how = vd.estimators.Sampling(filter=vd.signals.Butterworth(cutoff), decimate=5, drop={"fz": shared}, trim=20)
     return vd.identify(machine, motion, rows=["fz"], settings=vd.IdentifySettings(sampling=how, covariance="hac"))
 
 

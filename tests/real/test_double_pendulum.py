@@ -66,7 +66,7 @@ def moved(name, lowpass):
 @pytest.fixture(scope="module")
 def fits():
     """Inverse dynamics on signals and columns through 5 Hz; output error on signals through 40 Hz, from the same start."""
-    sampling = vd.identification.Sampling(filter=vd.signals.Butterworth(CUTOFF), decimate=5, trim=50)
+    sampling = vd.estimators.Sampling(filter=vd.signals.Butterworth(CUTOFF), decimate=5, trim=50)
     inverse = vd.identify(
         pendulum(),
         [moved(k, CUTOFF) for k in FITTED],
@@ -149,7 +149,7 @@ def test_a_fit_by_simulation_is_judged_by_simulation(fits):
 
 def test_noise_in_accelerations_biases_inverse_dynamics_and_not_output_error():
     """The same four files with signals and columns through 20 Hz: inverse dynamics loses half of the inertia."""
-    sampling = vd.identification.Sampling(filter=vd.signals.Butterworth(20.0), decimate=5, trim=50)
+    sampling = vd.estimators.Sampling(filter=vd.signals.Butterworth(20.0), decimate=5, trim=50)
     fit = vd.identify(
         pendulum(), [moved(k, 20.0) for k in FITTED], settings=vd.IdentifySettings(sampling=sampling), diagnose="off"
     )

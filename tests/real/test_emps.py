@@ -17,7 +17,7 @@ PUBLISHED = {"M1": (95.1089, 0.1085), "Fv": (203.5034, 1.1460), "Fc": (20.3935, 
 # The recipe says to decimate and not by which filter. Order 8 at 0.9 of the new Nyquist frequency comes nearest to the
 # usual one, a Chebyshev filter of order 8 up to 0.8 of it, which gives condition 26.01, errors 4.04 % and 5.95 %. Where the
 # filter halves matters: from 40 to 50 Hz the condition goes from 26.04 to 26.03, the cross-validation from 5.76 to 6.09 %.
-SAMPLING = vd.identification.Sampling(filter=vd.signals.Butterworth(45.0, order=8), decimate=10, trim=49)
+SAMPLING = vd.estimators.Sampling(filter=vd.signals.Butterworth(45.0, order=8), decimate=10, trim=49)
 SIGNALS = vd.Signals(lowpass=100.0, derivative="central")
 
 

@@ -61,9 +61,7 @@ def test_the_total_mass_is_within_two_percent(rows: str | tuple[str, ...]) -> No
         if v != 0.0 and n != "M_pelvis"
     }
     scaled = machine.with_parameters(p.known(zero).tied(ties))
-    fit = vd.identify(
-        scaled, motion, rows=rows, settings=vd.IdentifySettings(sampling=vd.identification.Sampling(trim=10))
-    )
+    fit = vd.identify(scaled, motion, rows=rows, settings=vd.IdentifySettings(sampling=vd.estimators.Sampling(trim=10)))
     found = float(fit.values[0] / p["M_pelvis"] * MASS)
     print(f"gait, rows {rows}: {found:.2f} kg, {100 * (found / MASS - 1):+.3f} %")
     assert found == pytest.approx(MASS, rel=0.02)

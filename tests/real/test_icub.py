@@ -58,7 +58,7 @@ def moved(run: str) -> vd.Motion:
 
 def mass(motion: vd.Motion, drop: np.ndarray | None = None) -> tuple[float, float]:
     machine, total = icub()
-    how = vd.identification.Sampling(
+    how = vd.estimators.Sampling(
         filter=vd.signals.Butterworth(3.0), decimate=5, drop={} if drop is None else {"base_z": drop}
     )
     fit = vd.identify(machine, motion, rows=["base_z"], settings=vd.IdentifySettings(sampling=how, covariance="hac"))

@@ -57,7 +57,7 @@ def moved(log, cutoff):
 
 
 def sampling(cutoff, trim=0):
-    return vd.identification.Sampling(filter=vd.signals.Butterworth(cutoff), decimate=10, trim=trim)
+    return vd.estimators.Sampling(filter=vd.signals.Butterworth(cutoff), decimate=10, trim=trim)
 
 
 def errors(motion, how):
@@ -81,7 +81,7 @@ def test_the_clock_is_found_out(log):
     print(found.summary())
     kinds = {finding.kind for finding in found}
     assert {"gap", "jitter"} <= kinds
-    with pytest.raises(vd.DataError, match=r"4 gap\(s\) without a sample"):
+    with pytest.raises(vd.errors.DataError, match=r"4 gap\(s\) without a sample"):
         vd.motion(PANDA, log)
 
 
@@ -151,8 +151,8 @@ def test_gravity_is_the_published_one(log):
 def test_a_friction_ladder_of_eight_seconds_behind_the_low_pass(log):
     """80 equations of each row are 40 blocks of two, whatever the margins of the filter are."""
     run = moved(log, 5.0)[1000:9000]
-    how = vd.identification.Sampling(filter=vd.signals.Butterworth(5.0), decimate=100)
-    ladder = vd.identification.friction_ladder(
+    how = vd.estimators.Sampling(filter=vd.signals.Butterworth(5.0), decimate=100)
+    ladder = vd.estimators.friction_ladder(
         PANDA, run, settings=vd.IdentifySettings(sampling=how), on=["q4", "q7"], terms=("stribeck", "quadratic")
     )
     print(ladder.summary())

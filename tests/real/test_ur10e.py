@@ -51,7 +51,7 @@ def moved(machine, name):
 
 def sampling(machine):
     """One second off each end; each row leaves out its samples below 0.05 rad/s, where friction is not sign(q̇)."""
-    return vd.identification.Sampling(
+    return vd.estimators.Sampling(
         filter=vd.signals.Butterworth(CUTOFF), dead_zone=dict.fromkeys(machine.coordinates, MOVING), trim=100
     )
 
@@ -74,7 +74,7 @@ def test_point_to_point_is_predicted_from_fourier_runs(arm):
     raw = vd.validate(
         fit,
         test,
-        settings=vd.IdentifySettings(sampling=vd.identification.Sampling(dead_zone=sampling(arm).dead_zone, trim=100)),
+        settings=vd.IdentifySettings(sampling=vd.estimators.Sampling(dead_zone=sampling(arm).dead_zone, trim=100)),
     )
     print(f"UR10e: {len(fit.values)} base parameters, condition {fit.condition:.0f}")
     for row, plain, trained in zip(check.rows, raw.rows, fit.rows, strict=True):
@@ -91,7 +91,7 @@ def test_drive_gains_without_a_known_load_are_refused_with_the_reason(arm):
     free = arm.with_parameters(arm.parameters.estimated([f"K{k}" for k in range(1, 7)]))
     run = moved(arm, FOURIER[0])
     with pytest.raises(
-        vd.IdentificationError,
+        vd.errors.IdentificationError,
         match=r"drive gains K1, K2, K3, K4, K5, K6: [\s\S]*nothing fixes their size.\nDrive gains need a load that is known",
     ):
         vd.identify(free, run, settings=vd.IdentifySettings(sampling=sampling(arm)))
@@ -115,9 +115,7 @@ def test_a_friction_ladder_finds_friction_that_depends_on_load(arm):
     """As harmonic drives have it, in the two joints that carry the arm; a run of another kind is predicted with a third less error."""
     runs, test = [moved(arm, name) for name in FOURIER], moved(arm, POINT_TO_POINT)
     how = sampling(arm)
-    ladder = vd.identification.friction_ladder(
-        arm, runs, settings=vd.IdentifySettings(sampling=how), standard_errors=2.0
-    )
+    ladder = vd.estimators.friction_ladder(arm, runs, settings=vd.IdentifySettings(sampling=how), standard_errors=2.0)
     entered = {(s.term, s.on) for s in ladder.entered}
     assert {("load", "shoulder_lift_joint"), ("load", "elbow_joint")} <= entered
     plain = vd.validate(
@@ -137,11 +135,11 @@ def test_a_friction_ladder_of_eight_seconds_behind_the_low_pass(arm):
     """The margins of the filter are nearly as long as the log, blocks of its equations are not. What the whole logs show most of all,
     friction of the shoulder that depends on its load, enters."""
     run = moved(arm, FOURIER[0])[300:1100]
-    how = vd.identification.Sampling(
+    how = vd.estimators.Sampling(
         filter=vd.signals.Butterworth(CUTOFF), dead_zone=dict.fromkeys(arm.coordinates, MOVING)
     )
     on = ["shoulder_lift_joint", "elbow_joint"]
-    ladder = vd.identification.friction_ladder(
+    ladder = vd.estimators.friction_ladder(
         arm, run, settings=vd.IdentifySettings(sampling=how), on=on, terms=("stribeck", "load")
     )
     print(ladder.summary())

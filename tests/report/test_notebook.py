@@ -83,7 +83,7 @@ def test_states_with_their_bands() -> None:
     columns = {"travel": "trolley", "tilt": "angle"}
     units = {"travel": "mm", "tilt": "deg", "time": "s"}
     log = vd.load_log(shipped("veridyn:crane.csv"), columns=columns, units=units, time="time")
-    states = vd.observe(machine, log, process_noise=vd.ProcessNoise(force=400.0))
+    states = vd.observe(machine, log, settings=vd.ObserveSettings(process_noise=vd.ProcessNoise(force=400.0)))
     assert len(repr(states)) < 200
     assert states.states[0] in states._repr_html_()
     picture = states.plot(states.states[0])

@@ -10,7 +10,7 @@ import veridyn as vd
 from strangers.pinocchio_logs import machine, recording, three_joints, truth
 from veridyn.errors import DataWarning, IdentificationWarning
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.observe.observer_setup import ObserverSetup
+from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.readings import measurements_of
 from veridyn.signals.coarse import coarse_step, step
 from veridyn.signals.quality import inspect
@@ -90,6 +90,8 @@ def test_an_input_of_an_observer_is_looked_at_too() -> None:
     t = 0.01 * np.arange(200)
     torque = np.trunc(6.0 * np.sin(5.0 * t))
     channels = [Channel("encoder", t, np.zeros(len(t)), "rad"), Channel("force.q1", t, torque, "N*m")]
-    system, _, _ = ObserverSetup(inputs=("force.q1",)).system(machine, vd.ProcessNoise(force=1e-2))
+    system, _, _ = machine_system(
+        machine, vd.ObserveSettings(process_noise=vd.ProcessNoise(force=1e-2), inputs=("force.q1",))
+    )
     with pytest.warns(DataWarning, match=r"run, channel 'force.q1': all its values are multiples of 1 N\*m"):
         measurements_of(system, Experiment({c.name: c for c in channels}, "run"))

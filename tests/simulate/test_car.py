@@ -6,10 +6,10 @@ import pytest
 import veridyn as vd
 from strangers.bicycle_drive import Bicycle
 from veridyn.errors import DataError, SimulationError
-from veridyn.identification import Innovations
+from veridyn.estimators import Innovations
+from veridyn.filters import CarNoise
+from veridyn.manoeuvres import Imperfection, Steered
 from veridyn.model.single_track import PriorValue, car_machine
-from veridyn.observers import CarNoise
-from veridyn.simulation import Imperfection, Steered
 
 TRUTH = Bicycle(duration=10.0, rate=25.0, noise={"yaw_rate": 0.0, "ay": 0.0, "steer": 0.0, "position": 0.0})
 EXACT = tuple(vd.Sensor(n, "reading", n, 1e-12) for n in ("yaw_rate", "ay", "sideslip"))
@@ -62,8 +62,8 @@ def test_a_simulated_drive_gives_its_parameters_back() -> None:
         car().with_sensors(sensors), drive(speed=lambda t: 20.0 + np.sin(0.3 * t)), rng=np.random.default_rng(1)
     )
     assert log.names == ("yaw_rate", "ay", "speed", "steer", "ax")
-    unsure = car(front_stiffness=PriorValue(11.0, 4.0), rear_stiffness=PriorValue(20.0, 6.0)).with_sensors(sensors)
-    fit = vd.identify(unsure, log, Innovations(noise=CarNoise(slip_error=5e-4, bank=5e-4)))
+    uncertain = car(front_stiffness=PriorValue(11.0, 4.0), rear_stiffness=PriorValue(20.0, 6.0)).with_sensors(sensors)
+    fit = vd.identify(uncertain, log, Innovations(noise=CarNoise(slip_error=5e-4, bank=5e-4)))
     assert (np.abs(fit.values - [TRUTH.cf, TRUTH.cr]) < 4.0 * fit.sigma).all() and (fit.relative_sigma < 3.0).all()
 
 
@@ -77,7 +77,7 @@ def test_a_bank_pushes_the_car_aside_and_inputs_may_be_noisy() -> None:
 
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(DataError, match="has no motors on joints"):
-        vd.simulate(car(), vd.Driven(1.0, 100.0, [0.0] * 3, [0.0] * 3))
+        vd.simulate(car(), vd.manoeuvres.Driven(1.0, 100.0, [0.0] * 3, [0.0] * 3))
     with pytest.raises(DataError, match="only a car of a few numbers is steered"):
         vd.simulate(vd.load_model("veridyn:crane.yaml"), drive())
     with pytest.raises(SimulationError, match=r"at 1.92 s the speed is 2.72 m/s"):

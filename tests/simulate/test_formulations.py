@@ -27,7 +27,7 @@ def test_positions_are_those_of_the_other_formulation(name: str) -> None:
     for formulation in FORMULATIONS:
         one, step, before = machine.with_formulation(formulation), 4e-3, None
         for _ in range(HALVINGS):
-            how = vd.Driven(0.2, 50.0, q, qd, method=Method("RK4", step=step))
+            how = vd.manoeuvres.Driven(0.2, 50.0, q, qd, method=Method("RK4", step=step))
             now = how.run(one).motion.q
             if before is not None and np.abs(now - before).max() < 0.1 * SAME:
                 break
@@ -43,7 +43,7 @@ def test_positions_are_those_of_the_other_formulation(name: str) -> None:
 def test_logs_have_the_same_channels(name: str) -> None:
     machine = MACHINES[name]()
     _, q, qd = in_joints(machine).prepared(RunSettings(unknown=(), start=STARTS[name]))
-    how = vd.Driven(0.1, 50.0, q, qd)
+    how = vd.manoeuvres.Driven(0.1, 50.0, q, qd)
     logs = [vd.simulate(machine.with_formulation(f), how, rng=np.random.default_rng(1)) for f in FORMULATIONS]
     assert logs[0].names == logs[1].names and [c.unit for c in logs[0].channels.values()] == [
         c.unit for c in logs[1].channels.values()

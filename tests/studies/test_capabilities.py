@@ -14,9 +14,9 @@ import pytest
 import veridyn as vd
 from strangers.bicycle_drive import Bicycle
 from veridyn.errors import CapabilityError, VeridynError
+from veridyn.filters import CarNoise
 from veridyn.model.experiment import Channel
 from veridyn.model.single_track import PriorValue, car_machine
-from veridyn.observers import CarNoise
 from veridyn.studies.capabilities import METHODS, capabilities, shown_machines, table
 
 KINDS = tuple(shown_machines())
@@ -67,7 +67,7 @@ def log(kind: str) -> vd.Experiment:
         return vd.Experiment({n: Channel(n, d["t"], d[n], u) for n, u in UNITS.items()}, "drive")
     made = machine(kind)
     base = vd.dynamics.BaseState(omega=np.array([0.3, 0.2, 0.1])) if made.base == "free" else None
-    fall = vd.Driven(duration=0.1, rate=100.0, q=home(kind), qd=np.zeros(made.n), base=base)
+    fall = vd.manoeuvres.Driven(duration=0.1, rate=100.0, q=home(kind), qd=np.zeros(made.n), base=base)
     return vd.simulate(made, fall, rng=np.random.default_rng(1))
 
 
@@ -108,9 +108,9 @@ def identified(kind: str, method: str) -> object:
     if kind == "single_track":
         return vd.identify(made, log(kind), method)
     words = {
-        "iv": vd.Instrumental(reference="measured"),
-        "likelihood": vd.Likelihood(frequency=0.25),
-        "oe": vd.OutputError(horizon=0.2),
+        "iv": vd.estimators.Instrumental(reference="measured"),
+        "likelihood": vd.estimators.Likelihood(frequency=0.25),
+        "oe": vd.estimators.OutputError(horizon=0.2),
     }
     m = motion(kind)[:120] if method == "oe" else motion(kind)  # each of its trials simulates the whole
     return vd.identify(made, m, words.get(method, method), diagnose="off")
@@ -127,19 +127,19 @@ def simulated(kind: str, _: str) -> object:
     """Released from rest, as the logs are; a car steered."""
     if kind != "single_track":
         return log(kind)
-    drive = vd.simulation.Steered(1.0, 50.0, 15.0, 0.02)
+    drive = vd.manoeuvres.Steered(1.0, 50.0, 15.0, 0.02)
     return vd.simulate(machine(kind), drive, rng=np.random.default_rng(3))
 
 
 def forward(kind: str, _: str) -> object:
     m = motion(kind)[:3]
-    return vd.forward_dynamics(machine(kind), replace(m, forces=np.nan_to_num(m.forces, nan=0.0)))
+    return vd.dynamics.forward_dynamics(machine(kind), replace(m, forces=np.nan_to_num(m.forces, nan=0.0)))
 
 
 def observed(kind: str, method: str, **more: Any) -> object:
     """With stated noise, so that none is searched for."""
     how = {} if kind == "single_track" else {"process_noise": vd.ProcessNoise(**NOISE), "step": 0.01}
-    return vd.observe(machine(kind), log(kind), method, **how, **more)
+    return vd.observe(machine(kind), log(kind), method, vd.ObserveSettings(**how, **more))
 
 
 def validated(kind: str, by: str) -> object:
@@ -151,10 +151,12 @@ def validated(kind: str, by: str) -> object:
 def streamed(kind: str, method: str) -> object:
     """The first two samples of the log, one by one."""
     if kind == "single_track":
-        observer = vd.Observer(machine(kind), method, process_noise=CarNoise())
+        observer = vd.Observer(machine(kind), method, vd.ObserveSettings(process_noise=CarNoise()))
         observer.step(0.0, {"yaw_rate": 0.0}, [20.0, 0.0])
     else:
-        observer = vd.Observer(machine(kind), method, process_noise=vd.ProcessNoise(**NOISE), step=0.01)
+        observer = vd.Observer(
+            machine(kind), method, vd.ObserveSettings(process_noise=vd.ProcessNoise(**NOISE), step=0.01)
+        )
         for k in range(2):
             read = {n: float(log(kind)[n].values[k]) for n in observer.system.outputs}
             observer.step(0.01 * k, read)

@@ -8,8 +8,8 @@ import pytest
 
 import veridyn as vd
 from veridyn.errors import CapabilityError
+from veridyn.estimators import explain, identify_fleet, replay, with_payload
 from veridyn.files.machine.write import model_text
-from veridyn.identification import explain, identify_fleet, replay, with_payload
 from veridyn.model.experiment import Channel
 from veridyn.model.single_track import PriorValue, car_machine
 from veridyn.studies.config.car import CarStudyFile
@@ -26,7 +26,7 @@ DRIVE = vd.Experiment({"speed": Channel("speed", T, np.ones(400), "m/s")}, "driv
 OF_JOINTS: dict[str, Callable[[], object]] = {
     "motion": lambda: vd.motion(CAR, DRIVE),
     "inverse_dynamics": lambda: vd.inverse_dynamics(CAR, STILL),
-    "forward_dynamics": lambda: vd.forward_dynamics(CAR, STILL),
+    "forward_dynamics": lambda: vd.dynamics.forward_dynamics(CAR, STILL),
     "regressor": lambda: vd.regressor(CAR, STILL),
     "base_parameters": lambda: vd.base_parameters(CAR),
     "mass_matrix": lambda: vd.dynamics.mass_matrix(CAR, np.zeros(3)),

@@ -140,7 +140,7 @@ def propose_cutoff(
     motions : callable
         The motions, filtered at a cut-off (Hz); they are filtered whole, so that no filter starts or ends at a block.
     sampling : callable
-        The :class:`~veridyn.identification.Sampling` at a cut-off (Hz).
+        The :class:`~veridyn.estimators.Sampling` at a cut-off (Hz).
     tried : sequence of float
         Cut-offs in Hz, in rising order; :func:`candidates` gives nine.
     rows : str or sequence of str

@@ -374,7 +374,7 @@ class Fit:
 
         Examples
         --------
-        >>> fit = vd.identify(robot, motion, vd.Prior())  # robot and motion as in the example of vd.identify
+        >>> fit = vd.identify(robot, motion, vd.estimators.Prior())  # robot and motion as in the example of vd.identify
         >>> sets = fit.draws(3, np.random.default_rng(1))
         >>> machines = [fit.machine().with_parameters(phi) for phi in sets]
         """

@@ -65,9 +65,9 @@ def validate(
     """A fit on data not used for it, by what it was fitted to, row by row: rms, ‖r‖/‖y‖ and rms(r)/std(y).
 
     Measured forces y of a motion, before known parameters are subtracted, against those that the fit predicts; members of a group that the
-    fit could not separate keep their priors. A fit by :class:`~veridyn.OutputError` is judged by its simulation: from the measured
-    state, anew after each horizon of the fit, coordinates against the measured ones (:func:`~veridyn.identification.replay`). A car of a
-    few numbers is judged by its sensors, each predicted from one sample to the next.
+    fit could not separate keep their priors. A fit by :class:`~veridyn.estimators.OutputError` is judged by its simulation: from the
+    measured state, anew after each horizon of the fit, coordinates against the measured ones (:func:`~veridyn.estimators.replay`). A car
+    of a few numbers is judged by its sensors, each predicted from one sample to the next.
 
     Parameters
     ----------

@@ -94,7 +94,7 @@ class MachineTracker:
     """Runs the observer of a study sample by sample. `picture` in place of lines between joints; `notes` for the page."""
 
     def __init__(self, prepared: PreparedObserver, picture: Picture | None = None, notes: tuple[str, ...] = ()) -> None:
-        if isinstance(prepared.settings.method, Smoother):
+        if isinstance(prepared.setup.method, Smoother):
             what, hint = "a smoother needs the whole log, and here samples come one by one.", "Use filter: {name: ekf}."
             raise ModelError(what, where="live, filter", expected="another filter", found="smoother", hint=hint)
         self._prepared, self._notes = prepared, notes
@@ -112,26 +112,10 @@ class MachineTracker:
         return self._observer.system
 
     def restart(self) -> None:
-        s, p = self._prepared.settings, self._prepared
-        method = s.method if s.method.late == "rewind" else replace(s.method, late="drop")
-        assert s.process_noise is not None and not isinstance(s.start, str)
-        self._observer = Observer(
-            p.machine,
-            method,
-            process_noise=s.process_noise,
-            start=s.start,
-            rates=s.rates,
-            independents=s.independents,
-            unknown=s.unknown,
-            inputs=s.inputs,
-            frozen_after=s.frozen_after,
-            step=s.step,
-            friction_speed=s.friction_speed,
-            parameters=s.parameters,
-            sensors=s.sensors,
-            consider=s.consider,
-        )
-        longest = min(LONGEST_GAP_S, LONGEST_STEPS * (s.step or 0.01))
+        setup = self._prepared.setup
+        method = setup.method if setup.method.late == "rewind" else replace(setup.method, late="drop")
+        self._observer = Observer(self._prepared.machine, method, setup.settings)
+        longest = min(LONGEST_GAP_S, LONGEST_STEPS * (setup.settings.step or 0.01))
         self._check = StampCheck(longest, ordered=method.late != "rewind")
         self._acting: dict[str, float] = {}
         self._shown = -np.inf
@@ -235,5 +219,5 @@ class MachineTracker:
             "z" if picture is None else picture.up,
             picture is not None and picture.moving,
             None if picture is None else picture.trail,
-            (f"filter: {self._prepared.settings.method.name}", *self._notes),
+            (f"filter: {self._prepared.setup.method.name}", *self._notes),
         )

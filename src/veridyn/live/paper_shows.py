@@ -18,7 +18,6 @@ from veridyn.model.sensor import Sensor
 from veridyn.model.single_track import PriorValue, car_machine
 from veridyn.observe.car.log import lateral_measurements
 from veridyn.observe.car.observation import observed_car
-from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.papers.buggy.drive import BuggyDrive
 from veridyn.papers.buggy.log import driven
 from veridyn.papers.buggy.machine import buggy
@@ -56,9 +55,9 @@ def buggy_tracker(model: Machine, log: Experiment) -> MachineTracker:
     """The errorEKF of the buggy beside a drive."""
     how = buggy_observer()
     machine, _ = how.prepared(model, log, model.sensors)
-    setup = ObserverSetup(**how.settings(standing_start(model)), inputs=INPUTS)
+    setup = how.setup(standing_start(model), INPUTS)
     prepared = prepared_observer(machine, setup, ())
-    x = prepared.system.belief(*setup.system(machine, how.noise)[1:]).x
+    x = prepared.system.belief(*setup.system(machine)[1:]).x
     picture = picture_of(lambda q: buggy_layer(model, q, ""), prepared.system.split(x)[0], moving=True)
     notes = (f"errorEKF of paper 003 at 500 Hz, derivatives every {REFRESH} steps; readings are simulated",)
     return MachineTracker(prepared, picture, notes)
@@ -67,7 +66,7 @@ def buggy_tracker(model: Machine, log: Experiment) -> MachineTracker:
 def buggy_samples(model: Machine, log: Experiment) -> list[Sample]:
     """The readings of a drive as they come in."""
     machine, log = buggy_observer().prepared(model, log, model.sensors)
-    setup = ObserverSetup(**buggy_observer().settings(standing_start(model)), inputs=INPUTS)
+    setup = buggy_observer().setup(standing_start(model), INPUTS)
     return log_samples(prepared_observer(machine, setup, ()).system, log)
 
 

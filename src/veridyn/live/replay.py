@@ -11,9 +11,9 @@ import numpy as np
 
 from veridyn.live.tracker import Again, Item, Sample
 from veridyn.model.experiment import Experiment
-from veridyn.observe.availability import muted
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import OWN_DEVIATION, SAME_STAMP_S
+from veridyn.observe.readings import muted
 
 AWAKE_S = 0.05  # between looks at whether a pause is over
 

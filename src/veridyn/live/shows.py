@@ -24,6 +24,7 @@ from veridyn.model.sensor import Sensor
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.virtual import Virtual
 from veridyn.progress import Progress
 from veridyn.simulate.imperfection import Imperfection
@@ -79,8 +80,7 @@ def arm_show(progress: Progress) -> tuple[LiveTracker, Sequence[Sample], str]:
     )
     motors = tuple(f"force.{c}" for c in truth.coordinates)
     noise = ProcessNoise(force=100.0, start=1e-3, start_rate=1e-3, start_force=2.0)
-    setup = ObserverSetup(
-        method=EKF(),
+    settings = ObserveSettings(
         process_noise=noise,
         start=first_pose(truth, log),
         inputs=motors,
@@ -88,7 +88,7 @@ def arm_show(progress: Progress) -> tuple[LiveTracker, Sequence[Sample], str]:
         friction_speed=FRICTION_SPEED,
     )
     wanted = (Virtual("hand", "position", Marker(hand, (0.0, 0.0, 0.0))),)
-    prepared = prepared_observer(truth, setup, wanted)
+    prepared = prepared_observer(truth, ObserverSetup(EKF(), settings), wanted)
     notes = (
         f"simulated; a push of {PUSH_N:g} N at the hand from {PUSHED_S[0]:g} to {PUSHED_S[1]:g} s is not measured",
     )
@@ -97,8 +97,7 @@ def arm_show(progress: Progress) -> tuple[LiveTracker, Sequence[Sample], str]:
 
 def prepared_observer(machine: GivenMachine, setup: ObserverSetup, wanted: Sequence[Virtual]) -> PreparedObserver:
     """An observer made ready without a study file."""
-    assert setup.process_noise is not None
-    return PreparedObserver(machine, setup, setup.system(machine, setup.process_noise)[0], tuple(wanted))
+    return PreparedObserver(machine, setup, setup.system(machine)[0], tuple(wanted))
 
 
 def first_pose(machine: Machine, log: Experiment) -> dict[str, float]:

@@ -19,6 +19,7 @@ from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import filter_of
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.settings import ObserveSettings
 from veridyn.simulate.imperfection import Imperfection, Imperfections
 
 Array = NDArray[np.float64]
@@ -49,10 +50,10 @@ class Walk:
 
     def setup(self, method: Filter | str) -> ObserverSetup:
         """These settings with a filter."""
-        filter = filter_of(method, "observe")
-        return ObserverSetup(
-            method=filter, process_noise=self.process_noise, independents=self.independents, unknown=self.motors
+        settings = ObserveSettings(
+            process_noise=self.process_noise, independents=self.independents, unknown=self.motors
         )
+        return ObserverSetup(filter_of(method, "observe"), settings)
 
 
 SPATIAL = Walk(

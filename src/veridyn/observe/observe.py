@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +24,10 @@ from numpy.typing import NDArray
 from veridyn.arguments import checked
 from veridyn.errors import DataError, DataWarning, Fault, ModelError, SimulationError, warn
 from veridyn.mechanics.formulated import GivenMachine, formulated
-from veridyn.mechanics.formulation import FRICTION_SPEED
-from veridyn.mechanics.single_track.noise import CarNoise
 from veridyn.method import verb_with_method
 from veridyn.model.experiment import Experiment
 from veridyn.model.load import channels
 from veridyn.model.machine import Machine
-from veridyn.model.sensor import Choice
-from veridyn.observe.bounds import Parameters
 from veridyn.observe.consistency.findings import warn_of_findings
 from veridyn.observe.consistency.tuning import Tuning, tune
 from veridyn.observe.filters.filter import Filter
@@ -45,8 +40,9 @@ from veridyn.observe.measurements import Measurements, Status, frozen
 from veridyn.observe.observation import Observation
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.readings import InputHold, first_positions, measurements_of
+from veridyn.observe.readings import first_positions, measurements_of
 from veridyn.observe.result import Estimates
+from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.system import System
 from veridyn.progress import Progress, silent
 
@@ -72,7 +68,7 @@ def _warn_of_unused(names: Sequence[str], where: str) -> None:
                 where=where,
                 expected="force.C of a coordinate with a motor, all six components of a wrench on a body, loads by their names",
                 found=", ".join(names),
-                hint="Rename them, give the machine a motor or load there, or list the inputs that are used: inputs=….",
+                hint="Rename them, give the machine a motor or load there, or list those that are used: ObserveSettings(inputs=…).",
             ),
         )
 
@@ -91,20 +87,8 @@ def observe(
     machine: GivenMachine,
     log: Experiment | Measurements,
     method: Filter | str = "ekf",
+    settings: ObserveSettings | None = None,
     *,
-    process_noise: ProcessNoise | CarNoise | None = None,
-    start: Mapping[str, float] | Literal["readings"] | None = None,
-    rates: Mapping[str, float] | None = None,
-    independents: Sequence[str] = (),
-    unknown: Sequence[str] | None = None,
-    inputs: Sequence[str] | None = None,
-    frozen_after: int | None = None,
-    step: float | None = None,
-    input_hold: InputHold = "zero",
-    friction_speed: float = FRICTION_SPEED,
-    parameters: Parameters = (),
-    sensors: Choice | None = None,
-    consider: bool = True,
     progress: Progress = silent,
 ) -> Observation:
     """Estimate the states of a machine from a log of its sensors.
@@ -120,40 +104,8 @@ def observe(
     method : Filter or str
         The filter: an object such as ``EKF(gate=0.999)``, or a word for one with default settings: "linear", "error_ekf",
         "error_ekf_force", "ekf" (the default), "ukf", "smoother".
-    process_noise : ProcessNoise, optional
-        The process noise: how far the model is trusted. By default the density of the unknown forces (or of white acceleration) is the
-        one under which the first thousand samples of the log are most likely. Of a car of a few numbers a ``CarNoise``.
-    start, rates : mapping of coordinates to numbers, optional
-        Where the model starts (rad or m), and how fast (rad/s or m/s); what is not given is at home, and at rest. "readings" in place of
-        a start: coordinates with a sensor of their own start at its first reading.
-    independents : names of coordinates, optional
-        Coordinates that the states are made of; chosen from the machine by default.
-    unknown : names, optional
-        The forces that are estimated, by independent coordinate or load; by default one on each independent coordinate.
-    inputs : names, optional
-        What acts and is a channel of the log: force.C of the motor on a coordinate C, loads by name, motions of prescribed coordinates, and
-        on trees signals and wrenches; by default all that the log has, in every formulation. What natural coordinates cannot take is
-        refused by name.
-    frozen_after : int, optional
-        So many repeats of one number mean that a sensor hangs; never by default.
-    step : float, optional
-        The longest step of the integration (s). Without it 0.01 s, or shorter where the fastest oscillation at the start needs that; where
-        steps do not converge, or their bias along the log is too large for the estimated deviations, the log is run again with a
-        shorter one. The rule is the same in every formulation.
-    input_hold : {"zero", "linear"}
-        "zero", the default: an input acts from its sample to the next, as what a controller puts out. "linear": it runs straight from
-        sample to sample, as a measured force does, and acts by its mean between readings.
-    friction_speed : float
-        Below it (rad/s, m/s) dry friction of a tree is rounded off, because a jump has no tangent.
-    parameters : names, or mapping of names to (sigma, walk, lower, upper), optional
-        Parameters of a tree, or constants inside the laws of its elements ("fst_q1.speed"), that are estimated with the state. Of names
-        `process_noise` gives the random walk and the deviation at the start; a mapping gives deviation at the start, density of the
-        random walk (unit²/s) and bounds, the last three optional.
-    sensors : sequence of Sensor or name, or mapping of names to Sensor or None, optional
-        A sequence lists the sensors that are used, a name standing for the machine's own. A mapping replaces the machine's own by name;
-        one set to None is left out. By default all sensors of the machine.
-    consider : bool
-        Let the uncertainty of the parameters of ``fit.machine()`` widen the bands of the states (the default).
+    settings : ObserveSettings, optional
+        Process noise, start, unknown forces, inputs, step, estimated parameters, sensors: see :class:`ObserveSettings`.
     progress : callable (task, done, total), optional
         Called as samples are filtered.
 
@@ -183,51 +135,22 @@ def observe(
     >>> inertia = {"1": vd.spatial.from_centre(1.0, [0.5, 0.0, 0.0], np.diag([1e-3, 0.08, 0.08]))}
     >>> rod = vd.model.Body("1", placement=vd.spatial.MDH(alpha=-np.pi / 2))
     >>> pendulum = vd.Machine.of_bodies([rod], inertia=inertia, sensors=[encoder])
-    >>> released = vd.Driven(1.0, 100.0, [0.3], [0.0])
+    >>> released = vd.manoeuvres.Driven(1.0, 100.0, [0.3], [0.0])
     >>> log = vd.simulate(pendulum, released, rng=np.random.default_rng(0))
-    >>> states = vd.observe(pendulum, log, "ekf", process_noise=vd.ProcessNoise(force=1e-4), start={"q1": 0.0})
+    >>> settings = vd.ObserveSettings(process_noise=vd.ProcessNoise(force=1e-4), start={"q1": 0.0})
+    >>> states = vd.observe(pendulum, log, "ekf", settings)
     >>> states.states
     ('q1', 'q1_dot', 'force.q1')
     >>> bool(states.sigma[-1, 0] < 1e-3)
     True
     """
+    chosen = settings or ObserveSettings()
     if isinstance(machine, Machine) and machine.car is not None:
-        settings = {"start": start, "rates": rates, "independents": independents, "unknown": unknown, "inputs": inputs}
-        settings |= {
-            "step": step,
-            "input_hold": input_hold != "zero",
-            "friction_speed": friction_speed != FRICTION_SPEED,
-        }
-        from veridyn.observe.car.observation import (  # here: it brings compiled equations along
-            observe_car,
-            refuse_of_bodies,
-        )
+        from veridyn.observe.car.observation import observe_car  # here: it brings compiled equations along
 
-        refuse_of_bodies(machine, settings, "observe")
-        common = {"process_noise": process_noise, "parameters": parameters, "sensors": sensors, "consider": consider}
-        seen = observe_car(machine, log, method, **common, frozen_after=frozen_after, progress=progress)
-        warn_of_findings(seen, log if isinstance(log, Experiment) else None)
-        return seen
-    if isinstance(process_noise, CarNoise):
-        what, wanted = "this noise is that of a car of a few numbers.", "ProcessNoise(force=…)"
-        raise ModelError(what, where="observe, process_noise", expected=wanted, found="CarNoise")
-    setup = ObserverSetup(
-        method=filter_of(method, "observe"),
-        process_noise=process_noise,
-        start=start,
-        rates=rates,
-        independents=tuple(independents),
-        unknown=None if unknown is None else tuple(unknown),
-        inputs=None if inputs is None else tuple(inputs),
-        frozen_after=frozen_after,
-        step=step,
-        input_hold=input_hold,
-        friction_speed=friction_speed,
-        parameters=parameters if isinstance(parameters, Mapping) else tuple(parameters),
-        sensors=sensors,
-        consider=consider,
-    )
-    found = observe_with(setup, machine, log, progress)
+        found = observe_car(machine, log, method, chosen, progress)
+    else:
+        found = observe_with(ObserverSetup(filter_of(method, "observe"), chosen), machine, log, progress)
     warn_of_findings(found, log if isinstance(log, Experiment) else None)
     return found
 
@@ -235,30 +158,30 @@ def observe(
 def observe_with(
     setup: ObserverSetup, machine: GivenMachine, log: Experiment | Measurements, progress: Progress = silent
 ) -> Observation:
-    """:func:`observe` with all that it is run with in one object."""
+    """:func:`observe` of a machine of bodies, without its warnings."""
     tuning: Tuning | None = None
-    process_noise = setup.process_noise
-    if setup.inputs is None and isinstance(log, Experiment):
-        setup = replace(setup, inputs=inputs_in(machine, log.names, log.name))
-    system, q, qd = setup.system(machine, process_noise or ProcessNoise())
-    readings = log if isinstance(log, Measurements) else measurements_of(system, log, setup.input_hold)
-    if setup.start == "readings":
+    if setup.settings.inputs is None and isinstance(log, Experiment):
+        setup = setup.replaced(inputs=inputs_in(machine, log.names, log.name))
+    system, q, qd = setup.system(machine)
+    readings = log if isinstance(log, Measurements) else measurements_of(system, log, setup.settings.input_hold)
+    if setup.settings.start == "readings":
         if isinstance(log, Measurements):
             raise DataError(
                 "first readings are taken from a log's channels.", where="observe, start", expected="an Experiment"
             )
-        setup = replace(setup, start=first_positions(system, log))
-        system, q, qd = setup.system(system.model.form, process_noise or ProcessNoise())
-    if setup.frozen_after is not None:
-        readings = readings.flagged(frozen(readings.values, setup.frozen_after), Status.FROZEN)
-    if process_noise is None:
+        setup = setup.replaced(start=first_positions(system, log))
+        system, q, qd = setup.system(system.model.form)
+    if setup.settings.frozen_after is not None:
+        readings = readings.flagged(frozen(readings.values, setup.settings.frozen_after), Status.FROZEN)
+    if setup.settings.process_noise is None:
         machine = system.model.form
         process_noise, tuning = tuned(setup, machine, [readings], progress)
-        system, q, qd = setup.system(machine, process_noise)
+        setup = setup.replaced(process_noise=process_noise)
+        system, q, qd = setup.system(machine)
     method, smooths = setup.method, isinstance(setup.method, Smoother)
     if smooths:  # it goes back along one chain of steps
         readings = in_order(method, readings.select(system.outputs))
-    refinements = 0 if setup.step is not None else REFINEMENTS
+    refinements = 0 if setup.settings.step is not None else REFINEMENTS
     system, estimates = _converging(setup, system, readings, q, qd, progress, refinements)
     while not isinstance(method, LinearKF) and not estimates.replayed and len(estimates) > 1:
         bias = step_bias(system, estimates, readings.inputs)
@@ -268,7 +191,9 @@ def observe_with(
         refinements -= 1
         system = replace(system, longest=bias.better)
         estimates = run(method, setup.seen(system, q), readings, system.belief(q, qd), progress)
-    found = Observation(method.word, system, estimates, estimates, readings.inputs, process_noise, tuning)
+    noise = setup.settings.process_noise
+    assert isinstance(noise, ProcessNoise)  # that of a car is refused where the system is made
+    found = Observation(method.word, system, estimates, estimates, readings.inputs, noise, tuning)
     return smoothed(found) if smooths else found
 
 
@@ -309,8 +234,9 @@ def tuned(
 
     The scale is that of an acceleration of 1 rad/s² or 1 m/s²: a force density of θ (Rᵀ M R)² for θ in (unit/s²)²/s.
     """
-    base = setup.process_noise or ProcessNoise()
-    system, q, qd = setup.system(machine, base)
+    system, q, qd = setup.system(machine)
+    base = setup.settings.process_noise or ProcessNoise()
+    assert isinstance(base, ProcessNoise)  # that of a car is refused where the system is made
     start = system.belief(q, qd)
     f, forces = system.f, system.model.unknown
     at = system.instant(start.x, np.zeros(len(system.inputs)) if not logs else logs[0].inputs[0])
@@ -323,7 +249,8 @@ def tuned(
         return replace(base, force={n: theta / max(float(p), 1e-12) ** 2 for n, p in zip(forces, push)})
 
     def build(values: Mapping[str, float]) -> System:
-        return setup.seen(setup.system(system.model.form, described(values))[0], q)
+        trial = setup.replaced(process_noise=described(values))
+        return setup.seen(trial.system(system.model.form)[0], q)
 
     parts = [(log.first(samples), system.belief(q, qd)) for log in logs]
     found = tune(setup.method, build, {"density": 1.0}, parts, decades=5.0, progress=progress)

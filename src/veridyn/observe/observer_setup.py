@@ -1,7 +1,7 @@
 """From a machine, its sensors and what is not known of it to the system a filter runs on: everything checked, faults by name.
 
-A setup says what a filter is run with: the method, the process noise, where the machine starts, what is unknown of it and what is measured.
-A machine that moves little is seen by the linear Kalman filter as straight lines through one state:
+A setup is a filter with its settings. Its steps are machine code, one for each layout of compiled tables that formulations have. A machine
+that moves little is seen by the linear Kalman filter as straight lines through one state:
 
     x_{k+1} = f(x₀) + F (x_k − x₀),    y = h(x₀) + H (x − x₀),    F, H, Q at x₀                    (paper 003, equations 45 to 50)
 
@@ -13,101 +13,70 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Faults, ModelError
 from veridyn.mechanics.formulated import GivenMachine, formulated
-from veridyn.mechanics.formulation import FRICTION_SPEED, MachineModel, RunSettings, require
-from veridyn.model.sensor import Choice, Sensor, chosen_sensors
-from veridyn.observe.bounds import Estimated, ParameterBounds, Parameters, read_parameters
-from veridyn.observe.filters.compiled_step import compiled_step
+from veridyn.mechanics.formulation import MachineModel, RunSettings, require
+from veridyn.mechanics.single_track.noise import CarNoise
+from veridyn.model.sensor import Sensor, chosen_sensors
+from veridyn.observe.bounds import Estimated, ParameterBounds, read_parameters
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.filter import CompiledStep, ErrorModel, Filter
-from veridyn.observe.filters.methods import ErrorEKF, LinearKF, filter_of
+from veridyn.observe.filters.methods import ErrorEKF, LinearKF
 from veridyn.observe.filters.stepping import LONGEST_STEP_S, mode_step
 from veridyn.observe.filters.ukf import UKF
 from veridyn.observe.machine import MachineSystem
-from veridyn.observe.noise import as_covariance
-from veridyn.observe.process_noise import ProcessNoise, Size, sizes
-from veridyn.observe.readings import InputHold
+from veridyn.observe.process_noise import ProcessNoise, Size, as_covariance, sizes
+from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.system import System
+
+Array = NDArray[np.float64]
 
 
 def machine_system(
-    machine: GivenMachine,
-    process_noise: ProcessNoise,
-    *,
-    error_model: ErrorModel = "exact",
-    unknown: tuple[str, ...] | None = None,
-    parameters: Parameters = (),
-    independents: tuple[str, ...] = (),
-    sensors: Sequence[Sensor] | None = None,
-    inputs: tuple[str, ...] = (),
-    start: Mapping[str, float] | None = None,
-    rates: Mapping[str, float] | None = None,
-    step: float | None = None,
-    friction_speed: float = FRICTION_SPEED,
-    consider: bool = True,
+    machine: GivenMachine, settings: ObserveSettings, error_model: ErrorModel = "exact"
 ) -> tuple[MachineSystem, Array, Array]:
-    """The system, and the configuration and velocity it starts from.
+    """The system that a filter runs on, and the configuration and velocity it starts from.
 
-    Parameters
-    ----------
-    machine
-        The machine with its sensors, in its own formulation.
-    unknown
-        Forces that are estimated: coordinates, base.x … base.yaw, or components of loads; None for one on every independent coordinate.
-    parameters
-        Parameters of the machine, and constants inside the laws of its elements ("fst_q1.speed"), that are estimated with the state: names,
-        or name → (sigma, walk, lower, upper) or :class:`~veridyn.observe.bounds.Estimated`, which counts before `process_noise`.
-    inputs
-        What acts and is measured: force.C, signal.S, wrench.B.fx … mz, q.C, qd.C and qdd.C, or components of loads.
-    start, rates
-        Coordinates and rates by name; what is not given is at home, and at rest.
-    step
-        The longest step of the integration (s); None for that of :func:`~veridyn.observe.filters.stepping.mode_step`.
-    friction_speed
-        Below it (rad/s, m/s) dry friction is rounded off, because a jump has no tangent.
-    consider
-        Let the uncertainty of the machine's parameters, where a fit has given it one, widen that of the states.
+    Without inputs or process noise in the settings there are none; a start that a log gives is not known here.
     """
-    form = formulated(machine).taking(inputs)
-    chosen = form.sensors if sensors is None else form.placed(sensors)
-    _refuse_unobservable(form.name, chosen, LONGEST_STEP_S if step is None else step)
-    names, estimated = read_parameters(parameters)
-    model, q, qd = form.prepared(
-        RunSettings(
-            independents=independents,
-            unknown=unknown,
-            parameters=tuple(names),
-            consider=consider,
-            inputs=inputs,
-            start=start,
-            rates=rates,
-            friction_speed=friction_speed,
-        )
-    )
-    noise = _noise_with(_noise_on(process_noise, form.drives), model, estimated)
-    made = _system(model, chosen, noise, error_model, inputs, step)
-    made = replace(made, bounds=_bounds(model, estimated))
-    return (made if step is not None else replace(made, longest=mode_step(made, q, qd))), q, qd
-
-
-def _refuse_unobservable(name: str, sensors: Sequence[Sensor], step: float) -> None:
-    """Refuse a machine without sensors, and a step that is no time."""
-    if not 0.0 < step < np.inf:
+    given, inputs = settings.process_noise or ProcessNoise(), tuple(settings.inputs or ())
+    if isinstance(given, CarNoise):
         raise ModelError(
-            "the longest step is not usable.", where="observe", expected="a positive time", found=f"{step:g} s"
+            "this noise is that of a car of a few numbers.",
+            where="ObserveSettings.process_noise",
+            expected="ProcessNoise(force=…)",
+            found="CarNoise",
         )
-    if not sensors:
+    form = formulated(machine).taking(inputs)
+    chosen = form.placed(chosen_sensors(form.sensors, settings.sensors, "observe"))
+    if not chosen:
         raise ModelError(
             "it has no sensors, so there is nothing to observe it by.",
-            where=name,
-            hint="Give it some: a section `sensors` in its file, or sensors=.",
+            where=form.name,
+            hint="Give it some: a section `sensors` in its file, or ObserveSettings(sensors=…).",
         )
+    names, estimated = read_parameters(settings.parameters)
+    model, q, qd = form.prepared(
+        RunSettings(
+            independents=tuple(settings.independents),
+            unknown=None if settings.unknown is None else tuple(settings.unknown),
+            parameters=names,
+            consider=settings.consider,
+            inputs=inputs,
+            start=None if isinstance(settings.start, str) else settings.start,
+            rates=settings.rates,
+            friction_speed=settings.friction_speed,
+        )
+    )
+    noise = _noise_with(_noise_on(given, form.drives), model, estimated)
+    made = _system(model, chosen, noise, error_model, inputs, settings.step)
+    made = replace(made, bounds=_bounds(model, estimated))
+    return (made if settings.step is not None else replace(made, longest=mode_step(made, q, qd))), q, qd
 
 
 def _system(
@@ -288,70 +257,25 @@ class Linearised:
         return self.system.residual(y, expected)
 
 
-Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ObserverSetup:
-    """How to observe; every field has the meaning that :func:`~veridyn.observe.observe.observe` gives it."""
+    """A filter, and the settings that it is run with."""
 
     method: Filter = field(default_factory=EKF)
-    process_noise: ProcessNoise | None = None
-    start: Mapping[str, float] | Literal["readings"] | None = None
-    rates: Mapping[str, float] | None = None
-    independents: tuple[str, ...] = ()
-    unknown: tuple[str, ...] | None = None
-    inputs: tuple[str, ...] | None = None
-    frozen_after: int | None = None
-    step: float | None = None
-    input_hold: InputHold = "zero"
-    friction_speed: float = FRICTION_SPEED
-    parameters: Parameters = ()
-    sensors: Choice | None = None
-    consider: bool = True
+    settings: ObserveSettings = field(default_factory=ObserveSettings)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "method", filter_of(self.method, "observe"))
-        if isinstance(self.start, str) and self.start != "readings":
-            expected = 'coordinates with their values, or "readings"'
-            raise ModelError("it is not known.", where="observe, start", expected=expected, found=f"{self.start!r}")
-        if self.input_hold not in get_args(InputHold):
-            expected = " or ".join(get_args(InputHold))
-            raise ModelError(
-                "it is not known.", where="observe, input_hold", expected=expected, found=f"{self.input_hold!r}"
-            )
-        if not self.friction_speed > 0.0:
-            found = f"{self.friction_speed}"
-            raise ModelError(
-                "it is not usable.", where="observe, friction_speed", expected="a speed above zero", found=found
-            )
-        for name in ("independents", "unknown", "inputs", "parameters"):
-            given = getattr(self, name)
-            if given is not None and not isinstance(given, Mapping):
-                object.__setattr__(self, name, tuple(given))
+    def replaced(self, **settings: Any) -> ObserverSetup:
+        """The same filter with some settings replaced."""
+        return replace(self, settings=replace(self.settings, **settings))
 
-    def system(self, machine: GivenMachine, process_noise: ProcessNoise) -> tuple[MachineSystem, Array, Array]:
+    def system(self, machine: GivenMachine) -> tuple[MachineSystem, Array, Array]:
         """The system that the filter runs on, and the configuration and velocity it starts from."""
-        form = formulated(machine).taking(self.inputs or ())
-        made = machine_system(
-            form,
-            process_noise,
-            error_model=self.method.error_model,
-            unknown=self.unknown if self.method.estimates_forces else (),
-            independents=self.independents,
-            inputs=self.inputs or (),
-            start=None if isinstance(self.start, str) else self.start,  # a log tells it once the sensors are known
-            rates=self.rates,
-            parameters=self.parameters,
-            sensors=chosen_sensors(form.sensors, self.sensors, "observe"),
-            consider=self.consider,
-            friction_speed=self.friction_speed,
-            step=self.step,
-        )
+        settings = self.settings if self.method.estimates_forces else replace(self.settings, unknown=())
+        made = machine_system(machine, settings, self.method.error_model)
         considered = made[0].uncertainty
         if considered is not None and isinstance(self.method, UKF):
             what = "considered parameters in an unscented filter"
-            require(form, what, where="observe", found=", ".join(considered.names))
+            require(made[0].model.form, what, where="observe", found=", ".join(considered.names))
         return made
 
     def seen(self, system: MachineSystem, q: Array) -> System:
@@ -364,3 +288,35 @@ class ObserverSetup:
             return system
         alone = replace(system, model=system.model.keeping())
         return Linearised(alone, system.belief(q, np.zeros(system.nv)).x)
+
+
+def compiled_step(system: MachineSystem, gate: float | None, about: Array | None = None) -> CompiledStep | None:
+    """Steps of a filter whose `gate` lets good readings pass with this probability; `about`: along the tangent at this state.
+
+    None where the reference steps instead: along a tangent of other tables than those of points, and there with rows of H that are the
+    attitude's alone.
+    """
+    return STEPS[system.model.kernel](system, gate, about)
+
+
+def _tree(system: MachineSystem, gate: float | None, about: Array | None) -> CompiledStep | None:
+    from veridyn.observe.filters.tree_step import TreeStep
+
+    model: Any = system.model
+    return TreeStep(system, model, gate) if about is None else None
+
+
+def _freedoms(system: MachineSystem, gate: float | None, about: Array | None) -> CompiledStep | None:
+    from veridyn.observe.filters.free_step import FreeStep
+
+    return FreeStep(system, gate) if about is None else None
+
+
+def _points(system: MachineSystem, gate: float | None, about: Array | None) -> CompiledStep | None:
+    from veridyn.observe.filters.natural_step import NaturalStep
+
+    model: Any = system.model
+    return None if system.attitude_rows is not None else NaturalStep(system, model.charts, gate, about, model.one_set)
+
+
+STEPS = {"tree": _tree, "points": _points, "freedoms": _freedoms}

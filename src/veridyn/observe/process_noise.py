@@ -1,16 +1,27 @@
-"""Process noise of a model and the uncertainty of its start, as one number or by name."""
+"""Process noise of a model and the uncertainty of its start, and the covariance that a step adds.
+
+    ẋ = A x + w,  E[w(t) w(s)ᵀ] = W δ(t − s)   →   x_{k+1} = F x_k + w_k,   F = exp(A Δt),
+    Q = E[w_k w_kᵀ] = ∫₀^Δt exp(A s) W exp(A s)ᵀ ds
+
+W is a spectral density: the unit of the state, squared, per second. A standard deviation, or a density where a variance is
+meant, is off by orders of magnitude, so the functions here say which of them they take.
+Reference: C. F. Van Loan, "Computing integrals involving the matrix exponential", IEEE TAC 23 (1978) 395-404.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import factorial
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import expm
 
 from veridyn.errors import Faults, ModelError, did_you_mean
 
 Array = NDArray[np.float64]
+ASYMMETRY = 1e-9  # largest |P − Pᵀ| and smallest −eigenvalue of the correlations that count as rounding
 Size = float | Mapping[str, float]
 
 
@@ -77,3 +88,147 @@ def sizes(given: Size, names: tuple[str, ...], what: str) -> Array:
             )
     faults.raise_if_any(ModelError)
     return np.array(values, dtype=np.float64)
+
+
+def as_covariance(P: ArrayLike, names: Sequence[str], where: str, *, definite: bool = False) -> Array:
+    """`P` as an (n, n) covariance of the named quantities; a vector (n,) is its diagonal of variances.
+
+    Refused by name: a wrong shape, numbers that are not finite, a negative variance, correlations beyond ±1, a matrix that
+    is not symmetric or not positive semi-definite. With `definite` also a variance of zero or a perfect correlation.
+    """
+    given = np.asarray(P, dtype=np.float64)
+    n = len(names)
+    if given.shape == (n,):
+        given = np.diag(given)
+    if given.shape != (n, n):
+        raise ModelError(
+            "the covariance has the wrong shape.", where=where, expected=f"({n}, {n}) or ({n},)", found=f"{given.shape}"
+        )
+    faults = Faults()
+    if not np.isfinite(given).all():
+        row = int(np.argmin(np.isfinite(given).all(axis=1)))
+        faults.add(f"the covariance of '{names[row]}' is not finite.", where=where)
+        faults.raise_if_any(ModelError)
+    variances = np.diag(given)
+    for name, v in zip(names, variances.tolist()):
+        if v < 0.0:
+            faults.add(f"the variance of '{name}' is negative.", where=where, expected="zero or more", found=f"{v:g}")
+        elif definite and v == 0.0:
+            faults.add(
+                f"the variance of '{name}' is zero.",
+                where=where,
+                expected="a positive variance",
+                hint="No sensor is perfect: a quantum Δ alone has the variance Δ²/12.",
+            )
+    faults.raise_if_any(ModelError)
+    _check_correlations(given, names, where, definite)
+    return symmetric(given)
+
+
+def quick_covariance(P: ArrayLike, names: Sequence[str], where: str) -> Array:
+    """The checks that cost next to nothing, for a covariance that is computed anew at every step.
+
+    Shape, finite numbers and the signs of the variances; whatever is wrong is reported by :func:`as_covariance`.
+    """
+    given = np.asarray(P, dtype=np.float64)
+    if given.shape == (len(names), len(names)) and np.isfinite(given).all() and (given.diagonal() >= 0.0).all():
+        return given
+    return as_covariance(given, names, where)
+
+
+def _check_correlations(P: Array, names: Sequence[str], where: str, definite: bool) -> None:
+    sigma = np.sqrt(np.diag(P))
+    scale = np.where(sigma > 0.0, sigma, 1.0)
+    C = P / np.outer(scale, scale)
+    skew = np.abs(C - C.T)
+    if skew.max(initial=0.0) > ASYMMETRY:
+        i, j = (int(k) for k in np.unravel_index(np.argmax(skew), skew.shape))
+        raise ModelError(
+            f"the covariance is not symmetric between '{names[i]}' and '{names[j]}'.",
+            where=where,
+            found=f"{P[i, j]:g} and {P[j, i]:g}",
+        )
+    off = np.abs(C - np.diag(np.diag(C)))
+    if off.max(initial=0.0) > 1.0 + ASYMMETRY:
+        i, j = (int(k) for k in np.unravel_index(np.argmax(off), off.shape))
+        raise ModelError(
+            f"'{names[i]}' and '{names[j]}' are correlated beyond ±1.",
+            where=where,
+            expected="a correlation between −1 and 1",
+            found=f"{C[i, j]:g}",
+        )
+    lowest, vectors = np.linalg.eigh((C + C.T) / 2.0)
+    if len(names) and (lowest[0] < -ASYMMETRY or (definite and lowest[0] <= 1e-14)):
+        worst = np.argsort(-np.abs(vectors[:, 0]))[:3]
+        raise ModelError(
+            "the covariance is not positive " + ("definite." if definite else "semi-definite."),
+            where=where,
+            found=f"an eigenvalue {lowest[0]:.3g} of the correlations, mostly of "
+            + ", ".join(f"'{names[int(k)]}'" for k in worst),
+        )
+
+
+def symmetric(P: Array) -> Array:
+    """(P + Pᵀ)/2, which rounding alone makes different from P."""
+    return (P + P.T) / 2.0
+
+
+def van_loan(A: ArrayLike, W: ArrayLike, dt: float) -> tuple[Array, Array]:
+    """F and Q of one step `dt` (s) for ẋ = A x + w with the spectral density W (n, n), exactly.
+
+    exp([[−A, W], [0, Aᵀ]] Δt) = [[·, F⁻¹Q], [0, Fᵀ]]. W is not checked here: it is where it is given.
+    """
+    A, W = np.asarray(A, dtype=np.float64), np.asarray(W, dtype=np.float64)
+    if not (np.isfinite(dt) and dt >= 0.0):
+        raise ModelError(
+            "the step is not a time.", where="process noise", expected="zero or a positive time", found=f"{dt} s"
+        )
+    if A.ndim != 2 or A.shape[0] != A.shape[1] or A.shape != W.shape:
+        raise ModelError(
+            "A and W do not belong together.",
+            where="process noise",
+            expected="both (n, n)",
+            found=f"A {A.shape} and W {W.shape}",
+        )
+    n = len(A)
+    E: Array = np.asarray(expm(np.block([[-A, W], [np.zeros((n, n)), A.T]]) * dt), dtype=np.float64)
+    F = E[n:, n:].T
+    return F, symmetric(F @ E[:n, n:])
+
+
+def integrated_white_noise(density: ArrayLike, dt: float, order: int) -> Array:
+    """Q of chains of `order` integrators whose last one is driven by white noise of the given densities (n,).
+
+    The state lists all coordinates, then all first derivatives, and so on. In closed form, for i, j = 0 … order − 1:
+    Q_ij = q Δt^(2r−1−i−j) / ((r−1−i)! (r−1−j)! (2r−1−i−j)).
+    """
+    q = np.atleast_1d(np.asarray(density, dtype=np.float64))
+    for k, value in enumerate(q.tolist()):
+        if not (np.isfinite(value) and value >= 0.0):
+            raise ModelError(
+                f"the density of coordinate {k} is not usable.",
+                where="process noise",
+                expected="zero or more",
+                found=f"{value:g}",
+            )
+    block = np.empty((order, order))
+    for i in range(order):
+        for j in range(order):
+            power = 2 * order - 1 - i - j
+            block[i, j] = dt**power / (factorial(order - 1 - i) * factorial(order - 1 - j) * power)
+    return np.asarray(np.kron(block, np.diag(q)), dtype=np.float64)
+
+
+def random_walk(density: ArrayLike, dt: float) -> Array:
+    """Q = diag(q) Δt: each state drifts by √(q Δt); q in unit²/s. For biases and unknown forces."""
+    return integrated_white_noise(density, dt, 1)
+
+
+def white_acceleration(density: ArrayLike, dt: float) -> Array:
+    """Q of (positions, velocities) under white acceleration of density q in (m/s²)²/Hz or (rad/s²)²/Hz."""
+    return integrated_white_noise(density, dt, 2)
+
+
+def white_jerk(density: ArrayLike, dt: float) -> Array:
+    """Q of (positions, velocities, accelerations) where the acceleration walks with the density q in (m/s²)²/s."""
+    return integrated_white_noise(density, dt, 3)

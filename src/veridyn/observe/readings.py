@@ -1,4 +1,9 @@
-"""From the channels of a log to the readings that a filter takes: one table, each reading at the time it was made."""
+"""From the channels of a log to the readings that a filter takes: one table, each reading at the time it was made.
+
+A channel "<sensor>.available", or "<output>.available", is 0 while a sensor cannot be used. Such a flag acts from its own sample to the
+next, on the clock of the log. A reading that is not available stays in the table as MISSING: the state and its covariance are carried on
+to its time all the same, and nothing corrects them there.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +16,13 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
 from veridyn.mechanics.formulation import Readings
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.observe.availability import muted
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import OWN_DEVIATION, SAME_STAMP_S, Measurements, Status
 from veridyn.signals.coarse import coarse_fault
 from veridyn.signals.plausibility import MILLISECONDS, SLOWEST_CLOCK, slow_clock
 
 Array = NDArray[np.float64]
+AVAILABLE = ".available"
 InputHold = Literal["zero", "linear"]
 MOST_STEPS = 100  # of the integration from one reading to the next, which are a second where no step is given (chosen)
 
@@ -28,7 +33,7 @@ def measurements_of(system: MachineSystem, log: Experiment, hold: InputHold = "z
     With `hold` "zero" an input acts from its own stamp to its next one, as what a controller puts out: where it changes between readings
     there is a row without any. With "linear" it runs straight from sample to sample, as a measured force does, and acts on each interval
     between readings by its mean there. A channel "name.sigma" has the deviations of a sensor's readings, "name.available" is 0 where there
-    are none to use (:mod:`veridyn.observe.availability`). Prescribed coordinates are where they are at the time of a reading: with "zero"
+    are none to use (:mod:`veridyn.observe.readings`). Prescribed coordinates are where they are at the time of a reading: with "zero"
     they go on from their last sample with its q̈. Readings too slow to follow a motion are a DataWarning, and a DataError where each would
     take more than `MOST_STEPS` steps of the integration: milliseconds are read as seconds, as a rule.
     """
@@ -144,3 +149,34 @@ def _check_clock(system: MachineSystem, t: Array, name: str) -> None:
             hint=f"{MILLISECONDS} If it is not, give a longer step of the integration (step), above {pause / MOST_STEPS:.3g} s.",
         )
     )
+
+
+def flag_channels(log: Experiment, output: str, sensor: str) -> list[Channel]:
+    """The availability flags that concern an output of a sensor; for a sensor of one output there is one name for both."""
+    return [log[name] for name in dict.fromkeys(f"{x}{AVAILABLE}" for x in (output, sensor)) if name in log]
+
+
+def muted(log: Experiment, output: str, sensor: str) -> NDArray[np.bool_]:
+    """Which readings (N,) of a channel are not available; before the first sample of a flag none are."""
+    t = log[output].t
+    out = np.zeros(len(t), dtype=np.bool_)
+    for flag in flag_channels(log, output, sensor):
+        _check(flag, log.name)
+        at = np.searchsorted(flag.t, t + SAME_STAMP_S, side="right") - 1
+        out |= (at < 0) | (flag.values[np.maximum(at, 0)] == 0.0) if len(flag) else True
+    return out
+
+
+def _check(flag: Channel, log: str) -> None:
+    odd = np.flatnonzero(~np.isin(flag.values, (0.0, 1.0)))
+    if len(odd):
+        k = int(odd[0])
+        raise DataError(
+            "it is no flag.",
+            where=f"{log}, channel '{flag.name}'",
+            expected="0 where the sensor is not available, 1 where it is",
+            found=f"{flag.values[k]:g} at {flag.t[k]:.6g} s",
+            hint="Compare a quality number with its limit where the log is loaded.",
+        )
+    if (np.diff(flag.t) < 0.0).any():
+        raise DataError("its clock runs backwards.", where=f"{log}, channel '{flag.name}'")

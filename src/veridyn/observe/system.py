@@ -21,7 +21,7 @@ from veridyn.errors import Faults, ModelError, did_you_mean
 from veridyn.mechanics.system.stepper import explicit_step
 from veridyn.mechanics.system.tableau import tableau
 from veridyn.observe.bounds import ParameterBounds
-from veridyn.observe.noise import as_covariance, quick_covariance, van_loan
+from veridyn.observe.process_noise import as_covariance, quick_covariance, van_loan
 
 Array = NDArray[np.float64]
 Integrator = Literal["euler", "midpoint", "rk4"]

@@ -29,7 +29,7 @@ def wheel_count(angle: Channel, wheel: PulseWheel, name: str, rate: float | None
     >>> import numpy as np
     >>> from veridyn.model import Channel
     >>> from veridyn.signals import PulseWheel
-    >>> from veridyn.simulation import wheel_count
+    >>> from veridyn.manoeuvres import wheel_count
     >>> turning = Channel("spin", np.arange(5) * 0.01, np.arange(5) * 0.1, "rad")
     >>> wheel_count(turning, PulseWheel(holes=40), "count").values
     array([0., 0., 1., 1., 2.])

@@ -96,7 +96,7 @@ def simulate(
     >>> rod = vd.model.Body("1", placement=vd.spatial.MDH(alpha=-np.pi / 2))
     >>> encoder = vd.Sensor("encoder", "coordinate", "q1", 1e-4)
     >>> pendulum = vd.Machine.of_bodies([rod], inertia=inertia, sensors=[encoder])
-    >>> log = vd.simulate(pendulum, vd.Driven(1.0, 100.0, [0.3], [0.0]), rng=np.random.default_rng(0))
+    >>> log = vd.simulate(pendulum, vd.manoeuvres.Driven(1.0, 100.0, [0.3], [0.0]), rng=np.random.default_rng(0))
     >>> log.names, len(log["encoder"])
     (('encoder', 'force.q1'), 101)
     """

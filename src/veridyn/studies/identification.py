@@ -270,7 +270,7 @@ def _warn_if_not_excited(structure: BaseParameters, excited: BaseParameters) -> 
                 where="training",
                 expected=f"{structure.count} base parameters",
                 found=f"{excited.count}; not separated: {', '.join(names)}",
-                hint="veridyn.identification.explain(machine, name, motion) says which motion would help.",
+                hint="veridyn.estimators.explain(machine, name, motion) says which motion would help.",
             ),
         )
 

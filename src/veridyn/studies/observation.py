@@ -34,7 +34,7 @@ class FilterScore:
     """
 
     name: str
-    settings: ObserverSetup
+    setup: ObserverSetup
     rms: Array
     rms_rate: Array
     largest: Array
@@ -146,7 +146,7 @@ def observation(
     truth: NaturalMotion,
     plain: NaturalMotion,
     logs: Sequence[Experiment],
-    settings: Mapping[str, ObserverSetup],
+    setups: Mapping[str, ObserverSetup],
     labels: Mapping[str, str],
     *,
     chosen: str,
@@ -154,21 +154,21 @@ def observation(
     clock: Callable[[], float] = time.process_time,
     progress: Progress = silent,
 ) -> ObservationStudy:
-    """Run every filter of `settings` on every log, whose stamps are those of the truth, and score it.
+    """Run every filter of `setups` on every log, whose stamps are those of the truth, and score it.
 
     `step_microseconds` is processor time of a whole run over its samples, the first run left out where there are others: it compiles. A
     smoother's counts its filter's way forward, too.
     """
-    if chosen not in settings:
+    if chosen not in setups:
         raise DataError(
-            f"there is no filter '{chosen}'.", where="observation study", hint=did_you_mean(chosen, list(settings))
+            f"there is no filter '{chosen}'.", where="observation study", hint=did_you_mean(chosen, list(setups))
         )
-    scores, seen, spent, done, total = {}, {}, {}, 0, len(settings) * len(logs)
-    for name, how in settings.items():
+    scores, seen, spent, done, total = {}, {}, {}, 0, len(setups) * len(logs)
+    for name, how in setups.items():
         found: list[Observation] = []
         seconds: list[float] = []
         forward = replace(how, method=EKF(**values_of(how.method))) if isinstance(how.method, Smoother) else None
-        before = [k for k in seen if settings[k] == forward]
+        before = [k for k in seen if setups[k] == forward]
         for number, log in enumerate(logs):
             begin = clock()
             if before:  # the smoother's way forward has been gone already

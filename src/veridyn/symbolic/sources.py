@@ -13,7 +13,7 @@ from pathlib import Path
 
 # From the top: the layers of pyproject.toml, which an installed package does not have.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("dynamics", "elements", "filters", "gpu", "identification", "observers", "simulation"),
+    ("dynamics", "elements", "estimators", "filters", "gpu", "manoeuvres"),
     ("cli",),
     ("live",),
     ("papers",),

@@ -9,10 +9,10 @@ import pytest
 import veridyn as vd
 from strangers.bicycle_drive import Bicycle
 from veridyn.errors import CapabilityError, DataError, IdentificationWarning
-from veridyn.identification import Innovations
+from veridyn.estimators import Innovations
+from veridyn.filters import CarNoise
 from veridyn.model.experiment import Channel
 from veridyn.model.single_track import PriorValue, car_machine
-from veridyn.observers import CarNoise
 
 TRUTH = Bicycle(duration=20.0, rate=25.0)
 NOISE = CarNoise(slip_error=2e-4, bank=2e-4, lateral=2e-3, yaw=2e-3)  # next to nothing, as the drive has it
@@ -43,7 +43,7 @@ def test_another_drive_is_predicted_as_well_as_its_sensors_read(fit: vd.Fit) -> 
 
 
 def test_they_are_the_innovations_of_observe(fit: vd.Fit) -> None:
-    states = vd.observe(fit.machine(), log(6), process_noise=NOISE, consider=False)
+    states = vd.observe(fit.machine(), log(6), settings=vd.ObserveSettings(process_noise=NOISE, consider=False))
     e = states.estimates.innovations[20:]
     expected = np.sqrt(np.nanmean(e**2, axis=0))
     np.testing.assert_allclose([r.rms for r in vd.validate(fit, log(6)).rows], expected, rtol=1e-12)

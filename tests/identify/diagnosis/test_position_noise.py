@@ -180,7 +180,7 @@ def test_the_bias_is_foretold_and_instruments_are_proposed_which_have_none() -> 
     seen = errors(raw, 100.0, diagnose="off").mean(axis=0)
     large = np.abs(seen) > 5.0
     assert large.any() and np.allclose(foretold[large] / seen[large], 1.0, atol=0.25)
-    instruments = errors(raw, 100.0, vd.Instrumental(reference=path()))  # and no warning
+    instruments = errors(raw, 100.0, vd.estimators.Instrumental(reference=path()))  # and no warning
     assert np.sqrt(np.mean(instruments**2)) < 1.3
 
 

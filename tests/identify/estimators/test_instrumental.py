@@ -59,7 +59,7 @@ def noisy(loop, rng, size=1.0):
     )
 
 
-WHERE = vd.identification.Sampling(dead_zone={"q1": 20 * SOFT / 4, "q2": 20 * SOFT / 4})
+WHERE = vd.estimators.Sampling(dead_zone={"q1": 20 * SOFT / 4, "q2": 20 * SOFT / 4})
 HOW = Instrumental(law=LAW, start="tree", friction_speed=SOFT)
 
 

@@ -11,7 +11,7 @@ from scipy.signal import lfilter
 import veridyn as vd
 from strangers.pinocchio_oracle import PinModel
 from veridyn.errors import IdentificationError
-from veridyn.identification import FrictionLadder, friction_ladder
+from veridyn.estimators import FrictionLadder, friction_ladder
 from veridyn.identify.friction.evidence import LadderStep
 from veridyn.identify.friction.terms import TERMS
 from veridyn.identify.regression.sampling import Sampling
@@ -131,8 +131,13 @@ def test_a_short_log_behind_a_filter(decimate: int) -> None:
     assert not friction_ladder(arm(), log(5, "plain"), rows="joints", terms=("viscous",)).note
 
 
-@pytest.mark.parametrize("settings", [vd.Prior(relative=0.1), vd.Consistent(vd.Prior(relative=0.1), metric="entropic")])
-def test_what_a_ladder_adds_is_left_to_the_data_beside_a_prior(settings: vd.Prior | vd.Consistent) -> None:
+@pytest.mark.parametrize(
+    "settings",
+    [vd.estimators.Prior(relative=0.1), vd.estimators.Consistent(vd.estimators.Prior(relative=0.1), metric="entropic")],
+)
+def test_what_a_ladder_adds_is_left_to_the_data_beside_a_prior(
+    settings: vd.estimators.Prior | vd.estimators.Consistent,
+) -> None:
     """Bodies keep the prior of the drawing, here the truth to 10 %; terms that entered have no prior, and come out as they are."""
     m = log(5, "plain load")
     ladder = friction_ladder(arm(), m, rows="joints", terms=("viscous", "coulomb", "load"), standard_errors=3.0)

@@ -112,7 +112,7 @@ def test_what_it_cannot_do_is_refused():
     empty = vd.Machine.of_bodies(tree_of(truth()).bodies, elements=truth().elements)
     with pytest.raises(IdentificationError, match="the tree has no values to start from: ZZ1R"):
         identify(empty, clean(), HOW)
-    with pytest.raises(vd.DataError, match="it is not uniform"):
+    with pytest.raises(vd.errors.DataError, match="it is not uniform"):
         identify(truth(), clean()[np.r_[0:100, 150:400]], HOW)
     with pytest.raises(
         IdentificationError, match=r"has not converged after 1 iterations and 1 sim.*\nExpected a step below"

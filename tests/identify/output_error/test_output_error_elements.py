@@ -152,7 +152,7 @@ def test_what_it_cannot_do_is_refused() -> None:
     with pytest.raises(IdentificationError, match="a constant is named twice"):
         vd.identify(guessed(), log(), OutputError(constants=("tyre.C_KAPPA", "tyre.C_KAPPA")))
     with pytest.raises(DataError, match=r"elements with a state of their own are not simulated[\s\S]*Use OutputError"):
-        vd.identify(guessed(), log(), vd.Instrumental(law=lambda t, q, qd: 0.0 * q))
+        vd.identify(guessed(), log(), vd.estimators.Instrumental(law=lambda t, q, qd: 0.0 * q))
     stiff = rig(length=1e-4)
     known = stiff.with_parameters(stiff.parameters.known([n for n in stiff.parameters.names if n != "ZZ_wheel"]))
     with pytest.raises(IdentificationError, match=r"cannot be simulated[\s\S]*more substeps where a law is stiff"):

@@ -125,5 +125,5 @@ def test_logs_that_disagree_are_reported_and_widen_the_deviations() -> None:
 
 
 def test_an_unknown_word_is_refused() -> None:
-    with pytest.raises(vd.IdentificationError, match="covariance"):
+    with pytest.raises(vd.errors.IdentificationError, match="covariance"):
         vd.IdentifySettings(covariance="robust")  # pyright: ignore[reportArgumentType]

@@ -17,6 +17,7 @@ from veridyn.model.parameters import Uncertainty
 from veridyn.observe.observe import observe_with
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.settings import ObserveSettings
 
 FORMULATIONS = ("tree", "natural")
 CURRENT = Inputs(signals=lambda t, q, qd: {"current": 2.0 * np.sin(9.0 * t)})
@@ -31,14 +32,16 @@ def driven() -> Machine:
 def test_simulated_and_observed_alike() -> None:
     machine = driven()
     q = in_joints(machine).prepared(RunSettings(unknown=()))[1]
-    how = vd.Driven(0.4, 100.0, q, 0.0 * q, CURRENT)
+    how = vd.manoeuvres.Driven(0.4, 100.0, q, 0.0 * q, CURRENT)
     tree, natural = (vd.simulate(machine.with_formulation(f), how, rng=np.random.default_rng(0)) for f in FORMULATIONS)
     assert tree.names == natural.names and "signal.current" in tree
     assert np.abs(tree["crank"].values - natural["crank"].values).max() < 1e-6
-    still = vd.simulate(machine, vd.Driven(0.4, 100.0, q, 0.0 * q, NOTHING), rng=np.random.default_rng(0))
+    still = vd.simulate(machine, vd.manoeuvres.Driven(0.4, 100.0, q, 0.0 * q, NOTHING), rng=np.random.default_rng(0))
     assert np.abs(still["crank"].values - tree["crank"].values).max() > 1e-2  # it acts
     settings = ObserverSetup(
-        process_noise=ProcessNoise(acceleration=1e-2, start=1e-2, start_rate=1e-2), unknown=(), step=1e-3
+        settings=ObserveSettings(
+            process_noise=ProcessNoise(acceleration=1e-2, start=1e-2, start_rate=1e-2), unknown=(), step=1e-3
+        )
     )
     one, two = (observe_with(settings, machine.with_formulation(f), tree) for f in FORMULATIONS)
     assert one.system.inputs == two.system.inputs == ("signal.current",)
@@ -49,7 +52,7 @@ def test_a_signal_that_nobody_gives_and_an_uncertain_gain_are_refused() -> None:
     machine = driven().with_formulation("natural")
     q = in_joints(machine).prepared(RunSettings(unknown=()))[1]
     with pytest.raises(DataError, match="no input gives the signal 'current'"):
-        vd.simulate(machine, vd.Driven(0.1, 100.0, q, 0.0 * q))
+        vd.simulate(machine, vd.manoeuvres.Driven(0.1, 100.0, q, 0.0 * q))
     name = machine.element_names[-1]
     uncertain = machine.with_uncertainty(Uncertainty((name,), np.array([[0.01]])))
     with pytest.raises(CapabilityError, match=rf"considered parameter '{name}'.*which changes with every sample"):

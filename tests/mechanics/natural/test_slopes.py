@@ -21,6 +21,7 @@ from veridyn.model.place import Marker
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.virtual import Virtual, quantity_of
 
 PLANAR = ("ZZ", "MX", "MY", "M")
@@ -108,17 +109,23 @@ def test_virtual_sensors_depend_on_parameters_directly_too(made, names: list[str
     machine = made()
     coordinate = next(iter(CASES["four-bar" if made is fourbar else "with elements"][2]))
     setup = ObserverSetup(
-        method=EKF(), independents=(coordinate,), unknown=(), rates={coordinate: 1.3}, start={coordinate: 0.9}
+        EKF(),
+        ObserveSettings(
+            process_noise=ProcessNoise(acceleration=1.0),
+            independents=(coordinate,),
+            unknown=(),
+            rates={coordinate: 1.3},
+            start={coordinate: 0.9},
+        ),
     )
     sensed = machine.with_formulation("natural").with_sensors([vd.Sensor("encoder", "coordinate", coordinate, 1e-3)])
-    noise = ProcessNoise(acceleration=1.0)
-    system, q, qd = setup.system(known(sensed, names), noise)
+    system, q, qd = setup.system(known(sensed, names))
     x = system.belief(q, qd).x
     _, G = quantity_of(system, wanted).at(x, system.instant(x, np.zeros(0)), np.zeros(0))
     for k, name in enumerate(names):
         h, ends = 1e-3 * max(abs(machine.parameters[name]), 0.05), []
         for way in (h, -h):
-            other = setup.system(changed(sensed, name, way), noise)[0]
+            other = setup.system(changed(sensed, name, way))[0]
             y = other.belief(q, qd).x
             ends.append(quantity_of(other, wanted).at(y, other.instant(y, np.zeros(0)), np.zeros(0))[0])
         slope = (ends[0] - ends[1]) / (2.0 * h)

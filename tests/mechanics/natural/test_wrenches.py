@@ -15,6 +15,7 @@ from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.observe.observe import observe_with
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.settings import ObserveSettings
 
 NAMES = tuple(f"wrench.rod.{row}" for row in WRENCH_ROWS)
 GIVEN = dict(zip(NAMES, (3.0, -2.0, 0.7, 0.2, -0.3, 0.4), strict=True))
@@ -43,14 +44,17 @@ def test_an_observer_takes_the_wrench_of_its_log_in_both_formulations(filter: vd
     machine = replace(MACHINES["slider-crank"](), sensors=(vd.Sensor("crank", "coordinate", "phi", 1e-3),))
     push = Inputs(wrenches=lambda t, q, qd: {"rod": [5.0 * np.sin(8.0 * t), 2.0, 0.0, 0.0, 0.0, 0.3]})
     q = formulated(machine.with_formulation("tree")).prepared(RunSettings(unknown=()))[1]
-    log = vd.simulate(machine, vd.Driven(0.4, 200.0, q, 0.0 * q, push), rng=np.random.default_rng(0))
+    log = vd.simulate(machine, vd.manoeuvres.Driven(0.4, 200.0, q, 0.0 * q, push), rng=np.random.default_rng(0))
     how = ObserverSetup(
-        method=filter, process_noise=ProcessNoise(acceleration=1e-2, start=1e-2, start_rate=1e-2), unknown=(), step=1e-3
+        filter,
+        ObserveSettings(
+            process_noise=ProcessNoise(acceleration=1e-2, start=1e-2, start_rate=1e-2), unknown=(), step=1e-3
+        ),
     )
     tree, natural = (observe_with(how, machine.with_formulation(f), log) for f in ("tree", "natural"))
     assert natural.system.inputs == tree.system.inputs and set(NAMES) <= set(natural.system.inputs)
     assert (np.abs(natural.reduced - tree.reduced) / tree.sigma).max() < 0.05
-    blind = observe_with(replace(how, inputs=()), machine.with_formulation("natural"), log)
+    blind = observe_with(how.replaced(inputs=()), machine.with_formulation("natural"), log)
     assert (np.abs(blind.reduced - tree.reduced) / tree.sigma).max() > 1.0
 
 

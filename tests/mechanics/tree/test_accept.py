@@ -29,8 +29,8 @@ def test_a_machine_is_taken_for_its_tree() -> None:
 
 def test_verbs_above_the_laws_of_motion_refuse_inner_forms() -> None:
     tree: Any = tree_of(loaded("arm.yaml"))
-    for verb in (vd.base_parameters, lambda t: vd.identification.explain(t, "XX1")):
-        with pytest.raises(vd.ModelError, match=r"it is no machine\.\sExpected a Machine, found a Tree"):
+    for verb in (vd.base_parameters, lambda t: vd.estimators.explain(t, "XX1")):
+        with pytest.raises(vd.errors.ModelError, match=r"it is no machine\.\sExpected a Machine, found a Tree"):
             verb(tree)
 
 

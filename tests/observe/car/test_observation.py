@@ -9,9 +9,9 @@ import pytest
 import veridyn as vd
 from strangers.bicycle_drive import Bicycle
 from veridyn.errors import CapabilityError, DataError, DataWarning, ModelError
+from veridyn.filters import CarNoise, CarObservation
 from veridyn.model.experiment import Channel
 from veridyn.model.single_track import PriorValue, car_machine
-from veridyn.observers import CarNoise, CarObservation
 
 TRUTH = Bicycle(duration=20.0, rate=25.0)
 NOISE = CarNoise(slip_error=5e-4, bank=5e-4, lateral=0.02, yaw=0.02)
@@ -37,7 +37,7 @@ def log(**factors: float) -> vd.Experiment:
 def states() -> CarObservation:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return vd.observe(car(), log(), process_noise=NOISE)
+        return vd.observe(car(), log(), settings=vd.ObserveSettings(process_noise=NOISE))
 
 
 def test_sideslip_is_followed_with_bands_that_hold(states: CarObservation) -> None:
@@ -52,7 +52,7 @@ def test_sideslip_is_followed_with_bands_that_hold(states: CarObservation) -> No
 
 
 def test_it_is_an_observation_but_for_what_joints_have(states: CarObservation) -> None:
-    assert isinstance(states, vd.observers.Observation) and states.observability().rank == len(states.states)
+    assert isinstance(states, vd.filters.Observation) and states.observability().rank == len(states.states)
     for read in (lambda: states.q, lambda: states.qd, lambda: states.qdd, states.energy, states.constraint_errors):
         with pytest.raises(CapabilityError, match="its states are its lateral motion"):
             read()
@@ -62,7 +62,7 @@ def test_it_is_an_observation_but_for_what_joints_have(states: CarObservation) -
 
 def test_it_is_that_of_the_other_filters() -> None:
     beta = {
-        word: vd.observe(car(), log(), word, process_noise=NOISE).virtual("sideslip")["sideslip"]
+        word: vd.observe(car(), log(), word, vd.ObserveSettings(process_noise=NOISE)).virtual("sideslip")["sideslip"]
         for word in ("ekf", "ukf", "smoother")
     }
     apart = np.abs(beta["ukf"].values - beta["ekf"].values)[50:]
@@ -73,12 +73,14 @@ def test_it_is_that_of_the_other_filters() -> None:
 
 
 def test_uncertain_parameters_are_considered_or_estimated() -> None:
-    unsure = car(rear_stiffness=PriorValue(TRUTH.cr, 2.0), front_stiffness=PriorValue(12.0, 3.0, 8.0, 13.0))
-    considered = vd.observe(unsure, log(), process_noise=NOISE)
-    plain = vd.observe(unsure, log(), process_noise=NOISE, consider=False)
+    uncertain = car(rear_stiffness=PriorValue(TRUTH.cr, 2.0), front_stiffness=PriorValue(12.0, 3.0, 8.0, 13.0))
+    considered = vd.observe(uncertain, log(), settings=vd.ObserveSettings(process_noise=NOISE))
+    plain = vd.observe(uncertain, log(), settings=vd.ObserveSettings(process_noise=NOISE, consider=False))
     assert considered.system.considered.any() and plain.system.considered is None
     assert considered.sigma[100:, 0].mean() > plain.sigma[100:, 0].mean()
-    found = vd.observe(unsure, log(), process_noise=NOISE, parameters=["front_stiffness"])
+    found = vd.observe(
+        uncertain, log(), settings=vd.ObserveSettings(process_noise=NOISE, parameters=["front_stiffness"])
+    )
     assert found.state("front_stiffness").max() == 13.0 and "stood at its bound 13" in found.bounded()[0]
     assert found.frozen() == {}
     part = found.since(10.0)
@@ -89,7 +91,7 @@ def test_uncertain_parameters_are_considered_or_estimated() -> None:
 def test_innovations_far_larger_than_stated_are_warned_of(wrong: dict[str, float]) -> None:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        vd.observe(car(), log(**wrong), process_noise=NOISE)
+        vd.observe(car(), log(**wrong), settings=vd.ObserveSettings(process_noise=NOISE))
     assert any("the filter is too sure of itself" in str(w.message) for w in told if w.category is DataWarning)
 
 
@@ -98,7 +100,7 @@ def test_what_the_log_shows_to_be_wrong_is_warned_of() -> None:
     read = {n: Channel(n, d["t"], (-1.0 if n == "steer" else 1.0) * d[n], u) for n, u in UNITS.items()}
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        vd.observe(car(), vd.Experiment(read, "drive"), process_noise=NOISE)
+        vd.observe(car(), vd.Experiment(read, "drive"), settings=vd.ObserveSettings(process_noise=NOISE))
     assert sum("turns the other way" in str(w.message) for w in told if w.category is DataWarning) == 1
 
 
@@ -106,21 +108,21 @@ def test_what_a_car_cannot_do_is_refused_by_name() -> None:
     with pytest.raises(ModelError, match="has no filter 'error_ekf': it has no accelerations of joints"):
         vd.observe(car(), log(), "error_ekf")
     with pytest.raises(ModelError, match="no unknown forces on joints"):
-        vd.observe(car(), log(), process_noise=vd.ProcessNoise(force=1.0))
+        vd.observe(car(), log(), settings=vd.ObserveSettings(process_noise=vd.ProcessNoise(force=1.0)))
     with pytest.raises(ModelError, match="'step' belongs to machines of bodies and joints"):
-        vd.observe(car(), log(), step=0.01)
+        vd.observe(car(), log(), settings=vd.ObserveSettings(step=0.01))
     with pytest.raises(ModelError, match="belong to the machine"):
-        vd.observe(car(), log(), parameters={"mass": (1.0,)})
+        vd.observe(car(), log(), settings=vd.ObserveSettings(parameters={"mass": (1.0,)}))
     with pytest.raises(DataError, match="no sensor"):
-        vd.observe(car(), log(), sensors=[])
+        vd.observe(car(), log(), settings=vd.ObserveSettings(sensors=[]))
     with pytest.raises(ModelError, match="that of a car of a few numbers"):
-        vd.observe(vd.load_model("veridyn:crane.yaml"), log(), process_noise=NOISE)
+        vd.observe(vd.load_model("veridyn:crane.yaml"), log(), settings=vd.ObserveSettings(process_noise=NOISE))
 
 
 def test_sensors_are_chosen_and_hang() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        only = vd.observe(car(), log(), process_noise=NOISE, sensors=["yaw_rate"])
-        stuck = vd.observe(car(), log(ay=0.0), process_noise=NOISE, frozen_after=5)
+        only = vd.observe(car(), log(), settings=vd.ObserveSettings(process_noise=NOISE, sensors=["yaw_rate"]))
+        stuck = vd.observe(car(), log(ay=0.0), settings=vd.ObserveSettings(process_noise=NOISE, frozen_after=5))
     assert only.estimates.outputs == ("yaw_rate",)
     assert stuck.estimates.counts()["ay"]["frozen"] > 0.9 * len(stuck)

@@ -6,9 +6,9 @@ import pytest
 import veridyn as vd
 from strangers.bicycle_drive import Bicycle
 from veridyn.errors import CapabilityError, DataError, ModelError
+from veridyn.filters import CarNoise
 from veridyn.model.experiment import Channel
 from veridyn.model.single_track import PriorValue, car_machine
-from veridyn.observers import CarNoise
 
 TRUTH = Bicycle(duration=8.0, rate=25.0)
 NOISE = CarNoise(slip_error=5e-4, bank=5e-4, lateral=0.02, yaw=0.02)
@@ -26,9 +26,9 @@ def car() -> vd.Machine:
 @pytest.mark.parametrize("word", ["ekf", "ukf"])
 def test_samples_one_by_one_give_what_the_whole_log_gives(word: str) -> None:
     log = vd.Experiment({n: Channel(n, DRIVE["t"], DRIVE[n], u) for n, u in UNITS.items()}, "drive")
-    whole = vd.observe(car(), log, word, process_noise=NOISE, parameters=["front_stiffness"])
+    whole = vd.observe(car(), log, word, vd.ObserveSettings(process_noise=NOISE, parameters=["front_stiffness"]))
     beta = whole.virtual("sideslip")["sideslip"]
-    observer = vd.Observer(car(), word, process_noise=NOISE, parameters=["front_stiffness"])
+    observer = vd.Observer(car(), word, vd.ObserveSettings(process_noise=NOISE, parameters=["front_stiffness"]))
     assert isinstance(observer, vd.Observer)
     for k, t in enumerate(DRIVE["t"].tolist()):
         read = {n: DRIVE[n][k] for n in ("yaw_rate", "ay")}
@@ -41,7 +41,7 @@ def test_samples_one_by_one_give_what_the_whole_log_gives(word: str) -> None:
 
 
 def test_a_slow_car_is_not_corrected_and_inputs_go_on() -> None:
-    observer = vd.Observer(car(), process_noise=NOISE)
+    observer = vd.Observer(car(), settings=vd.ObserveSettings(process_noise=NOISE))
     first = observer.step(0.0, [0.0, 0.0], [20.0, 0.0, 0.0])
     assert first.dof == 2 and observer.step(0.04, [0.0, 0.0]).dof == 2
     slow = observer.step(0.08, [0.0, 0.0], [3.0, 0.0, -1.0])
@@ -50,16 +50,16 @@ def test_a_slow_car_is_not_corrected_and_inputs_go_on() -> None:
 
 def test_what_a_car_cannot_do_is_refused_by_name() -> None:
     with pytest.raises(CapabilityError, match="has no filter 'error_ekf'"):
-        vd.Observer(car(), "error_ekf", process_noise=NOISE)
+        vd.Observer(car(), "error_ekf", vd.ObserveSettings(process_noise=NOISE))
     with pytest.raises(ModelError, match="a smoother needs the whole log"):
-        vd.Observer(car(), "smoother", process_noise=NOISE)
+        vd.Observer(car(), "smoother", vd.ObserveSettings(process_noise=NOISE))
     with pytest.raises(ModelError, match="'step' belongs to machines of bodies and joints"):
-        vd.Observer(car(), process_noise=NOISE, step=0.01)
+        vd.Observer(car(), settings=vd.ObserveSettings(process_noise=NOISE, step=0.01))
     with pytest.raises(ModelError, match="no unknown forces on joints"):
-        vd.Observer(car(), process_noise=vd.ProcessNoise(force=1.0))
+        vd.Observer(car(), settings=vd.ObserveSettings(process_noise=vd.ProcessNoise(force=1.0)))
     with pytest.raises(ModelError, match="that of a car of a few numbers"):
-        vd.Observer(vd.load_model("veridyn:crane.yaml"), process_noise=NOISE)
-    observer = vd.Observer(car(), process_noise=NOISE)
+        vd.Observer(vd.load_model("veridyn:crane.yaml"), settings=vd.ObserveSettings(process_noise=NOISE))
+    observer = vd.Observer(car(), settings=vd.ObserveSettings(process_noise=NOISE))
     with pytest.raises(DataError, match="speed and steering are not known yet"):
         observer.virtual("sideslip")
     with pytest.raises(DataError, match="not what acts on a car"):
@@ -68,4 +68,4 @@ def test_what_a_car_cannot_do_is_refused_by_name() -> None:
     with pytest.raises(ModelError, match="there is no quantity 'sidslip'"):
         observer.virtual("sidslip")
     with pytest.raises(ModelError, match="has a name alone"):
-        observer.virtual(vd.observers.Virtual("place", "position", "car"))
+        observer.virtual(vd.filters.Virtual("place", "position", "car"))

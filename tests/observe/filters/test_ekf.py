@@ -8,7 +8,7 @@ from veridyn.errors import ModelError
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.run import run
 from veridyn.observe.measurements import Measurements
-from veridyn.observe.noise import white_acceleration
+from veridyn.observe.process_noise import white_acceleration
 from veridyn.observe.result import Belief
 from veridyn.observe.system import Discrete
 

@@ -27,6 +27,7 @@ from veridyn.observe.measurements import Status
 from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief
+from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer
 from veridyn.observe.virtual import Virtual, quantity_of
 from veridyn.papers.buggy.drive import settle
@@ -69,13 +70,8 @@ def made(
     )
     return machine_system(
         machine(clutch),
-        noise,
+        ObserveSettings(process_noise=noise, unknown=unknown, inputs=INPUTS, start=start(), rates=ROLLING, step=2e-3),
         error_model=error_model,
-        unknown=unknown,
-        inputs=INPUTS,
-        start=start(),
-        rates=ROLLING,
-        step=2e-3,
     )
 
 
@@ -241,7 +237,12 @@ def test_a_full_circle_is_survived() -> None:
 def test_what_it_cannot_do_is_refused_by_name() -> None:
     noise = ProcessNoise()
     with pytest.raises(ModelError, match="has no estimated parameters"):
-        Observer(machine(), process_noise=noise, parameters={"tyre_fl.QSY1": (0.01, 0.0, 0.0, 0.1)}, start=start())
+        Observer(
+            machine(),
+            settings=ObserveSettings(
+                process_noise=noise, parameters={"tyre_fl.QSY1": (0.01, 0.0, 0.0, 0.1)}, start=start()
+            ),
+        )
     with pytest.raises(ModelError, match="'base\\.w' is no freedom"):
-        machine_system(machine(), noise, unknown=("base.w",), start=start())
+        machine_system(machine(), ObserveSettings(process_noise=noise, unknown=("base.w",), start=start()))
     assert settle(machine()).q == pytest.approx(settle(buggy()).q)

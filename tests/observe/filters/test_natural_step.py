@@ -16,6 +16,7 @@ from veridyn.observe.filters.ukf import UKF
 from veridyn.observe.measurements import Status
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.result import Belief
+from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer
 from veridyn.observe.streaming.stream import Stream
 from veridyn.observe.system import System
@@ -23,11 +24,11 @@ from veridyn.papers.fourbar.machine import MODEL_START, TUNED, wrong_fourbar
 
 Array = np.ndarray
 CASE = textbook.oscillator()
-HOW = {"process_noise": TUNED, "start": MODEL_START[0], "rates": {"phi": 0.0}}
+HOW = ObserveSettings(process_noise=TUNED, start=MODEL_START[0], rates={"phi": 0.0})
 
 
 def observer(engine: str, **more: object) -> Observer:
-    return Observer(wrong_fourbar(), EKF(engine=engine), **HOW, **more)
+    return Observer(wrong_fourbar(), EKF(engine=engine), replace(HOW, **more))
 
 
 def encoder(k: int) -> float:
@@ -65,7 +66,7 @@ def test_a_belief_that_was_handed_out_never_changes() -> None:
 
 
 def test_a_step_of_a_stream_tells_all_that_the_reference_does() -> None:
-    system, q, qd = ObserverSetup(**HOW).system(wrong_fourbar(), TUNED)
+    system, q, qd = ObserverSetup(settings=HOW).system(wrong_fourbar())
     streams = [Stream(EKF(gate=0.99, engine=engine), system, system.belief(q, qd)) for engine in ("compiled", "python")]
     for k in range(10):
         a, b = (s.step(0.005 * k, {"encoder": encoder(k) + (k == 7)}) for s in streams)
@@ -81,7 +82,7 @@ def test_a_step_of_a_stream_tells_all_that_the_reference_does() -> None:
 
 def overflow(engine: str) -> str:
     """What an observer says whose force walks without measure while its sensor is silent."""
-    o = Observer(wrong_fourbar(), EKF(engine=engine), **{**HOW, "process_noise": replace(TUNED, force=1e308)})
+    o = Observer(wrong_fourbar(), EKF(engine=engine), replace(HOW, process_noise=replace(TUNED, force=1e308)))
     with pytest.raises(VeridynError) as error:
         list(map(o.step, 0.25 * np.arange(12.0), ({},) * 12))
     return str(error.value)
@@ -112,7 +113,7 @@ class Own(EKF):
 
 
 def test_a_filter_that_predicts_otherwise_is_not_compiled() -> None:
-    system, _, _ = ObserverSetup(**HOW).system(wrong_fourbar(), TUNED)
+    system, _, _ = ObserverSetup(settings=HOW).system(wrong_fourbar())
     assert Own().compiled_step(system) is None
     with pytest.raises(ModelError, match="there is no compiled step of this filter"):
         Passing(Own(engine="compiled"), system)

@@ -23,6 +23,7 @@ from veridyn.observe.observe import observe, observe_with, tuned
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.readings import measurements_of
+from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer
 from veridyn.observe.virtual import Virtual
 
@@ -49,7 +50,10 @@ def test_every_filter_follows_the_crane(case, name: str) -> None:
 def test_the_public_verb(case) -> None:
     machine, _, log = case
     found = vd.observe(
-        machine, log, "ekf", process_noise=PROCESS_NOISE, unknown=("motor",), independents=("x", "swing")
+        machine,
+        log,
+        "ekf",
+        vd.ObserveSettings(process_noise=PROCESS_NOISE, unknown=("motor",), independents=("x", "swing")),
     )
     again = observe_with(SHORT.setup("ekf"), machine, log)
     assert np.allclose(found.reduced, again.reduced, atol=1e-9)
@@ -60,7 +64,9 @@ def test_the_public_verb(case) -> None:
 def test_a_stream_gives_the_numbers_of_a_log(case) -> None:
     machine, _, log = case
     whole = observe_with(SHORT.setup("ekf"), machine, log)
-    observer = Observer(machine, "ekf", process_noise=PROCESS_NOISE, unknown=("motor",), independents=("x", "swing"))
+    observer = Observer(
+        machine, "ekf", ObserveSettings(process_noise=PROCESS_NOISE, unknown=("motor",), independents=("x", "swing"))
+    )
     for k, t in enumerate(whole.t.tolist()):
         step = observer.step(t, {name: float(log[name].values[k]) for name in ("travel", "tilt")})
         assert np.allclose([*step.values.values()], whole.reduced[k], atol=1e-12)
@@ -93,7 +99,7 @@ def test_a_sensor_that_fails(case, fault: str, filter: str) -> None:
     if fault == "dies":
         kept = np.r_[0:60, 110:150]
         broken = log.replacing(Channel("travel", log["travel"].t[kept], log["travel"].values[kept], "m"))
-    settings = replace(SHORT.setup(FILTERS[filter](gate=0.9999)), frozen_after=3)
+    settings = SHORT.setup(FILTERS[filter](gate=0.9999)).replaced(frozen_after=3)
     found = observe_with(settings, machine, broken)
     status = {"dies": Status.MISSING, "freezes": Status.FROZEN, "jumps": Status.OUTLIER, "nan": Status.NOT_FINITE}[
         fault
@@ -115,9 +121,9 @@ LESS = replace(SPATIAL, samples=70)
 
 def _gated(filter: str) -> ObserverSetup:
     """The errorEKF estimates no forces: it trusts its accelerations to 1 (rad/s²)²/Hz instead."""
-    given = replace(LESS.setup(FILTERS[filter](gate=0.9999)), frozen_after=3)
+    given = LESS.setup(FILTERS[filter](gate=0.9999)).replaced(frozen_after=3)
     return (
-        replace(given, process_noise=replace(SPATIAL.process_noise, acceleration=1.0))
+        given.replaced(process_noise=replace(SPATIAL.process_noise, acceleration=1.0))
         if filter == "error_ekf"
         else given
     )
@@ -167,14 +173,7 @@ def test_every_filter_outlives_a_failing_sensor_in_space(arms, filter: str, faul
 def test_every_observer_says_that_a_sensor_failed_and_that_it_is_back(arms, filter: str, fault: str) -> None:
     machine, _, log, healthy = arms
     how = _gated(filter)
-    observer = Observer(
-        machine,
-        how.method,
-        process_noise=how.process_noise,
-        unknown=how.unknown,
-        independents=how.independents,
-        frozen_after=3,
-    )
+    observer = Observer(machine, how.method, how.settings)
     broken, said = _broken(log, "gyro.x", fault), []
     readings = {n: dict(zip(broken[n].t.tolist(), broken[n].values.tolist())) for n in observer.system.outputs}
     for k, t in enumerate(log["gyro.x"].t.tolist()):
@@ -196,7 +195,7 @@ def test_every_observer_says_that_a_sensor_failed_and_that_it_is_back(arms, filt
 @pytest.mark.parametrize("filter", IN_SPACE)
 def test_without_any_sensor_the_model_goes_on_alone(arms, filter: str) -> None:
     machine, _, log, healthy = arms
-    system = _gated(filter).system(machine, SPATIAL.process_noise)[0]
+    system = _gated(filter).system(machine)[0]
     readings = measurements_of(system, log)
     dead = np.zeros(readings.values.shape, dtype=bool)
     dead[BAD] = True
@@ -210,7 +209,9 @@ def test_without_any_sensor_the_model_goes_on_alone(arms, filter: str) -> None:
 def test_a_running_program_is_told_when_a_sensor_fails_and_when_it_is_back(case, filter: str) -> None:
     machine, _, log = case
     observer = Observer(
-        machine, FILTERS[filter](gate=0.9999), process_noise=PROCESS_NOISE, unknown=("motor",), frozen_after=3
+        machine,
+        FILTERS[filter](gate=0.9999),
+        ObserveSettings(process_noise=PROCESS_NOISE, unknown=("motor",), frozen_after=3),
     )
     said: list[str] = []
     for k, t in enumerate(log["travel"].t.tolist()):
@@ -222,7 +223,11 @@ def test_a_running_program_is_told_when_a_sensor_fails_and_when_it_is_back(case,
 def test_nan_in_an_array_is_a_reading_that_is_not_there_and_infinity_is_a_fault(case) -> None:
     machine, _, log = case
     by_place, by_name = (
-        Observer(machine, "ekf", process_noise=PROCESS_NOISE, unknown=("motor",), independents=("x", "swing"))
+        Observer(
+            machine,
+            "ekf",
+            ObserveSettings(process_noise=PROCESS_NOISE, unknown=("motor",), independents=("x", "swing")),
+        )
         for _ in range(2)
     )
     places = [log[name].values for name in by_place.system.outputs]
@@ -250,7 +255,9 @@ def test_a_late_sensor_is_put_where_it_belongs(case) -> None:
     plain = observe_with(SHORT.setup("ekf"), machine, log)
     found = observe_with(SHORT.setup("ekf"), late, shifted)
     assert np.allclose(found.reduced, plain.reduced, atol=1e-9)
-    observer = Observer(late, "ekf", process_noise=PROCESS_NOISE, unknown=("motor",), independents=("x", "swing"))
+    observer = Observer(
+        late, "ekf", ObserveSettings(process_noise=PROCESS_NOISE, unknown=("motor",), independents=("x", "swing"))
+    )
     travel = log["travel"]
     for k, t in enumerate(travel.t.tolist()):
         readings = {"travel": float(travel.values[k])} | ({"tilt": float(tilt.values[k - 2])} if k >= 2 else {})
@@ -289,9 +296,9 @@ def test_sensors_on_clocks_of_their_own(case) -> None:
 
 def test_noise_is_chosen_by_likelihood_where_none_is_given(case) -> None:
     machine, _, log = case
-    settings = replace(SHORT.setup("ekf"), process_noise=replace(PROCESS_NOISE, force=0.0))
-    system = settings.system(machine, PROCESS_NOISE)[0]
-    process_noise, tuning = tuned(settings, machine, [measurements_of(system, log)], samples=150)
+    setup = SHORT.setup("ekf").replaced(process_noise=replace(PROCESS_NOISE, force=0.0))
+    system = setup.system(machine)[0]
+    process_noise, tuning = tuned(setup, machine, [measurements_of(system, log)], samples=150)
     assert isinstance(process_noise.force, dict) and tuning.readings == 300
     assert (
         400.0 / 20.0 < process_noise.force["x"] < 400.0 * 20.0
@@ -301,8 +308,9 @@ def test_noise_is_chosen_by_likelihood_where_none_is_given(case) -> None:
 def test_an_input_is_a_channel_that_is_held(case) -> None:
     machine, _, log = case
     torque = Channel("motor", np.array([0.0, 1.0]), np.array([0.0, 500.0]), "N")
-    settings = replace(SHORT.setup("ekf"), unknown=("swing",), inputs=("motor",))
-    system = settings.system(machine, replace(PROCESS_NOISE, force=1.0))[0]
+    noise = replace(PROCESS_NOISE, force=1.0)
+    setup = SHORT.setup("ekf").replaced(process_noise=noise, unknown=("swing",), inputs=("motor",))
+    system = setup.system(machine)[0]
     readings = measurements_of(system, log.replacing(torque))
     assert readings.inputs[49, 0] == 0.0 and readings.inputs[50, 0] == 500.0
     with pytest.raises(DataError, match="there is no channel 'motor'"):
@@ -317,14 +325,14 @@ def test_a_machine_with_redundant_constraints_is_observed_as_one_without() -> No
     t = 5e-3 * np.arange(300)
     swing = 1.0 + t - 0.4 * t**2 + np.pi / 180.0 * np.random.default_rng(0).standard_normal(len(t))
     log = Experiment({"encoder": Channel("encoder", t, swing, "rad")}, "log")
-    given = {
-        "process_noise": ProcessNoise(force=1136.0, start_force=100.0),
-        "start": {"phi": 1.0},
-        "independents": ("phi",),
-    }
-    flat = observe(machine_of_mechanism(replace(fourbar(), sensors=encoder)), log, "ekf", **given)
+    given = ObserveSettings(
+        process_noise=ProcessNoise(force=1136.0, start_force=100.0),
+        start={"phi": 1.0},
+        independents=("phi",),
+    )
+    flat = observe(machine_of_mechanism(replace(fourbar(), sensors=encoder)), log, "ekf", given)
     with pytest.warns(ModelWarning, match=r"(?s)some constraints say nothing new.*besides 36 others") as told:
-        found = observe(machine_of_mechanism(replace(turning_fourbar(), sensors=encoder)), log, "ekf", **given)
+        found = observe(machine_of_mechanism(replace(turning_fourbar(), sensors=encoder)), log, "ekf", given)
     assert len(told) == 1
     assert np.allclose(found.reduced, flat.reduced, atol=1e-7 * np.abs(flat.reduced).max())
     assert np.allclose(found.sigma, flat.sigma, rtol=1e-6)
@@ -334,7 +342,7 @@ def test_a_machine_with_redundant_constraints_is_observed_as_one_without() -> No
 def test_observability_names_what_is_not_seen_and_the_sensor_that_helps(case) -> None:
     machine, _, log = case
     blind = replace(machine, sensors=machine.sensors[1:])
-    found = observe(blind, log, "ekf", process_noise=PROCESS_NOISE, unknown=("motor",))
+    found = observe(blind, log, "ekf", ObserveSettings(process_noise=PROCESS_NOISE, unknown=("motor",)))
     extra = [
         Sensor("travel", "coordinate", "x", 0.002),
         Sensor("imu", "accelerometer", Marker("rope", (0.0, 0.0)), 0.1),
@@ -357,16 +365,21 @@ def test_bad_settings_are_named(case) -> None:
     with pytest.raises(ModelError, match=r"EKF.gate: the value is not valid(.|\n)*above 0 and below 1"):
         EKF(gate=99.9)
     with pytest.raises(ModelError, match="the first readings are not there yet"):
-        Observer(machine, "ekf", process_noise=PROCESS_NOISE, start="readings")
-    with pytest.raises(ModelError, match=r"observe, start: it is not known(.|\n)*'first'"):
-        observe(machine, log, "ekf", start="first")
+        Observer(machine, "ekf", ObserveSettings(process_noise=PROCESS_NOISE, start="readings"))
+    with pytest.raises(ModelError, match=r"ObserveSettings\.start: the value is not valid(.|\n)*'first'"):
+        observe(machine, log, "ekf", ObserveSettings(start="first"))
     with pytest.raises(ModelError, match="a smoother needs the whole log"):
-        Observer(machine, "smoother", process_noise=PROCESS_NOISE)
+        Observer(machine, "smoother", ObserveSettings(process_noise=PROCESS_NOISE))
     with pytest.raises(
         DataError, match=r"channel 'travel': its unit is not that of the sensor(.|\n)*Expected m, found mm"
     ):
-        observe(machine, log.replacing(replace(log["travel"], unit="mm")), "ekf", process_noise=ProcessNoise(force=1.0))
-    observer = Observer(machine, "ekf", process_noise=PROCESS_NOISE)
+        observe(
+            machine,
+            log.replacing(replace(log["travel"], unit="mm")),
+            "ekf",
+            ObserveSettings(process_noise=ProcessNoise(force=1.0)),
+        )
+    observer = Observer(machine, "ekf", ObserveSettings(process_noise=PROCESS_NOISE))
     with pytest.raises(DataError, match="there is no output 'trvel'"):
         observer.step(0.0, {"trvel": 1.0})
     with pytest.raises(DataError, match="wrong shape"):

@@ -14,6 +14,7 @@ from veridyn.observe.jacobian import check_jacobian
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.settings import ObserveSettings
 from veridyn.papers.buggy.drive import settle
 from veridyn.papers.buggy.machine import buggy
 
@@ -32,7 +33,9 @@ def driving() -> tuple[MachineSystem, Array]:
         for s in machine.sensors
     )
     tree = replace(tree_of(machine), sensors=sensors)
-    system, _, _ = machine_system(tree, ProcessNoise(acceleration=1.0), unknown=(), step=2e-3)
+    system, _, _ = machine_system(
+        tree, ObserveSettings(process_noise=ProcessNoise(acceleration=1.0), unknown=(), step=2e-3)
+    )
     f, n = system.f, len(system.states)
     x = np.zeros(
         len(system.belief(np.concatenate([at.base.position, at.base.quaternion, at.q]), np.zeros(system.nv)).x)

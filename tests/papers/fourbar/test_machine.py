@@ -13,8 +13,8 @@ from veridyn.mechanics.natural.rank import mobility
 from veridyn.mechanics.natural.system import natural_system
 from veridyn.observe.observe import tuned
 from veridyn.observe.observer_setup import ObserverSetup
-from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.readings import measurements_of
+from veridyn.observe.settings import ObserveSettings
 from veridyn.papers.fourbar.machine import (
     MODEL_START,
     SKIP,
@@ -56,14 +56,16 @@ def test_the_model_left_to_itself(run: FourbarRun) -> None:
 def test_the_settings_are_those_that_are_told() -> None:
     settings = fourbar_settings()
     assert list(settings) == ["error_ekf", "error_ekf_force", "ekf", "ukf", "smoother"]
-    assert settings["ekf"].process_noise == TUNED
+    assert settings["ekf"].settings.process_noise == TUNED
 
 
 @pytest.mark.slow
 def test_the_torques_walk_is_the_most_likely_one_on_other_seeds(run: FourbarRun) -> None:
     model = wrong_fourbar()
-    settings = ObserverSetup(process_noise=replace(TUNED, force=0.0), start=MODEL_START[0], rates=MODEL_START[1])
-    system = settings.system(model, ProcessNoise())[0]
+    settings = ObserverSetup(
+        settings=ObserveSettings(process_noise=replace(TUNED, force=0.0), start=MODEL_START[0], rates=MODEL_START[1])
+    )
+    system = settings.system(model)[0]
     logs = [measurements_of(system, run.log(np.random.default_rng(k))) for k in (1000, 1001, 1002)]
     found, tuning = tuned(settings, model, logs, samples=2000)
     print("\n" + tuning.summary(), found)

@@ -73,7 +73,8 @@ class Consistent(Estimator):
 
     Examples
     --------
-    >>> fit = vd.identify(robot, motion, vd.Consistent(prior=vd.Prior()))  # robot and motion as in the example of vd.identify
+    >>> method = vd.estimators.Consistent(prior=vd.estimators.Prior())
+    >>> fit = vd.identify(robot, motion, method)  # robot and motion as in the example of vd.identify
     >>> fit.feasibility.feasible
     True
     """

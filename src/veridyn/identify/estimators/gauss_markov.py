@@ -66,7 +66,7 @@ class GaussMarkov(Estimator):
 
     Examples
     --------
-    >>> fit = vd.identify(robot, motion, vd.GaussMarkov(order=2))  # robot and motion as in the example of vd.identify
+    >>> fit = vd.identify(robot, motion, vd.estimators.GaussMarkov(order=2))  # robot and motion as in the example of vd.identify
     >>> fit.estimator
     'Gauss-Markov'
     """

@@ -109,7 +109,8 @@ class Instrumental(Estimator):
 
     Examples
     --------
-    >>> fit = vd.identify(robot, motion, vd.Instrumental(reference=path))  # robot, motion and path as in the example of vd.identify
+    >>> method = vd.estimators.Instrumental(reference=path)
+    >>> fit = vd.identify(robot, motion, method)  # robot, motion and path as in the example of vd.identify
     >>> fit.estimator
     'instrumental variables'
     """

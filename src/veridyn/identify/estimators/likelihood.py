@@ -62,7 +62,8 @@ class Likelihood(Estimator):
 
     Examples
     --------
-    >>> fit = vd.identify(robot, motion, vd.Likelihood(frequency=0.5, highest=6))  # robot and motion as in the example of vd.identify
+    >>> method = vd.estimators.Likelihood(frequency=0.5, highest=6)
+    >>> fit = vd.identify(robot, motion, method)  # robot and motion as in the example of vd.identify
     >>> fit.estimator
     'maximum likelihood'
     """

@@ -73,7 +73,7 @@ class Prior(Estimator):
 
     Examples
     --------
-    >>> fit = vd.identify(robot, motion, vd.Prior(relative=0.2))  # robot and motion as in the example of vd.identify
+    >>> fit = vd.identify(robot, motion, vd.estimators.Prior(relative=0.2))  # robot and motion as in the example of vd.identify
     >>> fit.estimator
     'weighted least squares with a prior'
     """

@@ -31,7 +31,7 @@ class OLS(_LeastSquares):
 
     Examples
     --------
-    >>> fit = vd.identify(robot, motion, vd.OLS())  # robot and motion as in the example of vd.identify
+    >>> fit = vd.identify(robot, motion, vd.estimators.OLS())  # robot and motion as in the example of vd.identify
     >>> fit.estimator
     'ordinary least squares'
     """
@@ -51,7 +51,7 @@ class WLS(_LeastSquares):
     Examples
     --------
     >>> how = vd.IdentifySettings(covariance="white")
-    >>> fit = vd.identify(robot, motion, vd.WLS(), how)  # robot and motion as in the example of vd.identify
+    >>> fit = vd.identify(robot, motion, vd.estimators.WLS(), how)  # robot and motion as in the example of vd.identify
     >>> fit.estimator
     'weighted least squares'
     """

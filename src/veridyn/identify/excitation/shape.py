@@ -134,7 +134,7 @@ class Spline(Shape):
 
     Examples
     --------
-    >>> vd.Spline(frequency=(0.05, 0.2))
+    >>> vd.estimators.Spline(frequency=(0.05, 0.2))
     Spline(frequency=(0.05, 0.2))
     """
 

@@ -78,7 +78,7 @@ class OutputError(Estimator):
 
     Examples
     --------
-    >>> fit = vd.identify(robot, motion, vd.OutputError(horizon=0.5))  # robot and motion as in the example of vd.identify
+    >>> fit = vd.identify(robot, motion, vd.estimators.OutputError(horizon=0.5))  # robot and motion as in the example of vd.identify
     >>> fit.estimator
     'output error by simulation'
     """

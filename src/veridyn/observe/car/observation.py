@@ -16,9 +16,9 @@ from veridyn.mechanics.single_track.noise import CarNoise
 from veridyn.model.car import TABLE
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
-from veridyn.model.sensor import Choice, Sensor, chosen_sensors
+from veridyn.model.sensor import Sensor, chosen_sensors
 from veridyn.model.single_track import uncertain
-from veridyn.observe.bounds import ParameterBounds, Parameters
+from veridyn.observe.bounds import ParameterBounds
 from veridyn.observe.car.log import drive_of, first_yaw_rate, lateral_measurements
 from veridyn.observe.car.system import car_start, car_system, frozen_parameters, state_units, virtual_sensors
 from veridyn.observe.consistency.nis import Consistency
@@ -33,6 +33,7 @@ from veridyn.observe.measurements import Measurements, Status, frozen
 from veridyn.observe.observation import Observation
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief, Estimates
+from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.system import Continuous
 from veridyn.observe.virtual import Reading, Virtual
 from veridyn.progress import Progress, silent
@@ -43,6 +44,7 @@ Array = NDArray[np.float64]
 T = TypeVar("T", bound=Estimates | Smoothed)
 LITTLE_EFFECT = ("slip_time", "bank_time", "yaw_inertia", "mass", "front", "rear", "track", "shape", "drag")
 METHODS: tuple[type[Filter], ...] = (EKF, UKF, Smoother)
+OF_BODIES = ("start", "rates", "independents", "unknown", "inputs", "step", "input_hold", "friction_speed")
 NO_ERROR_MODEL = Limit(
     "it has no accelerations of joints that the error model of this filter is made of",
     "Use 'ekf', 'ukf' or 'smoother'.",
@@ -253,20 +255,24 @@ def predicted_drive(
 
 
 def car_setting(
-    machine: Machine,
-    method: Filter | str,
-    process_noise: ProcessNoise | CarNoise | None,
-    parameters: Parameters,
-    sensors: Choice | None,
-    verb: str,
+    machine: Machine, method: Filter | str, settings: ObserveSettings, verb: str
 ) -> tuple[Filter, Machine, CarNoise]:
     """The filter, the car with the sensors that are used, and its noise; what belongs to machines of bodies is refused by name."""
+    default = ObserveSettings()
+    for name in OF_BODIES:
+        if getattr(settings, name) not in (None, (), getattr(default, name)):
+            raise ModelError(
+                f"'{name}' belongs to machines of bodies and joints.",
+                where=verb,
+                hint="A car of a few numbers starts straight ahead, and takes speed, steer and ax as inputs.",
+                source=machine.name,
+            )
     chosen = filter_of(method, verb)
     if type(chosen) not in METHODS:
         raise CapabilityError(
             "single_track", f"filter '{chosen.word}'", *NO_ERROR_MODEL, where=f"{verb}, {machine.name}"
         )
-    if isinstance(process_noise, ProcessNoise):
+    if isinstance(settings.process_noise, ProcessNoise):
         raise ModelError(
             "a car of a few numbers has no unknown forces on joints.",
             where=f"{verb}, process_noise",
@@ -274,7 +280,7 @@ def car_setting(
             found="ProcessNoise",
             source=machine.name,
         )
-    if isinstance(parameters, Mapping):
+    if isinstance(settings.parameters, Mapping):
         raise ModelError(
             "deviations and bounds of a car's parameters belong to the machine.",
             where=f"{verb}, parameters",
@@ -282,42 +288,27 @@ def car_setting(
             hint="Their walk is CarNoise(walk={…}).",
             source=machine.name,
         )
-    car = machine.with_sensors(chosen_sensors(machine.sensors, sensors, verb))
+    car = machine.with_sensors(chosen_sensors(machine.sensors, settings.sensors, verb))
     if not car.sensors:
         raise DataError("it has no sensor, so there is nothing to observe it by.", where=machine.name)
-    return chosen, car, process_noise or CarNoise()
-
-
-def refuse_of_bodies(machine: Machine, settings: Mapping[str, object], verb: str) -> None:
-    """A car of a few numbers has no joints that these settings could speak of."""
-    given = [name for name, value in settings.items() if value is not None and value is not False and value != ()]
-    if given:
-        raise ModelError(
-            f"'{given[0]}' belongs to machines of bodies and joints.",
-            where=verb,
-            hint="A car of a few numbers starts straight ahead, and takes speed, steer and ax as inputs.",
-            source=machine.name,
-        )
+    return chosen, car, settings.process_noise or CarNoise()
 
 
 def observe_car(
     machine: Machine,
     log: Experiment | Measurements,
     method: Filter | str = "ekf",
-    *,
-    process_noise: ProcessNoise | CarNoise | None = None,
-    parameters: Parameters = (),
-    sensors: Choice | None = None,
-    consider: bool = True,
-    frozen_after: int | None = None,
+    settings: ObserveSettings | None = None,
     progress: Progress = silent,
 ) -> CarObservation:
     """What ``observe`` does with a car of a few numbers; see there."""
-    chosen, car, noise = car_setting(machine, method, process_noise, parameters, sensors, "observe")
+    given = settings or ObserveSettings()
+    chosen, car, noise = car_setting(machine, method, given, "observe")
     if isinstance(log, Experiment):
         for fault in log_faults(log, car):
             warn(DataWarning, fault)
     readings = log if isinstance(log, Measurements) else lateral_measurements(drive_of(car, log), car)
-    if frozen_after is not None:
-        readings = readings.flagged(frozen(readings.values, frozen_after), Status.FROZEN)
-    return run_car(chosen, observed_car(car, noise, readings, tuple(parameters), consider), readings, noise, progress)
+    if given.frozen_after is not None:
+        readings = readings.flagged(frozen(readings.values, given.frozen_after), Status.FROZEN)
+    observed = observed_car(car, noise, readings, tuple(given.parameters), given.consider)
+    return run_car(chosen, observed, readings, noise, progress)

@@ -1,4 +1,4 @@
-"""A car of a few numbers observed beside a running program: ``Observer(car, process_noise=CarNoise(…))``.
+"""A car of a few numbers observed beside a running program: ``Observer(car, "ekf", ObserveSettings(process_noise=CarNoise(…)))``.
 
 Speed, steering and longitudinal acceleration act, and what acts from one sample to the next is the mean of both, as in ``observe``: it is
 known when the next sample comes, which is when the filter goes there. So samples that come one by one give what the whole log gives.
@@ -12,18 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arguments import checked
-from veridyn.errors import DataError, ModelError
-from veridyn.mechanics.single_track.noise import CarNoise
+from veridyn.errors import DataError
 from veridyn.model.machine import Machine
-from veridyn.model.sensor import Choice
-from veridyn.observe.bounds import Parameters
 from veridyn.observe.car.log import SLOWEST_M_S
-from veridyn.observe.car.observation import car_setting, car_under_filter, quantity_name, refuse_of_bodies
+from veridyn.observe.car.observation import car_setting, car_under_filter, quantity_name
 from veridyn.observe.car.system import CarQuantities, Inflation
 from veridyn.observe.filters.filter import Filter
-from veridyn.observe.filters.methods import Smoother
-from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.streaming.observer import Observer, ObserverStep
+from veridyn.observe.settings import ObserveSettings
+from veridyn.observe.streaming.observer import Observer, ObserverStep, refuse_smoother, streaming_settings
 from veridyn.observe.streaming.stream import as_vector
 from veridyn.observe.virtual import Virtual
 
@@ -41,21 +37,14 @@ class CarObserver(Observer):
         self,
         machine: Machine,
         method: Filter | str = "ekf",
-        *,
-        process_noise: ProcessNoise | CarNoise,
-        frozen_after: int | None = None,
-        parameters: Parameters = (),
-        sensors: Choice | None = None,
-        consider: bool = True,
-        **of_bodies: object,
+        settings: ObserveSettings | None = None,
     ) -> None:
-        refuse_of_bodies(machine, of_bodies, "Observer")
-        how, car, noise = car_setting(machine, method, process_noise, parameters, sensors, "Observer")
-        if isinstance(how, Smoother):
-            raise ModelError("a smoother needs the whole log.", where="observer", expected="another filter")
-        self._set = car, noise, tuple(parameters), consider
-        self._start(how, 0.0, frozen_after)
-        self._frozen_after, self._inflation, self._last, self._factor = frozen_after, Inflation(), None, 1.0
+        chosen = streaming_settings(settings)
+        how, car, noise = car_setting(machine, method, chosen, "Observer")
+        refuse_smoother(how)
+        self._set = car, noise, tuple(chosen.parameters), chosen.consider
+        self._frozen_after, self._inflation, self._last, self._factor = chosen.frozen_after, Inflation(), None, 1.0
+        self._start(how, 0.0, chosen.frozen_after)
 
     def _start(self, how: Filter, yaw_rate: float, frozen_after: int | None) -> None:
         """The car goes nearly straight with this yaw rate."""

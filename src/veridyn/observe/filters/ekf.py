@@ -18,7 +18,7 @@ from veridyn.errors import ModelError
 from veridyn.observe.filters.callable_step import compiled_callables, quick_callables
 from veridyn.observe.filters.filter import CompiledStep, Filter
 from veridyn.observe.filters.update import Expectation
-from veridyn.observe.noise import symmetric
+from veridyn.observe.process_noise import symmetric
 from veridyn.observe.result import Belief
 from veridyn.observe.system import Callables, System
 from veridyn.settings import at_least

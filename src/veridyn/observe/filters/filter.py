@@ -21,7 +21,7 @@ from veridyn.errors import DataError, Faults, ModelError, SimulationError, Verid
 from veridyn.observe.filters.passage import Passage, Prediction, Stepped
 from veridyn.observe.filters.update import Correction, Expectation, correct, noise_of_readings
 from veridyn.observe.measurements import Codes
-from veridyn.observe.noise import as_covariance
+from veridyn.observe.process_noise import as_covariance
 from veridyn.observe.result import Belief
 from veridyn.observe.system import System
 from veridyn.settings import Settings, at_least, between

@@ -19,7 +19,7 @@ from scipy.linalg import expm, solve_discrete_are
 from veridyn.errors import ModelError
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.update import Expectation
-from veridyn.observe.noise import as_covariance, quick_covariance, symmetric, van_loan
+from veridyn.observe.process_noise import as_covariance, quick_covariance, symmetric, van_loan
 from veridyn.observe.result import Belief
 from veridyn.observe.system import System, shaped
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from veridyn.arguments import checked
-from veridyn.observe.noise import symmetric
+from veridyn.observe.process_noise import symmetric
 from veridyn.observe.result import Estimates, Track
 from veridyn.observe.system import System
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from veridyn.errors import ModelError
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.update import Expectation
-from veridyn.observe.noise import symmetric
+from veridyn.observe.process_noise import symmetric
 from veridyn.observe.result import Belief
 from veridyn.observe.system import System
 

@@ -21,7 +21,7 @@ from scipy.special import chdtri  # scipy.stats takes a second to import
 
 from veridyn.errors import ModelError
 from veridyn.observe.measurements import MISSING, NOT_FINITE, USED, Codes, Status
-from veridyn.observe.noise import symmetric
+from veridyn.observe.process_noise import symmetric
 
 Array = NDArray[np.float64]
 

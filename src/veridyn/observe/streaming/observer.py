@@ -1,16 +1,16 @@
 """An observer beside a running program: readings as they come, the state at once.
 
-observer = Observer(machine, EKF(gate=0.999), process_noise=…);   observer.step(t, {"encoder": 0.31}).values
+observer = Observer(machine, EKF(gate=0.999), ObserveSettings(process_noise=…));   observer.step(t, {"encoder": 0.31}).values
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from math import isfinite, sqrt
 from types import MappingProxyType
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,19 +19,16 @@ from veridyn.arguments import checked
 from veridyn.errors import DataError, Faults, ModelError, did_you_mean
 from veridyn.lazy import above
 from veridyn.mechanics.formulated import GivenMachine
-from veridyn.mechanics.formulation import FRICTION_SPEED
-from veridyn.mechanics.single_track.noise import CarNoise
 from veridyn.model.machine import Machine
-from veridyn.model.sensor import Choice
-from veridyn.observe.bounds import ParameterBounds, Parameters
+from veridyn.observe.bounds import ParameterBounds
 from veridyn.observe.consistency.health import Repeats, Silence
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import Smoother, filter_of
 from veridyn.observe.filters.passage import Passage
 from veridyn.observe.measurements import MISSING, NOT_FINITE, STATUSES, USED, Codes, Status
 from veridyn.observe.observer_setup import ObserverSetup
-from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief
+from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.stream import Stream, StreamStep, as_vector, statuses
 from veridyn.observe.system import System
 from veridyn.observe.virtual import Virtual, placed_quantities, quantity_of
@@ -105,13 +102,42 @@ class ObserverStep:
         return sum(passage.used for passage in self._passages)
 
 
+def streaming_settings(given: ObserveSettings | None) -> ObserveSettings:
+    """The settings of an observer that has no log: what only a log could give is refused, all of it at once."""
+    settings, faults = given or ObserveSettings(), Faults()
+    if settings.process_noise is None:
+        faults.add(
+            "it is missing, and there is no log to choose it from.",
+            where="Observer, settings.process_noise",
+            expected="ObserveSettings(process_noise=ProcessNoise(…)), of a car of a few numbers CarNoise(…)",
+        )
+    if isinstance(settings.start, str):
+        faults.add(
+            "the first readings are not there yet.", where="Observer, settings.start", expected="coordinates by name"
+        )
+    if settings.input_hold != "zero":
+        faults.add(
+            "the next sample of an input is not there yet.",
+            where="Observer, settings.input_hold",
+            expected="'zero': inputs act from the time they are given on",
+            found=f"{settings.input_hold!r}",
+        )
+    faults.raise_if_any(ModelError)
+    return settings
+
+
+def refuse_smoother(method: Filter) -> None:
+    if isinstance(method, Smoother):
+        raise ModelError("a smoother needs the whole log.", where="Observer", expected="another filter")
+
+
 class Observer:
     """An observer beside a running program: :meth:`step` takes readings as they come and returns the state at once.
 
-    Settings are those of :func:`observe`; `process_noise` must be given, because there is no log to choose it from. The object
-    changes with every step and is not for two threads at once. Sensors with a delay make it go back in time by itself.
-    Of a car of a few numbers `process_noise` is a CarNoise, and inputs are speed, steer and ax
-    (:class:`~veridyn.observe.car.observer.CarObserver`).
+    Settings are those of :func:`observe`; a process noise must be among them, because there is no log to choose it from, and a start in
+    numbers. Inputs act from the time they are given on. The object changes with every step and is not for two threads at once. Sensors
+    with a delay make it go back in time by itself. Of a car of a few numbers the process noise is a CarNoise, and inputs are speed,
+    steer and ax (:class:`~veridyn.observe.car.observer.CarObserver`).
     """
 
     system: Any  # what it runs on: a MachineSystem, or an ObservedCar
@@ -126,47 +152,13 @@ class Observer:
         self,
         machine: GivenMachine,
         method: Filter | str = "ekf",
-        *,
-        process_noise: ProcessNoise | CarNoise,
-        start: Mapping[str, float] | Literal["readings"] | None = None,
-        rates: Mapping[str, float] | None = None,
-        independents: Sequence[str] = (),
-        unknown: Sequence[str] | None = None,
-        inputs: Sequence[str] | None = None,
-        frozen_after: int | None = None,
-        step: float | None = None,
-        friction_speed: float = FRICTION_SPEED,
-        parameters: Parameters = (),
-        sensors: Choice | None = None,
-        consider: bool = True,
+        settings: ObserveSettings | None = None,
     ) -> None:
-        if isinstance(process_noise, CarNoise):
-            what, wanted = "this noise is that of a car of a few numbers.", "ProcessNoise(force=…)"
-            raise ModelError(what, where="Observer, process_noise", expected=wanted, found="CarNoise")
-        chosen = ObserverSetup(
-            method=filter_of(method, "Observer"),
-            process_noise=process_noise,
-            start=start,
-            rates=rates,
-            independents=tuple(independents),
-            unknown=None if unknown is None else tuple(unknown),
-            inputs=None if inputs is None else tuple(inputs),
-            frozen_after=frozen_after,
-            step=step,
-            friction_speed=friction_speed,
-            parameters=parameters if isinstance(parameters, Mapping) else tuple(parameters),
-            sensors=sensors,
-            consider=consider,
-        )
-        how = chosen.method
-        if isinstance(chosen.start, str):
-            raise ModelError(
-                "the first readings are not there yet.", where="observer, start", expected="coordinates by name"
-            )
-        if isinstance(how, Smoother):
-            raise ModelError("a smoother needs the whole log.", where="observer", expected="another filter")
-        system, q, qd = chosen.system(machine, process_noise)
-        self._begin(system, how, chosen.seen(system, q), system.belief(q, qd), chosen.frozen_after)
+        setup = ObserverSetup(filter_of(method, "Observer"), streaming_settings(settings))
+        refuse_smoother(setup.method)
+        system, q, qd = setup.system(machine)
+        seen, belief = setup.seen(system, q), system.belief(q, qd)
+        self._begin(system, setup.method, seen, belief, setup.settings.frozen_after)
 
     def _begin(self, system: Any, how: Filter, seen: System, belief: Belief, frozen_after: int | None) -> None:
         """Nothing has been read yet; `seen` is the system as the filter takes it."""

@@ -1,7 +1,7 @@
 """Each sensor of the buggy fails in turn while it drives, and the observer is asked which one it was.
 
 The best observer runs with a gate; wheels are read at every sample, because one without edges would fall silent at every stop. What is
-named comes from the innovations alone (:mod:`veridyn.observe.consistency.sensor_findings`). Torque and rack are inputs and have no
+named comes from the innovations alone (:mod:`veridyn.observe.consistency.findings`). Torque and rack are inputs and have no
 innovations: a wrong one shows in several sensors at once.
 """
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
-from veridyn.observe.consistency.sensor_findings import SEVERAL, SensorFinding, sensor_findings
+from veridyn.observe.consistency.findings import SEVERAL, SensorFinding, sensor_findings
 from veridyn.observe.filters.ekf import EKF
 from veridyn.papers.buggy.log import BuggyTruth
 from veridyn.papers.buggy.observers import best_observer, standing_start

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,8 +48,10 @@ from veridyn.observe.filters.methods import ErrorEKF, ForceErrorEKF
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observation import Observation
 from veridyn.observe.observe import observe
+from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Estimates
+from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer
 from veridyn.papers.buggy.drive import Standing, settle
 from veridyn.papers.buggy.machine import CORNERS, INDEPENDENT
@@ -122,7 +124,7 @@ class BuggyObserver:
         """Run along a log, from a start; `sensors` in place of the machine's own."""
         machine, log = self.prepared(machine, log, machine.sensors if sensors is None else sensors)
         with noted():  # the study judges its observers by the truth: some have a model that is wrong on purpose
-            return observe(machine, log, **self.settings(start))
+            return observe(machine, log, self.method, self.setup(start).settings)
 
     def beside(
         self, machine: Machine, log: Experiment, start: Mapping[str, float], inputs: Sequence[str] = INPUTS
@@ -132,7 +134,7 @@ class BuggyObserver:
         The deviations (N, m) are NaN where they are the sensor's own. `inputs`: what is given with the readings.
         """
         machine, log = self.prepared(machine, log, machine.sensors)
-        running = Observer(machine, inputs=inputs, **self.settings(start))
+        running = Observer(machine, self.method, self.setup(start, inputs).settings)
         count, names = len(log[INPUTS[0]].t), running.system.outputs
         rows, deviations = (np.full((count, len(names)), np.nan) for _ in range(2))
         for j, name in enumerate(names):
@@ -148,15 +150,17 @@ class BuggyObserver:
             sensors, log = _thesis_sensors(sensors), with_course(log)
         return machine.with_sensors(sensors), with_edges(log) if self.edges else log
 
-    def settings(self, start: Mapping[str, float]) -> dict[str, Any]:
-        return {
-            "method": self.method,
-            "process_noise": self.noise,
-            "start": start,
-            "unknown": self.unknown,
-            "parameters": self.parameters,
-            "step": STEP,
-        }
+    def setup(self, start: Mapping[str, float], inputs: Sequence[str] | None = None) -> ObserverSetup:
+        """Its filter and settings. `inputs`: what acts and is measured; None for all that a log has."""
+        settings = ObserveSettings(
+            process_noise=self.noise,
+            start=start,
+            unknown=self.unknown,
+            inputs=inputs,
+            parameters=self.parameters,
+            step=STEP,
+        )
+        return ObserverSetup(self.method, settings)
 
 
 def error_ekf(*, suspensions: bool = False, accelerometer: Literal["full", "attitude"] = "full") -> BuggyObserver:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
-from veridyn.observe.consistency.sensor_findings import SEVERAL
+from veridyn.observe.consistency.findings import SEVERAL
 from veridyn.papers.buggy.faults import FaultRun
 from veridyn.papers.buggy.ground import SURVEY_SIGMA
 from veridyn.papers.buggy.machine import CORNERS

@@ -26,6 +26,7 @@ from veridyn.model.point_parts import uniform_bar
 from veridyn.observe.filters.methods import FILTERS
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.settings import ObserveSettings
 from veridyn.progress import Progress, silent
 from veridyn.simulate.imperfection import Imperfection, Imperfections
 from veridyn.studies.observation import ObservationStudy, observation
@@ -98,9 +99,9 @@ def fourbar_run(progress: Progress = silent) -> FourbarRun:
 def fourbar_settings() -> dict[str, ObserverSetup]:
     """Every filter as it is compared: the thesis' errorEKF with its printed noise, the others with the tuned walk of the torque."""
     process_noise = {"error_ekf": PRINTED, "error_ekf_force": TUNED, "ekf": TUNED, "ukf": TUNED, "smoother": TUNED}
+    start = ObserveSettings(start=MODEL_START[0], rates=MODEL_START[1])
     return {
-        name: ObserverSetup(method=FILTERS[name](), process_noise=how, start=MODEL_START[0], rates=MODEL_START[1])
-        for name, how in process_noise.items()
+        name: ObserverSetup(FILTERS[name](), replace(start, process_noise=how)) for name, how in process_noise.items()
     }
 
 

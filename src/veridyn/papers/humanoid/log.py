@@ -123,7 +123,7 @@ def sampling(decimate: int = 10) -> Sampling:
 class Read:
     """A recording read: the motion with the plate's wrench on the torso, the marker fit, and how equations are made of it.
 
-    `trial` is the same with the plate's wrench beside the motion, for :func:`veridyn.identification.diagnose`.
+    `trial` is the same with the plate's wrench beside the motion, for :func:`veridyn.estimators.diagnose`.
     """
 
     motion: Motion

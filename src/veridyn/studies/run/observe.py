@@ -215,10 +215,10 @@ def observe_study(
     log, findings = observed_log(loaded, prepared.system, log_file)
     readings = measurements_of(prepared.system, log)
     prepared, readings, tuning = prepared.tuned(s, readings, progress)
-    settings, machine, wanted = prepared.settings, prepared.machine, prepared.virtual
-    observe_with(settings, machine, readings.first(WARM))
+    setup, machine, wanted = prepared.setup, prepared.machine, prepared.virtual
+    observe_with(setup, machine, readings.first(WARM))
     begin = clock()
-    found = replace(observe_with(settings, machine, readings, progress), tuning=tuning)
+    found = replace(observe_with(setup, machine, readings, progress), tuning=tuning)
     spent = 1e6 * (clock() - begin) / len(found)
     skip = int(np.searchsorted(found.t, found.t[0] + s.settle))
     if not found.estimates.dof[skip:].any():

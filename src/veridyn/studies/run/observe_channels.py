@@ -10,8 +10,8 @@ import numpy as np
 from veridyn.errors import DataError, Fault
 from veridyn.files.geodesy import GeoOrigin, local_position
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.observe.availability import AVAILABLE
 from veridyn.observe.measurements import OWN_DEVIATION
+from veridyn.observe.readings import AVAILABLE
 from veridyn.signals.findings import Finding
 from veridyn.signals.pulses import PulseWheel, find_false_counts, readings_of_counts
 from veridyn.studies.config.log import ColumnSettings

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, Fault
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import channels
-from veridyn.observe.availability import AVAILABLE
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import OWN_DEVIATION, clock_faults
+from veridyn.observe.readings import AVAILABLE
 from veridyn.signals.clock_offset import offset_findings, sensor_clock_offsets
 from veridyn.studies.config.observe import ObserveFile
 from veridyn.studies.config.study import Loaded

@@ -20,6 +20,7 @@ from veridyn.observe.measurements import Measurements, Status, frozen
 from veridyn.observe.observe import tuned
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.virtual import Virtual, quantity_of
 from veridyn.progress import Progress, silent
 from veridyn.studies.config.observe import ObserveFile, PlaceSettings
@@ -30,10 +31,10 @@ from veridyn.studies.run.observe_machine import Described, model_file, observed_
 
 @dataclass(frozen=True, eq=False)
 class PreparedObserver:
-    """A machine without redundant constraints, the settings of its filter, the system these make, and the virtual sensors wanted."""
+    """A machine without redundant constraints, its filter with settings, the system these make, and the virtual sensors wanted."""
 
     machine: GivenMachine
-    settings: ObserverSetup
+    setup: ObserverSetup
     system: MachineSystem
     virtual: tuple[Virtual, ...]
 
@@ -44,25 +45,25 @@ class PreparedObserver:
 
         Frozen readings are flagged first: a sensor that repeats one number carries no information about the noise.
         """
-        settings = self.settings
-        if settings.frozen_after is not None:
-            readings = readings.flagged(frozen(readings.values, settings.frozen_after), Status.FROZEN)
+        frozen_after = self.setup.settings.frozen_after
+        if frozen_after is not None:
+            readings = readings.flagged(frozen(readings.values, frozen_after), Status.FROZEN)
         if not study.process_noise.tuned:
             return self, readings, None
-        process_noise, tuning = tuned(settings, self.machine, [readings], progress)
-        return replace(self, settings=replace(settings, process_noise=process_noise)), readings, tuning
+        process_noise, tuning = tuned(self.setup, self.machine, [readings], progress)
+        return replace(self, setup=self.setup.replaced(process_noise=process_noise)), readings, tuning
 
 
 def observer_of(loaded: Loaded[ObserveFile]) -> PreparedObserver:
     """The observer of a study; a FileError names what the study asks of the machine and the machine does not have."""
     machine, described = observed_machine(loaded)
     wanted = tuple(Virtual(name, v.kind, _on(v.on)) for name, v in loaded.study.virtual.items())
-    settings = _settings(loaded, described)
-    system = _checked(loaded, settings, machine, wanted)
-    return PreparedObserver(system.model.form, settings, system, wanted)
+    setup = _setup(loaded, described)
+    system = _checked(loaded, setup, machine, wanted)
+    return PreparedObserver(system.model.form, setup, system, wanted)
 
 
-def _settings(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetup:
+def _setup(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetup:
     s, f, u = loaded.study, loaded.study.filter, loaded.study.process_noise
     loads, outputs = mechanism.loads, mechanism.outputs
     moving = (*mechanism.base, *mechanism.coordinates)
@@ -111,8 +112,7 @@ def _settings(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetu
     process_noise = ProcessNoise(
         u.position or 0.0, u.acceleration or 0.0, u.force or 0.0, u.start, u.start_rate, u.start_force
     )
-    return ObserverSetup(
-        method=FILTERS[f.name](gate=f.gate, late=f.late, horizon=np.inf if f.horizon is None else f.horizon),
+    settings = ObserveSettings(
         process_noise=process_noise,
         start=s.start.coordinates or None,
         rates=s.start.rates or None,
@@ -122,23 +122,25 @@ def _settings(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetu
         frozen_after=f.frozen_after,
         step=f.step,
     )
+    horizon = np.inf if f.horizon is None else f.horizon
+    return ObserverSetup(FILTERS[f.name](gate=f.gate, late=f.late, horizon=horizon), settings)
 
 
 def _checked(
-    loaded: Loaded[ObserveFile], settings: ObserverSetup, machine: Machine, wanted: Sequence[Virtual]
+    loaded: Loaded[ObserveFile], setup: ObserverSetup, machine: Machine, wanted: Sequence[Virtual]
 ) -> MachineSystem:
     """The system, once everything that the study says of it is known to be possible: before the log is read."""
     try:
         form = formulated(machine)
         if isinstance(form, PointsForm):
-            start_of(form.system, loaded.study.start.coordinates or None, settings.rates)
+            start_of(form.system, loaded.study.start.coordinates or None, setup.settings.rates)
     except DataError as error:
         at = ("start", "rates" if error.faults[0].at[:1] == ("rates",) else "coordinates")
         raise loaded.error([loaded.fault(at, f.what, f.expected, f.found, f.hint) for f in error.faults]) from error
     except ModelError as error:
         raise ModelError(error.faults, model_file(loaded).name) from error
     try:
-        system, q, qd = settings.system(form, settings.process_noise or ProcessNoise())
+        system, q, qd = setup.system(form)
         system.belief(q, qd)
     except VeridynError as error:
         raise loaded.error([_placed(loaded, fault) for fault in error.faults]) from error

@@ -6,7 +6,7 @@ import pytest
 from scipy.linalg import expm, solve_continuous_lyapunov
 
 from veridyn.observe.filters.kernels.callable_step import step_noise
-from veridyn.observe.noise import van_loan
+from veridyn.observe.process_noise import van_loan
 
 
 @numba.njit

@@ -24,6 +24,7 @@ from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief, Estimates
+from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.system import System
 from veridyn.papers.fourbar.machine import MODEL_START, PRINTED, TUNED, wrong_fourbar
 
@@ -40,20 +41,19 @@ def machine(name: str) -> Machine:
 def settings(name: str, kind: str, **more: object) -> ObserverSetup:
     if name == "fourbar":
         chosen = ObserverSetup(
-            method=FILTERS[kind](),
-            process_noise=PRINTED if kind == "error_ekf" else TUNED,
-            start=MODEL_START[0],
-            rates={"phi": -1.0},
+            FILTERS[kind](),
+            ObserveSettings(
+                process_noise=PRINTED if kind == "error_ekf" else TUNED, start=MODEL_START[0], rates={"phi": -1.0}
+            ),
         )
     else:
         chosen = {"crane": CRANE, "spatial": SPATIAL}[name].setup(kind)
-    return replace(chosen, **more)
+    return chosen.replaced(**more)
 
 
 def prepared(name: str, how: ObserverSetup) -> tuple[System, Belief]:
     """The system as the filter sees it, and where it starts."""
-    assert how.process_noise is not None
-    system, q, qd = how.system(machine(name), how.process_noise)
+    system, q, qd = how.system(machine(name))
     return how.seen(system, q), system.belief(q, qd, t=-0.013)
 
 
@@ -145,8 +145,8 @@ def test_inputs_that_change_from_reading_to_reading() -> None:
 def test_an_angle_counts_the_short_way_round() -> None:
     bars = wrong_fourbar()
     turning = replace(bars, sensors=tuple(replace(i, turns=True, bias_sigma=0.01) for i in bars.sensors))
-    how = ObserverSetup(process_noise=TUNED, start=MODEL_START[0], rates={"phi": 9.0})
-    system, q, qd = how.system(turning, TUNED)
+    how = ObserverSetup(settings=ObserveSettings(process_noise=TUNED, start=MODEL_START[0], rates={"phi": 9.0}))
+    system, q, qd = how.system(turning)
     start = system.belief(q, qd, t=0.0)
     log = readings(system, start, 60)
     log = replace(log, values=log.values + 2.0 * np.pi * np.arange(-30, 30)[:, None])
@@ -165,10 +165,12 @@ def test_everything_that_can_act(dimension: int) -> None:
         sensors += (Sensor("gyroscope", "gyroscope", "b2", 0.1),)
         natural = machine_of_mechanism(replace(posed, sensors=sensors))
         how = ObserverSetup(
-            process_noise=ProcessNoise(acceleration=0.1, start=1e-3, start_rate=1e-2), unknown=(), inputs=("motor",)
+            settings=ObserveSettings(
+                process_noise=ProcessNoise(acceleration=0.1, start=1e-3, start_rate=1e-2), unknown=(), inputs=("motor",)
+            )
         )
-        assert how.process_noise is not None and len(natural_system(natural).forces.active)
-        system, q, qd = how.system(natural, how.process_noise)
+        assert len(natural_system(natural).forces.active)
+        system, q, qd = how.system(natural)
         start = system.belief(q, qd, t=0.0)
         log = readings(system, start, 8, seed, inputs=rng.normal(size=(8, 1)))
         agree(*(run(EKF(gate=0.999, engine=engine), system, log, start) for engine in ("compiled", "python")), 1e-11)
@@ -189,10 +191,14 @@ def test_sets_of_coordinates_that_take_over(name: str, text: str, spin: float) -
     """The reference does the steps into another set, machine code the rest, in every set."""
     natural, rates = spun(name, text, spin)
     how = ObserverSetup(
-        process_noise=ProcessNoise(acceleration=1e-4, start=0.01, start_rate=0.05), rates=rates, unknown=(), step=2e-3
+        settings=ObserveSettings(
+            process_noise=ProcessNoise(acceleration=1e-4, start=0.01, start_rate=0.05),
+            rates=rates,
+            unknown=(),
+            step=2e-3,
+        )
     )
-    assert how.process_noise is not None
-    system, q, qd = how.system(natural, how.process_noise)
+    system, q, qd = how.system(natural)
     start = system.belief(q, qd, t=0.0)
     log = readings(system, start, 40)
     found = run(EKF(gate=0.999, engine="compiled"), system, log, start)

@@ -76,7 +76,7 @@ def forward_dynamics(
     >>> rod, hinge = vd.Link(name="rod", inertia=inertia), vd.Joint(name="hinge", a="ground", b="rod", actuated=True)
     >>> pendulum = vd.Machine.build([rod], [hinge], dimension=2)  # moves in the x-y plane, gravity along −y
     >>> pulled = vd.Motion(t=[0.0], q=[[0.0]], qd=[[0.0]], qdd=[[0.0]], forces=[[10.41]])
-    >>> vd.forward_dynamics(pendulum, pulled).qdd.round(6)
+    >>> vd.dynamics.forward_dynamics(pendulum, pulled).qdd.round(6)
     array([[1.]])
     """
     tree = tree_of(machine)

@@ -12,7 +12,7 @@ The noise that a step of a linear system adds, as machine code: Van Loan's integ
     Q(2h) = Q(h) + Φ(h) Q(h) Φ(h)ᵀ,    Φ(h) = exp(A h)
 
 The step is halved until ‖A‖h is at most 2, where the series has converged to rounding after at most 40 terms, as a rule after ten. The
-reference with the matrix exponential is :func:`veridyn.observe.noise.van_loan`.
+reference with the matrix exponential is :func:`veridyn.observe.process_noise.van_loan`.
 """
 
 from __future__ import annotations
@@ -28,9 +28,15 @@ from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.record import Codes, Matrix, Numbers, Vector, opened
-from veridyn.observe.filters.kernels.bounds import project
-from veridyn.observe.filters.kernels.correction import DOF, DONE, LOG_LIKELIHOOD, Corrected, correct_into
-from veridyn.observe.filters.kernels.outcome import put_results
+from veridyn.observe.filters.kernels.correction import (
+    DOF,
+    DONE,
+    LOG_LIKELIHOOD,
+    Corrected,
+    correct_into,
+    project,
+    put_results,
+)
 
 SERIES_NORM = 2.0  # largest ‖A‖h of the series
 TERMS = 40

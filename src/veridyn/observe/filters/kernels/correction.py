@@ -4,8 +4,10 @@
     dx ← dx + k (ν − h dx),      P ← (I − k h) P (I − k h)ᵀ + k r kᵀ          (paper 003, equations 48 to 50, P_{k|k−1})
 
 Correlated noise R = L D Lᵀ is made independent first: rows of L⁻¹ H with the variances D. States without any uncertainty take no part:
-all is computed over the others, the live ones. Compiled steps of any system call :func:`correct_into` with what they predicted;
-:func:`correct_compiled` is its door for Python.
+all is computed over the others, the live ones. Compiled steps of any system call :func:`correct_into` with what they predicted,
+:func:`project` with the bounds of estimated parameters (its reference is :meth:`veridyn.observe.bounds.ParameterBounds.project`), and
+:func:`put_results`, which writes all of it into one row, in the order of :class:`~veridyn.observe.filters.passage.PassageLayout`.
+:func:`correct_compiled` is the door for Python.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.record import Bound, Codes, Matrix, Numbers, Vector, opened
+from veridyn.observe.bounds import BOUND_PASSES
 from veridyn.observe.filters.update import LOG_2PI, Correction, Expectation, certain, not_positive, threshold
 from veridyn.observe.measurements import MISSING, NOT_FINITE, USED, Status
 
@@ -295,3 +298,61 @@ def correct_compiled(
         raise certain(float(c.statistics[VARIANCE]))
     nis, dof, log_likelihood, _ = c.statistics.tolist()
     return Correction(c.dx, c.P, c.innovations, c.variances, c.status, nis, int(dof), log_likelihood, c.K)
+
+
+@core
+def put_results(out: Array, after: Array, x: Array, P: Array, F: Array, H: Array, c: Corrected) -> None:
+    """The state `after` the correction `c`, the predicted x, P and F before it, and H, into `out`."""
+    at = _row(out, 0, after)
+    at = _rows(out, at, c.P)
+    at = _row(out, at, x)
+    at = _rows(out, at, P)
+    at = _rows(out, at, F)
+    at = _row(out, at, c.dx)
+    at = _rows(out, at, c.K)
+    at = _row(out, at, c.innovations)
+    at = _row(out, at, c.variances)
+    at = _rows(out, at, H)
+    for j in range(len(c.status)):
+        out[at + j] = c.status[j]
+    at += len(c.status)
+    for j in range(3):
+        out[at + j] = c.statistics[j]
+
+
+@core
+def _row(out: Array, at: int, x: Array) -> int:
+    for i in range(len(x)):
+        out[at + i] = x[i]
+    return at + len(x)
+
+
+@core
+def _rows(out: Array, at: int, x: Array) -> int:
+    return _row(out, at, x.reshape(x.size))
+
+
+@core
+def project(x: Array, c: Corrected, places: Numbers, changes: Numbers, lower: Array, upper: Array) -> None:
+    """Move the correction c.dx of the state x within the bounds."""
+    d, P = c.dx, c.P
+    for _ in range(BOUND_PASSES):
+        for k in range(len(places)):
+            i = changes[k]
+            new, beyond = x[places[k]] + d[i], 0.0
+            if new < lower[k]:
+                beyond = lower[k] - new
+            elif new > upper[k]:
+                beyond = upper[k] - new
+            if beyond != 0.0 and P[i, i] > 0.0:
+                share = beyond / P[i, i]
+                for a in range(len(d)):
+                    if c.considered[a] == 0:
+                        d[a] += P[a, i] * share
+    for k in range(len(places)):
+        i = changes[k]
+        new = x[places[k]] + d[i]
+        if new < lower[k]:
+            d[i] = lower[k] - x[places[k]]
+        elif new > upper[k]:
+            d[i] = upper[k] - x[places[k]]

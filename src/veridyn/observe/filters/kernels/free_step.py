@@ -31,9 +31,8 @@ from veridyn.mechanics.natural.free_kernel import (
 from veridyn.mechanics.natural.free_record import FreeRoom, FreeTables
 from veridyn.mechanics.natural.symmetric import product
 from veridyn.mechanics.record import Codes, Matrix, Numbers, Vector, opened
-from veridyn.observe.filters.kernels.correction import DOF, DONE, Corrected, correct_into
+from veridyn.observe.filters.kernels.correction import DOF, DONE, Corrected, correct_into, put_results
 from veridyn.observe.filters.kernels.covariance import EXACT, INTEGRATOR, all_finite, gather, noise, spread, transition
-from veridyn.observe.filters.kernels.outcome import put_results
 
 Array = NDArray[np.float64]
 REFERENCE = 2  # the reference must look at this step

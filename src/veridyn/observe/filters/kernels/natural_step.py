@@ -20,9 +20,8 @@ from veridyn.mechanics.natural.room import Found, Model, Room
 from veridyn.mechanics.natural.tangent import close
 from veridyn.mechanics.natural.terms import turned
 from veridyn.mechanics.record import Codes, Cube, Matrix, Numbers, Vector, opened
-from veridyn.observe.filters.kernels.correction import DOF, DONE, Corrected, correct_into
+from veridyn.observe.filters.kernels.correction import DOF, DONE, Corrected, correct_into, put_results
 from veridyn.observe.filters.kernels.covariance import all_finite, gather, noise, spread, transition
-from veridyn.observe.filters.kernels.outcome import put_results
 
 Array = NDArray[np.float64]
 # Beside DONE: another set of independent coordinates may do better; anything else that the reference must look at.

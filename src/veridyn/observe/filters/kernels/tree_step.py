@@ -21,10 +21,8 @@ from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD
 from veridyn.mechanics.tree.motion_kernel import own_row
 from veridyn.mechanics.tree.record import call_kernel, call_step
 from veridyn.mechanics.tree.trapezoid import put, set_unknown
-from veridyn.observe.filters.kernels.bounds import project
-from veridyn.observe.filters.kernels.correction import DOF, DONE, Corrected, correct_into
+from veridyn.observe.filters.kernels.correction import DOF, DONE, Corrected, correct_into, project, put_results
 from veridyn.observe.filters.kernels.covariance import INTEGRATOR, all_finite, gather, noise, spread, transition
-from veridyn.observe.filters.kernels.outcome import put_results
 
 Array = NDArray[np.float64]
 REFERENCE = 2  # the reference must look at this step

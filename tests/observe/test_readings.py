@@ -13,12 +13,12 @@ from veridyn.model.body import Body
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
-from veridyn.observe.availability import muted
 from veridyn.observe.measurements import Status
 from veridyn.observe.observe import observe
 from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.readings import measurements_of
+from veridyn.observe.readings import measurements_of, muted
+from veridyn.observe.settings import ObserveSettings
 from veridyn.spatial.inertia import from_centre
 
 NOISE = ProcessNoise(force=0.5, start=0.02, start_rate=0.2)
@@ -61,7 +61,7 @@ def test_flags_act_from_their_sample_to_the_next() -> None:
 
 
 def test_muted_readings_are_missing_at_the_time_they_speak_of() -> None:
-    system, *_ = machine_system(turntable(), NOISE)
+    system, *_ = machine_system(turntable(), ObserveSettings(process_noise=NOISE))
     given = log(**{"rim.available": (np.array([0.0, 0.2, 0.4]), np.array([1.0, 0.0, 1.0]))})
     table, plain = measurements_of(system, given), measurements_of(system, log())
     assert np.array_equal(table.t, plain.t)  # the rows stay
@@ -75,7 +75,11 @@ def test_the_covariance_goes_on_while_a_sensor_is_muted() -> None:
     """As if that sensor had no readings then, with the variance F P Fᵀ + Q after each step and nothing taken off."""
     flag = (np.array([0.0, 0.2, 0.4]), np.array([1.0, 0.0, 1.0]))
     flags = {"rim.available": flag, "angle.available": flag}
-    found = observe(turntable(), log(**flags), process_noise=NOISE, start={"table": 0.3}, rates={"table": 2.0})
+    found = observe(
+        turntable(),
+        log(**flags),
+        settings=ObserveSettings(process_noise=NOISE, start={"table": 0.3}, rates={"table": 2.0}),
+    )
     e = found.estimates
     silent = np.flatnonzero((found.t > 0.2 + 1e-6) & (found.t < 0.36))
     assert (e.dof[silent] == 0).all() and (e.status[silent] == Status.MISSING).all()
@@ -91,7 +95,9 @@ def test_the_covariance_goes_on_while_a_sensor_is_muted() -> None:
         kept = (c.t < 0.2 - 1e-9) | (c.t > 0.4 - 1e-9)
         without[name] = Channel(name, c.t[kept], c.values[kept], c.unit)
     gone = observe(
-        turntable(), Experiment(without, "gone"), process_noise=NOISE, start={"table": 0.3}, rates={"table": 2.0}
+        turntable(),
+        Experiment(without, "gone"),
+        settings=ObserveSettings(process_noise=NOISE, start={"table": 0.3}, rates={"table": 2.0}),
     )
     assert gone.reduced[-1] == pytest.approx(found.reduced[-1], abs=1e-9)
     assert gone.sigma[-1] == pytest.approx(found.sigma[-1], rel=1e-6)  # one long step in place of many

@@ -1,4 +1,4 @@
-"""Beside `identify`: settings, results, choice of motions, payloads, and what explains a fit."""
+"""Estimators and what stands beside `identify`: base parameters, plans of experiments, diagnoses, payloads, fleets and results."""
 
 from veridyn.identify.base import BaseParameters as BaseParameters
 from veridyn.identify.base import base_parameters as base_parameters
@@ -13,14 +13,20 @@ from veridyn.identify.diagnosis.explain import explain as explain
 from veridyn.identify.encoders import encoder_offsets as encoder_offsets
 from veridyn.identify.essential import essential as essential
 from veridyn.identify.estimators.noise_model import NoiseModel as NoiseModel
+from veridyn.identify.estimators.prior import Prior as Prior
+from veridyn.identify.estimators.robust import Robust as Robust
 from veridyn.identify.estimators.trust import slow_and_fast as slow_and_fast
 from veridyn.identify.estimators.trust import trust_prior as trust_prior
+from veridyn.identify.estimators.weighted import OLS as OLS
+from veridyn.identify.estimators.weighted import WLS as WLS
 from veridyn.identify.excitation.capsules import Capsule as Capsule
 from veridyn.identify.excitation.capsules import Collision as Collision
 from veridyn.identify.excitation.limits import Clearance as Clearance
 from veridyn.identify.excitation.limits import Limits as Limits
 from veridyn.identify.excitation.plan import ExcitationPlan as ExcitationPlan
 from veridyn.identify.excitation.plan import Noise as Noise
+from veridyn.identify.excitation.shape import Fourier as Fourier
+from veridyn.identify.excitation.shape import Spline as Spline
 from veridyn.identify.fleet import Fleet as Fleet
 from veridyn.identify.fleet import identify_fleet as identify_fleet
 from veridyn.identify.friction.evidence import FrictionLadder as FrictionLadder
@@ -28,6 +34,7 @@ from veridyn.identify.friction.ladder import friction_ladder as friction_ladder
 from veridyn.identify.friction.stribeck import stribeck_speeds as stribeck_speeds
 from veridyn.identify.laboratory import Trial as Trial
 from veridyn.identify.laboratory import diagnose as diagnose
+from veridyn.identify.output_error.output_error import OutputError as OutputError
 from veridyn.identify.payload import carrying as carrying
 from veridyn.identify.payload import with_payload as with_payload
 from veridyn.identify.regression.observation import Sampling as Sampling

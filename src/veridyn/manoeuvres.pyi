@@ -1,4 +1,4 @@
-"""Beside `simulate`: manoeuvres, and what real sensors do to a signal."""
+"""What machines are led through in a simulation, and what real sensors do to a signal."""
 
 from veridyn.simulate.car import Steered as Steered
 from veridyn.simulate.imperfection import Imperfection as Imperfection

@@ -1,0 +1,120 @@
+"""The settings of an observation, in one object: ``observe(machine, log, EKF(), ObserveSettings(start={"q1": 0.3}))``.
+
+The same object is given to :func:`~veridyn.observe.observe.observe`, which runs along a log, and to
+:class:`~veridyn.observe.streaming.observer.Observer`, which runs beside a program. The settings of the filter itself belong to the filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+from veridyn.errors import ModelError, VeridynError
+from veridyn.mechanics.formulation import FRICTION_SPEED
+from veridyn.mechanics.single_track.noise import CarNoise
+from veridyn.model.sensor import Choice, Sensor
+from veridyn.observe.bounds import Parameters, read_parameters
+from veridyn.observe.process_noise import ProcessNoise
+from veridyn.observe.readings import InputHold
+from veridyn.settings import Rule, Settings, above, at_least
+
+
+def _chooses_sensors(given: Any) -> bool:
+    if isinstance(given, Mapping):
+        return all(isinstance(n, str) and isinstance(s, Sensor | None) for n, s in given.items())
+    listed = isinstance(given, Sequence) and not isinstance(given, str)
+    return given is None or (listed and all(isinstance(s, Sensor | str) for s in given))
+
+
+def _names_parameters(given: Any) -> bool:
+    """What a mapping gives for a name is read, and refused, by :func:`~veridyn.observe.bounds.read_parameters`."""
+    return all(isinstance(name, str) for name in given) if isinstance(given, Mapping | tuple) else False
+
+
+SENSORS = "a list of sensors or names of the machine's own, or a mapping of names to a Sensor or None"
+PARAMETERS = "a list of names, or a mapping of names to (sigma, walk, lower, upper)"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ObserveSettings(Settings):
+    """How a machine is observed; checked when it is made.
+
+    Parameters
+    ----------
+    process_noise : ProcessNoise or CarNoise, optional
+        How far the model is trusted. By default the density of the unknown forces (or of white acceleration) is the one under which the
+        first thousand samples of the log are most likely; an ``Observer`` has no log and needs it. Of a car of a few numbers a CarNoise.
+    start, rates : mapping of coordinates to numbers, optional
+        Where the model starts (rad or m), and how fast (rad/s or m/s); what is not given is at home, and at rest. "readings" in place of
+        a start: coordinates with a sensor of their own start at its first reading in the log.
+    independents : names of coordinates, optional
+        Coordinates that the states are made of; chosen from the machine by default.
+    unknown : names, optional
+        The forces that are estimated, by independent coordinate (of a free base base.x … base.yaw) or load; by default one on each
+        independent coordinate.
+    inputs : names, optional
+        What acts and is a channel of the log: force.C of the motor on a coordinate C, loads by name, motions of prescribed coordinates, and
+        on trees signals and wrenches; by default all that the log has, in every formulation, and none of an ``Observer``. What natural
+        coordinates cannot take is refused by name.
+    frozen_after : int, optional
+        So many repeats of one number mean that a sensor hangs; never by default.
+    step : float, optional
+        The longest step of the integration (s). Without it 0.01 s, or shorter where the fastest oscillation at the start needs that; where
+        steps do not converge, or their bias along the log is too large for the estimated deviations, the log is run again with a
+        shorter one. The rule is the same in every formulation.
+    input_hold : {"zero", "linear"}
+        "zero", the default: an input acts from its sample to the next, as what a controller puts out. "linear": it runs straight from
+        sample to sample, as a measured force does, and acts by its mean between readings; not of an ``Observer``.
+    friction_speed : float
+        Below it (rad/s, m/s) dry friction of a tree is rounded off, because a jump has no tangent.
+    parameters : names, or mapping of names to (sigma, walk, lower, upper), optional
+        Parameters of a tree, or constants inside the laws of its elements ("fst_q1.speed"), that are estimated with the state. Of names
+        `process_noise` gives the random walk and the deviation at the start; a mapping gives deviation at the start, density of the
+        random walk (unit²/s) and bounds, the last three optional.
+    sensors : sequence of Sensor or name, or mapping of names to Sensor or None, optional
+        A sequence lists the sensors that are used, a name standing for the machine's own. A mapping replaces the machine's own by name;
+        one set to None is left out. By default all sensors of the machine.
+    consider : bool
+        Let the uncertainty of the parameters of ``fit.machine()`` widen the bands of the states (the default).
+
+    Examples
+    --------
+    >>> import veridyn as vd
+    >>> vd.ObserveSettings(start={"q1": 0.3}, step=0.005)
+    ObserveSettings(start={'q1': 0.3}, step=0.005)
+    >>> vd.ObserveSettings(step=-1.0)
+    Traceback (most recent call last):
+        ...
+    veridyn.errors.ModelError: ObserveSettings.step: the value is not valid.
+    Expected a number above 0 or None, found -1.0.
+    """
+
+    error: ClassVar[type[VeridynError]] = ModelError
+
+    process_noise: ProcessNoise | CarNoise | None = None
+    start: Mapping[str, float] | Literal["readings"] | None = None
+    rates: Mapping[str, float] | None = None
+    independents: Sequence[str] = ()
+    unknown: Sequence[str] | None = None
+    inputs: Sequence[str] | None = None
+    frozen_after: Annotated[int, at_least(1)] | None = None
+    step: Annotated[float, above(0.0)] | None = None
+    input_hold: InputHold = "zero"
+    friction_speed: Annotated[float, above(0.0)] = FRICTION_SPEED
+    parameters: Annotated[Parameters, Rule(_names_parameters, PARAMETERS)] = ()
+    sensors: Annotated[Choice | None, Rule(_chooses_sensors, SENSORS)] = None
+    consider: bool = True
+
+    def __post_init__(self) -> None:
+        for name in (
+            "independents",
+            "unknown",
+            "inputs",
+            "parameters",
+        ):  # lists that others could change, and generators
+            given = getattr(self, name)
+            if isinstance(given, Iterable) and not isinstance(given, str | tuple | Mapping):
+                object.__setattr__(self, name, tuple(given))
+        super().__post_init__()
+        read_parameters(self.parameters)

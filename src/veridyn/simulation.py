@@ -1,5 +1,0 @@
-"""Beside `simulate`: manoeuvres, and what real sensors do to a signal."""
-
-from veridyn.lazy import attach
-
-__getattr__, __dir__ = attach(__name__)
