@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from benchmarks.clock import best_of
 from veridyn.model.machine import Machine
-from veridyn.papers.buggy.drive import BuggyDrive
-from veridyn.papers.buggy.log import driven
+from veridyn.papers.buggy.drive import BuggyDrive, driven
 from veridyn.papers.buggy.machine import CHASSIS_CG, CONTACT, RACK, ROTOR, buggy, point, wheel_centre
 from veridyn.papers.buggy.study import real_time_factors
 

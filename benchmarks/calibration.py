@@ -43,9 +43,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.calibration_cases import CASES, Outcome
+from benchmarks.repeated import repeated
 from veridyn.errors import IdentificationError
 from veridyn.progress import Progress, silent
-from veridyn.studies.repeated import repeated
 
 Array = NDArray[np.float64]
 QUICK_RUNS = 24
@@ -309,7 +309,7 @@ class TimeLeft:
 def shared_by(workers: int, address: str) -> Iterator[Executor | None]:
     """The executor that the command line names."""
     if address:
-        from veridyn.studies.run.executors import dask_executor
+        from veridyn.studies.run.estimation import dask_executor
 
         with dask_executor(address) as cluster:
             yield cluster

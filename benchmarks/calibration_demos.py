@@ -24,26 +24,22 @@ from veridyn.mechanics.natural.system import natural_system
 from veridyn.model.machine import Machine
 from veridyn.observe.observe import observe_with
 from veridyn.papers.car.bent import selected
-from veridyn.papers.car.bent_2002 import SIXTEEN
-from veridyn.papers.car.budget import budget
+from veridyn.papers.car.budget import budget, corrected, thirty_three, with_carriers
 from veridyn.papers.car.drive import TRAINING, campaign, campaign_2002, drives_2006
 from veridyn.papers.car.knowledge import CarKnown
-from veridyn.papers.car.known_2002 import drawn_2002
+from veridyn.papers.car.known_2002 import SIXTEEN, drawn_2002
 from veridyn.papers.car.machine import car_38
-from veridyn.papers.car.models import corrected, thirty_three, with_carriers
 from veridyn.papers.car.sensors import sensors_2002, sensors_2006
 from veridyn.papers.car.study_2002 import study_2002
 from veridyn.papers.fourbar.machine import SAMPLES, SKIP, STEP, FourbarRun, fourbar_settings, wrong_fourbar
 from veridyn.papers.hexapod.control import cross_fit
-from veridyn.papers.hexapod.experiment import SensorNoise, controlled, machine, task
-from veridyn.papers.hexapod.experiment import recorded as sensed_lengths
-from veridyn.papers.hexapod.machine import TABLE_NAMES, prior
+from veridyn.papers.hexapod.machine import TABLE_NAMES, SensorNoise, controlled, machine, prior, task
+from veridyn.papers.hexapod.machine import recorded as sensed_lengths
 from veridyn.papers.hexapod.machine import truth as hexapod_truth
 from veridyn.papers.hexapod.study import INSTRUMENT_HARMONICS, PERIODS, series_of
 from veridyn.papers.hexapod.trials import FREQUENCY, designed
-from veridyn.papers.humanoid.gait import walk
 from veridyn.papers.humanoid.log import recorded
-from veridyn.papers.humanoid.machine import cad
+from veridyn.papers.humanoid.machine import cad, walk
 from veridyn.papers.humanoid.study import CONSISTENT, walking_fits
 from veridyn.papers.humanoid.walk import Performed, performed
 from veridyn.signals.trajectory import FourierTrajectory

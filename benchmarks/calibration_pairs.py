@@ -36,8 +36,7 @@ from veridyn.progress import silent
 from veridyn.studies.config.identify import IdentifyFile
 from veridyn.studies.config.study import Loaded, load_study
 from veridyn.studies.run.machine import study_machine
-from veridyn.studies.run.masks import plain
-from veridyn.studies.run.preparing import Preparing
+from veridyn.studies.run.preparing import Preparing, plain
 from veridyn.studies.run.recordings import Recordings
 
 Array = NDArray[np.float64]

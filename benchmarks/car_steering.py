@@ -13,11 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from veridyn.papers.car.bent import selected
-from veridyn.papers.car.budget import budget
+from veridyn.papers.car.budget import budget, corrected, thirty_three, with_carriers
 from veridyn.papers.car.drive import campaign
 from veridyn.papers.car.knowledge import CarKnown
 from veridyn.papers.car.machine import car_38
-from veridyn.papers.car.models import corrected, thirty_three, with_carriers
 from veridyn.papers.car.sensors import sensors_2006
 from veridyn.papers.car.simulator.description import Vehicle
 from veridyn.papers.car.simulator.manoeuvre import KMH, restless, sinusoidal_steering

@@ -44,7 +44,7 @@ def read_whole(file: Path) -> float:
 
 def read_windows(file: Path) -> float:
     """The same, by windows."""
-    from veridyn.files.log.blocks import open_log
+    from veridyn.files.log.parts import open_log
 
     columns = {name: name for name in UNITS if name != "t"}
     table = open_log(file, columns, UNITS, "t")

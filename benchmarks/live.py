@@ -24,9 +24,8 @@ import numpy as np
 from tests.live.chromium import Chromium
 
 from veridyn.live.opening import SHOWS
-from veridyn.live.replay import Pace, Replay
 from veridyn.live.server import LiveServer
-from veridyn.live.session import Session
+from veridyn.live.session import Pace, Replay, Session
 from veridyn.progress import silent
 
 RATE, SECONDS = 100.0, 60.0

@@ -44,8 +44,7 @@ from veridyn.spatial.inertia import INERTIAL, broken_law
 from veridyn.studies.config.study import Loaded, load_study
 from veridyn.studies.run.identify import run_identify
 from veridyn.studies.run.machine import study_machine
-from veridyn.studies.run.masks import wrong_speed
-from veridyn.studies.run.preparing import Preparing
+from veridyn.studies.run.preparing import Preparing, wrong_speed
 from veridyn.studies.run.recordings import Recordings
 
 Array = NDArray[np.float64]

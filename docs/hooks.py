@@ -19,7 +19,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from veridyn.files.machine.schema import model_schema
-from veridyn.studies.config.reference import reference
+from veridyn.studies.config.text import reference
 
 sys.path.insert(0, str(Path(__file__).parent))
 from model_keys import model_page
@@ -58,8 +58,6 @@ ROOMS = [
         *(".".join(p.parent.relative_to(PACKAGE).parts) for p in sorted((PACKAGE / room).glob("*/**/__init__.py"))),
     )
 ]
-
-
 STUDY = """# The study file
 
 One YAML file says what is studied, from which logs, and how. Unknown keys are refused by line; every default is here, and

@@ -7,8 +7,18 @@ import numpy as np
 
 import veridyn as vd
 from veridyn.papers.hexapod.control import period_fit, tracking
-from veridyn.papers.hexapod.experiment import SensorNoise, controlled, recorded, task
-from veridyn.papers.hexapod.machine import LEGS, POSE, TABLE_NAMES, hexapod, prior, truth
+from veridyn.papers.hexapod.machine import (
+    LEGS,
+    POSE,
+    TABLE_NAMES,
+    SensorNoise,
+    controlled,
+    hexapod,
+    prior,
+    recorded,
+    task,
+    truth,
+)
 from veridyn.papers.hexapod.trials import designed
 
 # 1. The machine is a model file: a tree, and the joints at which its loops were cut open.

@@ -6,9 +6,8 @@ Needs the extras mujoco (the robot walks in an engine of its own) and consistent
 import numpy as np
 
 import veridyn as vd
-from veridyn.papers.humanoid.gait import bend, walk
 from veridyn.papers.humanoid.log import MARKERS, SIGMA, recorded, sampling
-from veridyn.papers.humanoid.machine import BASE, cad, machine, total_mass
+from veridyn.papers.humanoid.machine import BASE, bend, cad, machine, total_mass, walk
 from veridyn.papers.humanoid.walk import performed
 
 rng = np.random.default_rng(0)

@@ -10,8 +10,7 @@ import sys
 import numpy as np
 
 import veridyn as vd
-from veridyn.papers.buggy.drive import BuggyDrive
-from veridyn.papers.buggy.log import RATE, driven
+from veridyn.papers.buggy.drive import RATE, BuggyDrive, driven
 from veridyn.papers.buggy.machine import buggy
 from veridyn.papers.buggy.observers import best_observer, standing_start
 

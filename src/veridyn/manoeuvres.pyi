@@ -3,10 +3,10 @@
 from veridyn.simulate.car import Steered as Steered
 from veridyn.simulate.imperfection import Imperfection as Imperfection
 from veridyn.simulate.imperfection import Imperfections as Imperfections
-from veridyn.simulate.manoeuvre import Driven as Driven
-from veridyn.simulate.manoeuvre import Manoeuvre as Manoeuvre
-from veridyn.simulate.manoeuvre import Prescribed as Prescribed
-from veridyn.simulate.manoeuvre import Tracking as Tracking
-from veridyn.simulate.pulses import edge_intervals as edge_intervals
-from veridyn.simulate.pulses import edge_times as edge_times
-from veridyn.simulate.pulses import wheel_count as wheel_count
+from veridyn.simulate.imperfection import edge_intervals as edge_intervals
+from veridyn.simulate.imperfection import edge_times as edge_times
+from veridyn.simulate.imperfection import wheel_count as wheel_count
+from veridyn.simulate.simulator import Driven as Driven
+from veridyn.simulate.simulator import Manoeuvre as Manoeuvre
+from veridyn.simulate.simulator import Prescribed as Prescribed
+from veridyn.simulate.simulator import Tracking as Tracking

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import veridyn
 from veridyn.cli.app import app
-from veridyn.files.shipped import shipped
+from veridyn.files.access import shipped
 
 COMMANDS = ([], ["demo"], ["demo", "arm"], ["model"], ["model", "show"])
 

@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from studies.small_arm import small_study
 from veridyn.cli.app import app
-from veridyn.studies.run.folder import new_run
+from veridyn.studies.result import new_run
 
 
 def test_two_runs_are_printed_and_written(tmp_path: Path) -> None:

@@ -11,8 +11,7 @@ from studies.bench_robot import STUDY
 from veridyn.cli import main
 from veridyn.cli.recording import Recorded, recorded, recorded_study
 from veridyn.errors import FileError
-from veridyn.report.attempted import attempted
-from veridyn.report.blocks import Block, Text
+from veridyn.report.blocks import Block, Text, attempted
 from veridyn.studies.config.study import load_study
 from veridyn.studies.result import Result
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from veridyn.cli.terminal import open_closed_streams, plain, show_everything
-from veridyn.files.shipped import shipped
+from veridyn.files.access import shipped
 
 
 @pytest.mark.parametrize(

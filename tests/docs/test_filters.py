@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from veridyn.files.yaml_plain import plain_yaml
+from veridyn.files.yaml_reader import plain_yaml
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from veridyn.cli.app import app
-from veridyn.files.shipped import shipped
+from veridyn.files.access import shipped
 
 MODEL_FILE = Path(__file__).parents[2] / "docs" / "model-file.md"
 PAGE = Path(__file__).parents[2] / "docs" / "observers.md"

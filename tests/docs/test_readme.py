@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import veridyn as vd
-from veridyn.files.shipped import shipped
+from veridyn.files.access import shipped
 from veridyn.machines.arm import exciting, other, tracking
 
 ROOT = Path(__file__).resolve().parents[2]

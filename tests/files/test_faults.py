@@ -22,10 +22,9 @@ import pytest
 
 import veridyn as vd
 from veridyn.errors import FileError, VeridynError
-from veridyn.files.atomic import write_atomic
+from veridyn.files.access import shipped, write_atomic
 from veridyn.files.log import tables as table_reader
-from veridyn.files.shipped import shipped
-from veridyn.studies.run.folder import Run, new_run
+from veridyn.studies.result import Run, new_run
 from veridyn.symbolic import cache
 from veridyn.symbolic.cache import Stored, load_or_make
 
@@ -84,7 +83,7 @@ WRITER = """
 import sys
 from hashlib import sha256
 from pathlib import Path
-from veridyn.studies.run.folder import new_run
+from veridyn.studies.result import new_run
 from veridyn.symbolic.cache import Stored, keep
 k = 0
 print("ready", flush=True)

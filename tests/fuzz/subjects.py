@@ -25,10 +25,10 @@ from fuzz.mutations import (
     some_token,
 )
 from studies.small_arm import believed, log_of, small_arm
+from veridyn.files.access import shipped
 from veridyn.files.machine.mjcf_write import mjcf_text
 from veridyn.files.machine.write import model_text
 from veridyn.files.mesh.load import load_mesh
-from veridyn.files.shipped import shipped
 from veridyn.studies.compare import compare
 from veridyn.studies.config.study import load_study
 
@@ -37,8 +37,6 @@ SILENT_SIGMAS = 3.0
 DOTTED = {"t": "s", "q.q1": "rad", "q.q2": "rad", "force.q1": "N*m", "force.q2": "N*m"}
 UNITS = {name.replace(".", "_"): unit for name, unit in DOTTED.items()}
 JOINTS = {"columns": {"q": "/joint_states.position"}, "units": {"q": "rad"}}
-
-
 CAR = """veridyn: 2
 name: small
 formulation: single_track

@@ -9,9 +9,8 @@ from papers.humanoid.humanoid_runs import CAD, bending
 from veridyn.errors import IdentificationError
 from veridyn.identify.encoders import Offsets, encoder_offsets
 from veridyn.identify.laboratory import diagnose
-from veridyn.papers.humanoid.gait import bend
 from veridyn.papers.humanoid.log import LOWPASS, SIGMA, Faulty, read, recorded
-from veridyn.papers.humanoid.machine import FEET, SOLE
+from veridyn.papers.humanoid.machine import FEET, SOLE, bend
 from veridyn.papers.humanoid.walk import SOLE_AXES
 from veridyn.signals.butterworth import Butterworth
 from veridyn.spatial.transforms import Placement

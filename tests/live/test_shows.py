@@ -6,8 +6,7 @@ import pytest
 from veridyn.live.opening import SHOWS
 from veridyn.live.paper_shows import buggy_samples, buggy_tracker, car_drive
 from veridyn.live.shows import DRAW_ON
-from veridyn.papers.buggy.drive import BuggyDrive
-from veridyn.papers.buggy.log import driven
+from veridyn.papers.buggy.drive import BuggyDrive, driven
 from veridyn.papers.buggy.machine import buggy
 from veridyn.papers.car.simulator.description import Vehicle
 from veridyn.progress import silent

@@ -17,8 +17,8 @@ from strangers.pinocchio_closed import PinClosed
 from strangers.pinocchio_machine import PinMachine
 from strangers.pinocchio_oracle import PinModel
 from veridyn.errors import SimulationError
+from veridyn.files.access import shipped
 from veridyn.files.machine.load import parse_machine
-from veridyn.files.shipped import shipped
 from veridyn.mechanics.natural.dynamics import NaturalState, natural_energy, solve_accelerations
 from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
 from veridyn.mechanics.natural.measurement import readout

@@ -9,8 +9,8 @@ import pytest
 
 from strangers.graph_machines import OPEN_KINDS, backwards, random_machine, rssr, slider_crank
 from veridyn.errors import ModelError
+from veridyn.files.access import shipped_files
 from veridyn.files.machine.load import load_model
-from veridyn.files.shipped import shipped_files
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.coordinates import coordinates_of
 from veridyn.model.link import Joint, Link

@@ -10,7 +10,7 @@ import pytest
 
 import veridyn as vd
 from veridyn.errors import IdentificationError, ModelError
-from veridyn.files.shipped import shipped
+from veridyn.files.access import shipped
 from veridyn.identify.estimator import TREE_NOTE
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.system.integrate import Inputs, Method, Trajectory, integrate

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError
-from veridyn.machines.spatial import crane
+from veridyn.machines.described import crane
 from veridyn.mechanics.natural.dynamics import initial_state, with_accelerations
 from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, integrate_natural
 from veridyn.mechanics.natural.measurement import readout

@@ -10,7 +10,7 @@ import pytest
 
 from strangers.twins import linkage_twin
 from veridyn.errors import DataError, ModelError
-from veridyn.machines.parallel import palletizer
+from veridyn.machines.described import palletizer
 from veridyn.mechanics.natural.to_machine import machine_of_mechanism
 from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, integrate
 from veridyn.mechanics.tree.readout import tree_readout

@@ -7,7 +7,7 @@ import pytest
 
 from studies.small_crane import small_crane
 from veridyn.errors import DataError
-from veridyn.machines.spatial import crane
+from veridyn.machines.described import crane
 from veridyn.mechanics.natural.measurement import readout
 from veridyn.mechanics.natural.system import natural_system
 from veridyn.model.experiment import Channel, Experiment

@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 
 import veridyn as vd
 from veridyn.errors import DataWarning, ModelError
-from veridyn.files.shipped import shipped
+from veridyn.files.access import shipped
 from veridyn.mechanics.natural.inputs import motor_names, with_motor_inputs
 from veridyn.mechanics.natural.system import natural_system
 from veridyn.model.assembly import Attachment

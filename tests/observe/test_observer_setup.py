@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from veridyn.machines.spatial import CRANE, crane, walked
+from veridyn.machines.described import CRANE, crane, walked
 from veridyn.observe.filters.linear import Kalman, from_rates
 from veridyn.observe.filters.run import run
 from veridyn.observe.measurements import Measurements

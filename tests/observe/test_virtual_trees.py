@@ -9,7 +9,7 @@ import pytest
 
 from observe.test_machine_trees import arm, tumbling
 from veridyn.errors import DataError, ModelWarning
-from veridyn.machines.parallel import linkage
+from veridyn.machines.described import linkage
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor

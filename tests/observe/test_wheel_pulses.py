@@ -20,7 +20,7 @@ from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer
 from veridyn.signals.pulses import PulseReader, PulseWheel, edges_of_intervals, readings_of_counts, readings_of_edges
-from veridyn.simulate.pulses import edge_intervals, wheel_count
+from veridyn.simulate.imperfection import edge_intervals, wheel_count
 from veridyn.spatial.inertia import from_centre
 
 Array = NDArray[np.float64]

@@ -1,9 +1,23 @@
 import numpy as np
 import pytest
+from scipy.spatial import ConvexHull
 
 from report.test_page import Balance
-from veridyn.errors import VeridynError
-from veridyn.report.blocks import Animation, Code, Figure, Heat, Key, Listing, Section, Table, Text, Verdict
+from veridyn.errors import DataError, ReportWarning, VeridynError
+from veridyn.report.blocks import (
+    Animation,
+    Block,
+    Code,
+    Figure,
+    Heat,
+    Key,
+    Listing,
+    Section,
+    Table,
+    Text,
+    Verdict,
+    attempted,
+)
 from veridyn.report.page import page
 from veridyn.report.plots import Series, bars, curves, heat
 from veridyn.studies.result import Result
@@ -59,3 +73,40 @@ def test_a_table_with_a_short_row_is_refused() -> None:
 def test_an_unknown_grade_is_refused() -> None:
     with pytest.raises(VeridynError, match="good, fair or poor, found great"):
         Verdict("great", "x")
+
+
+def degenerate() -> Block:
+    ConvexHull(np.zeros((5, 3)))
+    raise AssertionError
+
+
+def singular() -> Block:
+    np.linalg.inv(np.zeros((2, 2)))
+    raise AssertionError
+
+
+def refused() -> Block:
+    raise DataError("it has no width.")
+
+
+def test_what_can_be_drawn_is_drawn() -> None:
+    assert attempted("a picture", lambda: Text("drawn")) == Text("drawn")
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [(degenerate, "QhullError: QH6"), (singular, "LinAlgError: Singular"), (refused, "DataError: it has no width.")],
+)
+def test_what_cannot_be_drawn_is_named_with_the_reason(make, reason: str) -> None:
+    with pytest.warns(ReportWarning, match="picture “The machine”: it cannot be drawn.\nFound " + reason):
+        block = attempted("The machine", make)
+    assert isinstance(block, Text)
+    assert block.text.startswith(f"The picture “The machine” cannot be drawn ({reason}")
+
+
+def test_a_defect_is_not_taken_for_a_picture_that_fails() -> None:
+    def defect() -> Block:
+        raise TypeError("a bug")
+
+    with pytest.raises(TypeError, match="a bug"):
+        attempted("The machine", defect)

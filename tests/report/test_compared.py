@@ -12,7 +12,7 @@ from report.test_page import Balance
 from studies.small_arm import small_study
 from veridyn.report.compared import comparison_page, comparison_verdict
 from veridyn.studies.compare import Comparison, compare
-from veridyn.studies.run.folder import Run
+from veridyn.studies.result import Run
 
 
 def compared(folder: Path, *shifts: float) -> Comparison:

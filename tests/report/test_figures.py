@@ -3,8 +3,8 @@ from dataclasses import replace
 import numpy as np
 
 from studies.small_arm import small_study
-from veridyn.report.drawing import MAX_CURVE_POINTS
 from veridyn.report.figures import row_figures, singular_values
+from veridyn.report.plots import MAX_CURVE_POINTS
 
 
 def test_every_row_is_drawn_on_both_motions_on_common_scales() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import veridyn as vd
 from veridyn.errors import DataError, FileError
-from veridyn.files.shipped import shipped
+from veridyn.files.access import shipped
 from veridyn.identify.base import generic_motion
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.report.notebook import Display, show_machine

@@ -1,7 +1,12 @@
-"""The table of a friction ladder: one row for each term, numbers with their standard errors, and what became of it in words."""
+"""The table of a friction ladder: one row for each term, numbers with their standard errors, and what became of it in words.
+
+The reduced model beside the full one: values, what was removed and why, errors of both, and when it is worse.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,13 +15,23 @@ import pytest
 
 from studies.bench_robot import Bench
 from studies.closed_bench import ClosedBench
+from studies.small_arm import small_study
+from veridyn.identify.essential import EliminationStep, Essential
 from veridyn.identify.friction.evidence import FrictionLadder, LadderStep
 from veridyn.model.body import Body
 from veridyn.model.machine import Machine
 from veridyn.report.blocks import Table, Text
 from veridyn.report.page import identification_page
-from veridyn.report.study import friction_section, study_sections
+from veridyn.report.study import (
+    friction_section,
+    reduced_line,
+    reduced_rows,
+    reduced_section,
+    reduced_table,
+    study_sections,
+)
 from veridyn.studies.config.study import load_study
+from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.result import collected_warnings
 from veridyn.studies.run.identify import IdentifyRun, run_identify
 
@@ -28,6 +43,48 @@ STEPS = (
     LadderStep(term="temperature", on="q1", reason="not tried: no temperature is named"),
 )
 LADDER = FrictionLadder(machine=Machine.of_bodies([Body("1")]), steps=STEPS, standard_errors=1.0, after_percent=4.56)
+
+
+def without_the_last() -> IdentificationStudy:
+    """A study whose reduced model lacks the last parameter of the fit."""
+    study = small_study()
+    fit = study.fit
+    base = replace(fit.base, columns=fit.base.columns[:-1], matrix=fit.base.matrix[:-1])
+    name = study.model.parameters.names[fit.base.columns[-1]]
+    lean = replace(fit, base=base, values=fit.values[:-1], covariance=fit.covariance[:-1, :-1], removed=(name,))
+    step = EliminationStep(name, 250.0, 0.16, 0.69, 0.7)
+    return replace(study, essential=Essential(lean, (step,)), essential_own=study.own, essential_check=study.check)
+
+
+def test_both_models_stand_side_by_side() -> None:
+    study = without_the_last()
+    rows = reduced_rows(study)
+    assert [row[0] for row in rows] == list(study.fit.names)
+    assert rows[0][2:4] == rows[0][4:6] and rows[-1][4:] == ("0", "–", "250", "0.16", "0.69")
+    section = reduced_section(study)
+    assert section is not None and "by this rule: relative deviations at most 30 times the smallest" in section.lead
+    errors, values = section.blocks
+    assert (
+        isinstance(errors, Table) and isinstance(values, Table) and [r[0] for r in errors.rows] == ["full", "reduced"]
+    )
+    assert "noticeably worse" not in section.lead
+    cells = list(csv.DictReader(io.StringIO(reduced_table(study))))
+    assert float(cells[0]["full"]) == float(cells[0]["reduced"]) and cells[-1]["reduced"] == "0"
+    assert cells[-1]["joint_p_value"] == "0.7" and cells[0]["p_value"] == ""
+    assert reduced_line(study).startswith(f"reduced model: {len(rows) - 1} of {len(rows)} parameters")
+
+
+def test_a_worse_one_is_said_to_be_worse() -> None:
+    study = without_the_last()
+    assert study.before is not None and study.before.relative_error > 1.1 * study.check.relative_error
+    worse = replace(study, essential_check=study.before)
+    section = reduced_section(worse)
+    assert worse.reduced_is_worse and section is not None and "noticeably worse" in section.lead
+
+
+def test_without_removals_there_is_no_section() -> None:
+    study = small_study()
+    assert reduced_section(replace(study, essential=Essential(study.fit, ()))) is None
 
 
 def test_rows_and_lead() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import veridyn as vd
 from veridyn.errors import DataError, DataWarning
-from veridyn.machines.parallel import palletizer
+from veridyn.machines.described import palletizer
 from veridyn.mechanics.system.integrate import BaseState, Inputs
 from veridyn.model.body import Body
 from veridyn.model.elements.transmission import Transmission
@@ -21,9 +21,8 @@ from veridyn.model.sensor import Sensor
 from veridyn.signals.motion import motion
 from veridyn.signals.naming import Naming, measured_positions, unit_faults, with_sensor_channels, with_usual_names
 from veridyn.simulate.imperfection import Imperfection
-from veridyn.simulate.manoeuvre import Driven
 from veridyn.simulate.readings import exact_readings
-from veridyn.simulate.simulator import exact, record
+from veridyn.simulate.simulator import Driven, exact, record
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH
 

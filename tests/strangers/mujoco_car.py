@@ -13,7 +13,7 @@ from xml.etree import ElementTree as Xml
 import mujoco
 import numpy as np
 
-from veridyn.papers.car.simulator import state as st
+from veridyn.papers.car.simulator import description as st
 from veridyn.papers.car.simulator.description import Vehicle
 
 SLIDES = (("dl", "slide", "0 1 0"), ("dL", "slide", "1 0 0"), ("z", "slide", "0 0 1"))

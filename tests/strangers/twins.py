@@ -13,8 +13,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from strangers.pinocchio_sensors import WORLD, PinSensors
-from veridyn.machines.parallel import linkage
-from veridyn.machines.spatial import crane, spatial
+from veridyn.machines.described import crane, linkage, spatial
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.tree.loops.closure import closed_motion

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from veridyn.machines.spatial import CRANE, crane, walked
+from veridyn.machines.described import CRANE, crane, walked
 from veridyn.mechanics.natural.integrate import NaturalMotion
 
 REPOSITORY = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from veridyn.machines.spatial import CRANE, crane, walked
+from veridyn.machines.described import CRANE, crane, walked
 from veridyn.mechanics.natural.measurement import exact_readings
 from veridyn.mechanics.natural.system import natural_system
 from veridyn.model.experiment import Experiment

@@ -1,4 +1,7 @@
-"""Every cell of the table of capabilities is run on a machine of its kind: it works, or raises the error that the cell lists."""
+"""Every cell of the table of capabilities is run on a machine of its kind: it works, or raises the error that the cell lists.
+
+Code that is made ahead is found by the verbs that need it.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,15 @@ import pytest
 
 import veridyn as vd
 from strangers.bicycle_drive import Bicycle
+from strangers.machines import branched_arm, free_machine
 from veridyn.errors import CapabilityError, VeridynError
-from veridyn.filters import CarNoise
+from veridyn.files.machine.load import load_model
+from veridyn.identify.regression.observation import stream
+from veridyn.mechanics.single_track.noise import CarNoise
+from veridyn.mechanics.tree.dynamics import formula
 from veridyn.model.experiment import Channel
 from veridyn.model.single_track import PriorValue, car_machine
-from veridyn.studies.capabilities import METHODS, capabilities, shown_machines, table
+from veridyn.studies.capabilities import METHODS, capabilities, shown_machines, some_motion, table, warm
 
 KINDS = tuple(shown_machines())
 DRIVE = Bicycle(duration=6.0, rate=25.0)
@@ -225,3 +232,19 @@ def test_a_row_in_words_says_what_to_use() -> None:
 def test_what_is_no_machine_is_refused() -> None:
     with pytest.raises(VeridynError, match="it is no machine"):
         vd.capabilities("arm.yaml")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("name", ["branched", "free", "veridyn:palletizer.yaml"])
+def test_the_equations_are_there_afterwards(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream of few samples takes the reference unless its code is there; what is there afterwards is not made again."""
+    machine = {"branched": branched_arm, "free": free_machine}.get(name, lambda: load_model(name))()
+    labels: list[str] = []
+    warm(machine, lambda label, done, total: labels.append(label))
+    assert labels[0] == "compiling: equations of the rows" and labels[-1] == "compiling"
+
+    def refused(*_: object) -> None:
+        raise AssertionError("compiled again")
+
+    monkeypatch.setattr(formula, "formula", refused)
+    assert stream(machine, some_motion(machine)).plan.compile
+    assert stream(machine, some_motion(machine)).observe().samples > 0

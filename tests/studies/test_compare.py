@@ -7,7 +7,7 @@ import pytest
 from studies.small_arm import small_study
 from veridyn.errors import FileError, VeridynError
 from veridyn.studies.compare import compare
-from veridyn.studies.run.folder import Run
+from veridyn.studies.result import Run
 
 
 def write(folder: Path, **changes) -> Path:

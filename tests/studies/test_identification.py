@@ -25,7 +25,7 @@ from veridyn.model.motion import Motion
 from veridyn.report.page import identification_page
 from veridyn.report.verdict import verdict
 from veridyn.studies.config.identify import IdentifyAccept
-from veridyn.studies.identification import Estimation, held_out_share, identification, judged
+from veridyn.studies.identification import Estimation, held_out_share, identification, identify_and_validate
 from veridyn.studies.run.identify import missed
 
 
@@ -174,10 +174,12 @@ def test_a_study_on_a_gpu_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
     """NumPy stands in for the GPU."""
     machine, how = small_arm(), Sampling()
     seen, unseen = small_study().training, small_study().validation
-    true = judged(machine, [seen], [unseen], how, how)
+    true = identify_and_validate(machine, [seen], [unseen], how, how)
     devices: list[NumpyProcessor] = []
     monkeypatch.setattr(on_gpu, "open_gpu", lambda: devices.append(NumpyProcessor()) or devices[-1])
-    found = judged(machine, [seen], [unseen], how, how, estimation=Estimation(settings=IdentifySettings(device="cuda")))
+    found = identify_and_validate(
+        machine, [seen], [unseen], how, how, estimation=Estimation(settings=IdentifySettings(device="cuda"))
+    )
     assert len(devices) == 2  # for the fit and for the validation
     np.testing.assert_allclose(found.fit.values, true.fit.values, atol=1e-6 * true.fit.sigma.min())
     assert found.check.relative_error == pytest.approx(true.check.relative_error, rel=1e-9)
@@ -187,7 +189,7 @@ def test_output_error_reports_forces_as_forces_and_coordinates_apart() -> None:
     """Under one label stood the coordinates' error on the training motion and the forces' error on the other."""
     study = small_study()
     m = study.training[:300]
-    found = judged(
+    found = identify_and_validate(
         study.model, [m], [study.validation], Sampling(), Sampling(), estimation=Estimation(OutputError(horizon=0.5))
     )
     f = found.figures
@@ -219,7 +221,9 @@ def test_a_simulation_that_fails_is_a_verdict_and_not_an_error(monkeypatch: pyte
     study = small_study()
     how = Estimation(OutputError(horizon=0.5, start="tree", initial="measured"))
     with pytest.warns(IdentificationWarning, match="cannot be simulated with the identified parameters"):
-        found = judged(study.model, [study.training[:200]], [study.validation], Sampling(), Sampling(), estimation=how)
+        found = identify_and_validate(
+            study.model, [study.training[:200]], [study.validation], Sampling(), Sampling(), estimation=how
+        )
     said = verdict(found)
     assert said.grade == "poor" and "cannot be judged: the validation data cannot be simulated" in said.headline
     assert "small arm: it left the finite numbers at 1.2 s" in said.headline
@@ -231,7 +235,7 @@ def test_drive_gains_that_give_the_only_force_are_judged() -> None:
     machine, rng = unknown(), np.random.default_rng(2)
     runs = [driven(rng), carrying(machine, driven(rng, loaded=True), "4", LOAD)]
     how = Estimation(Instrumental(reference="measured"))
-    found = judged(
+    found = identify_and_validate(
         machine, runs, [driven(np.random.default_rng(3), loaded=False)], Sampling(), Sampling(), estimation=how
     )
     f = found.figures
@@ -245,6 +249,6 @@ def test_drive_gains_that_give_the_only_force_are_judged() -> None:
 def test_samples_of_the_fit_are_counted_in_the_validation() -> None:
     study = small_study()
     m = study.training
-    again = judged(study.model, [m], [m[300:]], Sampling(), Sampling())
+    again = identify_and_validate(study.model, [m], [m[300:]], Sampling(), Sampling())
     assert again.figures["share_validation_held_out"] == 0.0
     assert "of which 0% were not used for the fit" in again.summary()

@@ -12,8 +12,8 @@ import pytest
 from strangers.pinocchio_oracle import PinModel
 from studies.small_arm import small_arm
 from veridyn.errors import DataError
+from veridyn.files.access import shipped
 from veridyn.files.machine.load import load_model
-from veridyn.files.shipped import shipped
 from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.model.body import Body
 from veridyn.model.machine import Machine

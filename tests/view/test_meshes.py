@@ -10,12 +10,11 @@ from strangers.slider_crank import write_bench
 from studies.bench_robot import robot
 from veridyn.files.machine.load import load_model
 from veridyn.files.machine.urdf import load_urdf
-from veridyn.files.machine.urdf_visuals import UrdfVisual
+from veridyn.files.machine.urdf_shapes import UrdfVisual
 from veridyn.spatial.inertia import INERTIAL
 from veridyn.view import meshes
-from veridyn.view.machine import body_poses, tree_layer
 from veridyn.view.meshes import DIRECTIONS, hull, inertia_shapes, shapes_of, solids_of, sphere
-from veridyn.view.scene import QUATERNION_STEPS, scene
+from veridyn.view.scene import QUATERNION_STEPS, body_poses, scene, tree_layer
 
 trimesh = pytest.importorskip("trimesh", reason="trimesh (the extra 'view') reads meshes")
 HERE = {"rotation": np.eye(3), "position": np.array([1.0, 0.0, 0.0])}

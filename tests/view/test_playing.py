@@ -6,8 +6,8 @@ import pytest
 import veridyn as vd
 from studies.small_arm import small_arm
 from veridyn.errors import FileError
+from veridyn.files.access import shipped
 from veridyn.files.machine.load import load_model
-from veridyn.files.shipped import shipped
 from veridyn.model.body import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

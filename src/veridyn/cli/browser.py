@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from veridyn.cli.reading import Strict
+from veridyn.cli.output import Strict
 
 
 def live(
@@ -58,7 +58,7 @@ def live(
     """
     import threading
 
-    from veridyn.cli.bar import shown_progress
+    from veridyn.cli.output import shown_progress
     from veridyn.live.opening import Arriving, open_session
     from veridyn.live.server import LiveServer
     from veridyn.view.admission import Admission
@@ -125,10 +125,10 @@ def view(
     """
     import threading
 
+    from veridyn.files.access import is_shipped, shipped
     from veridyn.files.machine.load import load_model
     from veridyn.files.machine.urdf import urdf_limits
-    from veridyn.files.machine.urdf_visuals import urdf_visuals
-    from veridyn.files.shipped import is_shipped, shipped
+    from veridyn.files.machine.urdf_shapes import urdf_visuals
     from veridyn.view.live import LiveView, posable_mechanism, posable_tree
     from veridyn.view.meshes import shapes_of
     from veridyn.view.playing import recorded

@@ -14,8 +14,7 @@ from veridyn.cli.recording import Recorded, recorded
 if TYPE_CHECKING:
     from veridyn.progress import Progress
     from veridyn.report.blocks import Verdict
-    from veridyn.studies.result import Result
-    from veridyn.studies.run.folder import Run
+    from veridyn.studies.result import Result, Run
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -77,8 +76,7 @@ def car(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> None:
     """
     import numpy as np
 
-    from veridyn.papers.car.demo import car_demonstration
-    from veridyn.papers.car.page import car_page, car_verdict
+    from veridyn.papers.car.page import car_demonstration, car_page, car_verdict
 
     def work(progress: Progress) -> tuple[Any, Result]:
         made = car_demonstration(np.random.default_rng(seed), quick, progress)

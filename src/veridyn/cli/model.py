@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from veridyn.cli.reading import BaseOption, BaseWord, Strict
+from veridyn.cli.output import BaseOption, BaseWord, Strict
 
 if TYPE_CHECKING:
     from veridyn.model.machine import Machine
@@ -133,7 +133,7 @@ def codegen(
     Example:
       veridyn codegen robot.yaml --lang c --what forward --out controller
     """
-    from veridyn.files.atomic import write_atomic
+    from veridyn.files.access import write_atomic
     from veridyn.files.machine.load import load_model
     from veridyn.mechanics.tree.dynamics.codegen import c_source
 
@@ -253,9 +253,8 @@ def warm(
     Example:
       veridyn warm robot.urdf study.yaml
     """
-    from veridyn.cli.bar import shown_progress
-    from veridyn.cli.output import mode, print_json
-    from veridyn.studies.run.warming import warm as compile_ahead
+    from veridyn.cli.output import mode, print_json, shown_progress
+    from veridyn.studies.capabilities import warm as compile_ahead
     from veridyn.symbolic.cache import folder
 
     done: dict[str, float] = {}
@@ -277,9 +276,9 @@ def warm(
 def _machine(name: str) -> Machine:
     """Of a model file, or of the model of a study file."""
     from veridyn.errors import FileError
+    from veridyn.files.access import resolved
     from veridyn.files.machine.load import load_model
-    from veridyn.files.shipped import resolved
-    from veridyn.files.yaml_plain import plain_yaml
+    from veridyn.files.yaml_reader import plain_yaml
     from veridyn.studies.config.study import load_study
     from veridyn.studies.run.machine import study_machine
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from veridyn.cli.reading import BaseOption, BaseWord, Strict
+from veridyn.cli.output import BaseOption, BaseWord, Strict
 
 if TYPE_CHECKING:
     from veridyn.model.machine import Machine
@@ -71,10 +71,9 @@ def new(
       veridyn new linkage.yaml run.csv --kind identify
       veridyn observe crane-study.yaml
     """
-    from veridyn.cli.bar import shown_progress
-    from veridyn.cli.output import mode, print_json
+    from veridyn.cli.output import mode, print_json, shown_progress
     from veridyn.cli.shown import print_warnings
-    from veridyn.files.atomic import refuse_to_replace, write_atomic
+    from veridyn.files.access import refuse_to_replace, write_atomic
     from veridyn.studies.result import collected_warnings
 
     refuse_to_replace(out, force, hint="Choose another name with --out, or give --force.")
@@ -103,9 +102,9 @@ def _written(
 ) -> str:
     """The study file that fits the kind of model."""
     from veridyn.errors import Fault, FileError
+    from veridyn.files.access import resolved
     from veridyn.files.log.columns import clock_of_rate
     from veridyn.files.machine.load import load_model
-    from veridyn.files.shipped import resolved
 
     if rate is not None:
         clock_of_rate(rate, 1, "--rate")
@@ -141,14 +140,14 @@ def _written(
     if len(logs) > 1:
         fault = Fault("an observer reads one log.", "logs", "one file", ", ".join(f.name for f in logs))
         raise FileError(fault, model.name)
-    from veridyn.studies.config.observe_template import observe_template
+    from veridyn.studies.config.sensor_template import observe_template
 
     return observe_template(file, machine, logs[0], out, rate)
 
 
 def _of_car(file: Path, car: Machine, logs: list[Path], out: Path, kind: StudyKind, rate: float | None) -> str:
     from veridyn.errors import FileError
-    from veridyn.studies.config.car_template import car_template
+    from veridyn.studies.config.sensor_template import car_template
 
     if rate is not None:
         hint = "Leave --rate out; a rate of the samples that are used is log.rate of the study."
@@ -160,25 +159,20 @@ def _of_car(file: Path, car: Machine, logs: list[Path], out: Path, kind: StudyKi
 def _designed(file: Path, out: Path, base: Literal["auto", "fixed", "free"], strict: bool) -> str:
     from veridyn.errors import FileError
     from veridyn.mechanics.single_track.of_machine import refuse_of_car
-    from veridyn.studies.config.excite_template import excite_template
+    from veridyn.studies.config.motion_template import excite_template
 
     machine = _with_values(file, base, strict)
     refuse_of_car(machine, "motion of joints to design")
     if machine.formulation != "tree":
         hint = "Give a log, to observe the machine: veridyn new MODEL LOG; or --kind simulate."
-        raise FileError(
-            "a motion is designed for a machine in joint coordinates.",
-            where=file.name,
-            expected="a tree",
-            found="points",
-            hint=hint,
-        )
+        what = "a motion is designed for a machine in joint coordinates."
+        raise FileError(what, where=file.name, expected="a tree", found="points", hint=hint)
     return excite_template(file, machine, out, strict)
 
 
 def _simulated(file: Path, tables: list[Path], out: Path, base: Literal["auto", "fixed", "free"], strict: bool) -> str:
     from veridyn.errors import FileError
-    from veridyn.studies.config.simulate_template import simulate_mechanism_template, simulate_template
+    from veridyn.studies.config.motion_template import simulate_mechanism_template, simulate_template
 
     machine = _with_values(file, base, strict)
     if machine.formulation == "tree" and len(tables) <= 1:

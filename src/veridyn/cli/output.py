@@ -1,6 +1,8 @@
-"""How much a command prints: as people read it, quietly, in detail, or one JSON object for programs.
+"""What commands share: how much one prints, progress, and options of the commands that read a model file.
 
-The options stand before or behind the command: ``veridyn identify study.yaml --json`` is ``veridyn --json identify study.yaml``.
+A command prints as people read it, quietly, in detail, or one JSON object for programs. The options stand before or behind the command:
+``veridyn identify study.yaml --json`` is ``veridyn --json identify study.yaml``. Progress is a bar with the time left on a terminal, and
+plain lines where nobody looks at one.
 """
 
 from __future__ import annotations
@@ -8,19 +10,22 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from veridyn.errors import VeridynError
-from veridyn.progress import Progress
+from veridyn.progress import Progress, silent
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+
 
 Mode = Literal["normal", "quiet", "verbose", "json"]
 FLAGS: Mapping[str, Mode] = {
@@ -109,3 +114,64 @@ def console() -> Console:
     from rich.console import Console
 
     return Console(emoji=False) if sys.stdout.isatty() else Console(width=PLAIN_WIDTH, emoji=False)
+
+
+@contextmanager
+def shown_progress(console: Console | None = None) -> Iterator[Progress]:
+    """On a terminal a bar for each task, gone at the end; elsewhere one line when a task begins. On stderr; quiet commands show none."""
+    if mode() == "quiet":
+        yield silent
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    console = console or Console(stderr=True)
+    if not console.is_terminal:
+        yield _lines()
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Bars(*columns, console=console, transient=True) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def show(task: str, done: float, total: float | None) -> None:
+            if task not in tasks:
+                tasks[task] = bars.add_task(task, total=total)
+            bars.update(tasks[task], completed=done, total=total)
+
+        yield show
+
+
+def _lines() -> Progress:
+    begun: set[str] = set()
+
+    def show(task: str, done: float, total: float | None) -> None:
+        if task not in begun:
+            begun.add(task)
+            typer.echo(task, err=True)
+
+    return show
+
+
+class BaseWord(StrEnum):
+    """What the root of a URDF or MJCF does."""
+
+    auto = "auto"
+    fixed = "fixed"
+    free = "free"
+
+
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Refuse a URDF or MJCF with inertias that no physical body has; otherwise they are unknown, with a warning.",
+    ),
+]
+BaseOption = Annotated[
+    BaseWord,
+    typer.Option(
+        help="Of a URDF or MJCF: the root stands on the ground (fixed) or moves (free: legged, flying). "
+        "auto: free where a floating joint says so, else fixed."
+    ),
+]

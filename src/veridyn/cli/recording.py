@@ -12,8 +12,7 @@ import typer
 if TYPE_CHECKING:
     from veridyn.progress import Progress
     from veridyn.studies.config.study import Loaded
-    from veridyn.studies.result import Result
-    from veridyn.studies.run.folder import Run
+    from veridyn.studies.result import Result, Run
 
 MISSED = 1
 
@@ -34,11 +33,9 @@ class Recorded:
 
 def recorded(out: Path, name: str, command: str, work: Callable[[Run, Progress], Recorded]) -> None:
     """Do `work` with a progress bar, keep what came of it in a new run folder with its warnings, print it, and say where the report is."""
-    from veridyn.cli.bar import shown_progress
-    from veridyn.cli.output import Stages, mode, print_json
+    from veridyn.cli.output import Stages, mode, print_json, shown_progress
     from veridyn.cli.shown import print_warnings
-    from veridyn.studies.result import collected_warnings
-    from veridyn.studies.run.folder import new_run
+    from veridyn.studies.result import collected_warnings, new_run
 
     run = new_run(out, name, whole=True)
     warned: list[str] = []
@@ -116,7 +113,7 @@ def recorded_study(
     With `show` it is printed instead, and nothing is done.
     """
     from veridyn.studies.config.text import study_text
-    from veridyn.studies.versions import versions
+    from veridyn.studies.result import versions
 
     settings = loaded.study
     if show:

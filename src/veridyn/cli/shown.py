@@ -8,8 +8,7 @@ import typer
 
 from veridyn.cli.output import console, plain_table
 from veridyn.report.blocks import Verdict
-from veridyn.report.output_error import HEAD, simulation_lines
-from veridyn.report.verdict import verdict
+from veridyn.report.verdict import SIMULATION_HEAD, simulation_lines, verdict
 from veridyn.report.words import number, percent, unit_text
 from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.result import Result
@@ -45,7 +44,7 @@ def print_study(study: IdentificationStudy, result: Result) -> None:
     )
     if study.by_simulation and not study.not_simulated:
         out.print()
-        out.print(plain_table(HEAD, simulation_lines(study)))
+        out.print(plain_table(SIMULATION_HEAD, simulation_lines(study)))
     out.print()
     out.print(plain_table(head, rows))
     if not all(r.judged for r in study.check.rows):

@@ -138,8 +138,8 @@ def _print_loops(machine: Machine) -> None:
     out.print(f"{count(len(moved), 'degree')} of freedom: {', '.join(moved)}", highlight=False, soft_wrap=True)
     rows, far = [], []
     for c, kind in zip(machine.coordinates, machine.coordinate_kinds, strict=True):
-        value, said = pose.coordinates[c], machine.assembly.hold.get(c, machine.assembly.guess.get(c))
-        how = "held" if c in machine.assembly.hold else "not given" if said is None else f"guess {number(said)}"
+        value, given = pose.coordinates[c], machine.assembly.hold.get(c, machine.assembly.guess.get(c))
+        how = "held" if c in machine.assembly.hold else "not given" if given is None else f"guess {number(given)}"
         unit = f"{number(value)} rad, {number(np.degrees(value))}°" if kind == "turning" else f"{number(value)} m"
         rows.append((c, how, unit))
         if (

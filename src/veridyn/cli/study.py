@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veridyn.cli.reading import Strict
+from veridyn.cli.output import Strict
 from veridyn.cli.recording import Recorded, loaded_study, recorded_study
 
 if TYPE_CHECKING:
     from veridyn.progress import Progress
     from veridyn.report.blocks import Verdict
     from veridyn.studies.config.study import Loaded
-    from veridyn.studies.result import Result
-    from veridyn.studies.run.folder import Run
+    from veridyn.studies.result import Result, Run
 
 Out = Annotated[Path | None, typer.Option(help="Folder that gets the new run folder, in place of the study's.")]
 Data = Annotated[Path | None, typer.Option(help="What ${VERIDYN_DATA} stands for in the paths of the study.")]
@@ -131,10 +130,10 @@ def compare(
     import json
     import shlex
 
-    from veridyn.cli.bar import shown_progress
-    from veridyn.files.atomic import write_atomic
+    from veridyn.cli.output import shown_progress
+    from veridyn.files.access import write_atomic
     from veridyn.studies.compare import compare as compared
-    from veridyn.studies.run.folder import finite
+    from veridyn.studies.result import finite
 
     with shown_progress() as progress:
         progress(f"comparing {len(runs)} runs", 0.0, None)
@@ -185,9 +184,8 @@ def _identify_machine(loaded: Loaded[Any], run: Run, progress: Progress) -> Reco
     from veridyn.errors import IdentificationWarning, warn
     from veridyn.files.archive import save
     from veridyn.report.page import identification_page
-    from veridyn.report.reduced import reduced_line, reduced_table
-    from veridyn.report.study import study_sections
-    from veridyn.studies.run.export import export
+    from veridyn.report.study import reduced_line, reduced_table, study_sections
+    from veridyn.studies.exporting import export
     from veridyn.studies.run.identify import run_identify
 
     settings, done = loaded.study, run_identify(loaded, progress)

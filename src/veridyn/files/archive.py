@@ -20,17 +20,19 @@ from numpy.typing import NDArray
 
 from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, FileError, ModelError
-from veridyn.files.atomic import refuse_to_replace, write_atomic
-from veridyn.files.car_fit_file import SEARCH_COVARIANCE, car_file, car_fit_of
+from veridyn.files.access import refuse_to_replace, write_atomic
 from veridyn.files.fit_file import (
     FORMAT,
     OPTIONAL,
+    SEARCH_COVARIANCE,
     ArraysFile,
     FeasibleFile,
     FitFile,
     ReplayFile,
     RowFile,
     arrays_beside,
+    car_file,
+    car_fit_of,
     check_fit,
     parsed_fit,
 )

@@ -1,7 +1,13 @@
-"""Formulas in a model file: numbers, constants, arithmetic and a few functions; never code.
+"""Numbers in a model file: formulas, and angles that are quarter turns but for the digits they were written with.
 
-The text is parsed and every node of it must be of a short list, so that nothing but arithmetic is left
-(:mod:`veridyn.model.elements.formula_text`). It is computed with operators that know floats only, so that no power fills the memory.
+A formula has numbers, constants, arithmetic and a few functions; never code. The text is parsed and every node of it must be of a short
+list, so that nothing but arithmetic is left (:mod:`veridyn.model.elements.formula_text`). It is computed with operators that know floats
+only, so that no power fills the memory.
+
+1.5708, 3.14159 and −1.57 are quarter turns. An angle that is off a right angle by 4e-6 rad makes a machine in which, to rounding, more
+parameters are identifiable than any motion can show: axes that are perpendicular do not quite decouple. An angle is taken for k π/2 where
+its decimal digits are those of k π/2, rounded or cut off, or where it differs by no more than single precision resolves; no machine is
+built to that.
 """
 
 from __future__ import annotations
@@ -10,11 +16,14 @@ import ast
 import keyword
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from decimal import ROUND_DOWN, Decimal
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from veridyn.errors import DataWarning, Fault, FileError, warn
 from veridyn.model.elements.formula_text import FormulaWords, parsed, refuse
 
 MAX_NUMBER = 1e50  # no quantity in SI units is larger, and the square of a larger one may overflow
@@ -39,7 +48,6 @@ OF_TIME: Mapping[str, Callable[..., float]] = MappingProxyType(
     {"exp": math.exp, "tanh": math.tanh, "step": lambda x: float(x >= 0.0)}
 )
 ALLOWED = f"numbers, earlier constants, pi, + - * / ** ( ) and {' '.join(FUNCTIONS)}"
-
 _COMPUTES: dict[type[ast.operator | ast.unaryop], Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -49,6 +57,13 @@ _COMPUTES: dict[type[ast.operator | ast.unaryop], Callable[..., Any]] = {
     ast.USub: operator.neg,
     ast.UAdd: operator.pos,
 }
+QUARTER_TURN_RAD = math.pi / 2
+PI_DIGITS = Decimal("3.14159265358979323846264338327950288")
+LEAST_DECIMALS = 2  # of an angle that may be a rounded quarter turn: 1.57 is one, 1.6 may be anything
+SINGLE_PRECISION = 2.0**-23  # relative resolution
+SHOWN_ANGLES = 4  # different ones, in a warning
+ROUNDED_QUARTER_TURN = "its angle is a quarter turn that was rounded, and is taken as exact."
+QUIET_CHANGE_RAD = 1e-8  # a smaller change is not reported: 10 nm at a distance of 1 m
 
 
 def evaluate(expression: str, constants: Mapping[str, float] = PI) -> float:
@@ -119,3 +134,50 @@ def _value(node: ast.expr, names: Mapping[str, float], functions: Mapping[str, C
 def is_constant_name(name: str) -> bool:
     """Whether a constant may have this name: an identifier that is not a word of the formulas themselves."""
     return name.isidentifier() and not keyword.iskeyword(name) and name not in PI and name not in FUNCTIONS
+
+
+def quarter_turn(angle: float) -> float:
+    """k π/2, k not zero, where `angle` (rad) is that number as it was written down, else `angle` itself."""
+    k = round(angle / QUARTER_TURN_RAD)
+    exact = k * QUARTER_TURN_RAD
+    if k == 0:
+        return angle  # small angles are written with all their digits
+    if abs(angle - exact) <= SINGLE_PRECISION * abs(exact):
+        return exact
+    written = Decimal(repr(angle))
+    exponent = written.as_tuple().exponent
+    if not isinstance(exponent, int) or -exponent < LEAST_DECIMALS:
+        return angle
+    place = Decimal(1).scaleb(exponent)
+    true = k * PI_DIGITS / 2
+    return exact if written in (true.quantize(place), true.quantize(place, ROUND_DOWN)) else angle
+
+
+def snap_quarter_turns(angles: Sequence[float]) -> tuple[list[float], str]:
+    """Angles (rad) with rounded quarter turns made exact, and what was changed in words, empty where nothing to speak of was."""
+    exact = [quarter_turn(a) for a in angles]
+    changed = [
+        f"{a!r} is {_multiple(round(e / QUARTER_TURN_RAD))}"
+        for a, e in zip(angles, exact, strict=True)
+        if abs(a - e) > QUIET_CHANGE_RAD
+    ]
+    return exact, ", ".join(dict.fromkeys(changed))
+
+
+def _multiple(k: int) -> str:
+    """k π/2 in words: π/2, −π, 3π/2."""
+    sign, n = "−" if k < 0 else "", abs(k)
+    if n % 2 == 0:
+        return f"{sign}{'' if n == 2 else n // 2}π"
+    return f"{sign}{'' if n == 1 else n}π/2"
+
+
+def warn_of_rounded_angles(notes: Sequence[Fault], source: str) -> None:
+    """One DataWarning for all notes of a model file: it names the first place and counts the others."""
+    if not notes:
+        return
+    first, listed = notes[0], list(dict.fromkeys(note.found for note in notes))
+    found = "; ".join(listed[:SHOWN_ANGLES]) + ("; …" if len(listed) > SHOWN_ANGLES else "")
+    if len(notes) > 1:
+        first = replace(first, where=f"{first.where} (line {first.line}) and {len(notes) - 1} more", line=None, at=())
+    warn(DataWarning, Fault(str(FileError(replace(first, found=found), source))))

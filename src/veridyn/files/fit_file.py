@@ -1,6 +1,7 @@
 """The files of a fit as they are read: every key known and of its type, arrays that belong to it, and covariances that are some.
 
-:mod:`veridyn.files.archive` writes them.
+The fit of a car in formulation single_track adds the noise that it goes with, and the search that its values come from.
+:mod:`veridyn.files.archive` writes the files.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,19 +18,22 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from veridyn.errors import Fault, Faults, FileError, did_you_mean
-from veridyn.files.car_fit_file import CarFile, check_car_file
-from veridyn.files.unpacking import read_arrays
+from veridyn.files.access import read_arrays
+from veridyn.identify.car.result import CarFit
+from veridyn.identify.result import Fit
+from veridyn.mechanics.single_track.noise import CarNoise
 from veridyn.model.machine import Machine
+from veridyn.model.parameter_fit import ParameterFit, ParameterGuess
 from veridyn.version import __version__
 
 Array = NDArray[np.float64]
-
 FORMAT = 1
 # Arrays that only some estimators have.
 OPTIONAL = (
     *("standard_values", "standard_covariance", "prior_share", "position_bias", "cutoff_change", "posterior_mean"),
 )
 COVARIANCE_ROUNDING = 1e-6  # of correlations: asymmetry and negative eigenvalues that rounding may leave
+SEARCH_COVARIANCE = "search_covariance"  # the array of the search's own covariance, tuned noises included
 
 
 class Strict(BaseModel):
@@ -248,3 +252,105 @@ def _covariance_fault(C: Array) -> str:
         return "a matrix that is not symmetric"
     least = float(np.linalg.eigvalsh(correlation)[0])
     return f"correlations with the eigenvalue {least:.4g}" if least < -COVARIANCE_ROUNDING else ""
+
+
+class NoiseFile(Strict):
+    """A :class:`CarNoise`."""
+
+    slip_error: float = Field(gt=0.0)
+    bank: float = Field(gt=0.0)
+    lateral: float = Field(gt=0.0)
+    yaw: float = Field(gt=0.0)
+    walk: dict[str, float] = {}
+
+
+class FoundFile(Strict):
+    """A parameter, or a noise that was tuned: what was found, its deviation, and what was known of it before."""
+
+    value: float
+    sigma: float
+    prior: float
+    prior_sigma: float
+    lower: float
+    upper: float
+    positive: bool
+
+
+class CarFile(Strict):
+    """What a :class:`CarFit` has beside a fit."""
+
+    noise: NoiseFile
+    found: dict[str, FoundFile]
+    log_likelihood: float
+    evaluations: int
+    converged: bool
+    uninformed: list[str]
+    at_bound: dict[str, float]
+    largest: float
+
+
+def car_file(fit: CarFit) -> CarFile:
+    """The part of a file that a fit of a car has."""
+    n, search = fit.noise, fit.fit
+    found = {
+        name: FoundFile(
+            value=value,
+            sigma=search.sigma[name],
+            prior=search.guesses[name].value,
+            prior_sigma=search.guesses[name].sigma,
+            lower=search.guesses[name].lower,
+            upper=search.guesses[name].upper,
+            positive=search.guesses[name].positive,
+        )
+        for name, value in search.values.items()
+    }
+    return CarFile(
+        noise=NoiseFile(slip_error=n.slip_error, bank=n.bank, lateral=n.lateral, yaw=n.yaw, walk=dict(n.walk)),
+        found=found,
+        log_likelihood=search.log_likelihood,
+        evaluations=search.evaluations,
+        converged=search.converged,
+        uninformed=list(search.uninformed),
+        at_bound=dict(search.at_bound),
+        largest=fit.largest,
+    )
+
+
+def car_fit_of(fit: Fit, car: CarFile, covariance: Array) -> CarFit:
+    """The fit of a car from its common part, the part that a file has of the car, and the covariance of the search."""
+    search = ParameterFit(
+        values={name: f.value for name, f in car.found.items()},
+        sigma={name: f.sigma for name, f in car.found.items()},
+        covariance=covariance,
+        guesses={
+            name: ParameterGuess(value=f.prior, sigma=f.prior_sigma, lower=f.lower, upper=f.upper, positive=f.positive)
+            for name, f in car.found.items()
+        },
+        log_likelihood=car.log_likelihood,
+        evaluations=car.evaluations,
+        converged=car.converged,
+        uninformed=tuple(car.uninformed),
+        at_bound=dict(car.at_bound),
+    )
+    common: dict[str, Any] = {f.name: getattr(fit, f.name) for f in fields(Fit)}
+    return CarFit(**common, noise=CarNoise(**car.noise.model_dump()), fit=search, largest=car.largest)
+
+
+def check_car_file(
+    car: CarFile, names: list[str], sensors: list[str], arrays: dict[str, NDArray[np.generic]]
+) -> Faults:
+    """Faults of the part: a search that does not belong to the values, or a covariance that does not belong to the search."""
+    faults, size = Faults(), len(car.found)
+    missing = [name for name in names if name not in car.found]
+    if missing:
+        faults.add(f"nothing is found of '{missing[0]}', which the fit has.", where="car, found")
+    odd = [
+        n for n in car.found if n not in names and n.removeprefix("noise.") not in (*NoiseFile.model_fields, *sensors)
+    ]
+    if odd:
+        faults.add(f"'{odd[0]}' is neither a value of the fit nor a noise.", where="car, found")
+    array = arrays.get(SEARCH_COVARIANCE)
+    if array is None or array.dtype != np.float64 or array.shape != (size, size):
+        shown = "none" if array is None else f"{array.dtype} {array.shape}"
+        faults.add(f"array '{SEARCH_COVARIANCE}' does not fit.", expected=f"float64 ({size}, {size})", found=shown)
+    return faults

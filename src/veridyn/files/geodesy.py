@@ -103,12 +103,8 @@ def local_position(
     ]
     whole = np.flatnonzero(np.isfinite(np.stack(places)).all(axis=0))
     if len(whole) == 0:
-        raise DataError(
-            "no fix is whole.",
-            where=f"channels '{fix}.…'",
-            expected="a latitude, longitude and height",
-            source=log.name,
-        )
+        expected = "a latitude, longitude and height"
+        raise DataError("no fix is whole.", where=f"channels '{fix}.…'", expected=expected, source=log.name)
     near = None if origin is None else (degrees(origin.latitude), degrees(origin.longitude))
     try:
         check_degrees(np.degrees(places[0]), np.degrees(places[1]), f"channels '{fix}.latitude' and '.longitude'", near)

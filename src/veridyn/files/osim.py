@@ -66,12 +66,8 @@ def function_of(f: ElementTree.Element, where: str, depth: int = 0) -> Callable[
     if f.tag == "MultiplierFunction":
         scale, inside = number(f, "scale", "1", where), f.find("function/*")
         if inside is None or depth == DEEPEST:
-            raise FileError(
-                "a multiple of no function.",
-                where=where,
-                expected="one element in 'function'",
-                found="none or too many levels",
-            )
+            what = "a multiple of no function."
+            raise FileError(what, where=where, expected="one element in 'function'", found="none or too many levels")
         inner = function_of(inside, where, depth + 1)
         return lambda x: scale * inner(x)
     if f.tag == "Constant":
@@ -184,13 +180,8 @@ class _Reader:
             what = "each joint has one body of its own at its end."
             found = f"joints to {', '.join(strange)}" if strange else f"{len(by_child)} bodies"
             hint = did_you_mean(strange[0], list(self.bodies)) if strange else ""
-            raise ModelError(
-                what,
-                where=self.source,
-                expected=f"{len(self.joints)} joints with as many bodies",
-                found=found,
-                hint=hint,
-            )
+            wanted = f"{len(self.joints)} joints with as many bodies"
+            raise ModelError(what, where=self.source, expected=wanted, found=found, hint=hint)
         missing = [b for b in self.bodies if b not in by_child]
         bases = [b for b, j in by_child.items() if self.frame(j, "parent")[0] == "ground"]
         if missing or len(bases) != 1:

@@ -165,9 +165,9 @@ def _by_name(lines: Iterable[_Line], faults: Faults) -> dict[str, _Line]:
 
 def _check_format(lines: Iterable[_Line], source: str) -> None:
     """Refuse another tyre model alone: its coefficients would only be noise."""
-    said = {line.key: line for line in lines if line.section == "MODEL"}
-    fit = said.get("FITTYP")
-    form = said.get("PROPERTY_FILE_FORMAT")
+    model_lines = {line.key: line for line in lines if line.section == "MODEL"}
+    fit = model_lines.get("FITTYP")
+    form = model_lines.get("PROPERTY_FILE_FORMAT")
     newer = _number(fit.text) if fit else None
     if newer is not None and newer >= OLDEST_OTHER_FIT:
         line, found = fit, f"FITTYP = {newer:g}"
@@ -191,20 +191,20 @@ def _named(faults: Iterable[Fault], values: Mapping[str, float], known: Mapping[
             yield Fault("it is missing.", f"[{_section(name)}] {name}", ESSENTIAL[name])
 
 
-def _units(said: Mapping[str, _Line], faults: Faults) -> dict[str, str]:
+def _units(model_lines: Mapping[str, _Line], faults: Faults) -> dict[str, str]:
     """Quantity → the symbol of its unit, SI where the file is silent."""
     symbols = {quantity: WORDS[word] for quantity, word in SI.items()}
     for quantity in QUANTITIES:
-        if quantity not in said:
+        if quantity not in model_lines:
             continue
-        word = said[quantity].text.strip("'\" ").lower()
+        word = model_lines[quantity].text.strip("'\" ").lower()
         symbol = WORDS.get(word, "")
         if symbol and si_unit(symbol) == si_unit(WORDS[SI[quantity]]):
             symbols[quantity] = symbol
         else:
             fitting = [w for w, s in WORDS.items() if si_unit(s) == si_unit(WORDS[SI[quantity]])]
             what, hint = f"'{word}' is not a unit of {quantity.lower()}.", did_you_mean(word, fitting)
-            faults.add(what, where=f"[UNITS] {quantity}", hint=hint, line=said[quantity].number or None)
+            faults.add(what, where=f"[UNITS] {quantity}", hint=hint, line=model_lines[quantity].number or None)
     return symbols
 
 
@@ -226,8 +226,8 @@ def _report(lines: Iterable[_Line], open_ends: Iterable[str], source: str) -> No
 
 
 def _on_side(tyre: TyreParameters, side: Literal["left", "right"]) -> TyreParameters:
-    said = next((text.strip("'\" ").lower() for _, key, text in tyre.other if key == "TYRESIDE"), "left")
-    if said == side or said not in ("left", "right"):
+    own_side = next((text.strip("'\" ").lower() for _, key, text in tyre.other if key == "TYRESIDE"), "left")
+    if own_side == side or own_side not in ("left", "right"):
         return tyre
     rest = tuple(entry for entry in tyre.other if entry[1] != "TYRESIDE")
     return dataclasses.replace(mirrored(tyre), other=(*rest, ("MODEL", "TYRESIDE", f"'{side.upper()}'")))

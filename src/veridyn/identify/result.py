@@ -395,7 +395,7 @@ class Fit:
 
     def to_frame(self) -> Any:
         """A pandas data frame with a line for each base parameter: value, sigma, sigma_percent, prior, unit, well_identified."""
-        return above("veridyn.report.frames", "frame_of_fit")(self)
+        return above("veridyn.report.notebook", "frame_of_fit")(self)
 
     def summary(self) -> str:
         """A table of names, values, deviations and priors, the rows, and what limits the result."""

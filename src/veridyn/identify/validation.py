@@ -110,7 +110,7 @@ class Validation:
 
     def to_frame(self) -> Any:
         """A pandas data frame with a line for each row: samples, errors and sizes, as in :attr:`table`, and the unit."""
-        return above("veridyn.report.frames", "frame_of_rows")(self.rows)
+        return above("veridyn.report.notebook", "frame_of_rows")(self.rows)
 
     def summary(self) -> str:
         """A table of the rows: rms errors with their unit, and both measures in percent."""

@@ -14,8 +14,7 @@ import numpy as np
 from veridyn.errors import VeridynError
 from veridyn.identify.car.innovations import fit_car
 from veridyn.live.arrivals import SampleColumns, columns_of
-from veridyn.live.replay import Pace, Replay
-from veridyn.live.session import Session
+from veridyn.live.session import Pace, Replay, Session
 from veridyn.live.tracker import (
     Array,
     Layout,

@@ -30,8 +30,7 @@ from veridyn.identify.result import Fit
 from veridyn.identify.settings import IdentifySettings
 from veridyn.live.arrivals import SampleColumns, channel_units, columns_of
 from veridyn.live.machine import tree_picture
-from veridyn.live.replay import Pace, Replay
-from veridyn.live.session import Session
+from veridyn.live.session import Pace, Replay, Session
 from veridyn.live.tracker import (
     Array,
     Layout,
@@ -53,12 +52,10 @@ from veridyn.progress import Progress
 from veridyn.signals.motion import Signals
 from veridyn.studies.config.identify import IdentifyFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.result import ParameterRow, Result, fingerprint
-from veridyn.studies.run.folder import new_run
+from veridyn.studies.result import ParameterRow, Result, fingerprint, new_run
 from veridyn.studies.run.machine import model_path, study_machine
 from veridyn.studies.run.preparing import Preparing
-from veridyn.studies.run.recordings import Recordings
-from veridyn.studies.run.streamed import margin_of, with_margin
+from veridyn.studies.run.recordings import Recordings, margin_of, with_margin
 
 SPARE = 64  # samples beyond the margin of the filters, for interpolation and derivatives
 GAP = 20.0  # times the step of the samples, after which they belong to another recording

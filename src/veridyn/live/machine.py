@@ -35,8 +35,7 @@ from veridyn.observe.streaming.observer import Observer, ObserverStep
 from veridyn.observe.virtual import quantity_of
 from veridyn.spatial.rotations import matrix_of
 from veridyn.studies.run.observer import PreparedObserver
-from veridyn.view.machine import mechanism_layer, tree_layer
-from veridyn.view.scene import Layer
+from veridyn.view.scene import Layer, mechanism_layer, tree_layer
 
 Array = NDArray[np.float64]
 LONGEST_STEPS = 10_000  # of the integration between two samples

@@ -11,8 +11,7 @@ from typing import Any
 from veridyn.errors import DataError, did_you_mean
 from veridyn.live.arrivals import Datagrams, GrowingFile, Messages, SampleColumns, columns_of
 from veridyn.live.machine import MachineTracker
-from veridyn.live.replay import Pace, Replay, log_samples
-from veridyn.live.session import Session
+from veridyn.live.session import Pace, Replay, Session, log_samples
 from veridyn.live.shows import Show, arm_show, crane_show
 from veridyn.live.tracker import LiveTracker, Sample, SampleSource
 from veridyn.observe.readings import measurements_of
@@ -21,8 +20,7 @@ from veridyn.studies.config.car import CarObserveFile, CarStudyFile
 from veridyn.studies.config.observe import ObserveFile
 from veridyn.studies.config.study import Loaded, load_study
 from veridyn.studies.run.observe_log import observed_log
-from veridyn.studies.run.observe_machine import existing_file
-from veridyn.studies.run.observer import observer_of
+from veridyn.studies.run.observer import existing_file, observer_of
 
 
 def paper_show(name: str) -> Show:

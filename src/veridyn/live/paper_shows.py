@@ -8,7 +8,7 @@ import numpy as np
 
 from veridyn.live.car import CarTracker, drive_samples
 from veridyn.live.machine import MachineTracker, picture_of
-from veridyn.live.replay import log_samples
+from veridyn.live.session import log_samples
 from veridyn.live.shows import DRAW_ON, prepared_observer
 from veridyn.live.tracker import LiveTracker, Sample
 from veridyn.mechanics.single_track.noise import CarNoise
@@ -18,12 +18,11 @@ from veridyn.model.sensor import Sensor
 from veridyn.model.single_track import PriorValue, car_machine
 from veridyn.observe.car.log import lateral_measurements
 from veridyn.observe.car.observation import observed_car
-from veridyn.papers.buggy.drive import BuggyDrive
-from veridyn.papers.buggy.log import driven
+from veridyn.papers.buggy.drive import BuggyDrive, driven
 from veridyn.papers.buggy.machine import buggy
 from veridyn.papers.buggy.observers import INPUTS, REFRESH, BuggyObserver, error_ekf, standing_start
-from veridyn.papers.buggy.outage import CRUISE, EASED, FULL, RACK
 from veridyn.papers.buggy.page_drive import buggy_layer
+from veridyn.papers.buggy.trials import CRUISE, EASED, FULL, RACK
 from veridyn.papers.car.simulator.description import Vehicle
 from veridyn.papers.car.simulator.manoeuvre import VehicleManoeuvre
 from veridyn.papers.car.simulator.run import drive

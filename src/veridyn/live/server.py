@@ -27,7 +27,7 @@ from veridyn.errors import VeridynError
 from veridyn.live.arrivals import taken_port
 from veridyn.live.session import Session
 from veridyn.live.tracker import Layout
-from veridyn.report.template import own_file
+from veridyn.report.page import own_file
 from veridyn.view.admission import Admission, protective_headers, readable_url
 
 HEARTBEAT_S = 5.0  # between signs of life where nothing is new

@@ -1,5 +1,7 @@
 """A run that a page shows: samples from a source through a tracker into a feed, and what the reader of the page asks for.
 
+A log is replayed at the pace of the machine, faster, slower, or as fast as its samples are taken.
+
 The feed keeps the newest rows in a ring, and a place in it for each reader. The observer adds a row and goes on; it never waits for a
 reader. A reader that is slower than the observer finds that the ring has gone past its place: it goes on with the oldest row that is
 left, and the rows in between are counted as lost.
@@ -12,21 +14,114 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isfinite
+from threading import Event
 from typing import Any
 
-from veridyn.errors import DataError, VeridynError, did_you_mean
-from veridyn.live.replay import Pace
-from veridyn.live.tracker import Again, Array, Layout, LiveTracker, Row, SampleSource, Trouble, numbers
+import numpy as np
 
+from veridyn.errors import DataError, VeridynError, did_you_mean
+from veridyn.live.tracker import Again, Array, Item, Layout, LiveTracker, Row, Sample, SampleSource, Trouble, numbers
+from veridyn.model.experiment import Experiment
+from veridyn.observe.machine import MachineSystem
+from veridyn.observe.measurements import OWN_DEVIATION, SAME_STAMP_S
+from veridyn.observe.readings import muted
+
+AWAKE_S = 0.05  # between looks at whether a pause is over
 KEPT_ROWS = 1200
 FRESH_ROWS = 300  # that a page gets when it is opened
 KEPT_ALARMS = 200
 PICTURE_S = 1.0 / 30.0  # between pictures of the machine, which cost more than rows
 COSTLY = 5.0  # times what a picture took, before the next one: the observer has four fifths of the time at least
 FASTEST = 1000.0  # pace that counts as “as fast as it can”
+
+
+@dataclass
+class Pace:
+    """How fast a replay goes: seconds of the log in one second, infinite for as fast as it can; and whether it rests."""
+
+    rate: float = 1.0
+    paused: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """Samples of a log by their stamps, once or, with `repeat`, again and again until everything is to stop."""
+
+    name: str
+    log: Sequence[Sample]
+    pace: Pace = field(default_factory=Pace)
+    repeat: bool = False
+    clock: Callable[[], float] = time.monotonic
+    today: Callable[[], float] = time.time
+
+    @property
+    def words(self) -> str:
+        return f"replay of {self.name}"
+
+    def samples(self, stop: Event) -> Iterator[Item]:
+        """Each sample when its time has come; `arrived` is that time, also where the observer is late for it."""
+        yield from self._once(stop)
+        while self.repeat and self.log and not stop.is_set():
+            yield Again()
+            yield from self._once(stop)
+
+    def _once(self, stop: Event) -> Iterator[Item]:
+        if not self.log:
+            return
+        at, since, rate = self.log[0].t, self.clock(), self.pace.rate
+        for sample in self.log:
+            while self.pace.paused or rate != self.pace.rate:
+                if self.pace.paused and stop.wait(AWAKE_S):
+                    return
+                at, since, rate = sample.t, self.clock(), self.pace.rate
+            left = 0.0
+            if np.isfinite(rate):
+                left = since + (sample.t - at) / rate - self.clock()
+                if left > 0.0 and stop.wait(left):
+                    return
+            if stop.is_set():
+                return
+            yield Sample(sample.t, sample.values, self.today() + min(left, 0.0), sample.inputs, sample.sigma)
+
+
+def log_samples(system: MachineSystem, log: Experiment) -> list[Sample]:
+    """The readings of a log as they came in, one sample for each stamp, with what acts wherever that changes.
+
+    Readings that the log says were not available are left out, and a reading that is not finite stays.
+    """
+    events: list[tuple[float, int, str, float, float]] = []  # stamp, kind, name, value, deviation
+    for name, k in zip(system.table.names, system.table.owner, strict=True):
+        channel, gone = log[name], muted(log, name, system.table.sensors[k].name)
+        own = log[f"{name}{OWN_DEVIATION}"].values if f"{name}{OWN_DEVIATION}" in log else np.full(len(channel), np.nan)
+        kept = ~gone
+        rows = zip(channel.t[kept].tolist(), channel.values[kept].tolist(), own[kept].tolist(), strict=True)
+        events += [(t, 1, name, value, sigma) for t, value, sigma in rows]
+    for name in system.inputs:
+        channel = log[name]
+        new = np.concatenate([[True], channel.values[1:] != channel.values[:-1]])
+        if name.startswith(("q.", "qd.", "qdd.")):
+            new[:] = True  # a prescribed coordinate goes on from its last sample
+        events += [(t, 0, name, v, np.nan) for t, v in zip(channel.t[new].tolist(), channel.values[new].tolist())]
+    events.sort(key=lambda e: e[:2])
+    found: list[Sample] = []
+    acting: dict[str, float] = {}
+    k = 0
+    while k < len(events):
+        t, values, sigma, changed = events[k][0], dict[str, float](), dict[str, float](), False
+        while k < len(events) and events[k][0] <= t + SAME_STAMP_S:
+            _, kind, name, value, own = events[k]
+            if kind == 0:
+                acting[name], changed = value, True
+            else:
+                values[name] = value
+                if np.isfinite(own):
+                    sigma[name] = own
+            k += 1
+        found.append(Sample(t, values, 0.0, dict(acting) if changed else {}, sigma))
+    return found
 
 
 @dataclass
@@ -60,8 +155,8 @@ class Batch:
         if self.pose is not None:
             parts.append(f'"pose":{self.pose}')
         if self.alarms:
-            told = [[a.change, a.level, a.text, a.count] for a in self.alarms]
-            parts.append(f'"alarms":{json.dumps(told)}')
+            rows = [[a.change, a.level, a.text, a.count] for a in self.alarms]
+            parts.append(f'"alarms":{json.dumps(rows)}')
         if self.state is not None:
             parts.append(f'"state":{json.dumps(self.state)}')
         return "{" + ",".join(parts) + "}"

@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.files.access import shipped
 from veridyn.files.log.load import load_log
-from veridyn.files.shipped import shipped
 from veridyn.live.machine import MachineTracker
-from veridyn.live.replay import log_samples
+from veridyn.live.session import log_samples
 from veridyn.live.tracker import LiveTracker, Sample
 from veridyn.machines.arm import FRICTION_SPEED, arm, exciting, perturb_inertias, tracking
-from veridyn.machines.spatial import CRANE, crane
+from veridyn.machines.described import CRANE, crane
 from veridyn.mechanics.formulated import GivenMachine
 from veridyn.mechanics.system.integrate import Inputs
 from veridyn.model.experiment import Experiment

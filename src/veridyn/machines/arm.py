@@ -23,8 +23,7 @@ from veridyn.progress import Progress, silent
 from veridyn.signals.motion import Signals
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 from veridyn.simulate.imperfection import Imperfection, Imperfections
-from veridyn.simulate.manoeuvre import Tracking
-from veridyn.simulate.simulator import simulate
+from veridyn.simulate.simulator import Tracking, simulate
 
 Array = NDArray[np.float64]
 

@@ -162,7 +162,7 @@ class StateHistory(ABC):
 
     def to_frame(self) -> Any:
         """A pandas data frame over time: for each state a column with its name, and one ``name.sigma``."""
-        return above("veridyn.report.frames", "frame_of_states")(self)
+        return above("veridyn.report.notebook", "frame_of_states")(self)
 
     def summary(self) -> str:
         """States at the end, what became of the sensors, and the verdict on the innovations."""

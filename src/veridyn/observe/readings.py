@@ -18,8 +18,7 @@ from veridyn.mechanics.formulation import Readings
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import OWN_DEVIATION, SAME_STAMP_S, Measurements, Status
-from veridyn.signals.coarse import coarse_fault
-from veridyn.signals.plausibility import MILLISECONDS, SLOWEST_CLOCK, slow_clock
+from veridyn.signals.findings import MILLISECONDS, SLOWEST_CLOCK, coarse_fault, slow_clock
 
 Array = NDArray[np.float64]
 AVAILABLE = ".available"

@@ -1,17 +1,24 @@
 """What a report is made of: a verdict, key figures, and sections of paragraphs, tables, pictures and animations.
 
-Blocks are data; `page` sets them. Text is plain text: it is escaped when it is set, so names that come from files do no harm.
+Blocks are data; `page` sets them. Text is plain text: it is escaped when it is set, so names that come from files do no harm. Of a picture
+that cannot be drawn the report and the warnings name the reason, and the report goes on without it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from veridyn.errors import Fault, VeridynError
-from veridyn.report.drawing import Curve, HeatMap, Plot
+from scipy.spatial import QhullError
+
+from veridyn.errors import Fault, ReportWarning, VeridynError, warn
+from veridyn.report.plots import Curve, HeatMap, Plot
 from veridyn.view.scene import Scene
+
+# What geometry and numbers can do to a picture: a degenerate hull, a decomposition that fails (a ValueError), a division by zero.
+# Others are defects of the program: the results are kept all the same (veridyn.cli.recording), and the traceback is shown.
+DRAWING_ERRORS = (VeridynError, QhullError, ValueError, ArithmeticError)
 
 
 @dataclass(frozen=True)
@@ -78,14 +85,9 @@ class Table:
     def __post_init__(self) -> None:
         for number, row in enumerate(self.rows):
             if len(row) != len(self.columns):
-                raise VeridynError(
-                    Fault(
-                        "a row of a table has not one cell for each column.",
-                        where=f"row {number} ({row[0] if row else 'empty'})",
-                        expected=f"{len(self.columns)} cells",
-                        found=str(len(row)),
-                    )
-                )
+                what = "a row of a table has not one cell for each column."
+                where = f"row {number} ({row[0] if row else 'empty'})"
+                raise VeridynError(Fault(what, where, f"{len(self.columns)} cells", str(len(row))))
 
 
 @dataclass(frozen=True)
@@ -138,3 +140,19 @@ class Section:
     title: str
     blocks: Sequence[Block]
     lead: str = ""
+
+
+def attempted(picture: str, make: Callable[[], Block]) -> Block:
+    """The block that `make` draws; where it cannot be drawn, a paragraph and a warning that name the picture and the reason."""
+    try:
+        return make()
+    except DRAWING_ERRORS as error:
+        return undrawn(picture, error)
+
+
+def undrawn(picture: str, error: Exception) -> Text:
+    """What stands in place of a picture; a warning says the same."""
+    lines = str(error).strip().splitlines() or ["no reason given"]
+    reason, hint = f"{type(error).__name__}: {lines[0]}", "No number of the result depends on it."
+    warn(ReportWarning, Fault("it cannot be drawn.", where=f"picture “{picture}”", found=reason, hint=hint))
+    return Text(f"The picture “{picture}” cannot be drawn ({reason}). {hint}")

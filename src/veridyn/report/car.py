@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from veridyn.identify.validation import Validation
 from veridyn.observe.car.observation import CarObservation
 from veridyn.report.blocks import Block, Figure, Key, Listing, Section, Table, Text, Verdict
-from veridyn.report.drawing import Plot
 from veridyn.report.observed_parts import ObservedParts
 from veridyn.report.observer import thin
 from veridyn.report.page import page
-from veridyn.report.plots import Series, curves
+from veridyn.report.plots import Plot, Series, curves
 from veridyn.report.words import count, listed, measured, number, unit_text
 from veridyn.studies.result import ParameterRow, Result
 from veridyn.studies.run.car.identify import CarIdentified

@@ -9,18 +9,15 @@ from numpy.typing import NDArray
 
 from veridyn.identify.excitation.plan import ExcitationPlan
 from veridyn.identify.excitation.shape import Trajectory
-from veridyn.report.attempted import attempted
-from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
-from veridyn.report.drawing import Plot
+from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict, attempted
 from veridyn.report.page import page
-from veridyn.report.plots import Series, curves
-from veridyn.report.replay import ELLIPSOIDS, frames_of
+from veridyn.report.plots import Plot, Series, curves
+from veridyn.report.running import ELLIPSOIDS, frames_of
 from veridyn.report.words import measured, number, percent, unit_text
 from veridyn.studies.result import Result
 from veridyn.studies.run.excite import ExcitationStudy
-from veridyn.view.machine import tree_layer
 from veridyn.view.meshes import solids_of
-from veridyn.view.scene import scene
+from veridyn.view.scene import scene, tree_layer
 
 Array = NDArray[np.float64]
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.base import BaseParameters
-from veridyn.report.drawing import Axis, Curve, Plot, Tick, axis_over, dots, level, line, shared
+from veridyn.report.plots import Axis, Curve, Plot, Tick, axis_over, dots, level, line, shared
 from veridyn.report.words import superscript, unit_text
 from veridyn.studies.identification import IdentificationStudy
-from veridyn.studies.trace import Trace
+from veridyn.studies.identified import Trace
 
 Array = NDArray[np.float64]
 NAMES = {"training": "Motion used for the fit", "validation": "Validation motion"}
@@ -73,7 +73,7 @@ def _panel(title: str, t: Trace, k: int, forces: Axis, residual: Axis, clock: st
     unit, row = unit_text(t.units[k]), t.rows[k]
     whole, used = t.residual[:, k], t.used[:, k]
     pale = np.convolve(~used, np.ones(3), "same") > 0  # with the samples beside them, so that no gap is left
-    upper = Plot(
+    compared = Plot(
         f"{row}, {title.lower()}: measured and predicted force over time",
         (
             Curve("zero", level(0.0, forces)),
@@ -87,7 +87,7 @@ def _panel(title: str, t: Trace, k: int, forces: Axis, residual: Axis, clock: st
         axes=(time, forces),
         clock=clock,
     )
-    lower = Plot(
+    difference = Plot(
         f"{row}, {title.lower()}: measured less predicted over time",
         (
             Curve("zero", level(0.0, residual)),
@@ -106,7 +106,7 @@ def _panel(title: str, t: Trace, k: int, forces: Axis, residual: Axis, clock: st
         axes=(time, residual),
         clock=clock,
     )
-    return Panel(title, upper, lower)
+    return Panel(title, compared, difference)
 
 
 def singular_values(base: BaseParameters) -> Plot | None:

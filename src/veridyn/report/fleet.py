@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from veridyn.identify.fleet import FEWEST, Fleet
 from veridyn.report.blocks import Block, Figure, Heat, Key, Listing, Section, Table, Text, Verdict
-from veridyn.report.drawing import Axis, Curve, Plot, Tick, area, axis_over, dots, level, line
 from veridyn.report.page import page
-from veridyn.report.plots import heat
+from veridyn.report.plots import Axis, Curve, Plot, Tick, area, axis_over, dots, heat, level, line
 from veridyn.report.words import count, listed, measured, number, percent, unit_text
 from veridyn.studies.result import Result
 from veridyn.studies.run.fleet import FleetRun
@@ -37,17 +36,14 @@ def fleet_page(run: FleetRun, result: Result, command: str) -> str:
             percent(result.figures["median_cross_validation_percent"]) + " %", "error of a machine on held-out samples"
         ),
     ]
+    note = "Distances from the fleet, and how well each machine is predicted."
     sections = [
         Section("Machines that stand apart", outlier_blocks(fleet), _apart_lead(fleet)),
         Section(
             "The fleet", spread_blocks(run), "Mean of each parameter, and the standard deviation between machines."
         ),
         Section("Parameter by parameter", [parameter_figure(run)], _picture_lead()),
-        Section(
-            "Machine by machine",
-            machine_blocks(run),
-            "Distances from the fleet, and how well each machine is predicted.",
-        ),
+        Section("Machine by machine", machine_blocks(run), note),
     ]
     if fleet.failed or run.logs_left_out:
         sections.insert(0, Section("Left out", left_out_blocks(run), "These were not used; the others went on."))

@@ -1,30 +1,91 @@
-"""What stands behind an identification: what is left over, how the motion excites, whether the result is possible, what to record next."""
+"""What stands behind an identification: residuals, how the motion excites, where deviations come from, whether the result is physically
+consistent, and what to record next.
+
+The parts of a standard deviation are drawn as a stacked bar for each parameter, with a line for each source. Their squares add up to the
+square of the whole, so shares are those of the variance. Of more sources than colours, the smaller ones are drawn together.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veridyn.identify.diagnosis.explain import what_next
 from veridyn.identify.diagnosis.fit_check import attempt
 from veridyn.identify.result import Fit
 from veridyn.model.machine import Machine
 from veridyn.report.blocks import Block, Figure, Heat, Listing, Section, Table, Text
-from veridyn.report.budgets import budget_blocks
-from veridyn.report.drawing import Plot
-from veridyn.report.plots import Series, bars, curves, heat
+from veridyn.report.plots import COLOURS, Plot, Series, bars, curves, heat, stacked
 from veridyn.report.words import count, listed, number, unit_text
 from veridyn.signals.spectrum import power_spectrum
 from veridyn.spatial.inertia import broken_law, pseudo_inertia
 from veridyn.studies.identification import IdentificationStudy
-from veridyn.studies.trace import Trace
+from veridyn.studies.identified import Trace
 
+Array = NDArray[np.float64]
+BARS_IN_A_PLOT = 12
+OTHERS = "others"
+REMEDIES = {
+    "noise": "a longer recording, or a motion that excites more; four times as long halves it",
+    "drives": "more drives, on other days and roads",
+    "takes": "more takes of the motion, on other days",
+    "known values": "measure better what is known: gains, loads, the empty machine",
+    "noise of positions": "finer encoders, a lower cut-off, or instrumental variables; not a longer recording",
+    "cut-off": "positions with less noise, which may pass a higher cut-off; softer impacts",
+    "stretches": "more drives, on other days and roads",
+    "prior": "a motion in which the parameter acts; the data say little of it",
+    "zeros": "zero the instruments again before and after the drive",
+    "carriers": "weigh and swing a wheel carrier, or ask for its drawing",
+    "tables": "measure the axle's kinematics on a bench again",
+    "bands": "measure the frequency response of the instruments",
+    "places": "measure where the instruments sit",
+    "lengths": "measure track and wheelbase on the level",
+    "air": "a wind tunnel, or slower drives",
+}
 STRONG_CORRELATION = 0.9  # a correlation above it is worth a line
 MOTION_POINTS = 600  # of a picture of the motion
 MIN_SPECTRUM_SAMPLES = 64  # samples for a spectrum
 SPECTRUM_DECADES = 5  # below its largest value that a spectrum shows
 MAX_SHOWN_PAIRS = 8  # of correlated parameters that are named
+
+
+def shares(parts: Mapping[str, Array]) -> dict[str, Array]:
+    """Source → share of the variance of each parameter (p,); sources that add nothing are left out."""
+    whole = np.sum([np.square(x) for x in parts.values()], axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = {name: np.square(x) / whole for name, x in parts.items()}
+    return {name: share for name, share in found.items() if np.nan_to_num(share).max(initial=0.0) > 0.0}
+
+
+def budget_blocks(names: Sequence[str], parts: Mapping[str, Array], caption: str = "") -> list[Block]:
+    """The stacked bars of all parameters, and a table of the sources: their mean share, where they are largest, what reduces them."""
+    every = shares(parts)
+    if not every:
+        return []
+    order = sorted(every, key=lambda name: -float(np.nanmean(every[name])))
+    drawn = {name: 100.0 * every[name] for name in order}
+    if len(order) > COLOURS:
+        own, rest = order[: COLOURS - 1], order[COLOURS - 1 :]
+        drawn = {name: drawn[name] for name in own} | {OTHERS: np.sum([drawn[name] for name in rest], axis=0)}
+    plots = []
+    count = max(1, -(-len(names) // BARS_IN_A_PLOT))
+    for part in np.array_split(np.arange(len(names)), count):
+        some = [names[int(k)] for k in part]
+        title = "Parts of the variance" if count == 1 else f"Parts of the variance, {some[0]} to {some[-1]}"
+        plots.append(stacked(title, some, {n: x[part] for n, x in drawn.items()}, "% of the variance"))
+    rows = []
+    for name in order:
+        most = int(np.nanargmax(every[name]))
+        mean, top = 100.0 * float(np.nanmean(every[name])), 100.0 * float(every[name][most])
+        rows.append((name, f"{mean:.0f} %", f"{names[most]}: {top:.0f} %", REMEDIES.get(name, "")))
+    head = ("source", "mean share", "largest share", "what would reduce it")
+    return [
+        Figure(plots, "Where the deviations come from", caption),
+        Table(head, rows, "Sources of the deviations and what would reduce each.", left=(2, 3)),
+    ]
 
 
 def insight(study: IdentificationStudy) -> list[Section]:
@@ -124,13 +185,8 @@ def _excitation(study: IdentificationStudy) -> Section:
         Figure([bars("σ % of each parameter", fit.names, {"σ %": share}, "σ, %", log=True)], "How well each is known"),
         *_correlations(fit),
     ]
-    blocks.append(
-        Figure(
-            phase,
-            "Where the motion has been",
-            "Speed over position of each coordinate that has an equation of its own.",
-        )
-    )
+    title = "Where the motion has been"
+    blocks.append(Figure(phase, title, "Speed over position of each coordinate that has an equation of its own."))
     return Section("What the motion shows of each parameter", blocks)
 
 
@@ -155,10 +211,10 @@ def _correlations(fit: Fit) -> list[Block]:
         if abs(r[i, j]) > STRONG_CORRELATION
     ]
     pairs = f"{count(len(strong), 'pair')} with a correlation beyond {STRONG_CORRELATION}"
-    said = f"{pairs}: the data determine their combination better than either."
+    sentence = f"{pairs}: the data determine their combination better than either."
     best = [text for _, text in sorted(strong, reverse=True)[:MAX_SHOWN_PAIRS]]
     larger = [", ".join(names[k] for k in group) for group in groups if len(group) > 2]
-    found: list[Block] = [Heat(framed, caption), Text(said), Listing(best, code=True)]
+    found: list[Block] = [Heat(framed, caption), Text(sentence), Listing(best, code=True)]
     if larger:
         found += [Text("Groups of more than two that hang together so:"), Listing(larger, code=True)]
     return found

@@ -1,9 +1,10 @@
-"""Machines and results as a notebook shows them: tables by themselves, pictures on request, the same as in a report.
+"""Machines and results as a notebook shows them: tables by themselves, pictures on request, the same as in a report; and as data frames.
 
     fit                      its parameters as a table           fit.plot()           deviations and correlations
     fit.plot(motion)         forces, measured and predicted      states.plot("q1")    estimates with their bands
 
-A :class:`Display` is a piece of HTML whose style does not touch the rest of the page; :meth:`Display.save` makes a page of it.
+A :class:`Display` is a piece of HTML whose style does not touch the rest of the page; :meth:`Display.save` makes a page of it. pandas is
+imported when a frame is asked for.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
-from veridyn.errors import DataError, did_you_mean
-from veridyn.files.atomic import write_atomic
+from veridyn.errors import DataError, Fault, VeridynError, did_you_mean
+from veridyn.files.access import write_atomic
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.error_measures import RowReport
 from veridyn.identify.regression.sampling import Sampling
@@ -31,16 +33,58 @@ from veridyn.model.motion import Motion
 from veridyn.model.single_track import car_described, prior_of
 from veridyn.observe.history import StateHistory
 from veridyn.report.blocks import Block, Figure, Heat, Listing, Table, Text
-from veridyn.report.drawing import Plot
 from veridyn.report.figures import singular_values, trace_figure
 from veridyn.report.observed import banded
-from veridyn.report.plots import bars, heat
-from veridyn.report.template import environment, own_file, script
+from veridyn.report.page import environment, own_file, script
+from veridyn.report.plots import Plot, bars, heat
 from veridyn.report.words import count, like, listed, measured, number, percent, unit_text
-from veridyn.studies.trace import trace
+from veridyn.studies.identified import trace
 
 MAX_CORRELATED = 60  # parameters that a map of correlations shows
 MAX_STATES = 24  # plots of states that are shown unless some are named
+
+
+def frame_of_fit(fit: Fit) -> Any:
+    """A line for each base parameter, by its name."""
+    well = set(fit.well_identified())
+    columns = {
+        "value": fit.values,
+        "sigma": fit.sigma,
+        "sigma_percent": fit.relative_sigma,
+        "prior": fit.priors,
+        "unit": list(fit.units),
+        "well_identified": [name in well for name in fit.names],
+    }
+    return _pandas().DataFrame(columns, index=_pandas().Index(fit.names, name="parameter"))
+
+
+def frame_of_rows(rows: Sequence[RowReport]) -> Any:
+    """A line for each row, as in the table of a validation, with its unit."""
+    table = Validation(tuple(rows)).table
+    columns = {key: [table[r.row][key] for r in rows] for key in next(iter(table.values()), {})}
+    return _pandas().DataFrame(
+        {**columns, "unit": [r.unit for r in rows]}, index=_pandas().Index([r.row for r in rows], name="row")
+    )
+
+
+def frame_of_states(states: StateHistory) -> Any:
+    """A line for each sample, by time in s; each state and its standard deviation."""
+    sigma = states.sigma
+    columns = {}
+    for j, name in enumerate(states.states):
+        columns |= {name: states.reduced[:, j], f"{name}.sigma": sigma[:, j]}
+    return _pandas().DataFrame(columns, index=_pandas().Index(states.t, name="t"))
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError as error:
+        hint = "pip install pandas, or use names, values and sigma as they are."
+        raise VeridynError(
+            Fault("a data frame needs pandas, which is not installed.", "to_frame", hint=hint)
+        ) from error
+    return pandas
 
 
 @dataclass(frozen=True)

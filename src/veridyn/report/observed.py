@@ -10,23 +10,20 @@ from numpy.typing import NDArray
 from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.observe.consistency.findings import USABLE_NIS
 from veridyn.observe.history import StateHistory
-from veridyn.report.attempted import attempted
-from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
+from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict, attempted
 from veridyn.report.car import car_parts, observed_verdict
-from veridyn.report.drawing import Plot
 from veridyn.report.observed_parts import ObservedParts
 from veridyn.report.observer import WORDS, innovation_plots, mechanism_animation, thin, whiteness_plot
 from veridyn.report.page import page
-from veridyn.report.plots import Series, curves
-from veridyn.report.replay import ELLIPSOIDS
+from veridyn.report.plots import Plot, Series, curves
+from veridyn.report.running import ELLIPSOIDS
 from veridyn.report.words import count, listed, measured, number, unit_text
 from veridyn.spatial.rotations import matrix_of
 from veridyn.studies.result import Result
 from veridyn.studies.run.car.observe import CarObserved
 from veridyn.studies.run.observe import ObserveRun
-from veridyn.view.machine import tree_layer
 from veridyn.view.meshes import solids_of
-from veridyn.view.scene import scene
+from veridyn.view.scene import scene, tree_layer
 
 Array = NDArray[np.float64]
 MAX_FRAMES = 240  # of an animation, at most
@@ -119,7 +116,7 @@ def _verdict(run: ObserveRun) -> Verdict:
     name = WORDS.get(o.filter, o.filter)
     return Verdict(
         "good" if near and white else "fair" if near or white else "poor",
-        f"{name} on {run.machine_name}: the model follows the sensors, and {'knows' if near and white else 'does not know'} how well.",
+        f"{name} on {run.machine_name}: the observer's errors {'match' if near and white else 'do not match'} its stated bands.",
         tuple(findings),
         may,
         may_not,
@@ -202,14 +199,7 @@ def _consistency(o: StateHistory, skip: int) -> list[Block]:
     some = nis.dof > 0
     plot = curves(
         "NIS per reading over time",
-        [
-            Series(
-                "NIS",
-                thin(o.t[skip:][some]),
-                thin(np.maximum(nis.values[some] / nis.dof[some], 1e-4)),
-                colour=0,
-            )
-        ],
+        [Series("NIS", thin(o.t[skip:][some]), thin(np.maximum(nis.values[some] / nis.dof[some], 1e-4)), colour=0)],
         "time, s",
         "NIS",
         log_y=True,

@@ -13,15 +13,13 @@ from veridyn.model.point_parts import MechanismParts
 from veridyn.observe.result import Estimates
 from veridyn.observe.virtual import Virtual
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
-from veridyn.report.drawing import Plot
 from veridyn.report.page import page
-from veridyn.report.plots import Series, curves
+from veridyn.report.plots import Plot, Series, curves
 from veridyn.report.words import number, unit_text
 from veridyn.signals.whiteness import Whiteness
 from veridyn.studies.observation import FilterScore, ObservationStudy
 from veridyn.studies.result import Result
-from veridyn.view.machine import mechanism_layer
-from veridyn.view.scene import Layer, scene
+from veridyn.view.scene import Layer, mechanism_layer, scene
 
 Array = NDArray[np.float64]
 WORDS = {
@@ -45,6 +43,7 @@ def observation_page(
     more: Sequence[Section] = (),
 ) -> str:
     """The whole page; `more` are sections that only this machine has."""
+    note = f"Mean over {study.logs} logs that differ by their noise, from sample {study.skip + 1} on."
     sections = [
         Section(
             "Motion",
@@ -52,11 +51,7 @@ def observation_page(
             "The observer's estimate, beside the true machine and the model left to itself. "
             "Everything shown is of the first log; the shaded zone is the observer's own 95 % band.",
         ),
-        Section(
-            "Errors",
-            [_errors(study), _filters(study)],
-            f"Mean over {study.logs} logs that differ by their noise, from sample {study.skip + 1} on.",
-        ),
+        Section("Errors", [_errors(study), _filters(study)], note),
         Section("Innovations", _innovations(study), "Readings minus their predictions."),
         Section("Consistency", _consistency(study), "Whether the filters know how wrong they are."),
         Section("What nobody measured", _virtual(study), "Virtual sensors of the chosen filter, with 95 % bands."),
@@ -86,13 +81,8 @@ def observation_verdict(study: ObservationStudy) -> Verdict:
     not_ = (
         () if consistent else ("Its bands are " + ("too narrow." if s.nees > 1.25 else "wider than they need to be."),)
     )
-    return Verdict(
-        grade,
-        f"{name}: the model follows the machine, and {'knows' if consistent else 'does not know'} how well.",
-        tuple(findings),
-        may,
-        not_,
-    )
+    headline = f"{name}: the observer's errors {'match' if consistent else 'do not match'} its stated bands."
+    return Verdict(grade, headline, tuple(findings), may, not_)
 
 
 def _keys(study: ObservationStudy) -> list[Key]:

@@ -1,6 +1,6 @@
 """One HTML file that holds everything: style, figures, tables, animations; it opens offline, on a phone, and prints.
 
-The tables of a report, as rows of text ready to be set.
+The tables are rows of text ready to be set. Templates and style serve other displays too.
 """
 
 from __future__ import annotations
@@ -9,24 +9,49 @@ import math
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from veridyn.report.blocks import Key, Section, Verdict
 from veridyn.report.figures import row_figures, singular_values
 from veridyn.report.insight import insight
-from veridyn.report.output_error import simulation_section
-from veridyn.report.reduced import reduced_section
-from veridyn.report.replay import replay_section
-from veridyn.report.running import running_section
-from veridyn.report.template import environment, own_file, script
-from veridyn.report.verdict import verdict
+from veridyn.report.running import replay_section, running_section
+from veridyn.report.study import reduced_section
+from veridyn.report.verdict import simulation_section, verdict
 from veridyn.report.words import like, measured, number, percent, unit_text
 from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.result import Result
 
 SCALE_SIGMAS = 4.0  # standard deviations that the small scale of the truth shows to either side
+
+
+@cache
+def environment() -> Environment:
+    """Templates escape whatever they are given; a name that is missing is an error."""
+    return Environment(
+        loader=PackageLoader("veridyn.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+@cache
+def own_file(name: str) -> Markup:
+    """A file of the package, which needs no escaping."""
+    return Markup(resources.files("veridyn.report").joinpath("templates", name).read_text(encoding="utf-8"))
+
+
+def script(moving: bool = False, running: bool = False) -> Markup:
+    """What makes plots and tables answer, scenes move and machines run, where there are some."""
+    names = ("plots.js", "tables.js", *(["player.js"] if moving else []), *(["running.js"] if running else []))
+    return Markup("\n").join(own_file(name) for name in names)
 
 
 @dataclass(frozen=True)

@@ -53,10 +53,10 @@ def payload_verdict(run: PayloadRun) -> Verdict:
     value, sigma = measured(x.mass, x.mass_sigma)
     share = 100.0 * x.mass_sigma / x.mass
     budget = [f"{name} {number(s, 2)} kg" for name, s in x.mass_budget.items()]
-    findings = [f"Its deviation is that of {listed(budget)}.", f"Drive gains: {run.gains}."]
+    findings = [f"σ = {sigma} kg: {', '.join(budget)}.", f"Drive gains: {run.gains}."]
     if x.shift > 0.0:
         findings.append(
-            f"As estimated it was no possible body; the nearest possible one is {number(x.shift, 2)} standard deviations away."
+            f"No physical body has the estimated inertia; the nearest that one has is {number(x.shift, 2)} standard deviations away."
         )
     if x.has_inertia and (x.inertia_sigma[[0, 3, 5]] > UNCERTAIN_INERTIA * np.diag(x.inertia)).any():
         findings.append(
@@ -76,13 +76,8 @@ def payload_verdict(run: PayloadRun) -> Verdict:
     never = ["Loads that move or bend, and friction that grows with the load: neither is in the model."]
     if not x.has_inertia:
         never.append("The inertia of the load: it was not estimated, and is written as zero.")
-    return Verdict(
-        "poor" if poor else "fair" if fair else "good",
-        f"{what}: {value} ± {sigma} kg.",
-        tuple(findings),
-        tuple(kept),
-        tuple(never),
-    )
+    headline = f"{what}: {value} ± {sigma} kg."
+    return Verdict("poor" if poor else "fair" if fair else "good", headline, tuple(findings), tuple(kept), tuple(never))
 
 
 def load_blocks(run: PayloadRun) -> list[Block]:

@@ -1,4 +1,7 @@
-"""The identified machine, running in its report: forward dynamics and places as WebAssembly, with sliders, in the page itself.
+"""The machine in 3-D in its report: replaying a log, and running by itself.
+
+A replay shows measured and predicted forces at the joints, and how far they are apart as colour. The identified machine runs by forward
+dynamics and places as WebAssembly, with sliders, in the page itself:
 
     a = M(q)⁻¹ (τ − bias(q, q̇; φ)),    φ = the identified parameters, one of them moved within its deviation
 
@@ -10,6 +13,7 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,23 +24,78 @@ from veridyn.mechanics.tree.dynamics.engine import uniform_values
 from veridyn.mechanics.tree.dynamics.formula import Formula, formula
 from veridyn.mechanics.tree.dynamics.forward import check_mass, mass_matrix
 from veridyn.mechanics.tree.dynamics.symbols import Request
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.sensing import Output
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.report.attempted import DRAWING_ERRORS, undrawn
-from veridyn.report.blocks import Section, Text
+from veridyn.report.blocks import DRAWING_ERRORS, Animation, Section, Text, attempted, undrawn
 from veridyn.report.words import number
+from veridyn.studies.identification import IdentificationStudy
+from veridyn.studies.identified import Trace
 from veridyn.symbolic.emit_wasm import WasmModule, emit_wasm
-from veridyn.view.machine import drawn_places, tree_layer
+from veridyn.view.meshes import solids_of
+from veridyn.view.scene import Gauge, drawn_places, scene, tree_layer
 
 Array = NDArray[np.float64]
-MOST_BYTES = 600_000  # of both kernels; a page stays far below 3 MB
-MOST_OPERATIONS = 60_000  # of the graph, before code is made of it
+FRAMES = 150
+ELLIPSOIDS = " A body is drawn as the solid ellipsoid that has its mass and inertia in the model."
+MAX_DRAWN_POINTS = 120  # of a machine that fits into a page frame by frame
+MAX_KERNEL_BYTES = 600_000  # of both kernels; a page stays far below 3 MB
+MAX_GRAPH_OPERATIONS = 60_000  # of the graph, before code is made of it
 FRICTION_SPEED = 0.05  # rad/s or m/s, below which dry friction is rounded off
 LONGEST_STEP_S, SHORTEST_STEP_S = 1e-3, 2e-5
-STABLE = 1.5  # of the largest rate times the step: the Runge-Kutta method is stable up to 2.8
+STABLE_RATE_STEP = 1.5  # of the largest rate times the step: the Runge-Kutta method is stable up to 2.8
 CHECKED_POSES = 20
-SIGMAS = 3.0  # that a parameter can be moved to either side
+
+
+def replay_section(study: IdentificationStudy, model: Path | None = None) -> Section:
+    """The motion that the fit is judged on, with the forces of every joint that was measured; `model`: the file of the machine."""
+    title, machine = "The machine on the validation log", study.fit.described
+    bodies = len(tree_of(machine).bodies)
+    if bodies > MAX_DRAWN_POINTS:
+        return Section(title, [Text(f"“{machine.name}” has {bodies} bodies, too many to be drawn in a page.")])
+    return Section(title, [attempted(title, lambda: _animation(study, model))])
+
+
+def _animation(study: IdentificationStudy, model: Path | None) -> Animation:
+    machine, motion = study.fit.described, study.validation
+    kept = frames_of(motion)
+    solids, unread = solids_of(machine, model)
+    layer = tree_layer(machine, motion.q[kept], machine.name, meaning="estimate", solids=solids)
+    gauges = joint_gauges(machine, study.traces["validation"], kept, {r.row: r.rms for r in study.fit.rows})
+    seen = scene(motion.t[kept], [layer], machine.name, FRAMES, gauges)
+    caption = (
+        "Bars beside a joint: measured force, grey, and predicted, blue, each joint on its own scale. The joint itself turns from green "
+        "to red as both differ by up to four times the rms of the residual of the fit."
+    )
+    from_base = " It is drawn as seen from its base." if machine.base == "free" else ""
+    return Animation(seen, caption + from_base + _of_solids(model, len(solids), len(unread)))
+
+
+def _of_solids(model: Path | None, solids: int, unread: int) -> str:
+    """What the bodies are drawn as."""
+    if model is not None and model.suffix.lower() == ".urdf":
+        left_out = f" {unread} of them could not be read; veridyn view names them." if unread else ""
+        return f" Bodies are simplified hulls of the shapes in {model.name}.{left_out}" if solids or unread else ""
+    return ELLIPSOIDS if solids else ""
+
+
+def frames_of(motion: Motion) -> NDArray[np.intp]:
+    """Numbers of at most `FRAMES` samples, evenly spread."""
+    return np.unique(np.linspace(0, len(motion) - 1, FRAMES).astype(np.intp))
+
+
+def joint_gauges(machine: Machine, trace: Trace, kept: NDArray[np.intp], noise: dict[str, float]) -> list[Gauge]:
+    """A gauge for each row of a coordinate, at the first body that it moves."""
+    point = {}
+    for j, body in enumerate(tree_of(machine).bodies):
+        point.setdefault(body.coordinate_name, 1 + j)
+    found = []
+    for k, (row, unit) in enumerate(zip(trace.rows, trace.units, strict=True)):
+        if row in point:
+            measured, predicted = trace.measured[kept, k], trace.predicted[kept, k]
+            found.append(Gauge(point[row], row, unit, measured, np.nan_to_num(predicted), noise.get(row, 0.0)))
+    return found
 
 
 @dataclass(frozen=True)
@@ -84,7 +143,7 @@ def running_section(fit: Fit, motion: Motion) -> Section:
     except DRAWING_ERRORS as error:
         return Section("The identified machine", [undrawn("The identified machine", error)])
     if made is None:
-        what = f"its equations are longer than a page should carry ({number(MOST_BYTES / 1000, 3)} kB of WebAssembly)"
+        what = f"its equations are longer than a page should carry ({number(MAX_KERNEL_BYTES / 1000, 3)} kB of WebAssembly)"
         return Section("The identified machine", [Text(f"“{machine.name}” does not run in this page: {what}.")])
     return Section("The identified machine", [made], lead)
 
@@ -106,10 +165,10 @@ def running_machine(fit: Fit, motion: Motion) -> RunningMachine | None:
         for axis in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
     )
     points = formula(machine, Request("readings", columns=outputs))
-    if len(forward.graph.operation) + len(points.graph.operation) > MOST_OPERATIONS:
+    if len(forward.graph.operation) + len(points.graph.operation) > MAX_GRAPH_OPERATIONS:
         return None
     kernels = [emit_wasm(f.graph, f.outputs, f.samples, f.parameters) for f in (forward, points)]
-    if sum(len(k.code) for k in kernels) > MOST_BYTES:
+    if sum(len(k.code) for k in kernels) > MAX_KERNEL_BYTES:
         return None
     drawn = tree_layer(machine, motion.q[some], "")
     low, high = drawn.points.reshape(-1, 3).min(axis=0), drawn.points.reshape(-1, 3).max(axis=0)
@@ -194,7 +253,7 @@ def _step(machine: Machine, q: Array, phi: Array) -> tuple[float, str]:
             elif e.kind == "coulomb":
                 damping[machine.coordinates.index(name)] += abs(value * factor) / FRICTION_SPEED
     fastest = float(np.abs(np.linalg.eigvals(np.linalg.solve(M, np.diag(damping)))).max(initial=0.0))
-    wanted = min(LONGEST_STEP_S, STABLE / fastest if fastest > 0.0 else LONGEST_STEP_S)
+    wanted = min(LONGEST_STEP_S, STABLE_RATE_STEP / fastest if fastest > 0.0 else LONGEST_STEP_S)
     if wanted < SHORTEST_STEP_S:
         return SHORTEST_STEP_S, "Its friction is too stiff for this step: the motion in the page may not stay finite."
     return float(f"{wanted:.2g}"), ""

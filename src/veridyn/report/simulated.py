@@ -10,19 +10,16 @@ from numpy.typing import NDArray
 
 from veridyn.mechanics.natural.driven import MechanismRun
 from veridyn.model.machine import Machine
-from veridyn.report.attempted import attempted
-from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
-from veridyn.report.drawing import Plot
+from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict, attempted
 from veridyn.report.observer import mechanism_animation
 from veridyn.report.page import page
-from veridyn.report.plots import COLOURS, Series, curves
-from veridyn.report.replay import ELLIPSOIDS
+from veridyn.report.plots import COLOURS, Plot, Series, curves
+from veridyn.report.running import ELLIPSOIDS
 from veridyn.report.words import count, listed, number, percent, unit_text
 from veridyn.studies.result import Result
 from veridyn.studies.run.simulate import OPEN, ROUGH, SimulateRun
-from veridyn.view.machine import tree_layer
 from veridyn.view.meshes import solids_of
-from veridyn.view.scene import scene
+from veridyn.view.scene import scene, tree_layer
 
 Array = NDArray[np.float64]
 T = TypeVar("T")
@@ -33,13 +30,10 @@ SMALL_DRIFT_PERCENT = 0.1  # % of a conserved energy that is small beside anythi
 def simulated_page(run: SimulateRun, result: Result, command: str) -> str:
     """The whole page."""
     f = run.figures
+    note = "The truth: what the machine did."
     sections = [
         *([Section("Limits that are missed", [Listing(run.missed)])] if run.missed else []),
-        Section(
-            "Motion",
-            [attempted("The simulated motion", lambda: _animation(run)), *_motion(run)],
-            "The truth: what the machine did.",
-        ),
+        Section("Motion", [attempted("The simulated motion", lambda: _animation(run)), *_motion(run)], note),
         *_acting(run),
         Section("Sensors", _sensors(run), "What is in the log, over the truth behind it."),
         Section("Energy", _energy(run), _energy_lead(run)),
@@ -70,9 +64,8 @@ def verdict_of(run: SimulateRun) -> Verdict:
     rough = f.get("coarser_difference", 0.0) > ROUGH
     findings = []
     if "coarser_difference" in f:
-        findings.append(
-            f"Integrated once more, coarser, it differs by at most {number(f['coarser_difference'], 2)} rad or m."
-        )
+        apart = number(f["coarser_difference"], 2)
+        findings.append(f"Repeated with a coarser integration, positions differ by up to {apart} rad or m.")
     if "energy_drift_percent" in f:
         findings.append(
             f"Nothing feeds or brakes it, and its energy stays within {percent(f['energy_drift_percent'])} %."
@@ -84,7 +77,8 @@ def verdict_of(run: SimulateRun) -> Verdict:
             f"Under its controller it stays within {number(f['tracking_error'], 2)} rad or m of the commanded motion."
         )
     noisy = [n for n, r in run.readings.items() if r["rms"] > 0.0]
-    findings.append(f"{count(len(run.log), 'channel')} recorded, {len(noisy)} of them off the truth as the study says.")
+    on = "none" if not noisy else "all" if len(noisy) == len(run.log) else f"{len(noisy)}"
+    findings.append(f"{count(len(run.log), 'channel')} recorded; noise added to {on} of them, as configured.")
     made = run.settings["drive"] in ("motion made exactly", "led exactly")
     limits = [
         w
@@ -100,13 +94,8 @@ def verdict_of(run: SimulateRun) -> Verdict:
     if limits:
         may_not = (f"As a truth: {listed(limits)}. A smaller step, or tighter tolerances, will mend it.", *may_not)
     head = "not accurate enough yet" if limits else "as commanded" if made else "accurate"
-    return Verdict(
-        "fair" if limits else "good",
-        f"{run.machine.name}, {number(f['duration'], 4)} s: the motion is {head}.",
-        tuple(findings),
-        () if limits else may,
-        may_not,
-    )
+    headline = f"{run.machine.name}, {number(f['duration'], 4)} s: the motion is {head}."
+    return Verdict("fair" if limits else "good", headline, tuple(findings), () if limits else may, may_not)
 
 
 def _animation(run: SimulateRun) -> Animation:

@@ -1,4 +1,7 @@
-"""What a study means, in plain words and with its scope: what was identified, how well, and what it may and may not be used for."""
+"""What a study means, in plain words and with its scope: what was identified, how well, and what it may and may not be used for.
+
+A fit by output error is judged by its simulation of data that it was not fitted to, coordinate by coordinate.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,11 @@ import math
 import numpy as np
 
 from veridyn.identify.error_measures import MIN_SIGNAL_TO_NOISE, RowReport
-from veridyn.report.blocks import Verdict
+from veridyn.report.blocks import Block, Section, Table, Text, Verdict
 from veridyn.report.words import count, listed, number, percent, unit_text
 from veridyn.studies.identification import IdentificationStudy
 
+SIMULATION_HEAD = ("coordinate", "unit", "% of std, validation", "training", "% of rms, validation", "rms error", "std")
 CLOSE, USEFUL = (
     5.0,
     15.0,
@@ -21,6 +25,40 @@ MIN_ROW_SHARE = (
 NOISE_RATIO = 1.5  # times the rms error on its own motion: more than this is not noise
 WITHIN_TWO = 0.9545  # of normal errors are within two standard deviations
 CONTRADICTION_SIGMA = 1.1  # σ of (26) above which the rows contradict each other
+
+
+def simulation_lines(study: IdentificationStudy) -> list[tuple[str, ...]]:
+    """A line for each coordinate that is compared: its errors on the validation data, and on the training data beside."""
+    own = {r.row: r for r in study.judging_own.rows}
+    return [
+        (
+            r.row,
+            unit_text(r.unit),
+            percent(100.0 * r.std_error),
+            percent(100.0 * own[r.row].std_error),
+            percent(100.0 * r.relative_error),
+            number(r.rms, 3),
+            number(r.measured_std, 3),
+        )
+        for r in study.judging.rows
+    ]
+
+
+def simulation_section(study: IdentificationStudy) -> list[Section]:
+    """The section of a report; none where the fit was not made by simulation."""
+    settings = study.fit.replay_settings
+    if settings is None:
+        return []
+    compared = "coordinates" if settings.law is None else "forces of the closed loop"
+    lead = (
+        f"The fit compares {compared} with a simulation, and is judged by one: {settings.words}, each from the measured state. "
+        "The forces below are those of inverse dynamics, which it does not use."
+    )
+    failed: list[Block] = [Text(f"The validation data cannot be simulated: {study.not_simulated}.")]
+    blocks = (
+        failed if study.not_simulated else [Table(SIMULATION_HEAD, simulation_lines(study), left=(1,), strong=(2,))]
+    )
+    return [Section("Simulation of the validation data", blocks, lead)]
 
 
 def verdict(study: IdentificationStudy) -> Verdict:

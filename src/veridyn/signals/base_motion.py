@@ -3,11 +3,10 @@
 From a pose: ω of Rᵀ Ṙ, ω̇ its derivative, and the specific acceleration Rᵀ (p̈ − g). From an inertial unit that sits at (R_s, r) in the
 base: ω = R_s ω_s and a = R_s a_s − ω̇ × r − ω × (ω × r), so no attitude is needed.
 
-Markers on a body, seen by motion capture, become its pose: the rigid fit, with lost markers counted and named.
-
-For each sample (R, p) minimise Σ ‖R aₖ + p − mₖ‖² over the markers seen (Kabsch 1976; Arun, Huang and Blostein 1987), with aₖ where
-marker k sits on the body. Three that are not on a line fix a pose. Spans with fewer are bridged by interpolation, so that filters can
-run, and are marked: what is bridged longer than `max_gap` is not to be used, and a warning says so.
+Markers on a body become its pose by a rigid fit, with lost markers counted and named. For each sample (R, p) minimise Σ ‖R aₖ + p − mₖ‖²
+over the markers seen (Kabsch 1976; Arun, Huang and Blostein 1987), with aₖ where marker k sits on the body. Three that are not on a line
+fix a pose. Spans with fewer are bridged by interpolation, so that filters can run, and are marked: what is bridged longer than `max_gap` is
+not to be used, and a warning says so.
 """
 
 from __future__ import annotations
@@ -67,12 +66,8 @@ def pose_at(pose: Pose, t: ArrayLike) -> Pose:
     slack = 1e-9
     if len(times) == 0 or times[0] < pose.t[0] - slack or times[-1] > pose.t[-1] + slack:
         found = f"{times[0]:.6g} s to {times[-1]:.6g} s" if len(times) else "no times"
-        raise DataError(
-            "the pose was not measured then.",
-            where="pose",
-            expected=f"{pose.t[0]:.6g} s to {pose.t[-1]:.6g} s",
-            found=found,
-        )
+        expected = f"{pose.t[0]:.6g} s to {pose.t[-1]:.6g} s"
+        raise DataError("the pose was not measured then.", where="pose", expected=expected, found=found)
     table = CubicSpline(pose.t, np.concatenate([pose.rotation.reshape(-1, 9), pose.position], axis=1))(times)
     return Pose(times, nearest_rotations(table[:, :9].reshape(-1, 3, 3)), table[:, 9:])
 

@@ -17,6 +17,9 @@ are −e^{jπm/2n}, m = −n + 1, −n + 3 … n − 1, scaled by 4 tan(πf/rate
 those with poles nearest to the unit circle come last, and the gain stands in the first, as in SciPy. As many columns as a register holds
 pass together (:mod:`veridyn.symbolic.biquad_llvm`), in a tenth of the time of SciPy's ``sosfiltfilt``. Reference: Venture et al. 2006,
 IEEE T-ITS 7(3), section IV.C.
+
+What every filter of this room takes is checked here once (:func:`as_samples`, :func:`as_rate`): finite numbers, time along axis 0, a
+positive rate in Hz. So each filter refuses a bad signal in the same words.
 """
 
 from __future__ import annotations
@@ -33,18 +36,49 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arguments import checked
 from veridyn.errors import DataError, Faults
-from veridyn.signals.samples import as_rate, as_samples
 from veridyn.symbolic.biquad_llvm import biquad_program
 from veridyn.symbolic.cache import Stored, key_of, load_or_make, remembered
 from veridyn.symbolic.kernel import compile_object, loaded, this_host
 
 Array = NDArray[np.float64]
-
 LONGEST_MEMORY = 20_000_000  # samples; a memory longer than this is a mistyped cutoff, not a filter
 SET_BYTES = 4096  # columns that are a multiple of it apart fall on one set of the first cache
 _SIGNATURE = ctypes.CFUNCTYPE(
     None, *[ctypes.c_int64] * 2, ctypes.c_void_p, *[ctypes.c_int64] * 2, *[ctypes.c_void_p] * 2
 )
+
+
+def as_samples(x: ArrayLike, *, least: int = 1, where: str = "signal") -> Array:
+    """`x` as float64 of shape (N, ...), with N at least `least` and every number finite; otherwise a DataError."""
+    samples = np.asarray(x, dtype=np.float64)
+    if samples.ndim == 0:
+        expected = "an array with time along its first axis"
+        raise DataError("it is one number, not a signal.", where=where, expected=expected, found=f"{samples}")
+    if len(samples) < least:
+        hint = "Record longer, or choose a filter with a shorter memory."
+        raise DataError(
+            "it is too short.", where=where, expected=f"at least {least} samples", found=f"{len(samples)}", hint=hint
+        )
+    bad = ~np.isfinite(samples)
+    if bad.any():
+        place = [int(i) for i in np.argwhere(bad)[0]]
+        column = f" in column {', '.join(map(str, place[1:]))}" if len(place) > 1 else ""
+        found = f"{int(bad.sum())} others, the first at sample {place[0]}{column} ({samples[tuple(place)]})"
+        hint = "veridyn.signals.quality.inspect lists them with their times; cut or repair those spans first."
+        what = "it holds values that are not finite numbers."
+        raise DataError(what, where=where, expected="finite numbers", found=found, hint=hint)
+    return samples
+
+
+def as_rate(rate: float, where: str = "signal") -> float:
+    """`rate` as a positive finite number of samples per second; otherwise a DataError."""
+    if not (math.isfinite(rate) and rate > 0.0):
+        expected = "a positive number of samples per second"
+        hint = "veridyn.signals.resample.uniform_rate finds the rate of a clock."
+        raise DataError(
+            "its sampling rate is not usable.", where=where, expected=expected, found=f"{rate!r}", hint=hint
+        )
+    return float(rate)
 
 
 @dataclass(frozen=True)
@@ -94,13 +128,8 @@ class Butterworth:
         if edges[-1] >= nyquist:
             what = f"its cutoff is not below half the sampling rate of {rate:g} Hz."
             hint = "Lower the cutoff or filter before the signal is decimated."
-            raise DataError(
-                what,
-                where="Butterworth filter",
-                expected=f"less than {nyquist:g} Hz",
-                found=f"{edges[-1]:g} Hz",
-                hint=hint,
-            )
+            expected = f"less than {nyquist:g} Hz"
+            raise DataError(what, where="Butterworth filter", expected=expected, found=f"{edges[-1]:g} Hz", hint=hint)
         if self.cutoff_is == "double":
             edges = self._widened(edges, rate)
         return butterworth_sections(self.order, tuple(edges.tolist()), self.kind, float(rate)).copy()
@@ -240,8 +269,8 @@ def both_ways(sos: Array, x: Array, edge: int) -> Array:
     width = this_host().width
     groups = -(-C // width)
     length = N + 2 * edge
-    room = length + (8 if 8 * length % SET_BYTES == 0 else 0)
-    table = np.empty((groups * width, room))
+    stride = length + (8 if 8 * length % SET_BYTES == 0 else 0)
+    table = np.empty((groups * width, stride))
     table[C:] = 0.0
     own = table[:C]
     own[:, edge : edge + N] = x.T
@@ -254,7 +283,7 @@ def both_ways(sos: Array, x: Array, edge: int) -> Array:
         first = table[:, at].reshape(groups, 1, 1, width)
         state = np.ascontiguousarray(steady[None, :, :, None] * first)
         start = table.ctypes.data + 8 * at
-        run(groups, length, start, room, step, coefficients.ctypes.data, state.ctypes.data)
+        run(groups, length, start, stride, step, coefficients.ctypes.data, state.ctypes.data)
     return own[:, edge : edge + N].T
 
 

@@ -7,7 +7,7 @@ and slow drift of a does not add up. d is the lag of the largest correlation, fo
 Gauss-Newton. Its deviation allows for correlated residuals (Newey and West, Econometrica 55, 1987, 703-708): spans overlap, and a
 course is not a yaw angle. It is not less than a quarter of the way to lags that four deviations do not exclude.
 
-Clocks of a machine's sensors against each other: a satellite receiver against the inertial unit, found from a log of both.
+The clock of a satellite receiver is compared with that of the inertial unit in a log of both:
 
     v̇ = a_x,    χ̇ = a_y/v        speed v and course χ of the receiver, accelerations ahead and to the left of the inertial unit
     χ̇ = ψ̇ + β̇                   course against yaw rate: the sideslip β of a rolling vehicle leads by up to l/v

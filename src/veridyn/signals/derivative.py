@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import correlate1d
 
 from veridyn.errors import DataError, DataWarning, Fault, did_you_mean, warn
-from veridyn.signals.samples import as_rate, as_samples
+from veridyn.signals.butterworth import as_rate, as_samples
 
 Array = NDArray[np.float64]
 Method = Literal["compensated", "central"]

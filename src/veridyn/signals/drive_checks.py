@@ -16,8 +16,7 @@ from veridyn.errors import DataError, Fault
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.signals.clock_offset import ClockOffset, estimate_clock_offset
-from veridyn.signals.drive import CHANNELS, DriveLog, common_clock
-from veridyn.signals.drive_lines import robust_line
+from veridyn.signals.drive import CHANNELS, DriveLog, common_clock, robust_line
 
 Array = NDArray[np.float64]
 SLOWEST = 4.0  # m/s: slower samples say little about directions
@@ -121,13 +120,9 @@ def position_format_fault(latitude: Array, longitude: Array) -> Fault | None:
     for name, values, most in (("latitude", latitude, 90.0), ("longitude", longitude, 180.0)):
         v = np.abs(values[np.isfinite(values)])
         if len(v) and v.max() > most and (v % 100.0 < 60.0).all() and (v // 100.0 <= most).all():
-            return Fault(
-                "this is written in degrees and minutes, ddmm.mmmm, and is read as degrees.",
-                f"channel '{name}'",
-                f"at most {most:g} deg",
-                f"{v.max():.6g}",
-                "Convert it: degrees = dd + mm.mmmm/60.",
-            )
+            what = "this is written in degrees and minutes, ddmm.mmmm, and is read as degrees."
+            hint = "Convert it: degrees = dd + mm.mmmm/60."
+            return Fault(what, f"channel '{name}'", f"at most {most:g} deg", f"{v.max():.6g}", hint)
     return None
 
 
@@ -147,13 +142,10 @@ def position_scale_fault(t: Array, east: Array, north: Array, speed: Array) -> F
     if 1.0 / MOST_DIFFERENT_SCALE <= scale <= MOST_DIFFERENT_SCALE:
         return None
     minutes = abs(scale - 0.6) < 0.12 or abs(scale - 5.0 / 3.0) < 0.3
-    return Fault(
-        "positions by satellite and the speed do not tell of the same way.",
-        "channels 'latitude' and 'longitude'" if minutes else "positions",
-        "as many metres by both",
-        f"{scale:.3g} times as many by satellite",
-        "Are these degrees and minutes (dd.mmmm), read as degrees?" if minutes else "Look at their units.",
-    )
+    what = "positions by satellite and the speed do not tell of the same way."
+    where = "channels 'latitude' and 'longitude'" if minutes else "positions"
+    hint = "Are these degrees and minutes (dd.mmmm), read as degrees?" if minutes else "Look at their units."
+    return Fault(what, where, "as many metres by both", f"{scale:.3g} times as many by satellite", hint)
 
 
 def position_delay(
@@ -218,10 +210,7 @@ def swapped_sides_fault(wheels: Mapping[str, Array], speed: Array, yaw_rate: Arr
         except DataError:
             continue
         if line.value["track"] + 4.0 * line.sigma["track"] < 0.0:
-            return Fault(
-                f"the left and the right wheel of the {axle} axle seem to be exchanged.",
-                f"channels 'wheel_{left}' and 'wheel_{right}'",
-                "the outer wheel the faster one",
-                f"a track of {line.value['track']:.2f} ± {line.sigma['track']:.2f} m",
-            )
+            what = f"the left and the right wheel of the {axle} axle seem to be exchanged."
+            found = f"a track of {line.value['track']:.2f} ± {line.sigma['track']:.2f} m"
+            return Fault(what, f"channels 'wheel_{left}' and 'wheel_{right}'", "the outer wheel the faster one", found)
     return None

@@ -9,7 +9,7 @@ turns every harmonic by the same share from period to period; that share is esti
 the power it puts beside the harmonics. Averages, filters and fits at the nominal frequency are all wrong by it (fact 4.5: 0.5 % of the
 period give 1 to 3 % of the acceleration), so it is reported.
 
-Four ways from one period of positions to positions, rates and accelerations.
+One period of positions becomes positions, rates and accelerations in four ways:
 
 - :func:`dft_filter`, explicit: the DFT, bins above a number of harmonics set to zero, the rest times jω and −ω².
 - :func:`fourier_fit`, implicit: least squares of a Fourier series, (17) and (18) of paper 002 with the minus sign its cosines need. Over
@@ -30,9 +30,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arguments import checked
 from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
-from veridyn.signals.butterworth import Butterworth, overlap, zero_phase
+from veridyn.signals.butterworth import Butterworth, as_rate, as_samples, overlap, zero_phase
 from veridyn.signals.derivative import HALF, derivative
-from veridyn.signals.samples import as_rate, as_samples
 from veridyn.signals.trajectory import FourierTrajectory
 
 Array = NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""The low-pass of a motion: where motion ends and noise begins, from the spectrum of a sampled signal, and what the filter makes of ends.
+"""Low-passes of motions and of sensors: where to cut a motion, what the filter makes of ends, and signals brought to one band.
 
     S(f) = S_motion(f) + S_0,     noise of the m-th derivative = ∫ S_0 (2πf)^{2m} G_m(f)² H(f)² df
 
@@ -12,31 +12,109 @@ Ends are samples that a zero-phase low-pass knows too little of, by one rule for
 the signal by its odd reflection, so that accelerations of an end in motion are wrong there. What is wrong decays with the slowest pole of
 one pass: that of a Butterworth filter of order n and cut-off f decays by exp(−2π f t sin(π/2n)), to exp(−π²/2), 0.7 %, after t = n/(2f),
 which is n/2 periods of the cut-off.
+
+A sensor and its conditioning pass y = H x, with H a Butterworth low-pass that lags (:class:`Band`). Equations that add signals of several
+sensors hold after filtering only where every signal has met the same filter. Where H is known it can be divided out:
+
+    equalised = (L / H) y,     L the zero-phase filter that is common to all
+
+L must fall faster than H, or the noise of the slow sensors is all that is left: :func:`noise_gain` says by how much it grows. Signals of N
+samples are filtered whole, by their spectrum; a straight line between their ends passes by itself, and both ends are continued by
+reflection, so that the first and last few periods of a cutoff are known less well.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from veridyn.errors import DataError, Faults
 from veridyn.model.motion import Motion, band_ends
-from veridyn.signals.butterworth import Butterworth
+from veridyn.signals.butterworth import Butterworth, as_rate, as_samples
 from veridyn.signals.derivative import Method, derivative_gain
 
 Array = NDArray[np.float64]
+Response = Callable[[Array], NDArray[np.complex128]]
+GAIN_GRID_POINTS = 2049  # frequencies at which a gain is averaged
 WINDOW_BETA = 28.0  # of the Kaiser window: side lobes at 1e-10 of an amplitude and far below
 SMOOTHED_SHARE, SMOOTHED_BINS = 1 / 64, 32  # of all frequencies, and at least: neighbours whose median is taken
 LONGEST_SEGMENT, MOST_SEGMENTS = 32768, 8  # samples; of a longer signal some segments are looked at
 MIN_SAMPLES = 256  # of a signal whose spectrum is looked at: four bands
 ABOVE_NOISE = 4.0  # times the noise is motion: the median of so many frequencies does not come there by chance
 CUTOFF_MARGIN = 1.5  # times the band of the motion: a zero-phase filter of order 4 then takes 4 % at its edge (chosen)
-BANDS = 2048  # in which the noise of a derivative is stated
+DERIVATIVE_BANDS = 2048  # in which the noise of a derivative is stated
 HARMLESS_NOISE = 3e-3  # of the rms of a derivative: below it noise biases nothing, and no filter is needed (chosen)
 Trim = float | Literal["auto"]
 AT_REST = 0.02  # of its largest speed: a joint that stays below it for that long is at rest at an end of a log
+
+
+@dataclass(frozen=True)
+class Band:
+    """A causal low-pass of Butterworth's kind: −3 dB at `cutoff` Hz, `order` poles; it delays low frequencies by `delay`."""
+
+    cutoff: float
+    order: int = 2
+
+    def __post_init__(self) -> None:
+        faults = Faults()
+        if not (np.isfinite(self.cutoff) and self.cutoff > 0.0):
+            faults.add("its cutoff is not usable.", where="band", expected="Hz above zero", found=f"{self.cutoff}")
+        if not (isinstance(self.order, int) and 1 <= self.order <= 12):
+            faults.add(
+                "its order is not usable.", where="band", expected="a whole number, 1 to 12", found=f"{self.order}"
+            )
+        faults.raise_if_any(DataError)
+
+    def response(self, frequency: ArrayLike) -> NDArray[np.complex128]:
+        """H at frequencies in Hz, any shape."""
+        s = 1j * np.asarray(frequency, dtype=np.float64) / self.cutoff
+        k = np.arange(self.order)
+        poles = np.exp(0.5j * np.pi * (2 * k + self.order + 1) / self.order)
+        return np.prod(-poles / (s[..., None] - poles), axis=-1)
+
+    @property
+    def delay(self) -> float:
+        """Seconds by which a slow signal comes late: −dφ/dω at zero."""
+        k = np.arange(self.order)
+        return float(np.sin(0.5 * np.pi * (2 * k + 1) / self.order).sum() / (2.0 * np.pi * self.cutoff))
+
+
+def within(x: ArrayLike, rate: float, band: Band, where: str = "signal") -> Array:
+    """What a sensor of that band makes of the truth `x` (N, ...), sampled at `rate` Hz."""
+    return _through(x, rate, band.response, band.delay, where)
+
+
+def equalised(x: ArrayLike, rate: float, own: Band | None, common: Butterworth, where: str = "signal") -> Array:
+    """A signal (N, ...) as if its sensor had no band but `common`, which acts forwards and backwards; own None: it has none."""
+    if own is None:
+        return _through(x, rate, lambda f: common.gain(f, rate).astype(np.complex128), 0.0, where)
+    return _through(x, rate, lambda f: common.gain(f, rate) / own.response(f), -own.delay, where)
+
+
+def noise_gain(own: Band, common: Butterworth, rate: float) -> float:
+    """Standard deviation of white noise after :func:`equalised`, over what `common` alone leaves of it."""
+    f = np.linspace(0.0, as_rate(rate) / 2.0, GAIN_GRID_POINTS)
+    left = common.gain(f, rate)
+    return float(np.sqrt((left**2 / np.abs(own.response(f)) ** 2).sum() / (left**2).sum()))
+
+
+def _through(x: ArrayLike, rate: float, response: Response, delay: float, where: str) -> Array:
+    rate = as_rate(rate, where)
+    samples = as_samples(x, least=8, where=where)
+    n = len(samples)
+    t = np.arange(n).reshape((n,) + (1,) * (samples.ndim - 1))
+    slope = (samples[-1] - samples[0]) / (n - 1)
+    line = samples[0] + slope * t
+    bent = samples - line  # zero at both ends
+    around = np.concatenate([bent, -bent[-2:0:-1]], axis=0)  # odd about both ends, so it repeats without a step
+    f = np.asarray(np.fft.rfftfreq(len(around), 1.0 / rate), dtype=np.float64)
+    H = response(f).reshape((len(f),) + (1,) * (samples.ndim - 1))
+    passed = np.fft.irfft(np.fft.rfft(around, axis=0) * H, len(around), axis=0)[:n]
+    return passed + line - slope * rate * delay
 
 
 @dataclass(frozen=True)
@@ -52,8 +130,8 @@ class NoiseFloor:
         return float(np.sqrt(np.sum(self.derivative_variances(order, method, low))))
 
     def derivative_variances(self, order: int, method: Method, low: Butterworth | None) -> Array:
-        """The same as a variance (BANDS,) for each of equal bands from 0 Hz to half the rate, of which it is the sum."""
-        f = band_ends(self.rate, BANDS)
+        """The same as a variance (DERIVATIVE_BANDS,) for each of equal bands from 0 Hz to half the rate, of which it is the sum."""
+        f = band_ends(self.rate, DERIVATIVE_BANDS)
         gain = (2.0 * np.pi * f) ** order * derivative_gain(f, self.rate, method, order)
         if low is not None:
             gain = gain * low.gain(f, self.rate)

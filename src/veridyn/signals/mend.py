@@ -3,10 +3,9 @@
 mended(log, Mending(...)) → pieces without resets, gaps, repeated stamps or missing values, and what was done to get them.
 Nothing is done that the settings do not say, and nothing is done silently. Whatever the settings refuse is raised, all at once.
 
-Samples that an electrical fault made, bridged from their neighbours: spikes and short dropouts to zero.
-
-x of a spike or dropout becomes the straight line between the last sample before it and the first behind it. Nothing else changes: a frozen
-stretch is too long for a line, and clipped values are not known.
+Samples that an electrical fault made, spikes and short dropouts to zero, are bridged from their neighbours: x becomes the straight line
+between the last sample before it and the first behind it. Nothing else changes: a frozen stretch is too long for a line, and clipped values
+are not known.
 """
 
 from __future__ import annotations

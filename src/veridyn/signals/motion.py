@@ -38,11 +38,11 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.machine_parts import MachineParts
 from veridyn.model.motion import BaseMotion, Motion, NoiseBands, Pose
 from veridyn.signals.base_motion import NAMES, base_from_pose, nearest_rotations, pose_channels
-from veridyn.signals.butterworth import Butterworth, zero_phase
+from veridyn.signals.butterworth import Butterworth, as_rate, zero_phase
 from veridyn.signals.derivative import Method, derivative, warn_if_biased
 from veridyn.signals.findings import Findings
 from veridyn.signals.lowpass import (
-    BANDS,
+    DERIVATIVE_BANDS,
     HARMLESS_NOISE,
     NoiseFloor,
     Trim,
@@ -55,7 +55,6 @@ from veridyn.signals.mend import REPAIRABLE, note, repaired
 from veridyn.signals.naming import AXES, Naming, with_sensor_channels
 from veridyn.signals.quality import DEFAULT
 from veridyn.signals.resample import on_one_clock
-from veridyn.signals.samples import as_rate
 
 Array = NDArray[np.float64]
 SHOCKS = ("base.acceleration.", "wrench.", "signal.")  # quantities that impacts make spikes of
@@ -270,7 +269,7 @@ class PreparedLog:
 
     def _noise_bands(self) -> NoiseBands:
         """Of the noise of each coordinate's acceleration, zero where it is not known."""
-        found = np.zeros((self.tree.n, BANDS))
+        found = np.zeros((self.tree.n, DERIVATIVE_BANDS))
         for k, c in enumerate(self.tree.coordinates):
             for name in {f"q.{c}", f"qd.{c}"} & self.floors.keys():
                 order, floor = self.floors[name]

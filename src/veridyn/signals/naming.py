@@ -3,7 +3,7 @@
 The table of names stands in :mod:`veridyn.signals.motion`. Everything that is missing, wrong or unusable is collected and
 raised at once. Floors below the files know no conversion of units: here an SI unit is only compared with another.
 
-Channels of a machine's own sensors and drives, read as the quantities that a motion is made of.
+Channels of a machine's own sensors and drives are read as the quantities that a motion is made of:
 
 =============================================================== ==========================
 on the machine                                                  is
@@ -17,7 +17,7 @@ a velocity sensor there, along axes of its own                  base.velocity.x 
 
 Channels that have these names already stay as they are. Of two sensors of one quantity the one with less noise is taken.
 
-Channels under the names that most logs use, found where a log does not use veridyn's own: q1 [rad] and tau1 [N*m] for six joints.
+Where a log does not use veridyn's own names, those that most logs use are looked for, such as q1 [rad] and tau1 [N*m] for six joints:
 
     positions  q1, q_1, pos1, position_1, theta1, or the coordinate's own name, alone or with such a word before or behind it
     forces     tau1, torque_1, effort1, force_1, or such a word before or behind the coordinate's name

@@ -8,10 +8,9 @@ that is shorter than p/ω lies anywhere in it, a₁ = 0 and a₂ = Δt; of sever
 reading is made at the edge, and its deviation is that of the clock and of the holes. Taken at every sample instead, as if it were white,
 the rounding of a count is an error that lasts from edge to edge, and a filter that averages it is far too sure of the speed.
 
-False wheel counts at standstill: a hole edge that vibrates before its sensor counts, though the wheel stands.
-
-A signed count then goes up and down by one; an unsigned one goes up. Either is told from rolling by what else there is: the other wheels,
-and channels such as a speed or a yaw rate that are near zero. A wheel that counts on while all of these stand does not roll.
+At standstill a hole edge that vibrates before its sensor makes false counts. A signed count then goes up and down by one; an unsigned one
+goes up. Either is distinguished from rolling by other channels: the other wheels, and a speed or a yaw rate that is near zero. A wheel that
+counts on while all of these stand does not roll.
 """
 
 from __future__ import annotations

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from veridyn.arguments import checked
 from veridyn.errors import Fault
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.signals.coarse import coarse_fault
-from veridyn.signals.findings import Finding, Findings, Kind, Severity
+from veridyn.signals.findings import Finding, Findings, Kind, Severity, coarse_fault
 from veridyn.signals.outliers import (
     LONG_FREEZE,
     OFF_CURVE_SHARE,

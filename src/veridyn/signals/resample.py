@@ -20,8 +20,7 @@ from scipy.interpolate import CubicSpline, PchipInterpolator
 from veridyn.arguments import checked
 from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.signals.butterworth import Butterworth, zero_phase
-from veridyn.signals.samples import as_rate
+from veridyn.signals.butterworth import Butterworth, as_rate, zero_phase
 
 Array = NDArray[np.float64]
 Method = Literal["linear", "cubic", "pchip"]

@@ -17,7 +17,7 @@ from scipy.ndimage import median_filter
 from scipy.special import chdtri  # χ² quantiles from above; scipy.stats takes a second to import
 
 from veridyn.errors import DataError
-from veridyn.signals.samples import as_rate, as_samples
+from veridyn.signals.butterworth import as_rate, as_samples
 
 Array = NDArray[np.float64]
 LINE_WIDTH_BINS = 7  # frequencies whose median removes what is up to three wide, as a line under a Hann window is
@@ -77,11 +77,7 @@ class CutoffProposal:
 
 
 def power_spectrum(
-    x: ArrayLike,
-    rate: float,
-    unit: str = "1",
-    segment: float | None = None,
-    where: str = "signal",
+    x: ArrayLike, rate: float, unit: str = "1", segment: float | None = None, where: str = "signal"
 ) -> Spectrum:
     """Power spectral density by Welch's average over half-overlapping segments of `segment` seconds.
 

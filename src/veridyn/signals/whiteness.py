@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, kolmogi, smirnov
 
 from veridyn.errors import DataError
-from veridyn.signals.samples import as_rate, as_samples
+from veridyn.signals.butterworth import as_rate, as_samples
 
 Array = NDArray[np.float64]
 FAR = 4.0  # n d², from where on one side alone counts
@@ -96,12 +96,8 @@ def cumulative_periodogram(x: ArrayLike, rate: float, level: float = 0.05, where
 def _residual(x: ArrayLike, least: int, where: str) -> Array:
     samples = as_samples(x, least=least, where=where)
     if samples.ndim != 1:
-        raise DataError(
-            "whiteness is tested on one signal at a time.",
-            where=where,
-            expected="shape (N,)",
-            found=f"shape {samples.shape}",
-        )
+        what = "whiteness is tested on one signal at a time."
+        raise DataError(what, where=where, expected="shape (N,)", found=f"shape {samples.shape}")
     centred = samples - samples.mean()
     if np.abs(centred).max() <= 1e-14 * np.abs(samples).max():
         raise DataError(

@@ -49,12 +49,9 @@ class Steered:
 
     def run(self, machine: Machine, progress: Progress = silent, /) -> Trajectory:
         """A machine of joints has no steering wheel."""
-        raise DataError(
-            "only a car of a few numbers is steered.",
-            where="simulate, manoeuvre",
-            expected="Tracking, Driven or Prescribed",
-            found=f"Steered, of {machine.name}",
-        )
+        what = "only a car of a few numbers is steered."
+        expected = "Tracking, Driven or Prescribed"
+        raise DataError(what, where="simulate, manoeuvre", expected=expected, found=f"Steered, of {machine.name}")
 
 
 def simulate_car(
@@ -67,13 +64,10 @@ def simulate_car(
 ) -> Experiment:
     """What ``simulate`` does with a car of a few numbers; `drive` must be :class:`Steered`."""
     if not isinstance(drive, Steered):
-        raise DataError(
-            "a car of a few numbers has no motors on joints.",
-            where="simulate, manoeuvre",
-            expected="Steered(duration, rate, speed, steer)",
-            found=type(drive).__name__,
-            source=car.name,
-        )
+        what = "a car of a few numbers has no motors on joints."
+        where = "simulate, manoeuvre"
+        expected = "Steered(duration, rate, speed, steer)"
+        raise DataError(what, where=where, expected=expected, found=type(drive).__name__, source=car.name)
     chosen = chosen_sensors(car.sensors, sensors, "simulate")
     car = car.with_sensors(chosen)
     t = np.arange(round(drive.duration * drive.rate) + 1) / drive.rate
@@ -114,11 +108,9 @@ def _states(name: str, drive: Steered, t: Array, p: Array, progress: Progress) -
     for k, time in enumerate(t.tolist()):
         x[k], inputs[k] = whole(time, moving), acting(time)
         if not inputs[k, 0] >= SLOWEST or not np.isfinite(moving).all():
-            raise SimulationError(
-                f"the drive did not reach its end: at {time:.6g} s the speed is {inputs[k, 0]:.4g} m/s.",
-                where=name,
-                expected=f"a speed of at least {SLOWEST:g} m/s, where slip angles mean something",
-            )
+            what = f"the drive did not reach its end: at {time:.6g} s the speed is {inputs[k, 0]:.4g} m/s."
+            expected = f"a speed of at least {SLOWEST:g} m/s, where slip angles mean something"
+            raise SimulationError(what, where=name, expected=expected)
         progress("driving", time, drive.duration)
         for j in range(count if k < len(t) - 1 else 0):
             moving = explicit_step(rule, rate, time + j * step, moving, step)

@@ -2,6 +2,12 @@
 
 The truth is read, never changed. What no sensor is named for is not measured. Noise is white and normal from the `rng`
 that is passed in, channel by channel in the order of the truth, so one seed gives one log.
+
+The pulse sensor of a wheel records a count, the times of edges, or the intervals between them:
+
+    n(t) = ⌊(φ(t) − φ₀)/p⌋,   p = 2π/holes        edge n at φ(t) = n p + φ₀
+
+An unsigned count goes up by one at every edge, whichever way the wheel turns.
 """
 
 from __future__ import annotations
@@ -15,13 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
+from veridyn.arguments import checked
 from veridyn.errors import DataError, Faults, did_you_mean
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.signals.band import Band, within
 from veridyn.signals.butterworth import Butterworth, zero_phase
+from veridyn.signals.lowpass import Band, within
+from veridyn.signals.pulses import PulseWheel
 from veridyn.signals.resample import uniform_rate
 
 Array = NDArray[np.float64]
+BISECTIONS = 60  # halvings of a sample interval: below the rounding of a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +41,7 @@ class Imperfection:
     `noise` is a standard deviation, `bias` is added and walks by √(`walk` · t), `quantum` is the step between two readings (0: none).
     `rate` in Hz is its own clock (None: that of the truth). A reading stamped t is the truth at t − `delay` (s). `cutoff` in Hz is the band
     of the sensor and its conditioning (0: all that the truth holds): a Butterworth low-pass of `order`, its own delay compensated, or, with
-    `causal`, coming late as it does where nobody compensates (:class:`veridyn.signals.band.Band`).
+    `causal`, coming late as it does where nobody compensates (:class:`veridyn.signals.lowpass.Band`).
     """
 
     noise: float = 0.0
@@ -63,12 +72,9 @@ class Imperfection:
         x = x + self.bias
         if self.noise > 0.0 or self.walk > 0.0:
             if rng is None:
-                raise DataError(
-                    "a noisy sensor needs random numbers.",
-                    where=f"channel '{truth.name}'",
-                    expected="rng, such as numpy.random.default_rng(seed)",
-                    found="none",
-                )
+                what = "a noisy sensor needs random numbers."
+                expected = "rng, such as numpy.random.default_rng(seed)"
+                raise DataError(what, where=f"channel '{truth.name}'", expected=expected, found="none")
             if self.walk > 0.0:
                 steps = np.sqrt(self.walk * np.diff(t)) * rng.standard_normal(len(x) - 1)
                 x = x + np.concatenate([[0.0], np.cumsum(steps)])
@@ -96,12 +102,9 @@ class Imperfection:
             count = int(np.floor((last - first) * self.rate + 1e-9)) + 1
             t = first + np.arange(max(count, 0)) / self.rate
         if len(t) < 2:
-            raise DataError(
-                "the truth is too short for this sensor.",
-                where=f"channel '{truth.name}'",
-                expected="at least two readings",
-                found=f"{len(t)} in {last - float(truth.t[0]):g} s",
-            )
+            what = "the truth is too short for this sensor."
+            found = f"{len(t)} in {last - float(truth.t[0]):g} s"
+            raise DataError(what, where=f"channel '{truth.name}'", expected="at least two readings", found=found)
         if self.rate is None and self.delay == 0.0:
             return truth.t, truth.values
         seen = np.clip(t - self.delay, truth.t[0], truth.t[-1])
@@ -129,11 +132,8 @@ class Imperfections:
         faults = Faults()
         for pattern in self.by_pattern:
             if not any(fnmatchcase(name, pattern) for name in truth):
-                faults.add(
-                    f"the sensor '{pattern}' measures nothing of this machine.",
-                    where=truth.name,
-                    hint=did_you_mean(pattern, truth.names),
-                )
+                what = f"the sensor '{pattern}' measures nothing of this machine."
+                faults.add(what, where=truth.name, hint=did_you_mean(pattern, truth.names))
         faults.raise_if_any(DataError)
         read = {}
         for name, channel in truth.channels.items():
@@ -141,3 +141,65 @@ class Imperfections:
             if imperfection is not None:
                 read[name] = imperfection.read(channel, rng)
         return Experiment(read, truth.name, truth.notes)
+
+
+@checked
+def wheel_count(angle: Channel, wheel: PulseWheel, name: str, rate: float | None = None) -> Channel:
+    """The count of a wheel at `rate` (Hz), or on the clock of its exact angle (rad).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from veridyn.model import Channel
+    >>> from veridyn.signals import PulseWheel
+    >>> from veridyn.manoeuvres import wheel_count
+    >>> turning = Channel("spin", np.arange(5) * 0.01, np.arange(5) * 0.1, "rad")
+    >>> wheel_count(turning, PulseWheel(holes=40), "count").values
+    array([0., 0., 1., 1., 2.])
+    """
+    _check(angle)
+    t = angle.t if rate is None else angle.t[0] + np.arange(int((angle.t[-1] - angle.t[0]) * rate + 1e-9) + 1) / rate
+    at = angle.values if rate is None else CubicSpline(angle.t, angle.values)(t)
+    n = np.floor((at - wheel.phase) / wheel.pitch)
+    if not wheel.signed:
+        n = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(n)))])
+    return Channel(name, t, n, "1")
+
+
+@checked
+def edge_times(angle: Channel, wheel: PulseWheel) -> Array:
+    """The times (s) at which edges pass, by a cubic spline through the exact angle; it turns one way from sample to sample."""
+    _check(angle)
+    places = (angle.values - wheel.phase) / wheel.pitch
+    first, last = np.floor(places[:-1]), np.floor(places[1:])
+    rows = np.repeat(np.arange(len(first)), np.abs(last - first).astype(np.intp))
+    if len(rows) == 0:
+        return np.zeros(0)
+    nth = np.concatenate([np.arange(k) for k in np.abs(last - first).astype(int).tolist()])
+    up = last[rows] > first[rows]
+    aim = np.where(up, first[rows] + 1.0 + nth, first[rows] - nth)
+    spline = CubicSpline(angle.t, places)
+    low, high, sign = angle.t[rows], angle.t[rows + 1], np.where(up, 1.0, -1.0)
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        before = sign * (spline(middle) - aim) < 0.0
+        low, high = np.where(before, middle, low), np.where(before, high, middle)
+    return 0.5 * (low + high)
+
+
+@checked
+def edge_intervals(angle: Channel, wheel: PulseWheel, clock: float = 0.0) -> tuple[float, Array]:
+    """The time of the first edge and the intervals (s) to the next ones, as a timer that ticks every `clock` seconds counts them."""
+    t = edge_times(angle, wheel)
+    if len(t) == 0:
+        raise DataError("the wheel passes no edge.", where=f"channel '{angle.name}'")
+    read = np.floor(t / clock) * clock if clock > 0.0 else t
+    return float(read[0]), np.diff(read)
+
+
+def _check(angle: Channel) -> None:
+    if angle.unit != "rad" or not np.isfinite(angle.values).all() or len(angle) < 2:
+        expected = "finite values in rad, two or more"
+        raise DataError(
+            "it is no angle of a wheel.", where=f"channel '{angle.name}'", expected=expected, found=angle.unit
+        )

@@ -1,4 +1,4 @@
-"""What the sensors of a machine read along a simulated motion, without any error."""
+"""What the sensors of a machine read along a simulated motion, without any error, and the truth of a motion in natural coordinates."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from veridyn.mechanics.formulated import in_joints
+from veridyn.mechanics.natural.driven import MechanismRun
+from veridyn.mechanics.natural.measurement import exact_readings as natural_readings
 from veridyn.mechanics.system.simulation import Trajectory
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.load import channels
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.simulate.imperfection import Imperfection
@@ -79,3 +82,27 @@ def wrapped(sensors: Sequence[Sensor], log: Experiment) -> Experiment:
     return log.replacing(
         *(Channel(c, log[c].t, (log[c].values + np.pi) % (2.0 * np.pi) - np.pi, log[c].unit) for c in turning)
     )
+
+
+def mechanism_truth(run: MechanismRun) -> Experiment:
+    """Everything about a run without error: its sensors' outputs by name, then q.C, qd.C and qdd.C of coordinates, and load.L."""
+    m, motion = run.system.mechanism, run.motion
+    found = dict(natural_readings(run.system, motion).channels)
+    for prefix, values, per in (("q", motion.q, ""), ("qd", motion.qd, "/s"), ("qdd", motion.qdd, "/s^2")):
+        for k, name in enumerate(m.coordinates):
+            channel = f"{prefix}.{name}"
+            found[channel] = Channel(channel, motion.t, values[:, k], m.unit_of(name) + per)
+    for load in m.loads:
+        for k, name in enumerate(channels(load)):
+            channel, unit = f"load.{name}", m.force_unit(load.name)
+            found[channel] = Channel(channel, motion.t, run.loads[load.name][:, k], unit)
+    return Experiment(found, f"simulation of {m.name}", {"source": "simulated", "machine": m.name})
+
+
+def own_sensors(machine: Machine, rng: np.random.Generator) -> dict[str, Imperfection]:
+    """The sensors of a machine's file, output by output, each with a bias drawn as its file says."""
+    return {
+        channel: imperfection_of(i, float(i.bias_sigma * rng.standard_normal()))
+        for i in machine.sensors
+        for channel in i.channels(machine.dimension)
+    }

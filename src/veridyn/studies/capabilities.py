@@ -4,6 +4,8 @@
 
 The table for all formulations is `docs/capabilities.md`, printed by ``veridyn capabilities``; tests run every cell on a machine
 of its kind: it works, or raises the :class:`~veridyn.errors.CapabilityError` that the cell lists.
+
+:func:`warm` compiles ahead, once into the cache on disk, what identifying, predicting and simulating a machine need.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+import numpy as np
+
 from veridyn.arguments import checked
 from veridyn.errors import Limit, ModelError
 from veridyn.identify.car.innovations import NO_REGRESSOR, Innovations
@@ -19,16 +23,25 @@ from veridyn.identify.car.prediction import NO_FORCES
 from veridyn.identify.estimate import ESTIMATORS, NO_CAR
 from veridyn.identify.estimators.likelihood import Likelihood
 from veridyn.identify.excitation.plant import HELD_BASE
+from veridyn.identify.regression.observation import observation
+from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validate import ONLY_CARS
 from veridyn.mechanics.formulated import formulated
 from veridyn.mechanics.single_track.of_machine import NO_JOINTS
+from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.loops.assembly import assembled
+from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import KNOW_LOOPS, OPEN_ONLY
 from veridyn.model.graph import FORMULATIONS
 from veridyn.model.machine import Machine
+from veridyn.model.motion import BaseMotion, Motion
 from veridyn.observe.car.observation import METHODS as CAR_FILTERS
 from veridyn.observe.car.observation import NO_ERROR_MODEL
 from veridyn.observe.filters.methods import FILTERS, Smoother
+from veridyn.progress import Progress, silent
 
 COMPARED = ("forces", "simulation", "prediction")
 DYNAMICS = (
@@ -66,6 +79,7 @@ of a free base, and angles and distances that a description by points does not a
 (`A.x`), because the sets of coordinates that take over from each other as a body turns are made of them; `with_formulation('tree')` has
 the states `base.x` to `base.yaw` and the joint coordinates.
 """
+WARMING_SAMPLES = 64  # one block: what counts is that the code is made
 
 
 @dataclass(frozen=True)
@@ -213,3 +227,47 @@ def shown_machines() -> dict[str, Machine]:
     }
     assert {machine.formulation for machine in found.values()} == set(FORMULATIONS)
     return found
+
+
+def warm(machine: Machine, progress: Progress = silent) -> None:
+    """Compile the equations of a machine: its rows for identification, the regressor, inverse dynamics and, of open ones, forward dynamics.
+
+    Values of parameters do not enter the code. Elements do: a study that adds some to its model has code of its own.
+    """
+    values = np.where(np.isfinite(machine.parameters.values), machine.parameters.values, machine.parameters.typical)
+    known = machine.with_parameters(values)
+    m = some_motion(machine)
+    steps = [
+        ("equations of the rows", lambda: observation(machine, m, settings=IdentifySettings(engine="compiled"))),
+        ("regressor", lambda: regressor(machine, m, engine="compiled")),
+        ("inverse dynamics", lambda: inverse_dynamics(known, m, engine="compiled")),
+    ]
+    if not machine.closed and machine.base == "fixed":
+        steps.append(("forward dynamics", lambda: forward_dynamics(known, m, engine="compiled")))
+    for k, (name, make) in enumerate(steps):
+        progress(f"compiling: {name}", float(k), float(len(steps)))
+        make()
+    progress("compiling", float(len(steps)), float(len(steps)))
+
+
+def some_motion(machine: Machine) -> Motion:
+    """A few samples that a machine can take: near where it is assembled, where it has loops, and anywhere otherwise."""
+    t, rng = 0.01 * np.arange(float(WARMING_SAMPLES)), np.random.default_rng(0)
+    wave = 1e-3 * np.sin(3.0 * t)[:, None]
+    if machine.closed:
+        own = list(machine.independent)
+        x = assembled(machine).home[own] + wave
+        rates = 3e-3 * np.cos(3.0 * t)[:, None] + 0.0 * x, -9.0 * wave + 0.0 * x
+        m = closed_motion(machine, t, x, *rates, at=[machine.coordinates[k] for k in own])
+        return Motion(t, m.q, m.qd, m.qdd, forces=_some_forces(machine, rng), signals=_some_signals(machine))
+    q, qd, qdd = rng.normal(size=(3, WARMING_SAMPLES, machine.n))
+    base = None if machine.base == "fixed" else BaseMotion(*rng.normal(size=(4, WARMING_SAMPLES, 3)))
+    return Motion(t, q, qd, qdd, base, forces=_some_forces(machine, rng), signals=_some_signals(machine))
+
+
+def _some_forces(machine: Machine, rng: np.random.Generator) -> np.ndarray:
+    return np.where(machine.actuated, rng.normal(size=(WARMING_SAMPLES, machine.n)), 0.0)
+
+
+def _some_signals(machine: Machine) -> dict[str, np.ndarray]:
+    return {signal: np.ones(WARMING_SAMPLES) for e in machine.elements for signal in e.signals}

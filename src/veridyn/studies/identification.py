@@ -1,6 +1,6 @@
 """One identification, from logs to a judgement: identify on the first ones, validate on the others, compare with the truth where known.
 
-How much of the validation data was not used for the fit.
+What share of the validation data was not used for the fit is part of the result.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, joined
 from veridyn.progress import Progress, silent
 from veridyn.signals.motion import Signals
-from veridyn.studies.identified import IdentificationStudy
-from veridyn.studies.trace import joined_traces, residual_whiteness, trace
+from veridyn.studies.identified import IdentificationStudy, joined_traces, residual_whiteness, trace
 
 SAME_VALUE = 1e-6  # of a coordinate's range: samples nearer than this at one time are the same sample
 
@@ -87,11 +86,8 @@ def identification(
     simulation ran on; its parameters are compared with the estimates and used for nothing else.
     """
     if truth is not None and truth.parameters.names != model.parameters.names:
-        raise ModelError(
-            "the truth has other parameters than the model, so they cannot be compared.",
-            where=truth.name,
-            expected=f"those of '{model.name}'",
-        )
+        what = "the truth has other parameters than the model, so they cannot be compared."
+        raise ModelError(what, where=truth.name, expected=f"those of '{model.name}'")
     filtering = signals or Signals()
     progress("preparing the logs", 0.0, 2.0)
     seen = motion(model, training, filtering)
@@ -100,7 +96,7 @@ def identification(
     progress("preparing the logs", 2.0, 2.0)
 
     how, later = _samplings(sampling, seen, unseen)
-    return judged(
+    return identify_and_validate(
         model,
         [seen],
         [unseen],
@@ -126,7 +122,7 @@ class Estimation:
     executor: Executor | None = field(default=None, compare=False)
 
 
-def judged(
+def identify_and_validate(
     model: Machine,
     training: Sequence[Motion],
     validation: Sequence[Motion],
@@ -140,16 +136,16 @@ def judged(
     reduction: EssentialRule | None = None,
     progress: Progress = silent,
 ) -> IdentificationStudy:
-    """Identify from some motions and judge on others; `how` and `later` make equations of the first and of the second.
+    """Identify from some motions and validate on others; `how` and `later` make equations of the first and of the second.
 
     What is inessential is decided by weighted least squares, whatever the estimator.
     """
     chosen = estimation or Estimation()
     how, later = (with_dead_zones(each, model, training, rows) for each in (how, later))
     structure = base_parameters(model, rows=rows)
-    told = _told(progress, "identifying")
+    reported = _staged(progress, "identifying")
     learning, judging = (replace(chosen.settings, sampling=each) for each in (how, later))
-    samples = stream(model, training, rows, learning, executor=chosen.executor, progress=told)
+    samples = stream(model, training, rows, learning, executor=chosen.executor, progress=reported)
     solution = solve(observed(samples))
     if chosen.method == WLS() and not learning.sigma and uncertain(model.parameters, model.uncertainty) is None:
         fit = fit_of(model, solution, WLS.title, learning.acceptance)
@@ -163,16 +159,16 @@ def judged(
             rows=rows,
             diagnose="off",  # a run asks more, and of evidence that it has at hand
             executor=chosen.executor,
-            progress=told,
+            progress=reported,
         )
     _warn_if_not_excited(structure, fit.base)
     lean = (reduction or EssentialRule()).of(model, solution, learning.acceptance)
 
-    told = _told(progress, "validating")
+    reported = _staged(progress, "validating")
     chosen_rows = equation_rows(fit)
 
     def factors(machine: Machine, motions: Sequence[Motion], settings: IdentifySettings) -> RowFactors:
-        return observed(stream(machine, motions, chosen_rows, settings, executor=chosen.executor, progress=told))
+        return observed(stream(machine, motions, chosen_rows, settings, executor=chosen.executor, progress=reported))
 
     def errors_of(phi: Array, motions: Sequence[Motion], settings: IdentifySettings) -> Validation:
         """Of parameters whose drive gains give the only force of a row, which is then measured by those gains."""
@@ -190,7 +186,7 @@ def judged(
         check, lean_check = (errors_of(f.standard, validation, judging) for f in (fit, lean.fit))
         before = errors_of(prior.standard, validation, judging) if known else None
 
-    predicting = _told(progress, "predicting")
+    predicting = _staged(progress, "predicting")
     learned, judges = _shown(training), _shown(validation)
     traces = {
         "training": joined_traces([trace(fit, m, how, predicting, b) for m, b in _after(learned)]),
@@ -263,16 +259,10 @@ def _samplings(
 def _warn_if_not_excited(structure: BaseParameters, excited: BaseParameters) -> None:
     if excited.count < structure.count:
         names = [structure.parameters.names[c] for c in structure.columns if c not in excited.columns]
-        warn(
-            IdentificationWarning,
-            Fault(
-                "the training motion does not excite all that this machine could tell.",
-                where="training",
-                expected=f"{structure.count} base parameters",
-                found=f"{excited.count}; not separated: {', '.join(names)}",
-                hint="veridyn.estimators.explain(machine, name, motion) says which motion would help.",
-            ),
-        )
+        what = "the training motion does not excite all that this machine could tell."
+        found = f"{excited.count}; not separated: {', '.join(names)}"
+        hint = "veridyn.estimators.explain(machine, name, motion) says which motion would help."
+        warn(IdentificationWarning, Fault(what, "training", f"{structure.count} base parameters", found, hint))
 
 
 def _settings(signals: Signals, how: Sampling) -> dict[str, str]:
@@ -310,7 +300,7 @@ def _after(motions: Sequence[Motion]) -> list[tuple[Motion, int]]:
     return [(m, int(before)) for m, before in zip(motions, counts)]
 
 
-def _told(progress: Progress, stage: str) -> Progress:
+def _staged(progress: Progress, stage: str) -> Progress:
     def tell(task: str, done: float, total: float | None) -> None:
         progress(f"{stage}: {task}", done, total)
 

@@ -196,7 +196,7 @@ def _score(
     errors = np.array([(o.q - truth.q)[skip:] for o in seen])
     rates = np.array([(o.qd - truth.qd)[skip:] for o in seen])
     rms, rms_rate = np.sqrt((errors**2).mean(axis=1)), np.sqrt((rates**2).mean(axis=1))
-    judged = [o.nees(truth.q, truth.qd, skip) for o in seen]
+    nees = [o.nees(truth.q, truth.qd, skip) for o in seen]
     timed = seconds[1:] if len(seconds) > 1 else seconds
     return FilterScore(
         name,
@@ -207,9 +207,9 @@ def _score(
         np.abs(rates).max(axis=1).mean(axis=0),
         rms.std(axis=0),
         float(np.mean([o.nis(skip).mean for o in seen])),
-        float(np.mean([j.mean for j in judged])),
-        np.array([j.mean for j in judged]),
-        np.array([j.band for j in judged]),
+        float(np.mean([j.mean for j in nees])),
+        np.array([j.mean for j in nees]),
+        np.array([j.band for j in nees]),
         float(np.mean([all(w.is_white for w in o.whiteness(skip).values()) for o in seen])),
         1e6 * float(np.mean(timed)) / len(truth),
         seen[0],

@@ -29,9 +29,8 @@ from veridyn.mechanics.tree.loops.closure import close, closed_home
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
 from veridyn.view.admission import Admission, guarded_server
-from veridyn.view.machine import body_poses, mechanism_layer, tree_layer
 from veridyn.view.meshes import BodyMesh, inertia_shapes
-from veridyn.view.scene import Layer
+from veridyn.view.scene import Layer, body_poses, mechanism_layer, tree_layer
 
 MESH, ELLIPSOID, FORCE = (176, 186, 198), (214, 128, 44), (176, 40, 90)  # colours
 ARROW = 0.35  # of the size of the machine: the length of the largest force

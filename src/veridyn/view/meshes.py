@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, FileError
-from veridyn.files.machine.urdf_visuals import UrdfVisual, urdf_visuals
+from veridyn.files.machine.urdf_shapes import UrdfVisual, urdf_visuals
 from veridyn.files.mesh.load import load_mesh
 from veridyn.model.machine import Machine
 

@@ -23,8 +23,7 @@ from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.studies.config.clock_guess import time_column, time_unit
-from veridyn.studies.config.guessing import Guess, position_guesses
+from veridyn.studies.config.guessing import Guess, position_guesses, time_column, time_unit
 from veridyn.view.live import LiveRecording, Posable
 
 Array = NDArray[np.float64]

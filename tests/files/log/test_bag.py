@@ -331,7 +331,7 @@ def test_messages_hold_what_was_written():
 def test_chunks_that_unpack_to_more_than_the_bound_are_not_read(tmp_path, monkeypatch):
     path = json_mcap(tmp_path / "run.mcap", [("/a", START + k, {"v": 0.125}) for k in range(500)])
     assert load_bag(path, units={"/a.v": "m"})["/a.v"].values[0] == 0.125
-    monkeypatch.setattr("veridyn.files.unpacking.ALWAYS_ALLOWED_BYTES", 1000)
-    monkeypatch.setattr("veridyn.files.unpacking.MAX_RATIO", 1)
+    monkeypatch.setattr("veridyn.files.access.ALWAYS_ALLOWED_BYTES", 1000)
+    monkeypatch.setattr("veridyn.files.access.MAX_RATIO", 1)
     with pytest.raises(FileError, match="unpacks to more than is read"):
         load_bag(path, units={"/a.v": "m"})

@@ -9,10 +9,10 @@ import pytest
 
 import veridyn as vd
 from veridyn.errors import DataError
-from veridyn.files.log.blocks import open_log
 from veridyn.files.log.columns import merged_headers, split_header
+from veridyn.files.log.parts import open_log
 from veridyn.files.log.survey import survey
-from veridyn.studies.config.clock_guess import time_column, time_unit
+from veridyn.studies.config.guessing import time_column, time_unit
 
 
 def test_brackets_hold_a_unit_or_number_a_column() -> None:

@@ -184,7 +184,7 @@ def test_what_is_unpacked_of_all_variables_together_is_bounded(tmp_path: Path, m
     still = {f"x{k}": np.zeros((1000, 1)) for k in range(5)}
     savemat(path, {"t": np.arange(1000.0)[:, None], **still}, do_compression=True)
     assert len(named_arrays(path)) == 6
-    monkeypatch.setattr("veridyn.files.unpacking.ALWAYS_ALLOWED_BYTES", 30_000)  # less than the six of 8 kB each
-    monkeypatch.setattr("veridyn.files.unpacking.MAX_RATIO", 1)
+    monkeypatch.setattr("veridyn.files.access.ALWAYS_ALLOWED_BYTES", 30_000)  # less than the six of 8 kB each
+    monkeypatch.setattr("veridyn.files.access.MAX_RATIO", 1)
     with pytest.raises(FileError, match=r"unpacks to more than \d+ bytes, the most that is read from this file"):
         named_arrays(path)

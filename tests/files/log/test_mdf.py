@@ -222,7 +222,7 @@ def test_records_that_unpack_to_more_than_the_bound_are_not_read(tmp_path, monke
     still = np.zeros(20_000)
     path = write(tmp_path, {"CAN": [signal("a", np.arange(20_000) * 0.01, still, "m")]}, compression=2)
     assert len(load_mdf(path)["a"].values) == 20_000
-    monkeypatch.setattr("veridyn.files.unpacking.ALWAYS_ALLOWED_BYTES", 1000)
-    monkeypatch.setattr("veridyn.files.unpacking.MAX_RATIO", 1)
+    monkeypatch.setattr("veridyn.files.access.ALWAYS_ALLOWED_BYTES", 1000)
+    monkeypatch.setattr("veridyn.files.access.MAX_RATIO", 1)
     with pytest.raises(FileError, match="unpacks to more than is read"):
         load_mdf(path)

@@ -109,7 +109,7 @@ def test_columns_are_those_written_and_words_are_refused_by_name(tmp_path: Path)
 def test_rows_that_take_next_to_nothing_on_disk_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"t": np.zeros(200_000, dtype=np.int8), "x": np.zeros(200_000, dtype=np.int8)}), path)
-    monkeypatch.setattr("veridyn.files.unpacking.ALWAYS_ALLOWED_BYTES", 1_000_000)
+    monkeypatch.setattr("veridyn.files.access.ALWAYS_ALLOWED_BYTES", 1_000_000)
     with pytest.raises(FileError, match=r"unpacks to more than(.|\n)*3200000 bytes from(.|\n)*in blocks"):
         load_log(path, units={"t": "s", "x": "m"})
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from veridyn.errors import FileError, ModelError
+from veridyn.files.access import shipped
 from veridyn.files.machine.load import load_model, parse_machine
-from veridyn.files.shipped import shipped
 
 TREES = {"linkage": 3, "palletizer": 5, "arm": 6, "car_20": 14}
 MECHANISMS = {"fourbar": ("phi", "q1", "B"), "crane": ("x", "swing")}

@@ -38,7 +38,6 @@ loads:
   wind: {kind: force, on: P, value: [1, 0]}
   twist: {kind: torque, on: rope, value: 0.3}
 """
-
 SPACE = """
 veridyn: 2
 name: arm

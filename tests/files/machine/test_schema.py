@@ -8,10 +8,10 @@ from ruamel.yaml import YAML
 
 import veridyn
 from strangers import graph_machines, machine_files
+from veridyn.files.access import shipped_files
 from veridyn.files.machine.load import load_model, parse_machine
 from veridyn.files.machine.schema import model_schema
 from veridyn.files.machine.write import model_text
-from veridyn.files.shipped import shipped_files
 
 PACKAGE = Path(veridyn.__file__).parent
 MODELS = [file for file in shipped_files().values() if file.suffix == ".yaml"]

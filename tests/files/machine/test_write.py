@@ -16,9 +16,9 @@ from strangers.natural_mechanisms import parallelogram, rack_and_pinion, random_
 from strangers.random_trees import random_open_machine
 from strangers.twins import crane_twin, linkage_twin, spatial_twin
 from veridyn.errors import FileError, ModelError
+from veridyn.files.access import shipped_files
 from veridyn.files.machine.load import load_model, parse_machine
 from veridyn.files.machine.write import model_text, save_model
-from veridyn.files.shipped import shipped_files
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.to_machine import machine_of_mechanism

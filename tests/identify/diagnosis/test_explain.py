@@ -13,7 +13,7 @@ from veridyn.errors import ModelError
 from veridyn.identify.base import base_parameters
 from veridyn.identify.diagnosis.explain import candidates, enriched, explain, null_vectors, what_next
 from veridyn.identify.estimate import identify
-from veridyn.machines.parallel import palletizer
+from veridyn.machines.described import palletizer
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.dynamics.regressor import regressor
 from veridyn.mechanics.tree.loops.closure import closed_motion

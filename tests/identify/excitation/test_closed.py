@@ -11,8 +11,7 @@ from veridyn.identify.excitation.plant import TreePlant
 from veridyn.machines.arm import arm
 from veridyn.mechanics.tree.dynamics.regressor import regressor
 from veridyn.mechanics.tree.loops.closure import closed_motion
-from veridyn.papers.hexapod.experiment import machine
-from veridyn.papers.hexapod.machine import LEGS, POSE, truth
+from veridyn.papers.hexapod.machine import LEGS, POSE, machine, truth
 
 rng = np.random.default_rng(0)
 SIZES = np.array([0.04] * 3 + [0.08] * 3)

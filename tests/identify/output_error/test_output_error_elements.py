@@ -11,7 +11,7 @@ import veridyn as vd
 from identify import wheel_rig
 from identify.wheel_rig import CARRIAGE, LENGTH, SPIN, STIFFNESS, rig
 from veridyn.errors import DataError, IdentificationError
-from veridyn.files.shipped import shipped
+from veridyn.files.access import shipped
 from veridyn.identify.output_error.output_error import OutputError
 from veridyn.mechanics.system.integrate import Inputs, Method, integrate
 from veridyn.model.body import Body

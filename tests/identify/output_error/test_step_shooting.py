@@ -15,7 +15,7 @@ import pytest
 import veridyn as vd
 from identify.wheel_rig import SPIN, STIFFNESS, log, rig
 from veridyn.errors import DataError, IdentificationError
-from veridyn.files.shipped import shipped
+from veridyn.files.access import shipped
 from veridyn.identify.output_error.log_runs import cut
 from veridyn.identify.output_error.output_error import OutputError
 from veridyn.identify.output_error.step_shooting import led_between, step_shooting

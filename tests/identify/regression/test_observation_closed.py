@@ -16,7 +16,7 @@ from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validate import validate
-from veridyn.machines.parallel import palletizer
+from veridyn.machines.described import palletizer
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.dynamics.regressor import regressor
 from veridyn.model.machine import Machine

@@ -9,9 +9,9 @@ import veridyn as vd
 from strangers.graph_machines import seven_joint_arm
 from strangers.natural_mechanisms import fourbar, random_mechanism
 from veridyn.errors import DataError, ModelError
+from veridyn.files.access import shipped
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.write import model_text
-from veridyn.files.shipped import shipped
 from veridyn.mechanics.natural.dynamics import Stabilisation, initial_state, natural_energy, solve_accelerations
 from veridyn.mechanics.natural.forces import forces_of
 from veridyn.mechanics.natural.geometry import Geometry

@@ -23,7 +23,7 @@ from veridyn.model.assembly import Attachment
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
-from veridyn.simulate.manoeuvre import Driven, Tracking
+from veridyn.simulate.simulator import Driven, Tracking
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import Placement, rotation_to_axis
 

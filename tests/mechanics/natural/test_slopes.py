@@ -9,7 +9,7 @@ import pytest
 
 import veridyn as vd
 from veridyn.errors import ModelError
-from veridyn.files.shipped import shipped
+from veridyn.files.access import shipped
 from veridyn.mechanics.natural.minimal import Minimal, minimal, start_of
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.slopes import slopes_of, with_parameter_slopes

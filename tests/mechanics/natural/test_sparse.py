@@ -9,7 +9,7 @@ from scipy.sparse.linalg import splu
 
 from strangers.natural_mechanisms import fourbar
 from veridyn.errors import ModelError, SimulationError
-from veridyn.machines.spatial import spatial
+from veridyn.machines.described import spatial
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.position import position
 from veridyn.mechanics.natural.sparse import plan_of, sparse_solve

@@ -9,8 +9,8 @@ import pytest
 
 from strangers import machine_files
 from veridyn.errors import ModelError
+from veridyn.files.access import shipped
 from veridyn.files.machine.load import load_model, parse_machine
-from veridyn.files.shipped import shipped
 from veridyn.mechanics.natural.mechanism import Mechanism
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.to_machine import machine_of_mechanism, machine_of_points

@@ -10,8 +10,7 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
 from veridyn.model.elements.element import coulomb, damper
 from veridyn.model.motion import Motion
-from veridyn.papers.hexapod.experiment import machine
-from veridyn.papers.hexapod.machine import POSE, truth
+from veridyn.papers.hexapod.machine import POSE, machine, truth
 from veridyn.signals.trajectory import FourierTrajectory
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH

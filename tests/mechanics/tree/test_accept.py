@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import veridyn as vd
-from veridyn.files.shipped import shipped
+from veridyn.files.access import shipped
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree

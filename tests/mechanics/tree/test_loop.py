@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from veridyn.errors import ModelError
-from veridyn.machines.parallel import palletizer
+from veridyn.machines.described import palletizer
 from veridyn.mechanics.tree.dynamics.codegen import c_source
 from veridyn.mechanics.tree.dynamics.forward import mass_matrix
 from veridyn.mechanics.tree.loop import members

@@ -10,8 +10,8 @@ import pytest
 from strangers.machines import MACHINES
 from strangers.random_trees import random_tree
 from veridyn.errors import ModelError
+from veridyn.files.access import shipped
 from veridyn.files.machine.load import parse_machine
-from veridyn.files.shipped import shipped
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import Tree

@@ -11,7 +11,7 @@ from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_motion, random_tree
 from strangers.sensor_states import random_sensors
 from veridyn.errors import DataError, ModelError
-from veridyn.machines.parallel import palletizer
+from veridyn.machines.described import palletizer
 from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.mechanics.tree.readout import tree_readout
 from veridyn.mechanics.tree.tree import Tree
@@ -21,8 +21,7 @@ from veridyn.model.elements.element import drag, spring
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import Force
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.papers.hexapod.experiment import circle, machine
-from veridyn.papers.hexapod.machine import LEGS, hexapod
+from veridyn.papers.hexapod.machine import LEGS, circle, hexapod, machine
 from veridyn.signals.motion import Signals, motion
 
 

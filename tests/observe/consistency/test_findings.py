@@ -32,8 +32,7 @@ from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.observe import observe
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
-from veridyn.simulate.manoeuvre import Driven
-from veridyn.simulate.simulator import simulate
+from veridyn.simulate.simulator import Driven, simulate
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH
 

@@ -37,8 +37,7 @@ from veridyn.observe.observe import observe
 from veridyn.observe.observer_setup import machine_system
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
-from veridyn.simulate.manoeuvre import Driven
-from veridyn.simulate.simulator import simulate
+from veridyn.simulate.simulator import Driven, simulate
 
 PENDULUM = """
 veridyn: 2

@@ -10,7 +10,7 @@ import pytest
 import veridyn as vd
 from strangers.natural_mechanisms import fourbar, turning_fourbar
 from veridyn.errors import DataError, ModelError, ModelWarning
-from veridyn.machines.spatial import CRANE, SPATIAL, crane, spatial, walked
+from veridyn.machines.described import CRANE, SPATIAL, crane, spatial, walked
 from veridyn.mechanics.natural.to_machine import machine_of_mechanism
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.linalg import null_space
 
 from strangers.pinocchio_buggy import PinBuggy
+from veridyn.files.access import shipped
 from veridyn.files.machine.load import load_model
-from veridyn.files.shipped import shipped
 from veridyn.mechanics.ground.wheel_readings import wheel_readings
 from veridyn.mechanics.natural.compact import compact
 from veridyn.mechanics.natural.dynamics import natural_energy, solve_accelerations

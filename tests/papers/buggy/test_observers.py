@@ -8,18 +8,18 @@ import pytest
 from veridyn.model.experiment import Experiment
 from veridyn.observe.filters.methods import ErrorEKF
 from veridyn.observe.observation import Observation
-from veridyn.papers.buggy.drive import BuggyDrive
-from veridyn.papers.buggy.log import RATE, BuggyTruth, driven
+from veridyn.papers.buggy.drive import RATE, BuggyDrive, BuggyTruth, driven
 from veridyn.papers.buggy.machine import CORNERS, buggy
 from veridyn.papers.buggy.observers import (
     SUSPENSIONS,
+    Scored,
     error_ekf,
     run_observers,
+    scored,
     standing_start,
     with_course,
     with_edges,
 )
-from veridyn.papers.buggy.scores import Scored, scored
 from veridyn.spatial.rotations import matrix_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the step of the integration is too long")

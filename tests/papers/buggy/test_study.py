@@ -7,8 +7,8 @@ import math
 
 import pytest
 
+from veridyn.papers.buggy.observers import QUANTITIES
 from veridyn.papers.buggy.page import buggy_page, buggy_verdict
-from veridyn.papers.buggy.scores import QUANTITIES
 from veridyn.papers.buggy.study import FULL, TABLES, BuggyStudy, Extent, buggy_study
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from veridyn.errors import IdentificationWarning
-from veridyn.papers.car.demo import CarDemonstration, car_demonstration
+from veridyn.papers.car.page import CarDemonstration, car_demonstration
 
 SEED = 1
 

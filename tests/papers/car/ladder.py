@@ -18,11 +18,11 @@ from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validate import validate
 from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.model.motion import Motion
+from veridyn.papers.car.budget import FAST, KEPT, TRIM, corrected, plain_rows
 from veridyn.papers.car.drive import EVERY, STEP
 from veridyn.papers.car.knowledge import informed
 from veridyn.papers.car.log import CarKinematics
 from veridyn.papers.car.machine import TEN_ROWS, car_38, estimated_33
-from veridyn.papers.car.models import FAST, KEPT, TRIM, corrected, plain_rows
 from veridyn.papers.car.simulator.description import Vehicle
 from veridyn.papers.car.simulator.manoeuvre import sinusoidal_steering, speed_variation
 from veridyn.papers.car.simulator.run import VehicleRun, drive, to_motion, truth

@@ -16,9 +16,8 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.settings import IdentifySettings
 from veridyn.model.machine import Machine
 from veridyn.papers.car.bent import fitted
-from veridyn.papers.car.bent_2002 import TEN_ROWS_2002, Model2002
 from veridyn.papers.car.drive import RAMPS, Campaign, campaign, drives_2002
-from veridyn.papers.car.known_2002 import informed_motion
+from veridyn.papers.car.known_2002 import TEN_ROWS_2002, Model2002, informed_motion
 from veridyn.papers.car.log import CLEARANCE
 from veridyn.papers.car.sensors import CarSensors, sensors_2002
 from veridyn.papers.car.simulator.description import Vehicle

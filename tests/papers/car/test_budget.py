@@ -1,4 +1,7 @@
-"""The budget against experiments: knowledge that is really wrong, a zero that is really off, a carrier that is really another one."""
+"""The budget against experiments: knowledge that is really wrong, a zero that is really off, a carrier that is really another one.
+
+Models and treatments that the car's study compares.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,55 @@ from papers.car.car_day import day
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.papers.car.bent import SuspensionModel, fitted, mean_clearances
-from veridyn.papers.car.budget import Answers
+from veridyn.papers.car.budget import (
+    ZERO,
+    Answers,
+    asking,
+    corrected,
+    every_standard,
+    held,
+    one_filter,
+    plain_rows,
+    thirty_three,
+    with_carriers,
+    with_unsprung,
+)
 from veridyn.papers.car.drive import CarDrive, campaign, shifted
-from veridyn.papers.car.machine import car_38
-from veridyn.papers.car.models import corrected, thirty_three, with_carriers
+from veridyn.papers.car.machine import TEN_ROWS, car_20, car_38
 from veridyn.papers.car.simulator.manoeuvre import speed_variation
 
 MACHINE = thirty_three(car_38())
 HOW = corrected(MACHINE)
 DRIVE = "varied speed"
+
+
+def test_what_is_estimated() -> None:
+    def count(machine: object) -> int:
+        return len(machine.parameters.select("estimated"))
+
+    assert [count(f(car_38())) for f in (thirty_three, with_unsprung, every_standard)] == [34, 70, 75]
+    assert thirty_three(car_20()).parameters.names[-1] == ZERO
+    assert count(asking(thirty_three(car_38()), ["XX1"])) == 35
+
+
+def test_how_rows_are_treated() -> None:
+    machine = thirty_three(car_38())
+    how = corrected(machine)
+    assert how.filter_of("fx") == one_filter(machine).filter and how.filter_of("z1") != how.filter_of("fx")
+    assert set(how.along) == {"z1", "z2", "z3", "z4"} and not plain_rows(machine).along
+    assert not corrected(thirty_three(car_20())).along
+    assert set(how.filters) == set(TEN_ROWS[:6])
+
+
+def test_coordinates_held() -> None:
+    machine = car_38()
+    q = np.ones((4, machine.n))
+    m = Motion(np.arange(4.0), q, q, q)
+    still = held(m, machine, ("camber",))
+    zero = {c for c, x in zip(machine.coordinates, still.qdd[0], strict=True) if x == 0.0}
+    assert zero == {f"camber{i}" for i in range(1, 5)}
+    toe = held(m, machine, ("beta",))
+    assert {c for c, x in zip(machine.coordinates, toe.q[0], strict=True) if x == 0.0} == {"beta3", "beta4"}
 
 
 @cache

@@ -11,11 +11,11 @@ import pytest
 from veridyn.errors import DataError
 from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.papers.car.budget import thirty_three
 from veridyn.papers.car.drive import campaign
 from veridyn.papers.car.knowledge import CarKnown, air, informed, paths, slopes
 from veridyn.papers.car.log import CarKinematics
 from veridyn.papers.car.machine import car_20, car_38
-from veridyn.papers.car.models import thirty_three
 from veridyn.papers.car.sensors import sensors_2006
 from veridyn.papers.car.simulator.description import Vehicle
 from veridyn.papers.car.simulator.manoeuvre import sinusoidal_steering, speed_variation

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from strangers import cars as stranger
 from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_motion
+from veridyn.files.access import shipped
 from veridyn.files.machine.load import parse_machine
-from veridyn.files.shipped import shipped
 from veridyn.identify.base import base_parameters, generic_motion
 from veridyn.identify.diagnosis.explain import explain
 from veridyn.identify.estimate import identify

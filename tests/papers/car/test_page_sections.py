@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from papers.car.car_day import day
-from veridyn.papers.car.bent_2002 import TEN_ROWS_2002
+from veridyn.papers.car.known_2002 import TEN_ROWS_2002
 from veridyn.papers.car.page_sections import (
     ROWS,
     degrees_section,

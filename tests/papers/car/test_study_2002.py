@@ -14,10 +14,9 @@ from veridyn.errors import IdentificationWarning
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
 from veridyn.papers.car.bent import fitted
-from veridyn.papers.car.bent_2002 import SIXTEEN, Model2002
 from veridyn.papers.car.drive import RAMPS, campaign, campaign_2002, drives_2002, shifted
 from veridyn.papers.car.knowledge import CarKnown
-from veridyn.papers.car.known_2002 import drawn_2002, informed_channels, informed_motion, moved_2002
+from veridyn.papers.car.known_2002 import SIXTEEN, Model2002, drawn_2002, informed_channels, informed_motion, moved_2002
 from veridyn.papers.car.log import CarRecord, record
 from veridyn.papers.car.sensors import sensors_2002
 from veridyn.papers.car.simulator.description import Vehicle

@@ -11,8 +11,20 @@ from veridyn.errors import IdentificationWarning
 from veridyn.identify.base import base_parameters
 from veridyn.identify.result import Fit
 from veridyn.papers.hexapod.control import cross_fit, loop_bias, period_fit, tracking, warn_of_averages
-from veridyn.papers.hexapod.experiment import HexapodRecording, SensorNoise, controlled, machine, recorded, task
-from veridyn.papers.hexapod.machine import FRICTION, TABLE_NAMES, TRUTH, hexapod, prior, truth
+from veridyn.papers.hexapod.machine import (
+    FRICTION,
+    TABLE_NAMES,
+    TRUTH,
+    HexapodRecording,
+    SensorNoise,
+    controlled,
+    hexapod,
+    machine,
+    prior,
+    recorded,
+    task,
+    truth,
+)
 from veridyn.signals.trajectory import FourierTrajectory
 
 NOISE = SensorNoise()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from veridyn.errors import SimulationError
-from veridyn.papers.hexapod.experiment import machine
+from veridyn.papers.hexapod.machine import machine
 from veridyn.papers.hexapod.platform import Control, pose_rate_of, rotation, run, twist_of, twist_rate_of
 
 HOME = np.array([0.0, 0.0, -0.95, 0.0, 0.0, 0.0])

@@ -13,8 +13,7 @@ import pytest
 
 from veridyn.errors import IdentificationWarning
 from veridyn.papers.hexapod.control import LoopBias
-from veridyn.papers.hexapod.experiment import along, circle
-from veridyn.papers.hexapod.machine import FRICTION, RIGID, hexapod
+from veridyn.papers.hexapod.machine import FRICTION, RIGID, along, circle, hexapod
 from veridyn.papers.hexapod.page import hexapod_page, hexapod_scene, verdict_of
 from veridyn.papers.hexapod.study import HexapodStudy, _warn, correlation, hexapod_study
 

@@ -6,8 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from veridyn.papers.humanoid.gait import bend, swing, walk
-from veridyn.papers.humanoid.machine import cad, machine
+from veridyn.papers.humanoid.machine import bend, cad, machine, swing, walk
 from veridyn.papers.humanoid.walk import Performed, performed, prescribed
 
 CAD, TRUE = cad(), machine()

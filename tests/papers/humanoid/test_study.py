@@ -20,9 +20,8 @@ from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.weighted import WLS
 from veridyn.identify.settings import IdentifySettings
-from veridyn.papers.humanoid.gait import walk
 from veridyn.papers.humanoid.log import SIGMA, read, recorded, signals
-from veridyn.papers.humanoid.machine import cad, machine
+from veridyn.papers.humanoid.machine import cad, machine, walk
 from veridyn.papers.humanoid.page import humanoid_page, moving, verdict_of
 from veridyn.papers.humanoid.study import (
     BEND,

@@ -16,8 +16,7 @@ from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.elements.element import damper
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Pose
-from veridyn.papers.humanoid.gait import walk
-from veridyn.papers.humanoid.machine import MASS, machine
+from veridyn.papers.humanoid.machine import MASS, machine, walk
 from veridyn.papers.humanoid.walk import PrescribedJoints, Servo, engine_motion, mjcf, performed
 
 PLAN = walk(CAD, 4)

@@ -4,7 +4,7 @@ import pytest
 
 from studies.crane_log import EXAMPLE
 from veridyn.errors import FileError
-from veridyn.files.yaml_plain import plain_yaml
+from veridyn.files.yaml_reader import plain_yaml
 from veridyn.studies.config.study import load_study, parse_study, settings_class
 from veridyn.studies.config.text import study_text
 

@@ -5,7 +5,7 @@ import pytest
 
 from studies.bench_robot import STUDY
 from veridyn.errors import DataError, FileError
-from veridyn.files.yaml_plain import plain_yaml
+from veridyn.files.yaml_reader import plain_yaml
 from veridyn.studies.config.study import KINDS, dotted, json_schema, load_study, parse_study, quantity, settings_class
 
 STUDIES = Path(__file__).parents[3] / "examples" / "studies"

@@ -7,8 +7,8 @@ import pytest
 from studies.bench_robot import Bench, robot, table
 from studies.closed_bench import ClosedBench
 from veridyn.errors import FileError
-from veridyn.files.yaml_plain import plain_yaml
-from veridyn.machines.parallel import palletizer
+from veridyn.files.yaml_reader import plain_yaml
+from veridyn.machines.described import palletizer
 from veridyn.model.body import Body
 from veridyn.model.elements.transmission import Transmission
 from veridyn.model.machine import Machine

@@ -1,4 +1,7 @@
-"""Fleet studies: the example, whose torques Pinocchio made, on one thread, on two and on a cluster; and what happens to bad logs."""
+"""Fleet studies: the example, whose torques Pinocchio made, on one thread, on two and on a cluster; and what happens to bad logs.
+
+Patterns of paths: which files belong to which machine.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import csv
 import io
 import os
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +17,52 @@ import pytest
 
 from studies.fleet_log import COULOMB, EXAMPLE, FOLDER, NAMES, WORN, drawn, table
 from veridyn.errors import DeviceError, FileError, IdentificationError
-from veridyn.studies.config.study import load_study
+from veridyn.studies.config.study import Loaded, load_study
 from veridyn.studies.result import collected_warnings
-from veridyn.studies.run.fleet import FleetRun, jobs_of, run_fleet, shipped_study
-from veridyn.studies.run.fleet_logs import logs_of
+from veridyn.studies.run.fleet import FleetRun, jobs_of, logs_of, run_fleet, shipped_study
+
+
+def with_pattern(folder: Path, pattern: str) -> Loaded:
+    file = folder / "fleet.yaml"
+    text = EXAMPLE.read_text(encoding="utf-8")
+    file.write_text(text.replace('logs: "fleet/{machine}.csv"', f'logs: "{pattern}"'), encoding="utf-8")
+    return load_study(file, variables={"LOGS": str(folder / "logs")})
+
+
+def names(loaded: Loaded) -> dict[str, list[str]]:
+    return {name: [r.file for r in logs] for name, logs in logs_of(loaded).items()}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("car 7/b.csv", "car 7/a.csv", "car 8/a.csv", "car 8/a.txt", "car+9/a.csv"):
+        (tmp_path / "logs" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "logs" / name).touch()
+    return tmp_path
+
+
+def test_a_pattern_names_machines_by_folder(folder: Path) -> None:
+    """In alphabetical order; a folder that is no name of a machine is not one."""
+    found = {"car 7": ["logs/car 7/a.csv", "logs/car 7/b.csv"], "car 8": ["logs/car 8/a.csv"]}
+    assert names(with_pattern(folder, "logs/{machine}/*.csv")) == found
+
+
+def test_a_pattern_names_machines_by_a_part_of_a_name(folder: Path) -> None:
+    assert names(with_pattern(folder, "${LOGS}/car {machine}/?.csv")) == {
+        "7": ["logs/car 7/a.csv", "logs/car 7/b.csv"],
+        "8": ["logs/car 8/a.csv"],
+    }
+
+
+def test_a_pattern_outside_the_folder_of_the_study(folder: Path) -> None:
+    loaded = with_pattern(folder, "${LOGS}/{machine}/a.txt")
+    moved = replace(loaded, file=folder / "elsewhere" / "fleet.yaml")
+    assert names(moved) == {"car 8": [str(folder / "logs" / "car 8" / "a.txt")]}
+
+
+def test_a_pattern_without_a_log_is_named_with_its_line(folder: Path) -> None:
+    with pytest.raises(FileError, match=r"fleet.logs \(line 8\): no log has such a path.\nFound .*\{machine\}.mf4"):
+        logs_of(with_pattern(folder, "logs/{machine}.mf4"))
 
 
 def study(folder: Path, machines: str = "", executor: str = "none", more: str = "") -> Path:

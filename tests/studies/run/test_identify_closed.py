@@ -19,7 +19,7 @@ from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.identify import IdentifyRun, run_identify
-from veridyn.studies.run.streamed import margin_of
+from veridyn.studies.run.recordings import margin_of
 
 # Without a filter on the equations the noise of the torques stays white, so that deviations hold to the letter.
 WHITE = ("{lowpass: 8}", "{lowpass: 8}\nsampling: {filter: none}")

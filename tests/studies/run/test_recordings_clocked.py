@@ -8,7 +8,7 @@ import pytest
 from files.log.bags_made import START, ros_2
 from studies.bench_robot import JOINTS, STUDY, Bench, recording, robot
 from veridyn.errors import FileError
-from veridyn.files.yaml_plain import plain_yaml
+from veridyn.files.yaml_reader import plain_yaml
 from veridyn.studies.config.observe import ObservedLogSettings
 from veridyn.studies.config.study import load_study, parse_study
 from veridyn.studies.config.template import template

@@ -26,9 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, Faults, FileError
+from veridyn.files.access import READER_ERRORS, allowed_bytes, existing_file, inflate, read_arrays, unreadable
 from veridyn.files.log.columns import choose, experiment_of, raise_faults, split_header
-from veridyn.files.log.opening import DAMAGED, existing_file, unreadable
-from veridyn.files.unpacking import allowed_bytes, inflate, read_arrays
 from veridyn.model.experiment import Experiment
 
 Array = NDArray[np.float64]
@@ -76,7 +75,7 @@ def named_arrays(file: Path) -> Mapping[str, object]:
             return dict(_flat(_read_hdf5(file) if hdf5 else _read_level_5(data), ""))
         with file.open("rb") as stream:
             return read_arrays(stream, str(file))
-    except DAMAGED as error:
+    except READER_ERRORS as error:
         raise FileError(unreadable(error), str(file)) from error
 
 

@@ -25,10 +25,9 @@ from typing import Any
 import numpy as np
 
 from veridyn.errors import DataError, DataWarning, Fault, FileError, warn
+from veridyn.files.access import READER_ERRORS, existing_log, too_large, unreadable
 from veridyn.files.log.bag_messages import Part, json_parts, json_time, plan_of, stacked
-from veridyn.files.log.clocked import DEFAULT, Columns, Samples, Source, experiment_of_source
-from veridyn.files.log.opening import DAMAGED, existing_log, unreadable
-from veridyn.files.unpacking import too_large
+from veridyn.files.log.columns import DEFAULT_CLOCK, Columns, Samples, Source, experiment_of_source
 from veridyn.model.experiment import Experiment
 
 RECEIVED = "received"  # the clock to ask for where header stamps are not to be trusted
@@ -42,7 +41,7 @@ def load_bag(
     path: str | os.PathLike[str],
     columns: Columns = None,
     units: Mapping[str, str] | None = None,
-    time: str = DEFAULT,
+    time: str = DEFAULT_CLOCK,
     name: str | None = None,
 ) -> Experiment:
     """Read topics of a bag as an Experiment, each on its own clock.
@@ -56,18 +55,13 @@ def load_bag(
     return experiment_of_source(bag_source(file, asked, time), columns, units or {}, time, name or file.name)
 
 
-def bag_source(file: Path, asked: Sequence[str] | None = None, time: str = DEFAULT) -> Source:
+def bag_source(file: Path, asked: Sequence[str] | None = None, time: str = DEFAULT_CLOCK) -> Source:
     """The channels of a bag; of the topics in `asked` only, where that is given, because every message must be decoded."""
-    if time not in (DEFAULT, RECEIVED):
+    if time not in (DEFAULT_CLOCK, RECEIVED):
         hint = "Leave `time` out: every topic has its own clock."
-        raise DataError(
-            "a bag has no such clock.",
-            where="time",
-            expected=f"'{RECEIVED}', or nothing",
-            found=f"'{time}'",
-            hint=hint,
-            source=str(file),
-        )
+        what = "a bag has no such clock."
+        expected = f"'{RECEIVED}', or nothing"
+        raise DataError(what, where="time", expected=expected, found=f"'{time}'", hint=hint, source=str(file))
     with opened(file) as bag:
         wanted = [t for t in bag.topics if asked is None or any(_means(a, t) for a in asked)]
         readable = [t for t in wanted if bag.topics[t].fault is None]
@@ -97,9 +91,9 @@ def _source(file: Path, bag: Opened, wanted: Sequence[str], time: str) -> Source
         elif topic.fault is not None or not topic.received:
             refused[name] = topic.fault or Fault("it holds no messages.")
         else:
-            t, said = _clock(topic, bag.start, time)
-            notes[f"clock of {name}"] = said
-            foreign += [name] if said.startswith("header stamps of") else []
+            t, origin = _clock(topic, bag.start, time)
+            notes[f"clock of {name}"] = origin
+            foreign += [name] if origin.startswith("header stamps of") else []
             refused |= {f"{name}.{path}": fault for path, fault in topic.refused.items()}
             for path, (numbers, values) in _columns(topic).items():
                 samples[f"{name}.{path}"] = (t[numbers], values)
@@ -132,8 +126,8 @@ def _clock(topic: Topic, start: int, time: str) -> tuple[Any, str]:
     stamps, received = np.array(topic.stamps, dtype=np.int64), np.array(topic.received, dtype=np.int64)
     missing = int((stamps == 0).sum())
     if time == RECEIVED or missing == len(stamps):
-        said = "times of receipt" + ("" if time == RECEIVED else ": its messages have no stamp")
-        return (received - start) * 1e-9, said
+        origin = "times of receipt" + ("" if time == RECEIVED else ": its messages have no stamp")
+        return (received - start) * 1e-9, origin
     if missing > 1:  # one may be the zero of a simulator
         what = f"{missing} of {len(stamps)} messages have no header stamp, so the times of receipt are used."
         fault = Fault(what, f"topic '{topic.name}'")
@@ -204,7 +198,17 @@ def errors_of_readers() -> tuple[type[Exception], ...]:
             packed.append(import_module(name).ZstdError)
         except ImportError:
             continue
-    return (*DAMAGED, *packed, apsw.Error, zstandard.ZstdError, McapError, Error1, Error2, SerdeError, TypesysError)
+    return (
+        *READER_ERRORS,
+        *packed,
+        apsw.Error,
+        zstandard.ZstdError,
+        McapError,
+        Error1,
+        Error2,
+        SerdeError,
+        TypesysError,
+    )
 
 
 @contextmanager

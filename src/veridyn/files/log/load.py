@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, Faults, FileError
+from veridyn.files.access import ARRAYS, PARQUET, clocked_format, existing_log, resolved, unreadable
 from veridyn.files.log.columns import (
     DEFAULT_CLOCK,
     asked_names,
@@ -38,9 +39,7 @@ from veridyn.files.log.columns import (
     raise_faults,
 )
 from veridyn.files.log.layout import find_layout
-from veridyn.files.log.opening import ARRAYS, PARQUET, clocked_format, existing_log, unreadable
 from veridyn.files.log.tables import Frame, FrameTable, read_columns, read_parquet
-from veridyn.files.shipped import resolved
 from veridyn.model.experiment import Experiment
 
 Array = NDArray[np.float64]

@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, FileError
-from veridyn.files.log.clocked import DEFAULT, Columns, Samples, Source, experiment_of_source
-from veridyn.files.log.opening import DAMAGED, MDF_WORDS, UNFINISHED, existing_file, unreadable
-from veridyn.files.unpacking import too_large
+from veridyn.files.access import MDF_WORDS, READER_ERRORS, UNFINISHED, existing_file, too_large, unreadable
+from veridyn.files.log.columns import DEFAULT_CLOCK, Columns, Samples, Source, experiment_of_source
 from veridyn.model.experiment import Experiment
 
 # Units as measurement tools write them, where that is not the symbol.
@@ -50,7 +49,7 @@ def load_mdf(
     path: str | os.PathLike[str],
     columns: Columns = None,
     units: Mapping[str, str] | None = None,
-    time: str = DEFAULT,
+    time: str = DEFAULT_CLOCK,
     name: str | None = None,
 ) -> Experiment:
     """Read channels of an MDF file as an Experiment, each on the clock of its group, in seconds from the start of the measurement.
@@ -64,7 +63,7 @@ def load_mdf(
 
 
 @contextmanager
-def mdf_source(file: Path, time: str = DEFAULT) -> Iterator[Source]:
+def mdf_source(file: Path, time: str = DEFAULT_CLOCK) -> Iterator[Source]:
     """The channels of a file, while it is open."""
     try:
         from asammdf import MDF  # pyright: ignore[reportMissingImports]
@@ -72,7 +71,7 @@ def mdf_source(file: Path, time: str = DEFAULT) -> Iterator[Source]:
     except ImportError as error:
         fault = Fault("it is an MDF file, and asammdf is not installed.", hint="pip install 'veridyn[logs]'")
         raise FileError(fault, str(file)) from error
-    errors = (*DAMAGED, MdfException, *_unpacking())
+    errors = (*READER_ERRORS, MdfException, *_unpacking())
     with file.open("rb") as stream:
         word = stream.read(8)
         if word not in MDF_WORDS:
@@ -112,13 +111,13 @@ def _source(file: Path, mdf: Any, time: str, errors: tuple[type[Exception], ...]
     ambiguous: dict[str, Fault] = {}
     masters = {(g, i) for g, i in mdf.masters_db.items()}
     clocks = {mdf.groups[g].channels[i].name for g, i in masters}
-    if time not in (DEFAULT, *clocks):
+    if time not in (DEFAULT_CLOCK, *clocks):
         hint = f"Leave `time` out. Clocks of this file: {', '.join(sorted(clocks)) or 'none'}."
         what = f"'{time}' is no clock, and every group has its own."
         raise DataError(what, where="time", expected="", found=f"'{time}'", hint=hint, source=str(file))
     for name, entries in mdf.channels_db.items():
         own = [e for e in entries if tuple(e) not in masters]
-        names = [name] if len(own) == 1 else _told_apart(name, own)
+        names = [name] if len(own) == 1 else _distinct_names(name, own)
         if len(own) > 1:
             ambiguous[name] = _ambiguous(mdf, names, own)
         for label, (g, i) in zip(names, own):
@@ -143,19 +142,21 @@ def _source(file: Path, mdf: Any, time: str, errors: tuple[type[Exception], ...]
     return Source(file, units, refused, read, notes, ambiguous)
 
 
-def _told_apart(name: str, entries: Sequence[tuple[int, int]]) -> list[str]:
+def _distinct_names(name: str, entries: Sequence[tuple[int, int]]) -> list[str]:
     """Names with their group, and with their place in it where that does not tell them apart."""
     groups = [g for g, _ in entries]
     return [f"{name}@{g}" if groups.count(g) == 1 else f"{name}@{g}.{i}" for g, i in entries]
 
 
 def _ambiguous(mdf: Any, names: Sequence[str], entries: Sequence[tuple[int, int]]) -> Fault:
-    said = []
+    candidates = []
     for label, (g, i) in zip(names, entries):
         block = mdf.groups[g].channel_group
         called = (getattr(block, "acq_name", "") or getattr(block, "comment", "") or "").strip()[:40]
-        said.append(f"'{label}' ({called + ', ' if called else ''}{block.cycles_nr} samples, [{_unit(mdf, g, i)}])")
-    return Fault(f"{len(names)} channels have this name.", expected="one of " + ", ".join(said))
+        candidates.append(
+            f"'{label}' ({called + ', ' if called else ''}{block.cycles_nr} samples, [{_unit(mdf, g, i)}])"
+        )
+    return Fault(f"{len(names)} channels have this name.", expected="one of " + ", ".join(candidates))
 
 
 def _unusable(mdf: Any, group: int, index: int) -> Fault | None:

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, Faults, FileError
+from veridyn.files.access import ARRAYS, PARQUET, clocked_format, existing_log, unreadable
 from veridyn.files.log.columns import merged, merged_headers, split_header
 from veridyn.files.log.layout import CsvLayout, find_layout, is_number, numbered_names
-from veridyn.files.log.opening import ARRAYS, PARQUET, clocked_format, existing_log, unreadable
 from veridyn.files.log.tables import read_columns, read_parquet
 from veridyn.files.units import dimension
 
@@ -62,7 +62,7 @@ def survey(path: str | os.PathLike[str]) -> Survey:
 
 def _of_clocked(file: Path, kind: str) -> Survey:
     from veridyn.files.log.bag import bag_source
-    from veridyn.files.log.clocked import survey_of_source
+    from veridyn.files.log.columns import survey_of_source
     from veridyn.files.log.mdf import mdf_source
 
     if kind == "bag":

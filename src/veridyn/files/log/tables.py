@@ -25,11 +25,9 @@ from numpy.typing import NDArray
 
 from veridyn.arguments import checked
 from veridyn.errors import DataError, Faults, FileError, part_at
-from veridyn.files.atomic import write_atomic
+from veridyn.files.access import PARQUET, too_large, write_atomic
 from veridyn.files.log.layout import BLANKS, MISSING, CsvLayout, is_number
-from veridyn.files.log.opening import PARQUET
 from veridyn.files.units import dimension
-from veridyn.files.unpacking import too_large
 from veridyn.model.experiment import Experiment
 
 Array = NDArray[np.float64]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from veridyn.errors import within
+from veridyn.files.expressions import ROUNDED_QUARTER_TURN, snap_quarter_turns
 from veridyn.files.machine.keys import (
     ANGLES,
     ANGLES_AND_LENGTHS,
@@ -23,7 +24,6 @@ from veridyn.files.machine.keys import (
     ROTATIONS,
     SHORT,
 )
-from veridyn.files.machine.quarter_turns import ROUNDED, snap_quarter_turns
 from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
 from veridyn.model.assembly import Attachment
@@ -227,7 +227,7 @@ def _mdh(read: Reader, node: Node, where: str) -> MDH:
 def _exact(read: Reader, node: Node, where: str, angles: Sequence[float]) -> list[float]:
     exact, changed = snap_quarter_turns(angles)
     if changed:
-        read.notes.add(ROUNDED, where=where, found=changed, line=line_of(node))
+        read.notes.add(ROUNDED_QUARTER_TURN, where=where, found=changed, line=line_of(node))
     return exact
 
 

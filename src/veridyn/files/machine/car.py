@@ -24,10 +24,9 @@ from veridyn.errors import At, ModelError, part_at, with_line
 from veridyn.files.machine.keys import CAR_TOP, TOP
 from veridyn.files.machine.parameters import ParameterSection, read_constants, read_parameters
 from veridyn.files.machine.parts import Parts, Places
-from veridyn.files.machine.write_parts import sensor_text, uncertainty_lines
+from veridyn.files.machine.write_parts import flow, mapping_text, name_text, number_text, sensor_text, uncertainty_lines
 from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
-from veridyn.files.yaml_write import flow, mapping_text, name_text, number_text
 from veridyn.model.car import SECTION, TABLE, CarDescription, car_parameters, check_car
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor

@@ -10,8 +10,8 @@ from ruamel.yaml.nodes import Node, ScalarNode
 
 from veridyn.arguments import checked
 from veridyn.errors import Fault, FileError, ModelError
+from veridyn.files.access import resolved
 from veridyn.files.machine.keys import FORMAT
-from veridyn.files.shipped import resolved
 from veridyn.files.yaml_nodes import compose, line_of, text_of
 from veridyn.model.machine import Machine
 
@@ -62,14 +62,8 @@ def load_model(path: str | Path, *, base: Literal["auto", "fixed", "free"] = "au
         return load_mjcf(file, base, strict=strict)
     if base != "auto":
         hint = f"Write base: {base} in the file."
-        raise ModelError(
-            "a model file says itself what its base is.",
-            where="base",
-            expected="'auto'",
-            found=f"'{base}'",
-            hint=hint,
-            source=file.name,
-        )
+        what = "a model file says itself what its base is."
+        raise ModelError(what, where="base", expected="'auto'", found=f"'{base}'", hint=hint, source=file.name)
     return parse_machine(text_of(file), source=file.name)
 
 

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arguments import checked
 from veridyn.errors import DataWarning, Fault, Faults, ModelError, part_at, warn
-from veridyn.files.atomic import refuse_to_replace, write_atomic
+from veridyn.files.access import refuse_to_replace, write_atomic
 from veridyn.files.machine.urdf_reader import UrdfLimits
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.of_machine import tree_of
@@ -38,10 +38,7 @@ CARRIED = ("spring", "damper", "inertia", "coulomb", "offset")
 
 @checked
 def save_mjcf(
-    machine: Machine | Fit,
-    path: str | Path,
-    limits: Mapping[str, UrdfLimits] | None = None,
-    overwrite: bool = False,
+    machine: Machine | Fit, path: str | Path, limits: Mapping[str, UrdfLimits] | None = None, overwrite: bool = False
 ) -> None:
     """Write a machine as an MJCF file, which MuJoCo and :func:`~veridyn.files.machine.load.load_model` read.
 
@@ -259,15 +256,15 @@ def _check(machine: Machine, carried: Carried) -> None:
 
 def _left_out(machine: Machine) -> list[str]:
     """One sentence for each kind of thing that an MJCF file of this machine does not have."""
-    said = [
+    sentences = [
         f"MJCF has no counterpart of elements of the kind '{kind}', left out: {', '.join(names)}."
         for kind, names in Carried.of(machine).left_out.items()
     ]
     parts = (("sensors", machine.sensors), ("loads", machine.loads))
-    said += [f"its {len(part)} {word} are left out." for word, part in parts if part]
+    sentences += [f"its {len(part)} {word} are left out." for word, part in parts if part]
     if machine.prescribed:
-        said.append(f"prescribed coordinates are driven by motors in MJCF: {', '.join(machine.prescribed)}.")
-    return said
+        sentences.append(f"prescribed coordinates are driven by motors in MJCF: {', '.join(machine.prescribed)}.")
+    return sentences
 
 
 def _names(taken: list[str]) -> dict[str, str]:

@@ -58,10 +58,7 @@ def read_constants(read: Reader, node: Node) -> None:
 
 
 def read_parameters(
-    read: Reader,
-    node: Node | None,
-    priors: Mapping[str, float],
-    constants: Mapping[str, float] | None = None,
+    read: Reader, node: Node | None, priors: Mapping[str, float], constants: Mapping[str, float] | None = None
 ) -> ParameterSection:
     """Read the section and check it against the machine's parameters, whose values without it are `priors`.
 

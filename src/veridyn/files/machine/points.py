@@ -1,20 +1,37 @@
-"""The description of a machine by points and bars in a model file: points, unit vectors, bodies, joints, angles and distances, racks."""
+"""A machine by points and bars in a model file, read and written: points, unit vectors, bodies, joints, angles and distances, racks."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
+import numpy as np
 from ruamel.yaml.nodes import Node, SequenceNode
 
-from veridyn.errors import At, part_at
+from veridyn.errors import At, ModelError, part_at
 from veridyn.files.machine.parts import Places
+from veridyn.files.machine.write_parts import (
+    flow,
+    mapping_text,
+    matrix_text,
+    name_text,
+    names_text,
+    number_text,
+    numbers_text,
+    place_text,
+)
 from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
+from veridyn.model.check.differences import equal_parts
+from veridyn.model.graph import PointDescription
+from veridyn.model.place import Marker
 from veridyn.model.point_parts import (
     Added,
     Angle,
+    DirectionRef,
     Distance,
+    Elevation,
     JointKind,
     MechanismJoint,
     Point,
@@ -148,3 +165,84 @@ class PointSections(Places):
     def rack(self, name: str, where: str, at: dict[str, Node]) -> Rack:
         distance, angle = self.text(at, where, "distance"), self.text(at, where, "angle")
         return Rack(name, distance, angle, self.number(at, where, "radius"), self.number(at, where, "offset", 0.0))
+
+
+def point_lines(d: PointDescription, dimension: int) -> list[str]:
+    """Points, vectors, bodies, joints, added coordinates and racks."""
+    fixed = {"fixed": "true"}
+    sections = {
+        "points": {p.name: {"at": numbers_text(p.at)} | (fixed if p.fixed else {}) for p in d.points},
+        "vectors": {v.name: {"along": numbers_text(v.along)} | (fixed if v.fixed else {}) for v in d.vectors},
+        "bodies": {b.name: _body_text(b, dimension) for b in d.bodies},
+        "joints": {j.name: _joint_text(j) for j in d.joints},
+        "coordinates": {a.name: _added_text(a) for a in d.added},
+        "racks": {
+            r.name: {
+                "distance": name_text(r.distance),
+                "angle": name_text(r.angle),
+                "radius": number_text(r.radius),
+                "offset": number_text(r.offset),
+            }
+            for r in d.racks
+        },
+    }
+    lines = []
+    for section, items in sections.items():
+        if items:
+            lines += [f"{section}:", *(flow(f"  {name_text(name)}: ", keys) for name, keys in items.items())]
+    return lines
+
+
+def _body_text(b: RigidBody, dimension: int) -> dict[str, str]:
+    bar = _bar_text(b, dimension)
+    if bar:
+        return bar
+    out: dict[str, str] = {}
+    for key, places in (("points", b.points), ("vectors", b.vectors)):
+        if places:
+            out[key] = mapping_text({name_text(n): numbers_text(np.asarray(x)) for n, x in places.items()})
+    if b.mass != 0.0:
+        out["mass"] = number_text(b.mass)
+    if b.centre:
+        out["centre"] = numbers_text(b.centre)
+    J = np.asarray(b.inertia, dtype=np.float64)
+    if np.any(J) or J.ndim:
+        texts = {0: lambda: number_text(float(J)), 1: lambda: numbers_text(J), 2: lambda: matrix_text(J)}
+        out["inertia"] = texts[J.ndim]()
+    return out
+
+
+def _bar_text(b: RigidBody, dimension: int) -> dict[str, str]:
+    """A uniform bar by its points, length and mass; nothing where the body is anything else."""
+    if len(b.points) != 2 or b.vectors:
+        return {}
+    (start, end), length = b.points, float(np.asarray([*b.points.values()][1])[0])
+    if not length > 0.0 or not equal_parts(uniform_bar(b.name, start, end, length, b.mass, dimension), b):
+        return {}
+    return {"bar": names_text([start, end]), "length": number_text(length), "mass": number_text(b.mass)}
+
+
+def _joint_text(j: MechanismJoint) -> dict[str, str]:
+    out = {"kind": j.kind, "a": place_text(j.a), "b": place_text(j.b)}
+    return out | ({} if math.isnan(j.length) else {"length": number_text(j.length)})
+
+
+def _added_text(a: Added) -> dict[str, str]:
+    if isinstance(a, Angle):
+        out = {"of": _direction_text(a.of), "from": _direction_text(a.reference)}
+        out |= {} if a.towards is None else {"towards": _direction_text(a.towards)}
+        return out | ({} if math.isnan(a.start) else {"start": number_text(a.start)})
+    if isinstance(a, Elevation):
+        what = "the pitch of a ball joint has no words in a description by points."
+        hint = "Save the machine with the joints it was described by."
+        raise ModelError(what, where=f"added coordinate '{a.name}'", hint=hint)
+    out = {"a": place_text(a.a), "b": place_text(a.b)}
+    return out | ({} if a.along is None else {"along": _direction_text(a.along)})
+
+
+def _direction_text(ref: DirectionRef) -> str:
+    if isinstance(ref, str | Marker):
+        return place_text(ref)
+    if all(isinstance(part, str) for part in ref):
+        return names_text([str(part) for part in ref])
+    return numbers_text([float(part) for part in ref])

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
 from veridyn.errors import At, Fault, Faults, ModelError, did_you_mean, part_at, with_line
+from veridyn.files.expressions import warn_of_rounded_angles
 from veridyn.files.machine.bodies import ReadBody, read_body, read_joint
 from veridyn.files.machine.keys import BASES, POINT_TOP, SIX_PREFIX, TOP
 from veridyn.files.machine.parameters import (
@@ -27,7 +28,6 @@ from veridyn.files.machine.parameters import (
 )
 from veridyn.files.machine.parts import Parts, Places, read_assembly
 from veridyn.files.machine.points import PointSections
-from veridyn.files.machine.quarter_turns import warn_of_rounded_angles
 from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
 from veridyn.mechanics.tree.check import check_tree

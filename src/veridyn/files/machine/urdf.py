@@ -102,9 +102,9 @@ def load_urdf(
     check_word("base", base, ("auto", "fixed", "free"))
     check_word("impossible", impossible, ("unknown", "keep", "refuse"))
     file = Path(path)
-    said = read_urdf(bytes_of(file), file.name)
-    machine = said.machine(base, gravity, impossible)
-    for fault in warnings_of([*said.notes.found, *said.tolerated.found], said.links, impossible, file.name):
+    content = read_urdf(bytes_of(file), file.name)
+    machine = content.machine(base, gravity, impossible)
+    for fault in warnings_of([*content.notes.found, *content.tolerated.found], content.links, impossible, file.name):
         warn(DataWarning, fault)
     return machine
 
@@ -117,9 +117,9 @@ def urdf_limits(path: str | Path) -> dict[str, UrdfLimits]:
     continuous one, is infinite.
     """
     file = Path(path)
-    said = read_urdf(bytes_of(file), file.name)
-    read = UrdfReader(said.faults)
-    limits = {joint.name: read.limits(joint) for joint in said.joints.values() if joint.moves}
+    content = read_urdf(bytes_of(file), file.name)
+    read = UrdfReader(content.faults)
+    limits = {joint.name: read.limits(joint) for joint in content.joints.values() if joint.moves}
     if read.faults:
         raise ModelError(_by_line(read.faults), file.name)
     for fault in warnings_of(read.notes.found, {}, "keep", file.name):
@@ -136,16 +136,16 @@ def read_urdf(data: bytes, source: str = "model.urdf") -> UrdfFile:
         raise FileError(fault, source)
     refuse_xacro(root, source)
     read = UrdfReader()
-    said = UrdfFile(root.attributes.get("name") or Path(source).stem, source, read.faults, read.notes)
+    content = UrdfFile(root.attributes.get("name") or Path(source).stem, source, read.faults, read.notes)
     read.check_tags(root, ("link", "joint"), "robot")
     for node in root.children:
-        if node.tag == "link" and (name := read.new_name(node, said.links)):
-            said.links[name] = read.link(node, name)
-        elif node.tag == "joint" and (name := read.new_name(node, said.joints)):
-            said.joints[name] = read.joint(node, name)
-    rename_reserved(said.links, said.joints, said.notes)
-    settle_mimics(said.joints, said.notes, said.tolerated)
-    return said
+        if node.tag == "link" and (name := read.new_name(node, content.links)):
+            content.links[name] = read.link(node, name)
+        elif node.tag == "joint" and (name := read.new_name(node, content.joints)):
+            content.joints[name] = read.joint(node, name)
+    rename_reserved(content.links, content.joints, content.notes)
+    settle_mimics(content.joints, content.notes, content.tolerated)
+    return content
 
 
 @dataclass

@@ -175,7 +175,9 @@ class UrdfReader(XmlReader):
     def one(self, node: XmlNode, tag: str, where: str) -> XmlNode | None:
         """The first child of this tag; others that say something else are noted."""
         found = [child for child in node.children if child.tag == tag]
-        other = next((child for child in found[1:] if said(child) != said(found[0])), None)
+        other = next(
+            (child for child in found[1:] if tags_and_attributes(child) != tags_and_attributes(found[0])), None
+        )
         if other is not None:
             what = f"<{tag}> stands {len(found)} times; the first counts, on line {found[0].line}."
             self.note(other, what, where)
@@ -318,7 +320,7 @@ class UrdfReader(XmlReader):
         return 0.0
 
 
-def said(node: XmlNode) -> list[tuple[str, Mapping[str, str]]]:
+def tags_and_attributes(node: XmlNode) -> list[tuple[str, Mapping[str, str]]]:
     return [(inner.tag, inner.attributes) for inner in node.walk()]
 
 
@@ -376,10 +378,5 @@ def check_word(name: str, word: str, known: Sequence[str]) -> None:
     """Refuse a word that an argument does not have."""
     if word not in known:
         hint = "'warn' is now called 'keep'." if word == "warn" else ""
-        raise DataError(
-            "this word is unknown.",
-            where=name,
-            expected=" or ".join(f"'{w}'" for w in known),
-            found=f"'{word}'",
-            hint=hint,
-        )
+        expected = " or ".join(f"'{w}'" for w in known)
+        raise DataError("this word is unknown.", where=name, expected=expected, found=f"'{word}'", hint=hint)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from veridyn.arguments import checked
 from veridyn.errors import DataWarning, Fault, Faults, ModelError, did_you_mean, part_at, warn
-from veridyn.files.atomic import refuse_to_replace, write_atomic
+from veridyn.files.access import refuse_to_replace, write_atomic
 from veridyn.files.machine.urdf import UrdfFile, read_urdf
 from veridyn.files.machine.urdf_reader import SIX, UrdfJoint, UrdfLink
 from veridyn.files.machine.urdf_xml import XmlNode, bytes_of
@@ -76,12 +76,12 @@ def save_urdf(
     refuse_to_replace(Path(path), overwrite)
     name = Path(path).name
     data = _bare(machine) if like is None else bytes_of(Path(like))
-    said = read_urdf(data, name if like is None else Path(like).name)
+    content = read_urdf(data, name if like is None else Path(like).name)
     if like is not None:
-        _check_same_machine(machine, said.machine(machine.base, machine.gravity, "keep"), said.source)
-    placed = _placed(machine, said)
+        _check_same_machine(machine, content.machine(machine.base, machine.gravity, "keep"), content.source)
+    placed = _placed(machine, content)
     _check_values(machine, placed, allow_impossible)
-    text = _new_text(machine, placed.values).encode() if like is None else _edited(data, said, machine, placed)
+    text = _new_text(machine, placed.values).encode() if like is None else _edited(data, content, machine, placed)
     _check_agreement(_in_urdf(machine, placed.left_out), text, name)
     marked = like is not None and Path(like).read_bytes().startswith(BYTE_ORDER_MARK)
     write_atomic(path, (BYTE_ORDER_MARK if marked else b"") + text, overwrite)
@@ -105,10 +105,10 @@ class _Placed:
     left_out: list[Element] = field(default_factory=list)
 
 
-def _placed(machine: Machine, said: UrdfFile) -> _Placed:
+def _placed(machine: Machine, content: UrdfFile) -> _Placed:
     """A damper of value v on a q acts on the coordinate as one of v (a/ρ)² on a joint that moves by ρ q; dry friction as v |a/ρ|."""
     out = _Placed()
-    followed = {j.name: said.followed(j) for j in said.joints.values() if j.moves}
+    followed = {j.name: content.followed(j) for j in content.joints.values() if j.moves}
     for e in machine.elements:
         if e.kind not in SYMBOLS or len(e.on) != 1 or next(iter(e.on)) not in followed:
             out.left_out.append(e)
@@ -235,12 +235,12 @@ class _Edits:
         return found
 
 
-def _edited(data: bytes, said: UrdfFile, machine: Machine, placed: _Placed) -> bytes:
+def _edited(data: bytes, content: UrdfFile, machine: Machine, placed: _Placed) -> bytes:
     edits = _Edits(data)
     for link in machine.links:
         if link.real:
-            _edit_link(edits, said.links[link.name], _ten(machine, link))
-    for joint in said.joints.values():
+            _edit_link(edits, content.links[link.name], _ten(machine, link))
+    for joint in content.joints.values():
         if joint.moves:
             _edit_joint(edits, joint, placed.values.get(joint.name, {}))
     return edits.applied()

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, FileError, at_line, did_you_mean
-from veridyn.files.machine.quarter_turns import ROUNDED, snap_quarter_turns
+from veridyn.files.expressions import ROUNDED_QUARTER_TURN, snap_quarter_turns
 from veridyn.files.yaml_nodes import text_of
 
 Array = NDArray[np.float64]
@@ -61,7 +61,7 @@ class XmlReader:
         """Angles (rad) with rounded quarter turns made exact, and noted."""
         turns, changed = snap_quarter_turns(angles)
         if changed:
-            self.note(node, ROUNDED, where, found=changed)
+            self.note(node, ROUNDED_QUARTER_TURN, where, found=changed)
         return turns
 
 

@@ -12,23 +12,27 @@ from numpy.typing import NDArray
 
 from veridyn.arguments import checked
 from veridyn.errors import Faults, ModelError
-from veridyn.files.atomic import write_atomic
+from veridyn.files.access import write_atomic
 from veridyn.files.expressions import MAX_NUMBER
 from veridyn.files.machine.car import car_lines, parse_car
 from veridyn.files.machine.keys import FORMAT
+from veridyn.files.machine.points import point_lines
 from veridyn.files.machine.read import parse_root
 from veridyn.files.machine.write_parts import (
     body_lines,
     element_text,
+    flow,
     joint_text,
     load_text,
+    name_text,
+    names_text,
+    number_text,
+    numbers_text,
     parameter_lines,
     sensor_text,
     transmission_lines,
 )
-from veridyn.files.machine.write_points import point_lines
 from veridyn.files.yaml_nodes import compose
-from veridyn.files.yaml_write import flow, name_text, names_text, number_text, numbers_text
 from veridyn.model.assembly import Assembly, Attachment
 from veridyn.model.body import SIGMA, Body, joints_of_bodies
 from veridyn.model.check.differences import differences, equal_parts
@@ -69,7 +73,7 @@ def save_model(machine: Machine, path: str | Path, overwrite: bool = False) -> N
     Examples
     --------
     >>> import veridyn as vd
-    >>> from veridyn.files.shipped import shipped
+    >>> from veridyn.files.access import shipped
     >>> crane = vd.load_model(shipped("veridyn:crane.yaml"))
     >>> vd.save_model(crane, "copy.yaml")
     >>> vd.load_model("copy.yaml").coordinates
@@ -102,11 +106,8 @@ def model_text(machine: Machine) -> str:
 
 def _refuse_lost(machine: Machine, lost: Sequence[str]) -> None:
     if lost:
-        raise ModelError(
-            f"a model file cannot hold its {', '.join(lost)}.",
-            where=machine.name,
-            hint="Make it with Machine.build, and change its parameters with with_parameters.",
-        )
+        hint = "Make it with Machine.build, and change its parameters with with_parameters."
+        raise ModelError(f"a model file cannot hold its {', '.join(lost)}.", where=machine.name, hint=hint)
 
 
 def _head(machine: Machine) -> list[str]:
@@ -232,12 +233,8 @@ def _check(machine: Machine) -> None:
     for name, value, size, state in rows:
         where = f"parameter '{name}'"
         if abs(value) > MAX_NUMBER or not 0.0 < size <= MAX_NUMBER:
-            faults.add(
-                "it cannot be written.",
-                where=where,
-                expected=f"a value, or NaN, and a typical size above zero, both at most {MAX_NUMBER:g}",
-                found=f"{value:g} and {size:g}",
-            )
+            expected = f"a value, or NaN, and a typical size above zero, both at most {MAX_NUMBER:g}"
+            faults.add("it cannot be written.", where=where, expected=expected, found=f"{value:g} and {size:g}")
         if (state == "tied") != (p is not None and name in p.ties):
             faults.add("its state and its tie contradict each other.", where=where, found=state)
         if state == "known" and not math.isfinite(value):

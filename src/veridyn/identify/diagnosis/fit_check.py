@@ -42,8 +42,8 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import zero_phase
+from veridyn.signals.findings import SLOWEST_CLOCK
 from veridyn.signals.outliers import runs
-from veridyn.signals.plausibility import SLOWEST_CLOCK
 from veridyn.signals.quality import inspect
 from veridyn.signals.resample import uniform_rate
 

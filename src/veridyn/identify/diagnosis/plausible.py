@@ -22,8 +22,8 @@ from veridyn.mechanics.tree.dynamics.regressor import regressor
 from veridyn.mechanics.tree.loops.projection import loop_jacobian
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion
-from veridyn.signals.plausibility import SLOWEST_CLOCK, too_fast
-from veridyn.signals.plausibility import slow_clock as slow_clock_fault
+from veridyn.signals.findings import SLOWEST_CLOCK, too_fast
+from veridyn.signals.findings import slow_clock as slow_clock_fault
 
 Array = NDArray[np.float64]
 WRONG_SIGNS = ("friction drives", "inertia below zero")  # kinds of mistakes that the values of a fit show

@@ -1,4 +1,4 @@
-"""The observers of the buggy: those of paper 003, the same with estimated forces, and the best that the machine allows.
+"""The observers of the buggy, and how far each is from the truth: those of paper 003, the same with estimated forces, and the best one.
 
 ================= ============================================================ =========== ========================================
 name              filter                                                       states      what the wrong rolling resistance becomes
@@ -25,6 +25,8 @@ would be a jump; they become forces by inverse dynamics (125, 126), under which 
 on the coordinates that have an unknown force; the others are left to the model. Setting the rows of the gain that belong to places and
 velocities to zero instead is no observer: a force that is integrated from errors of place and velocity, u̇ = −k₁ e − k₂ ė with ë = u,
 has s³ + k₂ s + k₁ = 0, which is never stable.
+
+Errors are rms by quantity as in Tables 5 and 6 of paper 003; the NEES says whether an observer knows them.
 """
 
 from __future__ import annotations
@@ -53,12 +55,12 @@ from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Estimates
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer
-from veridyn.papers.buggy.drive import Standing, settle
+from veridyn.papers.buggy.drive import RATE, BuggyTruth, Standing, settle
 from veridyn.papers.buggy.machine import CORNERS, INDEPENDENT
 from veridyn.signals.drive import course_over_ground
 from veridyn.signals.pulses import PulseWheel, count_of_rounded, readings_of_counts
 
-EVERY = 5  # steps from one ∂z̈/∂u to the next
+DERIVATIVE_EVERY = 5  # steps from one ∂z̈/∂u to the next
 Array = NDArray[np.float64]
 STEP = 2e-3  # s, that of the sensors
 REFRESH = 5  # steps from one computation of derivatives to the next, 100 Hz, where they matter little
@@ -70,6 +72,28 @@ INPUTS = ("drive_rl", "drive_rr", "q.rack", "qd.rack", "qdd.rack")
 PUSHED = ("base.x", "base.y", "base.yaw", *SPINS)
 WHEEL = PulseWheel(holes=40)
 FOLLOWING_S = 0.1  # s, in which forces alone bring the model to where the filter has it
+SKIP = 20  # samples left out at the start
+NEES_EVERY = 25  # samples from one NEES to the next
+QUANTITIES: dict[str, tuple[str, ...]] = {
+    "x": ("base.x",),
+    "y": ("base.y",),
+    "xd": ("base.vx",),
+    "yd": ("base.vy",),
+    "yaw": ("base.yaw",),
+    "yaw_rate": ("base.wz",),
+    "wheel_angle": tuple(f"spin_{c}" for c in CORNERS),
+    "wheel_speed": tuple(f"spin_{c}_dot" for c in CORNERS),
+}
+UNITS = {
+    "x": "m",
+    "y": "m",
+    "xd": "m/s",
+    "yd": "m/s",
+    "yaw": "rad",
+    "yaw_rate": "rad/s",
+    "wheel_angle": "rad",
+    "wheel_speed": "rad/s",
+}
 
 
 def follow_by_forces(found: Observation, seconds: float) -> Observation:
@@ -91,7 +115,7 @@ def followed(system: MachineSystem, t: Array, x: Array, inputs: Array, seconds: 
     rows, to_force = [x[0]], np.zeros((k, k))
     for i in range(len(t) - 1):
         loads = system.acting(inputs[i])
-        if i % EVERY == 0:
+        if i % DERIVATIVE_EVERY == 0:
             push = model.accelerated(model.instant(at, rate, own, loads))[pushed, 2 * f : 2 * f + k]
             to_force = np.linalg.inv(push)
         e = model.difference(q[i], qd[i], at, rate)
@@ -249,3 +273,68 @@ def standing_start(machine: Machine, at: Standing | None = None) -> dict[str, fl
         zip(BASE_NAMES, [*np.asarray(at.base.position, dtype=np.float64).tolist(), roll, pitch, yaw], strict=True)
     )
     return {**base, **{name: joints[name] for name in (*INDEPENDENT, "rack")}}
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Errors (N, 2f) of the states by name at times t (N,), their deviations, and the largest and rms errors by quantity (worst wheel)."""
+
+    t: Array
+    names: tuple[str, ...]
+    errors: Array
+    sigma: Array
+    nees: float
+
+    def of(self, state: str) -> tuple[Array, Array]:
+        """Error and deviation of a state."""
+        k = self.names.index(state)
+        return self.errors[:, k], self.sigma[:, k]
+
+    def rms(self, quantity: str, after: float = 0.0) -> float:
+        late = self.t >= after
+        return max(float(np.sqrt(np.mean(self.of(n)[0][late] ** 2))) for n in QUANTITIES[quantity])
+
+    def largest(self, quantity: str) -> float:
+        return max(float(np.abs(self.of(n)[0]).max()) for n in QUANTITIES[quantity])
+
+
+def scored(found: Observation, truth: BuggyTruth) -> Scored:
+    """The errors of an observation against the truth, from sample SKIP on."""
+    return score_track(found.system, found.estimates.t, np.asarray(found.track.x), np.asarray(found.track.P), truth)
+
+
+def score_track(system: MachineSystem, t: Array, x: Array, P: Array, truth: BuggyTruth) -> Scored:
+    """The errors of states x (N, n) with covariances P (N, n, n) at times t (N,), from sample SKIP on."""
+    model, t, x, P = system.model, t[SKIP:], x[SKIP:], P[SKIP:]
+    at = np.rint(t * RATE).astype(int)
+    q, qd, _, _ = system.split(x)
+    n = 2 * system.f
+    errors = wrapped(model.local(q, qd) - model.local(truth.q[at], truth.qd[at]), system.states[:n])
+    sigma = np.sqrt(np.array([np.diag(system.reported(a, b))[:n] for a, b in zip(x, P, strict=True)]))
+    return Scored(t, system.states[:n], errors, sigma, _nees(system, truth, at, q, qd, P))
+
+
+def score_plain(system: MachineSystem, plain: BuggyTruth, truth: BuggyTruth) -> Scored:
+    """The errors of the model left to itself, which has no deviations."""
+    model, names = system.model, system.states[: 2 * system.f]
+    errors = wrapped(plain.reduced(model) - truth.reduced(model), names)[SKIP:]
+    return Scored(truth.t[SKIP:], names, errors, np.zeros_like(errors), np.nan)
+
+
+def wrapped(errors: Array, names: tuple[str, ...]) -> Array:
+    """Errors with those of the attitude between −π and π."""
+    turning = [k for k, name in enumerate(names) if name in ("base.roll", "base.pitch", "base.yaw")]
+    out = errors.copy()
+    out[:, turning] = (out[:, turning] + np.pi) % (2.0 * np.pi) - np.pi
+    return out
+
+
+def _nees(system: MachineSystem, truth: BuggyTruth, at: NDArray[np.int64], q: Array, qd: Array, P: Array) -> float:
+    """The mean of dᵀ P⁻¹ d over the number of states that the filter carries, along the run."""
+    model, n = system.model, 2 * system.f
+    carried = np.flatnonzero(np.diag(P[-1])[:n] > 0.0)
+    total = []
+    for k in range(0, len(q), NEES_EVERY):
+        d = model.difference(truth.q[at[k]], truth.qd[at[k]], q[k], qd[k])[carried]
+        total.append(float(d @ np.linalg.solve(P[k][np.ix_(carried, carried)], d)) / len(carried))
+    return float(np.mean(total))

@@ -10,13 +10,9 @@ from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
 from veridyn.observe.consistency.findings import SEVERAL
-from veridyn.papers.buggy.faults import FaultRun
-from veridyn.papers.buggy.ground import SURVEY_SIGMA
 from veridyn.papers.buggy.machine import CORNERS
-from veridyn.papers.buggy.observers import COURSE_SIGMA
-from veridyn.papers.buggy.outage import Outage
+from veridyn.papers.buggy.observers import COURSE_SIGMA, QUANTITIES, UNITS
 from veridyn.papers.buggy.page_drive import CURVE_POINTS, OTHER, error_plot, paths, replay
-from veridyn.papers.buggy.scores import QUANTITIES, UNITS
 from veridyn.papers.buggy.study import (
     FULL,
     GYRO_BIAS,
@@ -28,10 +24,10 @@ from veridyn.papers.buggy.study import (
     BuggyRun,
     BuggyStudy,
 )
+from veridyn.papers.buggy.trials import SURVEY_SIGMA, FaultRun, Outage
 from veridyn.report.blocks import Block, Figure, Key, Section, Table, Text, Verdict
-from veridyn.report.drawing import Plot
 from veridyn.report.page import page
-from veridyn.report.plots import Series, curves
+from veridyn.report.plots import Plot, Series, curves
 from veridyn.report.words import number
 from veridyn.studies.result import Result
 

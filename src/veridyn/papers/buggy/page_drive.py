@@ -7,14 +7,12 @@ from numpy.typing import NDArray
 
 from veridyn.model.machine import Machine
 from veridyn.papers.buggy.machine import CONTACT, CORNERS
-from veridyn.papers.buggy.scores import UNITS, Scored
+from veridyn.papers.buggy.observers import UNITS, Scored
 from veridyn.papers.buggy.study import BuggyRun, BuggyStudy
 from veridyn.report.blocks import Animation, Figure
-from veridyn.report.drawing import Plot
-from veridyn.report.plots import Series, curves
+from veridyn.report.plots import Plot, Series, curves
 from veridyn.spatial.rotations import matrix_of
-from veridyn.view.machine import body_poses, tree_layer
-from veridyn.view.scene import Layer, Meaning, scene
+from veridyn.view.scene import Layer, Meaning, body_poses, scene, tree_layer
 
 RIM = 12  # corners of a wheel
 RING = 24  # corners of a band

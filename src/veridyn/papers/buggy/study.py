@@ -24,23 +24,34 @@ from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observation import Observation
-from veridyn.papers.buggy.drive import BuggyDrive
-from veridyn.papers.buggy.faults import INPUT_FAULTS, FaultRun, fault_runs
-from veridyn.papers.buggy.ground import DURATION as GROUND_SECONDS
-from veridyn.papers.buggy.ground import GroundRun, ground_run
-from veridyn.papers.buggy.log import BuggyTruth, driven
+from veridyn.papers.buggy.drive import BuggyDrive, BuggyTruth, driven
 from veridyn.papers.buggy.machine import INDEPENDENT, MISALIGNED, buggy
 from veridyn.papers.buggy.observers import (
     INPUTS,
+    QUANTITIES,
+    SKIP,
     SLOWEST_COURSE,
+    Scored,
     best_observer,
     error_ekf,
     observers,
     run_observers,
+    score_plain,
+    scored,
     standing_start,
 )
-from veridyn.papers.buggy.outage import DURATION, SILENT, Outage, outages
-from veridyn.papers.buggy.scores import QUANTITIES, SKIP, Scored, score_plain, scored
+from veridyn.papers.buggy.trials import (
+    GROUND_S,
+    INPUT_FAULTS,
+    OUTAGE_S,
+    SILENT,
+    FaultRun,
+    GroundRun,
+    Outage,
+    fault_runs,
+    ground_run,
+    outages,
+)
 from veridyn.progress import Progress, silent, tracked
 from veridyn.studies.result import Result, fingerprint
 
@@ -92,10 +103,10 @@ class Extent:
     duration: float = 20.0
     further: int = 20
     vehicles: int = 20
-    outage: float = DURATION
+    outage: float = OUTAGE_S
     silent: tuple[float, float] = SILENT
     failing: float = 10.0
-    ground: float = GROUND_SECONDS
+    ground: float = GROUND_S
     windy: int = 5
 
 

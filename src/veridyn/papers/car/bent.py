@@ -268,8 +268,8 @@ def selected(machine: Machine, motions: Sequence[Motion], how: Sampling) -> Sele
     for k, single in enumerate(singles[best]):
         at = [chosen.names.index(n) for n in single.names]
         values[k, at], sigma[k, at] = single.values, single.sigma
-    takes = take_variation(values, sigma, chosen.sigma, [kind_of(n) for n in chosen.names])
-    return Selected(errors, chosen, wholes[other], takes)
+    variation = take_variation(values, sigma, chosen.sigma, [kind_of(n) for n in chosen.names])
+    return Selected(errors, chosen, wholes[other], variation)
 
 
 def _held_out(

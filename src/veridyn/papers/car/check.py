@@ -1,4 +1,4 @@
-"""What is wrong with a car's log, found before anything is identified from it: checked(log, kinematics) → Findings.
+"""A car's log before anything is identified from it: what is wrong with it, checked(log, kinematics) → Findings, and what moves in it.
 
 1. Channels that are missing, in the wrong unit, with broken clocks or values, clipped, or out of the range of what they measure.
 2. Dynamometers that contradict the car. The six equations of the whole car, W φ = Σ wrenches of the wheels, hold for wrenches that are
@@ -6,19 +6,25 @@
    exchanged) is undone in turn, φ is fitted anew beside its prior, and the misfit is compared: what explains far more than the log as
    it stands is named. A component that hardly acts in the drive, such as the moment about z of a rear wheel, cannot be checked by it, and
    is not.
+
+Spectra of the channels have peaks named after the car's modes, and cut-offs are proposed. The names are those of a linearised car (paper
+000, VI.B finds the same by eye): chassis below 3 Hz, driveline at 3.9 to 5.5 Hz, wheels at 12.7 Hz. Of small motions about rest or steady
+straight driving, ẋ = f(x) becomes δẋ = A δx by central differences of the equations of motion; an eigenvalue λ of A with an imaginary part
+is a mode of natural frequency |λ|/2π and damping ratio −Re λ/|λ|. Its strongest coordinate names it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, did_you_mean
+from veridyn.errors import DataError, Fault, did_you_mean
+from veridyn.mechanics.ground.road import Flat
 from veridyn.mechanics.tree.dynamics.regressor import regressor
 from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.model.elements.element import WRENCH_ROWS
@@ -28,16 +34,20 @@ from veridyn.model.motion import Motion
 from veridyn.papers.car.log import CarKinematics, from_log, needed
 from veridyn.papers.car.machine import TABLE_II, car_20, estimated_33
 from veridyn.papers.car.sensors import UNITS, CarSensors, kind_of, sensors_2006
+from veridyn.papers.car.simulator import description as eq
+from veridyn.papers.car.simulator.description import Vehicle
+from veridyn.papers.car.simulator.equations import instant
+from veridyn.papers.car.simulator.manoeuvre import straight
+from veridyn.papers.car.simulator.run import drive, settle
 from veridyn.signals.butterworth import Butterworth, zero_phase
-from veridyn.signals.findings import Finding, Findings, Kind
+from veridyn.signals.findings import Finding, Findings, Kind, beyond
 from veridyn.signals.motion import Signals
 from veridyn.signals.naming import unit_faults
-from veridyn.signals.plausibility import beyond
 from veridyn.signals.quality import inspect
+from veridyn.signals.spectrum import Peak, Spectrum, name_modes, peaks, power_spectrum, propose_cutoff
 
 Array = NDArray[np.float64]
-
-NAMES = ("front left", "front right", "rear left", "rear right")
+WHEEL_NAMES = ("front left", "front right", "rear left", "rear right")
 # SI; beyond these a road car is no longer on the road. Chosen.
 RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
     {
@@ -59,6 +69,23 @@ ZERO_PRIOR_SIZE = 30.0  # kg, kg·m or kg·m², for priors that are zero
 EXPLAINED_SHARE = 0.25  # of the misfit may be left by a fault that is named
 EQUAL_MISFIT_RATIO = 4.0  # times the mean square misfit of the best explanation, below which another is as good
 EXACT_MISFIT = 1e-6  # a misfit below which nothing needs an explanation
+# Displacements whose kinetic energy is compared to find what a mode moves, with a typical inertia of each.
+_SHARES: dict[str, tuple[tuple[int, ...], float]] = {
+    "heave": ((eq.POSITION + 2,), 1500.0),
+    "roll": ((eq.QUATERNION + 1,), 4 * 600.0),
+    "pitch": ((eq.QUATERNION + 2,), 4 * 2000.0),
+    "wheel hop": (tuple(range(eq.Z, eq.Z + 4)), 43.0),
+    "shafts": ((eq.TWIST,), 4.0),
+    "block along x": ((eq.BLOCK,), 170.0),
+    "block turning": ((eq.TURN,), 9.0),
+    "rack": ((eq.RACK,), 1.0),
+    "bushes": (tuple(range(eq.BUSH, eq.BUSH + 20)), 1.0),
+}
+SPECTRUM_CHANNELS = ("inertial.acceleration.x", "inertial.omega.x", "clearance.1", "camber.1", "dynamometer.1.fz")
+CHASSIS = ("heave", "roll", "pitch")
+DRIVELINE = ("shafts", "block turning", "block along x")
+SLOW_MODES_HZ = 8.0  # Hz, above which shafts and chassis have no modes of their own
+SEGMENT_S = 4.0  # s
 
 
 @dataclass(frozen=True)
@@ -139,7 +166,7 @@ def _hypotheses() -> Iterator[_Wiring]:
     for a, b in combinations(range(4), 2):
         wheels = list(range(4))
         wheels[a], wheels[b] = b, a
-        yield _Wiring(f"dynamometer.{a + 1}", f"it is exchanged with that of the wheel {NAMES[b]}", tuple(wheels))
+        yield _Wiring(f"dynamometer.{a + 1}", f"it is exchanged with that of the wheel {WHEEL_NAMES[b]}", tuple(wheels))
 
 
 def _contradictions(machine: Machine, motion: Motion) -> list[Finding]:
@@ -164,13 +191,11 @@ def _contradictions(machine: Machine, motion: Motion) -> list[Finding]:
             if g is not h and j < min(EQUAL_MISFIT_RATIO * left[best], EXPLAINED_SHARE * before)
         ]
         others = "".join(f" This drive cannot separate it from {g.channel}: {g.what}." for g in alike[:2])
-        fault = Fault(
-            f"{h.what}: the car's own motion says so.",
-            f"{h.channel} ({NAMES[h.wheel if h.wheels == (0, 1, 2, 3) else int(h.channel[-1]) - 1]} wheel)",
-            "wheel wrenches that accelerate and carry this car",
-            f"a misfit of {100 * np.sqrt(before):.2g} %, and {100 * np.sqrt(left[best]):.2g} % with it undone",
-            f"Correct the wiring in the log, or leave the drive out; do not average it in.{others}",
-        )
+        where = f"{h.channel} ({WHEEL_NAMES[h.wheel if h.wheels == (0, 1, 2, 3) else int(h.channel[-1]) - 1]} wheel)"
+        expected = "wheel wrenches that accelerate and carry this car"
+        shown = f"a misfit of {100 * np.sqrt(before):.2g} %, and {100 * np.sqrt(left[best]):.2g} % with it undone"
+        hint = f"Correct the wiring in the log, or leave the drive out; do not average it in.{others}"
+        fault = Fault(f"{h.what}: the car's own motion says so.", where, expected, shown, hint)
         found.append(_fatal(h.channel, "contradiction", fault, len(motion), motion.t[0], motion.t[-1]))
         wrench = h.undone(wrench)
     return found
@@ -217,3 +242,115 @@ class _Balance:
         y = zero_phase(total, self.rate, BAND)[:: self.step] / self.size
         stacked = np.concatenate([y.ravel() / np.sqrt(y.size), self.prior])
         return float((stacked**2).sum() - ((self.Q.T @ stacked) ** 2).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Mode:
+    """One mode: `frequency` |λ|/2π in Hz, `damping` ratio, what it `moves` most, and the eigenvector of the state."""
+
+    frequency: float
+    damping: float
+    moves: str
+    shape: Array
+
+
+def linearised(vehicle: Vehicle, speed: float = 0.0) -> Array:
+    """A (states, states) at rest, or in steady straight driving at `speed`, with the controller off and without dry friction."""
+    vehicle = replace(vehicle, suspension=replace(vehicle.suspension, friction=(0.0,) * 4))
+    if speed > 0.0:
+        state = drive(vehicle, straight(speed), Flat(), 8.0, every=8000).states[-1].copy()
+    else:
+        state = settle(vehicle)
+    P, road, work = vehicle.packed(), Flat().packed, eq.workspace()
+    rest = np.zeros(eq.INPUTS)
+    A = np.empty((eq.STATES, eq.STATES))
+    for k in range(eq.STATES):
+        h = 1e-6
+        x = state.copy()
+        x[k] += h
+        plus = instant(x, rest, P, road, work)[0].copy()
+        x[k] -= 2.0 * h
+        A[:, k] = (plus - instant(x, rest, P, road, work)[0]) / (2.0 * h)
+    return A
+
+
+def modes(vehicle: Vehicle, speed: float = 0.0) -> list[Mode]:
+    """The oscillating modes by growing frequency; those beyond 40 Hz (spinning of wheels on their tyres at rest) are left out."""
+    values, vectors = np.linalg.eig(linearised(vehicle, speed))
+    found = []
+    for value, vector in zip(values, vectors.T, strict=True):
+        frequency = abs(value) / (2.0 * np.pi)
+        if value.imag > 1e-3 and 0.05 < frequency < 40.0:
+            shares = {name: m * sum(abs(vector[k]) ** 2 for k in ks) for name, (ks, m) in _SHARES.items()}
+            # z is relative to the chassis: a wheel that stays on the ground while the body heaves does not hop.
+            shares["wheel hop"] = 43.0 * sum(abs(vector[eq.Z + i] + _body(vehicle, vector, i)) ** 2 for i in range(4))
+            moves = max(shares, key=lambda name: shares[name])
+            found.append(Mode(float(frequency), float(-value.real / abs(value)), moves, vector))
+    return sorted(found, key=lambda mode: mode.frequency)
+
+
+def _body(vehicle: Vehicle, vector: Array, wheel: int) -> complex:
+    """How the chassis rises above a wheel in a mode: heave + y roll − x pitch (a quaternion holds half angles)."""
+    x, y = vehicle.places()[wheel]
+    return vector[eq.POSITION + 2] + 2.0 * (y * vector[eq.QUATERNION + 1] - x * vector[eq.QUATERNION + 2])
+
+
+def hop_frequencies(vehicle: Vehicle) -> Array:
+    """The natural frequencies of the four modes of the wheels on their tyres, without damping, at rest, Hz."""
+    still = replace(vehicle.suspension, damping=(1.0,) * 4)
+    found = [m.frequency for m in modes(replace(vehicle, suspension=still)) if m.moves == "wheel hop"]
+    return np.array(found)
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelSpectrum:
+    """One channel: its density, its peaks with the modes' names, and where it sinks into noise (Hz; NaN where it never does, and why)."""
+
+    channel: str
+    spectrum: Spectrum
+    peaks: tuple[Peak, ...]
+    cutoff: float
+    remark: str
+
+
+@dataclass(frozen=True, eq=False)
+class Spectra:
+    """Of some channels; `modes`: name → Hz; the cut-offs chosen for chassis and suspension rows, with the reason."""
+
+    channels: tuple[ChannelSpectrum, ...]
+    modes: Mapping[str, float]
+    chassis: float
+    suspension: float
+
+
+def car_modes(vehicle: Vehicle) -> dict[str, float]:
+    """The modes of the standing car, named after what they move most, and numbered: roll 1, driveline 1, wheel hop 1 and so on (Hz)."""
+    found: dict[str, float] = {}
+    for mode in modes(vehicle):
+        if (mode.frequency < SLOW_MODES_HZ and mode.moves in (*CHASSIS, *DRIVELINE)) or mode.moves == "wheel hop":
+            kind = "driveline" if mode.moves in DRIVELINE else mode.moves
+            number = sum(name.startswith(kind) for name in found) + 1
+            found[f"{kind} {number}"] = mode.frequency
+    return found
+
+
+def spectra(log: Experiment, named: Mapping[str, float], channels: Sequence[str] = SPECTRUM_CHANNELS) -> Spectra:
+    """Spectra of a log. Chassis rows are cut between the fastest chassis mode and the slowest of the driveline, suspensions above the "
+    "hop."""
+    found = []
+    for name in channels:
+        channel = log[name]
+        s = power_spectrum(channel.values, channel.rate, channel.unit, min(SEGMENT_S, 0.5 * float(np.ptp(channel.t))))
+        high = s.frequency > 0.3
+        part = Spectrum(s.frequency[high], s.values[high], s.unit, s.averages)
+        marked = name_modes(peaks(part, count=8, prominence=0.002), named, tolerance=0.08)
+        try:
+            cutoff, remark = propose_cutoff(s, where=name).cutoff, ""
+        except DataError as fault:
+            cutoff, remark = float("nan"), str(fault).splitlines()[0]
+        found.append(ChannelSpectrum(name, s, tuple(p for p in marked if p.name), cutoff, remark))
+    driveline = [hz for name, hz in named.items() if name.startswith("driveline")]
+    body = [hz for name, hz in named.items() if name.split()[0] in CHASSIS]
+    slow = max(hz for hz in body if not driveline or hz < 0.8 * min(driveline))
+    hop = max((hz for name, hz in named.items() if name.startswith("wheel hop")), default=13.0)
+    return Spectra(tuple(found), dict(named), float(np.sqrt(slow * min(driveline, default=4.0 * slow))), 1.5 * hop)

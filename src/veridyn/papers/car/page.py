@@ -1,18 +1,36 @@
-"""The report of the car: both papers' tables for a simulated car, what they rest on, what they cannot say, and the drive as a picture."""
+"""Everything about the car in one go, and its report.
+
+Manoeuvres are ranked, drives made, spectra taken, and the studies of 2006 and of 2002 run. The report has both papers' tables for a
+simulated car, what they rest on, what they cannot say, and the drive as a picture.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.files.machine.write import model_text
 from veridyn.identify.settings import TWO_SIGMA_BELOW_TEN
 from veridyn.papers.car.bent import CURVED, STRAIGHT
-from veridyn.papers.car.demo import CarDemonstration
-from veridyn.papers.car.drive import VALIDATION
-from veridyn.papers.car.machine import TABLE_II, TEN_ROWS
+from veridyn.papers.car.check import Spectra, car_modes, spectra
+from veridyn.papers.car.drive import (
+    TRAINING,
+    VALIDATION,
+    Campaign,
+    Excitation,
+    campaign,
+    campaign_2002,
+    drives_2006,
+    ranked,
+)
+from veridyn.papers.car.knowledge import CarKnown
+from veridyn.papers.car.known_2002 import drawn_2002
+from veridyn.papers.car.machine import TABLE_II, TEN_ROWS, car_38
 from veridyn.papers.car.page_sections import (
     degrees_section,
     manoeuvres_section,
@@ -22,15 +40,19 @@ from veridyn.papers.car.page_sections import (
     signed,
     spectra_section,
 )
+from veridyn.papers.car.sensors import sensors_2002, sensors_2006
+from veridyn.papers.car.simulator.description import Vehicle
 from veridyn.papers.car.simulator.run import VehicleRun
-from veridyn.papers.car.study import NAMES, CarStudy
+from veridyn.papers.car.study import NAMES, CarStudy, car_study
+from veridyn.papers.car.study_2002 import Study2002, study_2002
+from veridyn.progress import Progress, silent
 from veridyn.report.blocks import Animation, Block, Figure, Key, Section, Table, Text, Verdict
-from veridyn.report.budgets import budget_blocks
+from veridyn.report.insight import budget_blocks
 from veridyn.report.page import page
 from veridyn.report.plots import Series, curves
 from veridyn.report.words import like, listed, measured, number, percent, unit_text
 from veridyn.spatial.rotations import rot_x, rot_y, rot_z
-from veridyn.studies.result import Result
+from veridyn.studies.result import Result, fingerprint
 from veridyn.view.meshes import hull
 from veridyn.view.scene import CarriedSolid, Layer, Scene, scene
 
@@ -62,6 +84,52 @@ Array = NDArray[np.float64]
 CORNERS = 10  # of either side of a wheel: few enough that it is seen to turn
 WHEEL_WIDTH = 0.2  # m
 FRAMES = 200
+
+
+@dataclass(frozen=True, eq=False)
+class CarDemonstration:
+    """The studies of both papers on a simulated car. `shown` is the drive that a report animates."""
+
+    study: CarStudy
+    second: Study2002
+    spectra: Spectra
+    excitations: tuple[Excitation, ...]
+    shown: VehicleRun
+    inputs: Mapping[str, str]
+    quick: bool
+
+    @property
+    def figures(self) -> dict[str, float]:
+        return self.study.figures | self.second.figures
+
+    def result(self, name: str, seed: int | None) -> Result:
+        return self.study.result(name, seed=seed, quick=self.quick, inputs=self.inputs, more=self.second.figures)
+
+
+def car_demonstration(rng: np.random.Generator, quick: bool = False, progress: Progress = silent) -> CarDemonstration:
+    """Rank manoeuvres, drive, identify, validate. What is handed in of the car is wrong by its deviations. `quick`: shorter drives."""
+    car, sensors = Vehicle(), sensors_2006()
+    given = CarKnown.of(car, sensors).drawn(rng)
+    made = campaign(rng, drives_2006(rng, quick), car, sensors, _progress_of(progress, "2006"), given)
+    excitations = ranked(rng, made.vehicle, 5.0 if quick else 11.0, progress)
+    study = car_study(made, made.truth(TRAINING), progress=progress)
+    found = spectra(made.drives[VALIDATION].log, car_modes(made.vehicle))
+    then = drawn_2002(CarKnown.of(car, sensors_2002()), rng)
+    older = campaign_2002(rng, quick, made.vehicle, _progress_of(progress, "2002"), then)
+    second = study_2002(older, progress)
+    return CarDemonstration(study, second, found, excitations, made.drives[VALIDATION].run, _inputs(made, older), quick)
+
+
+def _progress_of(progress: Progress, year: str) -> Progress:
+    def tell(task: str, done: float, total: float | None) -> None:
+        progress(f"{task}, paper of {year}", done, total)
+
+    return tell
+
+
+def _inputs(*campaigns: Campaign) -> dict[str, str]:
+    logs = {f"log: {name}": fingerprint(d.log) for made in campaigns for name, d in made.drives.items()}
+    return {"model": fingerprint(model_text(car_38()))} | logs
 
 
 def car_verdict(made: CarDemonstration) -> Verdict:
@@ -113,7 +181,7 @@ def car_page(made: CarDemonstration, result: Result, command: str) -> str:
             f"of the standard deviation: worst row on the other drive ({percent(f['worst_cross_validation_percent'])} % by ‖r‖/‖y‖)",
         ),
         Key(f"{percent(f['mass_error_percent'])} %", "error of the chassis mass"),
-        Key(f"{100.0 * f['share_inside_two_sigma']:.0f} %", "of the truths within 2σ"),
+        Key(f"{100.0 * f['share_inside_two_sigma']:.0f} %", "of the true values lie within 2σ"),
         Key(f"{f['real_time_factor']:.0f} ×", "faster than real time: the simulator"),
     )
     sections = (
@@ -192,11 +260,8 @@ def _forces(s: CarStudy) -> Section:
         "the share of the standard deviation does not. The last three columns are ‖r‖/‖y‖ in percent."
     )
     table = Table(head, rows, note, strong=(4,))
-    return Section(
-        "Forces on a drive not used for the fit",
-        (table, *blocks),
-        f"Cross-validation as in Figures 6 to 12 of the 2006 paper, on {VALIDATION} at 110 km/h over another road.",
-    )
+    intro = f"Cross-validation as in Figures 6 to 12 of the 2006 paper, on {VALIDATION} at 110 km/h over another road."
+    return Section("Forces on a drive not used for the fit", (table, *blocks), intro)
 
 
 def _table_ii(s: CarStudy) -> Section:
@@ -266,16 +331,16 @@ def _budget(s: CarStudy) -> Section:
             (name, *(percent(100.0 * x / size) for x in parts), other, like(s.truth.get(name, math.nan), sigma))
         )
     errors = s.selected.errors
-    takes = ", ".join(f"{kind} {ratio:.1f}" for kind, ratio in s.selected.takes.ratio.items())
+    variation = ", ".join(f"{kind} {ratio:.1f}" for kind, ratio in s.selected.takes.ratio.items())
     text = (
         f"Suspensions as curves predict a training drive that they did not learn from to {percent(100.0 * errors[CURVED])} % of the "
         f"standard deviation of its rows, straight ones to {percent(100.0 * errors[STRAIGHT])} %: the {s.selected.name} model is reported, "
         "its parameters being the straight lines nearest to the curves, and the other one is the comparison. The drive of the validation "
         "took no part in this choice. Noise allows for residuals with a memory of a second. Drives: what differs between the drives beyond "
-        f"it (estimates differ by so many of their stated deviations: {takes}). Zeros: what is left of every instrument's zero, from its "
-        "data sheet. The others are handed in, each with a standard deviation and, in this simulation, each wrong by about as much: tables "
-        "of the axles 5 %, their compliance 20 %, bands of the instruments 2 %, places 5 to 10 mm, lengths 2 mm, the air 10 %, a carrier's "
-        "centre 20 mm and moments 30 %. None of this uses the truth."
+        f"it (estimates differ by so many of their stated deviations: {variation}). Zeros: what is left of every instrument's zero, "
+        "from its data sheet. The others are handed in, each with a standard deviation and, in this simulation, each wrong by about as "
+        "much: tables of the axles 5 %, their compliance 20 %, bands of the instruments 2 %, places 5 to 10 mm, lengths 2 mm, the "
+        "air 10 %, a carrier's centre 20 mm and moments 30 %. None of this uses the truth."
     )
     head = ("parameter", *s.budget.parts, "all", "straight model", "truth")
     names = [n for n in NAMES if n in s.budget.names]

@@ -8,16 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from veridyn.papers.car.bent import CURVED, STRAIGHT
-from veridyn.papers.car.bent_2002 import SIXTEEN, TEN_ROWS_2002
-from veridyn.papers.car.drive import BRAKING, RAMPS
-from veridyn.papers.car.excitation import Excitation
-from veridyn.papers.car.spectra import Spectra
+from veridyn.papers.car.check import Spectra
+from veridyn.papers.car.drive import BRAKING, RAMPS, Excitation
+from veridyn.papers.car.known_2002 import SIXTEEN, TEN_ROWS_2002
 from veridyn.papers.car.study import ERRORS, CarStudy
 from veridyn.papers.car.study_2002 import CHASSIS_ROWS, Study2002, carrying
 from veridyn.report.blocks import Block, Figure, Listing, Section, Table, Text
-from veridyn.report.budgets import budget_blocks
-from veridyn.report.drawing import Plot
-from veridyn.report.plots import Series, curves
+from veridyn.report.insight import budget_blocks
+from veridyn.report.plots import Plot, Series, curves
 from veridyn.report.words import like, listed, measured, number, percent, unit_text
 
 ROWS = {
@@ -91,14 +89,12 @@ def spectra_section(found: Spectra) -> Section:
         f"Modes of the car at rest, in Hz: {names}. Between the chassis' and the driveline's modes lies {found.chassis:.2f} Hz, where "
         f"the paper cuts at 3.125; suspension rows need the wheels' hop and are cut above it, at {found.suspension:.0f} Hz or so."
     )
-    return Section(
-        "Where to cut",
-        (
-            Figure(plots, "Power spectral densities of four channels", "Dots are peaks that bear the name of a mode."),
-            Table(("channel", "peaks, Hz", "sinks into noise at, Hz"), rows, left=(1,)),
-            Text(text),
-        ),
+    blocks = (
+        Figure(plots, "Power spectral densities of four channels", "Dots are peaks that bear the name of a mode."),
+        Table(("channel", "peaks, Hz", "sinks into noise at, Hz"), rows, left=(1,)),
+        Text(text),
     )
+    return Section("Where to cut", blocks)
 
 
 def schemes_section(s: CarStudy) -> Section:
@@ -112,15 +108,11 @@ def schemes_section(s: CarStudy) -> Section:
         "unsprung masses and dampers are lost. One filter for all signals of a row mends that. The suspensions' stiffnesses need one "
         "thing more: along the path of a wheel its side force works too, about a tenth of it, and would be taken for stiffness."
     )
-    return Section(
-        "Filters, as printed and corrected",
-        (
-            Text(text),
-            Table(
-                ("largest error, %", *(v.name for v in s.schemes)), rows, "Against the truth, and on the other drive."
-            ),
-        ),
+    blocks = (
+        Text(text),
+        Table(("largest error, %", *(v.name for v in s.schemes)), rows, "Against the truth, and on the other drive."),
     )
+    return Section("Filters, as printed and corrected", blocks)
 
 
 def degrees_section(s: CarStudy) -> Section:
@@ -211,12 +203,9 @@ def _figures(s: Study2002) -> list[Figure]:
     ramps = [_plot(s, row, RAMPS, "ramps of 2002") for row in ROWS]
     count = len(CHASSIS_ROWS)
     shown = [row for row in ROWS if row in carrying(s.cross)]
+    title = "Figure 2: Y and W·X of the chassis on the ramps"
     return [
-        Figure(
-            ramps[:count],
-            "Figure 2: Y and W·X of the chassis on the ramps",
-            f"{note} The second ramp follows the first.",
-        ),
+        Figure(ramps[:count], title, f"{note} The second ramp follows the first."),
         Figure(ramps[count:], "Figure 3: simple validation, the suspensions on the ramps", note),
         Figure(
             [_plot(s, row, (BRAKING,), "braking of 2002") for row in shown],

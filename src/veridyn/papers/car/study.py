@@ -30,13 +30,11 @@ from veridyn.identify.validation import Validation
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.papers.car.bent import CURVED, STRAIGHT, Selected, selected
-from veridyn.papers.car.budget import Budget, budget
-from veridyn.papers.car.check import checked
-from veridyn.papers.car.drive import TRAINING, VALIDATION, Campaign
-from veridyn.papers.car.machine import TABLE_II, TEN_ROWS, car_20, car_38
-from veridyn.papers.car.models import (
+from veridyn.papers.car.budget import (
+    Budget,
     as_printed,
     asking,
+    budget,
     corrected,
     every_standard,
     held,
@@ -46,11 +44,13 @@ from veridyn.papers.car.models import (
     thirty_three,
     with_carriers,
 )
+from veridyn.papers.car.check import checked
+from veridyn.papers.car.drive import TRAINING, VALIDATION, Campaign
+from veridyn.papers.car.machine import TABLE_II, TEN_ROWS, car_20, car_38
 from veridyn.progress import Progress, silent
 from veridyn.spatial.inertia import INERTIAL
-from veridyn.studies.identified import std_figures
+from veridyn.studies.identified import Trace, std_figures, trace
 from veridyn.studies.result import ParameterRow, Result
-from veridyn.studies.trace import Trace, trace
 
 Array = NDArray[np.float64]
 NAMES = tuple(TABLE_II)
@@ -318,11 +318,11 @@ def _variant(
     seen: Sequence[Motion],
     unseen: Motion,
     how: Sampling,
-    judged: tuple[Motion, Sampling] | None = None,
+    validated_on: tuple[Motion, Sampling] | None = None,
 ) -> Variant:
-    """Another fit; `judged`: on which equations it is validated, where not on its own."""
+    """Another fit; `validated_on`: the equations that it is validated on, where not on its own."""
     fit = identify(machine, list(seen), rows=TEN_ROWS, settings=IdentifySettings(sampling=how), diagnose="off")
-    motion, sampling = judged or (unseen, how)
+    motion, sampling = validated_on or (unseen, how)
     return Variant(name, _values(fit), validate(fit, motion, settings=IdentifySettings(sampling=sampling)))
 
 

@@ -4,7 +4,7 @@ The model has no anti-roll bars, and ramps make the car roll: each ks is therefo
 60 to 71 kN/m of the paper's Table 4 go together with the 26 to 32 kN/m, and bars of 22 to 24 kN/m, that paper 000 finds.
 
 Twice identified: as printed, and with what a maker knows beside the sixteen (:mod:`veridyn.papers.car.known_2002`), with suspensions of
-which the better predicting model is reported (:mod:`veridyn.papers.car.bent_2002`). The latter is Table 4 with its whole deviation; the
+which the better predicting model is reported (:mod:`veridyn.papers.car.known_2002`). The latter is Table 4 with its whole deviation; the
 former is the comparison, and the steps between them are in tests/papers/car/ladder_2002.py. How far Table 4 may be off, by where it comes
 from:
 
@@ -36,14 +36,22 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.papers.car.bent import Selected, SuspensionFit
-from veridyn.papers.car.bent_2002 import SIXTEEN, TEN_ROWS_2002, selected_2002, true_lines
-from veridyn.papers.car.budget import Budget, Weighted, filtered_residuals, weighted
+from veridyn.papers.car.budget import Budget, Weighted, asking, filtered_residuals, weighted
 from veridyn.papers.car.drive import BRAKING, ENDS, RAMPS, STANDING, Campaign, inner, joined
 from veridyn.papers.car.knowledge import CarKnown
-from veridyn.papers.car.known_2002 import groups_2002, informed_2002, informed_channels, informed_motion, moved_2002
+from veridyn.papers.car.known_2002 import (
+    SIXTEEN,
+    TEN_ROWS_2002,
+    groups_2002,
+    informed_2002,
+    informed_channels,
+    informed_motion,
+    moved_2002,
+    selected_2002,
+    true_lines,
+)
 from veridyn.papers.car.log import CarRecord, from_log, needed, record
 from veridyn.papers.car.machine import WHEELS_2002, WeightCheck, car_2002, weight_check
-from veridyn.papers.car.models import asking
 from veridyn.papers.car.sensors import kind_of
 from veridyn.papers.car.simulator.description import CHASSIS, Vehicle
 from veridyn.progress import Progress, silent
@@ -51,7 +59,7 @@ from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.motion import Signals, prepare
 from veridyn.spatial.inertia import INERTIAL
 from veridyn.spatial.linalg import Mat
-from veridyn.studies.trace import Trace, trace
+from veridyn.studies.identified import Trace, trace
 
 Array = NDArray[np.float64]
 Record = Callable[[Experiment, CarKnown], CarRecord]
@@ -317,13 +325,8 @@ def warn_of_errors(found: Study2002) -> None:
     off = {name: z for name, z in found.deviations.items() if abs(z) > FAR_OFF}
     if off:
         listed = ", ".join(f"{name} {z:+.1f}" for name, z in sorted(off.items(), key=lambda item: -abs(item[1])))
-        warn(
-            IdentificationWarning,
-            Fault(
-                "parameters of Table 4 are off by more than their deviations.",
-                where="paper 001: " + ", ".join(off),
-                expected=f"within {FAR_OFF:g} stated deviations of the truth",
-                found=f"{listed}; the weight at standstill differs by {100.0 * found.weight.difference:+.2f} %",
-                hint="Rely on the model of paper 000, whose budget has more terms.",
-            ),
-        )
+        what = "parameters of Table 4 are off by more than their deviations."
+        expected = f"within {FAR_OFF:g} stated deviations of the truth"
+        shown = f"{listed}; the weight at standstill differs by {100.0 * found.weight.difference:+.2f} %"
+        hint = "Rely on the model of paper 000, whose budget has more terms."
+        warn(IdentificationWarning, Fault(what, "paper 001: " + ", ".join(off), expected, shown, hint))

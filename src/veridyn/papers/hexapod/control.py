@@ -20,17 +20,21 @@ from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.loops.closure import close, closed_motion
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.papers.hexapod.experiment import (
+from veridyn.papers.hexapod.machine import (
+    LEGS,
+    POSE,
     RATE,
+    TABLE_NAMES,
     HexapodRecording,
     Reference,
     SensorNoise,
     controlled,
+    hexapod,
     recorded,
     task,
     tracking_error,
+    truth,
 )
-from veridyn.papers.hexapod.machine import LEGS, POSE, TABLE_NAMES, hexapod, truth
 from veridyn.papers.hexapod.trials import HARMONICS
 from veridyn.progress import Progress, silent
 from veridyn.signals.frequency import Periods, advanced, averaged, dft_filter, unfiltered

@@ -7,8 +7,17 @@ from numpy.typing import NDArray
 
 from veridyn.identify.base import base_parameters
 from veridyn.mechanics.tree.recursion.kinematics import body_pose
-from veridyn.papers.hexapod.experiment import RATE, along, machine
-from veridyn.papers.hexapod.machine import FRICTION, POSE, RIGID, TABLE_II, TABLE_NAMES, hexapod
+from veridyn.papers.hexapod.machine import (
+    FRICTION,
+    POSE,
+    RATE,
+    RIGID,
+    TABLE_II,
+    TABLE_NAMES,
+    along,
+    hexapod,
+    machine,
+)
 from veridyn.papers.hexapod.page_trials import design_trials_blocks, filter_blocks, scan_blocks
 from veridyn.papers.hexapod.study import CUTOFF, INSTRUMENT_HARMONICS, PERIODS, TRUE_HARMONICS, TURN, HexapodStudy
 from veridyn.papers.hexapod.trials import DEVIATIONS, FREQUENCY, HARMONICS
@@ -53,6 +62,8 @@ def hexapod_page(study: HexapodStudy, result: Result, command: str) -> str:
         ),
         Key(f"{int(f['chosen_harmonics'])}", f"harmonics chosen by BIC, where {TRUE_HARMONICS} are true"),
     ]
+    filters_lead = "The pose comes out of direct kinematics with noise. Positions are filtered, forces never."
+    trials_lead = "The same number of trials of both designs; deviations as they scatter, and as they are stated."
     sections = [
         _machine(study),
         Section(
@@ -60,18 +71,10 @@ def hexapod_page(study: HexapodStudy, result: Result, command: str) -> str:
             [trajectory_figure(study.plans["d"].trajectory, POSE, _kinds(), _period(study))],
             f"A Fourier series of {HARMONICS} harmonics in the pose of the platform, (12) to (15): lengths in m, angles in rad.",
         ),
-        Section(
-            "Filters (Fig. 2)",
-            filter_blocks(study.filters),
-            "The pose comes out of direct kinematics with noise. Positions are filtered, forces never.",
-        ),
+        Section("Filters (Fig. 2)", filter_blocks(study.filters), filters_lead),
         _cutoff(study),
         _circle(study),
-        Section(
-            "Which motion, which estimator (Fig. 5)",
-            design_trials_blocks(study.trials, TABLE_NAMES),
-            "The same number of trials of both designs; deviations as they scatter, and as they are stated.",
-        ),
+        Section("Which motion, which estimator (Fig. 5)", design_trials_blocks(study.trials, TABLE_NAMES), trials_lead),
         _table(study),
         _tracking(study),
         _loop(study),
@@ -186,11 +189,8 @@ def _cutoff(study: HexapodStudy) -> Section:
             f"biases nothing, and {INSTRUMENT_HARMONICS} harmonics are taken, {INSTRUMENT_HARMONICS * FREQUENCY:g} Hz."
         )
     )
-    return Section(
-        "The cut-off as an unknown",
-        blocks,
-        f"A motion of {TRUE_HARMONICS} harmonics, two of them small: what (24) makes of its cut-off.",
-    )
+    note = f"A motion of {TRUE_HARMONICS} harmonics, two of them small: what (24) makes of its cut-off."
+    return Section("The cut-off as an unknown", blocks, note)
 
 
 def _circle(study: HexapodStudy) -> Section:
@@ -252,17 +252,15 @@ def _table(study: HexapodStudy) -> Section:
         "Two of the paper's identified values are those of no body: p1 is below zero, and p2 above p3. With deviations as wide as "
         "those here that is no surprise."
     )
+    caption = (
+        f"From one averaged period: Gauss-Markov at the reference's {HARMONICS} harmonics, maximum likelihood at "
+        f"{study.scan.chosen}. Reported, with its deviation: instruments from other periods, {INSTRUMENT_HARMONICS} harmonics. "
+        "The last column is of another machine: the real one."
+    )
     return Section(
         "Identified parameters (Table II)",
         [
-            Table(
-                head,
-                rows,
-                f"From one averaged period: Gauss-Markov at the reference's {HARMONICS} harmonics, maximum likelihood at "
-                f"{study.scan.chosen}. Reported, with its deviation: instruments from other periods, {INSTRUMENT_HARMONICS} harmonics. "
-                "The last column is of another machine: the real one.",
-                left=(0, 1),
-            ),
+            Table(head, rows, caption, left=(0, 1)),
             Text(note),
         ],
     )
@@ -278,27 +276,20 @@ def _tracking(study: HexapodStudy) -> Section:
         "µm",
         zero=True,
     )
-    below = curves(
-        "leg 1 at the highest speed",
-        [Series(MODELS[m], t, 1e6 * e) for m, (t, e) in found.traces.items()],
-        "time, s",
-        "µm",
-    )
+    title = "leg 1 at the highest speed"
+    below = curves(title, [Series(MODELS[m], t, 1e6 * e) for m, (t, e) in found.traces.items()], "time, s", "µm")
     rows = [
         (f"{v:.2f}", f"{frequency:g}", *(f"{1e6 * x:.1f}" for x in found.rms[i]))
         for i, (v, frequency) in enumerate(zip(speed, found.frequencies, strict=True))
     ]
+    head = ("speed, m/s", "turns a second", *(MODELS[m] for m in found.models))
     return Section(
         "Feed-forward control (Fig. 6)",
         [
             Figure(
                 [top, below], caption="The same position control throughout; the model only adds the force it expects."
             ),
-            Table(
-                ("speed, m/s", "turns a second", *(MODELS[m] for m in found.models)),
-                rows,
-                "Tracking error of the leg lengths, rms over legs and time, µm.",
-            ),
+            Table(head, rows, "Tracking error of the leg lengths, rms over legs and time, µm."),
         ],
         "A circle of 0.10 m radius, the second and third turn.",
     )

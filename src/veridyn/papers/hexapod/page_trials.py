@@ -11,8 +11,7 @@ from veridyn.identify.estimators.likelihood import Scan
 from veridyn.papers.hexapod.comparison import FilterComparison, Trials
 from veridyn.papers.hexapod.trials import DesignTrials
 from veridyn.report.blocks import Block, Figure, Table, Text
-from veridyn.report.drawing import Plot
-from veridyn.report.plots import Series, curves
+from veridyn.report.plots import Plot, Series, curves
 from veridyn.report.words import measured, number
 
 Array = NDArray[np.float64]

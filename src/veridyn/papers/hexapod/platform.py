@@ -293,11 +293,8 @@ def run(
     found = _run(begin, reference, wanted, ahead, blur, gains, control.substeps, machine.numbers)
     if not np.isfinite(found[1]).all():
         k = int(np.argmin(np.isfinite(found[1]).all(axis=1)))
-        raise SimulationError(
-            "the controlled machine ran away.",
-            where=f"sample {k} of {N}",
-            hint="Lower gains, more substeps, or a reference that it can follow.",
-        )
+        hint = "Lower gains, more substeps, or a reference that it can follow."
+        raise SimulationError("the controlled machine ran away.", where=f"sample {k} of {N}", hint=hint)
     return PlatformRun(np.arange(N) / control.rate, *found)
 
 

@@ -37,18 +37,26 @@ from veridyn.papers.hexapod.control import (
     tracking,
     warn_of_averages,
 )
-from veridyn.papers.hexapod.experiment import (
+from veridyn.papers.hexapod.machine import (
+    FRICTION,
+    LEGS,
+    POSE,
     RATE,
+    RIGID,
+    TABLE_II,
+    TABLE_NAMES,
     HexapodRecording,
     SensorNoise,
     along,
     circle,
     controlled,
+    hexapod,
     machine,
+    prior,
     recorded,
     task,
+    truth,
 )
-from veridyn.papers.hexapod.machine import FRICTION, LEGS, POSE, RIGID, TABLE_II, TABLE_NAMES, hexapod, prior, truth
 from veridyn.papers.hexapod.trials import (
     DEVIATIONS,
     FREQUENCY,

@@ -2,7 +2,7 @@
 
 The signals come from the machine written by hand (:mod:`veridyn.papers.hexapod.platform`), which shares no equation with the model. Drives
 differ in how noisy their forces are (1 to 3 N, chosen), since equal ones would make weights by row useless; noise remembers from sample to
-sample and is common to the drives in part, as :class:`~veridyn.papers.hexapod.experiment.SensorNoise` has it.
+sample and is common to the drives in part, as :class:`~veridyn.papers.hexapod.machine.SensorNoise` has it.
 """
 
 from __future__ import annotations
@@ -32,8 +32,18 @@ from veridyn.papers.hexapod.comparison import (
     compared,
     trials,
 )
-from veridyn.papers.hexapod.experiment import CENTRE, SensorNoise, circle, machine
-from veridyn.papers.hexapod.machine import LEADS, POSE, RIGID, hexapod, limits, truth
+from veridyn.papers.hexapod.machine import (
+    CENTRE,
+    LEADS,
+    POSE,
+    RIGID,
+    SensorNoise,
+    circle,
+    hexapod,
+    limits,
+    machine,
+    truth,
+)
 from veridyn.progress import Progress, silent
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 

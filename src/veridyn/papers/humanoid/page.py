@@ -30,31 +30,28 @@ from veridyn.papers.humanoid.study import (
 )
 from veridyn.papers.humanoid.walk import SOLE_AXES, Performed
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
-from veridyn.report.budgets import budget_blocks
-from veridyn.report.drawing import Plot
+from veridyn.report.insight import budget_blocks
 from veridyn.report.page import page
-from veridyn.report.plots import Series, bars, curves
-from veridyn.report.words import listed, measured, number, percent
+from veridyn.report.plots import Plot, Series, bars, curves
+from veridyn.report.words import listed, measured, number, percent, unit_text
+from veridyn.spatial.inertia import INERTIAL
 from veridyn.studies.result import Result
 from veridyn.view.scene import Layer, Scene, scene
 
 Array = NDArray[np.float64]
 ROWS = {"fx": "FX", "fy": "FY", "fz": "FZ", "mx": "NX", "my": "NY", "mz": "NZ"}  # as the paper calls them
-PAPER = {
-    "M": "M",
-    "MX": "Sx",
-    "MY": "Sy",
-    "MZ": "Sz",
-    "XX": "xx",
-    "YY": "yy",
-    "ZZ": "zz",
-    "YZ": "yz",
-    "XZ": "zx",
-    "XY": "xy",
-}
+PAPER = {"M": "M", "MX": "Sx", "MY": "Sy", "MZ": "Sz"}
+PAPER |= {"XX": "xx", "YY": "yy", "ZZ": "zz", "YZ": "yz", "XZ": "zx", "XY": "xy"}
 ORDER = tuple(PAPER)  # as Fig. 6 has them
 BARS = {"force": 0.35, "moment": 0.2, "improvement": 3.0, "mass_percent": 0.5}  # limits of this study
 TOO_FEW_INSIDE = 0.88  # of 94 parameters within two deviations: three standard errors below 95 %
+RANKED = {  # sets of rows whose ranks are compared
+    "base": "the six base rows",
+    "all": "all 18 rows",
+    "joint": "the 12 joint rows",
+    "force": "the three forces of the base",
+    "moment": "the three moments of the base",
+}
 WORDS = {
     PLAIN: "plain least squares, walking",
     PRIOR: "drawing as prior, walking",
@@ -213,25 +210,15 @@ def _exact(study: HumanoidStudy) -> Section:
         log_y=True,
     )
     f = study.figures
-    rows = [
-        ("the six base rows", str(int(f["rank_base_rows"]))),
-        ("all 18 rows", str(int(f["rank_all_rows"]))),
-        ("the 12 joint rows", str(int(f["rank_joint_rows"]))),
-        ("the three forces of the base", str(int(f["rank_force_rows"]))),
-        ("the three moments of the base", str(int(f["rank_moment_rows"]))),
-    ]
+    rows = [(words, f"{f[f'rank_{which}_rows']:.0f}") for which, words in RANKED.items()]
+    caption = "Ranks on generic states; all that is identifiable is identifiable from the base rows."
     return Section(
         "Exact data from the engine (Fig. 2)",
         [
             Figure(
                 [top, error], caption=f"All {len(truth)} base parameters from {name} of free walking, exact sensors."
             ),
-            Table(
-                ("rows", "rank"),
-                rows,
-                "Ranks on generic states; all that is identifiable is identifiable from the base rows.",
-                left=(0,),
-            ),
+            Table(("rows", "rank"), rows, caption, left=(0,)),
         ],
         f"Without noise the base rows give all {len(truth)} base parameters: to {f['exact_error_walking']:.1g} of typical size "
         "from walking with feet that turn, "
@@ -262,16 +249,12 @@ def _forces(study: HumanoidStudy, motion: str, title: str) -> Section:
     checks = study.checks
     names = ("cad", PLAIN, PRIOR, CONSISTENT, EXCITED)
     rows = [(WORDS[n], *(number(checks[n][motion][r].rms, 2) for r in (*FORCES, *MOMENTS))) for n in names]
+    head = ("parameters", *(f"{ROWS[r]}, {'N' if r in FORCES else 'N·m'}" for r in (*FORCES, *MOMENTS)))
     return Section(
         title,
         [
             Figure(plots, caption="Wrench at the torso's origin, in its frame, behind the 6 Hz filter."),
-            Table(
-                ("parameters", *(f"{ROWS[r]}, {'N' if r in FORCES else 'N·m'}" for r in (*FORCES, *MOMENTS))),
-                rows,
-                "rms of measured less reconstructed",
-                left=(0,),
-            ),
+            Table(head, rows, "rms of measured less reconstructed", left=(0,)),
         ],
     )
 
@@ -302,21 +285,13 @@ def _parameters(study: HumanoidStudy) -> Section:
             else (number(float(fit.values[k])), "–")
         )
         left_share = "–" if share is None else percent(100.0 * float(share[fit.base.columns[k]]))
-        rows.append(
-            (
-                name,
-                p.units[fit.base.columns[k]].replace("*", "·").replace("^2", "²"),
-                value,
-                sigma,
-                number(float(fit.priors[k]), 3),
-                number(float(truth[k]), 3),
-                left_share,
-            )
-        )
+        drawn, true = number(float(fit.priors[k]), 3), number(float(truth[k]), 3)
+        rows.append((name, unit_text(p.units[fit.base.columns[k]]), value, sigma, drawn, true, left_share))
     head = ("parameter", "unit", "value", "σ", "drawing", "truth", "of the drawing's variance left, %")
     stated = np.isfinite(fit.sigma) & (fit.sigma > 0.0)
     parts = {name: x[stated] for name, x in fit.budget.items() if np.nanmax(x, initial=0.0) > 0.0}
     note = "Noise with memory, and the drawing's deviation where data say little; the cut-off of positions: what changes from 6 to 12 Hz."
+    caption = "Consistent with prior, from walking alone. 100 % left: the data determine nothing."
     return Section(
         "Base parameters by link (Fig. 6)",
         [
@@ -325,12 +300,7 @@ def _parameters(study: HumanoidStudy) -> Section:
                 caption="In the order of Fig. 6: mass M, first moments S, moments of inertia xx … xy; "
                 "in typical sizes, 0.3 kg, 0.03 kg·m and 0.001 kg·m².",
             ),
-            Table(
-                head,
-                rows,
-                "Consistent with prior, from walking alone. 100 % left: the data determine nothing.",
-                left=(0, 1),
-            ),
+            Table(head, rows, caption, left=(0, 1)),
             *budget_blocks([n for n, known in zip(fit.names, stated, strict=True) if known], parts, note),
         ],
         "Identified from four steps of walking, with the drawing as prior, physically consistent.",
@@ -338,7 +308,7 @@ def _parameters(study: HumanoidStudy) -> Section:
 
 
 def _symbol(fit: Fit, k: int) -> str:
-    return ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")[fit.described.columns[fit.base.columns[k]][1]]
+    return INERTIAL[fit.described.columns[fit.base.columns[k]][1]]
 
 
 def _identified(study: HumanoidStudy) -> Section:
@@ -353,15 +323,11 @@ def _identified(study: HumanoidStudy) -> Section:
         )
     known = determined(study.fits[PLAIN])
     unknown = study.unknown_links()
+    head = ("parameters", "excited", "σ < 10 %", "σ < 30 %", "σ < 100 %", "truth within 30 %", "truth within 2σ")
     return Section(
         "What walking identifies, and what it does not",
         [
-            Table(
-                ("parameters", "excited", "σ < 10 %", "σ < 30 %", "σ < 100 %", "truth within 30 %", "truth within 2σ"),
-                rows,
-                "Numbers of base parameters; percent of typical size.",
-                left=(0,),
-            ),
+            Table(head, rows, "Numbers of base parameters; percent of typical size.", left=(0,)),
             Text(_deviations_hold(inside(study.fits[PLAIN], study.truth), inside(study.chosen, study.truth))),
             Text("Determined by walking alone, plain least squares: " + (", ".join(known) or "none") + "."),
             Text("Links of which walking alone determines nothing: " + (", ".join(unknown) or "none") + "."),
@@ -387,22 +353,12 @@ def _deviations_hold(plain: float, chosen: float) -> str:
 def _other(study: HumanoidStudy) -> Section:
     swings = [m for m in study.checks["cad"] if m.startswith("swing")]
     rows = [
-        (
-            WORDS[n],
-            *(
-                cell
-                for m in swings
-                for cell in (number(study.rms(n, m, FORCES), 2), number(study.rms(n, m, MOMENTS), 2))
-            ),
-        )
+        (WORDS[n], *(number(study.rms(n, m, kind), 2) for m in swings for kind in (FORCES, MOMENTS)))
         for n in ("cad", PLAIN, PRIOR, CONSISTENT)
     ]
     head = ("parameters", *(f"{m}, {u}" for m in swings for u in ("N", "N·m")))
-    return Section(
-        "A motion of another kind",
-        [Table(head, rows, "rms over three components", left=(0,))],
-        "Fits of walking, validated on a free leg that swings.",
-    )
+    note = "Fits of walking, validated on a free leg that swings."
+    return Section("A motion of another kind", [Table(head, rows, "rms over three components", left=(0,))], note)
 
 
 def _next(study: HumanoidStudy) -> Section:
@@ -412,15 +368,11 @@ def _next(study: HumanoidStudy) -> Section:
     for r in study.remedies:
         by.setdefault(r.motion, []).append(r.name)
     lines = [f"{motion}: {', '.join(names)}" for motion, names in sorted(by.items(), key=lambda kv: -len(kv[1]))]
+    caption = "The best subset of what a standing robot can do without falling, in order; data alone, no prior."
     return Section(
         "What to record next",
         [
-            Table(
-                ("motion", "gain of log det", "excited", "σ < 30 %"),
-                rows,
-                "The best subset of what a standing robot can do without falling, in order; data alone, no prior.",
-                left=(0,),
-            ),
+            Table(("motion", "gain of log det", "excited", "σ < 30 %"), rows, caption, left=(0,)),
             Text("Not worth their time here: " + (", ".join(s.left_out) or "none") + "."),
             Text("For each parameter that walking leaves undetermined, the one motion more that would help it most:"),
             Listing(lines),
@@ -431,15 +383,6 @@ def _next(study: HumanoidStudy) -> Section:
 
 def _laboratory(study: HumanoidStudy) -> Section:
     rows = [(f.fault, "; ".join(f.found) or "nothing") for f in study.faults]
-    return Section(
-        "If the laboratory is at fault",
-        [
-            Table(
-                ("built in", "found"),
-                rows,
-                "Base rows look for plate and clock, soles that stand still for encoders, the rigid fit for markers.",
-                left=(0, 1),
-            )
-        ],
-        f"One fault at a time, in recordings of walking and bending of '{BASE}'.",
-    )
+    caption = "Base rows look for plate and clock, soles that stand still for encoders, the rigid fit for markers."
+    note = f"One fault at a time, in recordings of walking and bending of '{BASE}'."
+    return Section("If the laboratory is at fault", [Table(("built in", "found"), rows, caption, left=(0, 1))], note)

@@ -15,8 +15,13 @@ from numpy.typing import NDArray
 from veridyn.errors import SimulationError
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.machine import Machine
-from veridyn.papers.humanoid.gait import (
+from veridyn.papers.humanoid.machine import (
     EDGE,
+    FOOT,
+    HIP,
+    LEG,
+    SIDES,
+    SOLE,
     STANCE,
     STEP,
     GaitPlan,
@@ -30,7 +35,6 @@ from veridyn.papers.humanoid.gait import (
     smooth,
     standing,
 )
-from veridyn.papers.humanoid.machine import FOOT, HIP, LEG, SIDES, SOLE
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]

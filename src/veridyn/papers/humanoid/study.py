@@ -34,17 +34,16 @@ from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.papers.humanoid.gait import bend, swing, walk
 from veridyn.papers.humanoid.log import LOWPASS, SIGMA, Faulty, Read, read, recorded, signals
-from veridyn.papers.humanoid.machine import BASE, FEET, SIDES, SOLE, cad, machine, total_mass
+from veridyn.papers.humanoid.machine import BASE, FEET, SIDES, SOLE, bend, cad, machine, swing, total_mass, walk
 from veridyn.papers.humanoid.stand import standing_motions
 from veridyn.papers.humanoid.walk import SOLE_AXES, Performed, performed, prescribed
 from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import Butterworth
 from veridyn.spatial.inertia import pseudo_inertia
 from veridyn.spatial.transforms import Placement
+from veridyn.studies.identified import Trace, trace
 from veridyn.studies.result import ParameterRow, Result, collected_warnings
-from veridyn.studies.trace import Trace, trace
 
 FAULTS = {
     "nothing": Faulty(),
@@ -222,16 +221,16 @@ def humanoid_study(rng: np.random.Generator, quick: bool = False, progress: Prog
         }.items()
     }
     drawn = replace(fits[PLAIN], values=fits[PLAIN].priors, standard_values=None)
-    judged = {"cad": drawn, **fits}
+    validated = {"cad": drawn, **fits}
     checks = {
         name: {
             motion: validate(fit, r.motion, settings=IdentifySettings(sampling=r.sampling))
             for motion, r in reads.items()
         }
-        for name, fit in judged.items()
+        for name, fit in validated.items()
     }
     traces = {
-        name: {motion: trace(judged[name], reads[motion].motion, walked.sampling) for motion in (WALK, BEND)}
+        name: {motion: trace(validated[name], reads[motion].motion, walked.sampling) for motion in (WALK, BEND)}
         for name in ("cad", CONSISTENT)
     }
     ranks = rank_counts(model)

@@ -24,8 +24,7 @@ from veridyn.errors import ModelError, SimulationError
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion, Pose
-from veridyn.papers.humanoid.gait import STEP, GaitPlan
-from veridyn.papers.humanoid.machine import FEET, FOOT, SIDES, SOLE
+from veridyn.papers.humanoid.machine import FEET, FOOT, SIDES, SOLE, STEP, GaitPlan
 from veridyn.progress import Progress, silent
 from veridyn.spatial.inertia import inertia_matrix
 from veridyn.spatial.rotations import matrix_of, quaternion, rotation_of
@@ -42,12 +41,8 @@ def mujoco() -> Any:
     try:
         import mujoco as engine
     except ImportError as error:
-        raise ModelError(
-            "this simulation needs MuJoCo, which is not installed.",
-            where="mujoco",
-            found=str(error),
-            hint="pip install 'veridyn[mujoco]'",
-        ) from error
+        what = "this simulation needs MuJoCo, which is not installed."
+        raise ModelError(what, where="mujoco", found=str(error), hint="pip install 'veridyn[mujoco]'") from error
     return engine
 
 
@@ -243,12 +238,9 @@ def performed(machine: Machine, plan: GaitPlan, servo: Servo | None = None, prog
                 feet[k] = _ground_forces(engine, model, data)
             engine.mj_step(model, data)
         if data.qpos[2] < FALLEN:
-            raise SimulationError(
-                "the robot fell.",
-                where=plan.name,
-                found=f"the torso at {data.qpos[2]:.3f} m after {k * STEP:.2f} s of {N * STEP:.2f} s",
-                hint="Shorter steps, or other gains of the servo.",
-            )
+            found = f"the torso at {data.qpos[2]:.3f} m after {k * STEP:.2f} s of {N * STEP:.2f} s"
+            hint = "Shorter steps, or other gains of the servo."
+            raise SimulationError("the robot fell.", where=plan.name, found=found, hint=hint)
         if k % 100 == 0:
             progress(plan.name, float(k), float(N))
     R = matrix_of(qpos[:, 3:7] / np.linalg.norm(qpos[:, 3:7], axis=1, keepdims=True))

@@ -6,8 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from veridyn.studies.config.executor import Executing
-from veridyn.studies.config.identify import ModelSettings
+from veridyn.studies.config.identify import Executing, ModelSettings
 from veridyn.studies.config.study import Number, StudyFile, StudySection
 
 Ends = tuple[Number, Number]

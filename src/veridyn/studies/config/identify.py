@@ -1,6 +1,4 @@
-"""The settings of ``kind: identify``: from a model and logs to judged parameters, with friction chosen term by term and a reduced
-model.
-"""
+"""The settings of ``kind: identify``: from a model and logs to judged parameters, with friction chosen term by term and a reduced model."""
 
 from __future__ import annotations
 
@@ -13,9 +11,26 @@ from veridyn.errors import did_you_mean
 from veridyn.identify.friction.terms import TERMS, Term
 from veridyn.model.elements.kinds import CONSTANT_KEYS, KINDS
 from veridyn.model.graph import Formulation
-from veridyn.studies.config.executor import Executing
 from veridyn.studies.config.log import ClockSettings, LogSettings, Recording, ValueSettings
 from veridyn.studies.config.study import Number, StudyFile, StudySection
+
+
+class ExecutorSettings(StudySection):
+    """Threads of this machine, or a cluster of Dask; one of the two."""
+
+    local: int | None = Field(default=None, ge=1)
+    """How many threads of this machine."""
+    dask: str | None = Field(default=None, min_length=1)
+    """Address of a Dask scheduler, such as tcp://10.0.0.1:8786 (extra cluster); its workers need the same version of veridyn."""
+
+    @model_validator(mode="after")
+    def _one(self) -> ExecutorSettings:
+        if (self.local is None) == (self.dask is None):
+            raise ValueError("either {local: THREADS} or {dask: ADDRESS}")
+        return self
+
+
+Executing = Literal["none", "local"] | ExecutorSettings
 
 
 class EssentialSettings(StudySection):
@@ -281,7 +296,7 @@ class OutputSettings(StudySection):
 
 
 class IdentifyFile(StudyFile):
-    """Parameters of a machine from logs, judged on data they have not seen."""
+    """Parameters of a machine from logs, validated on data not used for the fit."""
 
     kind: Literal["identify"] = "identify"  # pyright: ignore[reportIncompatibleVariableOverride]
     """What is done: veridyn identify runs it."""

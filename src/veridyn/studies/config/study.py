@@ -21,13 +21,12 @@ from pydantic.json_schema import models_json_schema
 
 from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, FileError, ModelError, did_you_mean
+from veridyn.files.access import is_shipped, shipped
 from veridyn.files.expressions import evaluate
-from veridyn.files.shipped import is_shipped, shipped
 from veridyn.files.yaml_nodes import text_of
-from veridyn.files.yaml_plain import Place, PlainYaml, plain_yaml
+from veridyn.files.yaml_reader import Place, PlainYaml, plain_yaml
 from veridyn.settings import build
-from veridyn.studies.config.examples import example_of, example_of_field, subject_of, words_of
-from veridyn.studies.config.renamed import modern
+from veridyn.studies.config.key_messages import example_of, example_of_field, modern, subject_of, words_of
 
 FORMAT = 1
 KINDS: dict[str, tuple[str, str]] = {  # kind → module and class of its settings; imported when asked for
@@ -38,8 +37,8 @@ KINDS: dict[str, tuple[str, str]] = {  # kind → module and class of its settin
 }
 # With a section of this name, or of a car, a kind has other settings: section → kind → module and class.
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
-    "payload": {"identify": ("veridyn.studies.config.payload", "PayloadFile")},
-    "fleet": {"identify": ("veridyn.studies.config.fleet", "FleetFile")},
+    "payload": {"identify": ("veridyn.studies.config.identify_sections", "PayloadFile")},
+    "fleet": {"identify": ("veridyn.studies.config.identify_sections", "FleetFile")},
     "car": {
         "identify": ("veridyn.studies.config.car", "CarIdentifyFile"),
         "observe": ("veridyn.studies.config.car", "CarObserveFile"),
@@ -296,10 +295,10 @@ def _fault(place: Place, found: list[Any], settings: type[BaseModel], yaml: Plai
     reasons = [str(e["ctx"]["error"]) for e in found if e["type"] == "value_error"]
     together = f"the keys of {'this study' if not place else repr(place[-1])} do not fit together."
     plain = together if isinstance(value, Mapping) else f"{subject_of(None, place)} cannot be {words_of(value)}."
-    said = next((reason for reason in reasons if reason.endswith(".")), plain)
-    wanted = " or ".join(dict.fromkeys(w for w in (_expected(e) for e in found) if w != said))
+    what = next((reason for reason in reasons if reason.endswith(".")), plain)
+    wanted = " or ".join(dict.fromkeys(w for w in (_expected(e) for e in found) if w != what))
     shown = "keys and values" if isinstance(value, Mapping) else words_of(value)
-    return Fault(said, where, wanted, shown, _example_at(settings, place), line)
+    return Fault(what, where, wanted, shown, _example_at(settings, place), line)
 
 
 def _example_at(settings: type[BaseModel], place: Place) -> str:

@@ -1,8 +1,7 @@
 """A first study file from a model and a log: what can be guessed is guessed, and every guess is marked as one.
 
-Columns are matched to joints and motors in :mod:`veridyn.studies.config.guessing`, the clock in
-:mod:`veridyn.studies.config.clock_guess`; a unit is that of the header or, failing that, guessed by kind and size. Nothing is guessed that
-the checks of a study could not find out to be wrong.
+The clock is found and columns are matched to joints and motors in :mod:`veridyn.studies.config.guessing`; a unit is that of the header or,
+failing that, guessed by kind and size. Nothing is guessed that the checks of a study could not find out to be wrong.
 """
 
 from __future__ import annotations
@@ -16,15 +15,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import FileError, VeridynError
+from veridyn.files.access import shipped_name
 from veridyn.files.log.survey import Survey, survey
-from veridyn.files.shipped import shipped_name
 from veridyn.mechanics.tree.weld import welded
 from veridyn.model.machine import Machine
 from veridyn.signals.naming import AXES, motor_channels
 from veridyn.signals.outliers import runs
 from veridyn.signals.quality import QualityLimits
-from veridyn.studies.config.clock_guess import time_column, time_lines, time_unit
-from veridyn.studies.config.guessing import Guess, LogTable, guesses, kind_of, named_by_file, wrench_columns
+from veridyn.studies.config.guessing import (
+    Guess,
+    LogTable,
+    guesses,
+    kind_of,
+    named_by_file,
+    time_column,
+    time_lines,
+    time_unit,
+    wrench_columns,
+)
 from veridyn.studies.config.text import flow
 
 Array = NDArray[np.float64]
@@ -57,11 +65,7 @@ def template(
     taken = {g.column for g in found}
     left = [n for n in columns if n not in taken and n not in clocks]
     lines = [
-        f"# A study of '{machine.name}'. Written by veridyn new; look at every line marked 'guessed'.",
-        f"# Run it with: veridyn identify {study.name}. Every setting with its default: veridyn identify {study.name} --show",
-        "veridyn: 1",
-        "kind: identify",
-        f"name: {re.sub(r'[^A-Za-z0-9_.-]+', '-', machine.name).strip('-.') or 'study'}",
+        *head_lines(f"A study of '{machine.name}'", "identify", study_name(machine), study),
         "",
         "model:",
         f"  file: {flow(beside(model, study))}",
@@ -72,7 +76,7 @@ def template(
         "log:",
         *_log_lines(time, columns, units, spread, seen[0], rate),
         "  columns: # channel: column [unit]" if found else "  columns: {} # channel: column [unit]",
-        *(f"    {flow(g.channel)}: {column_text(g)}" + (f" # {g.why}" if g.why else "") for g in found),
+        *column_lines(found),
     ]
     own = [c for c in (machine.coordinates[k] for k in machine.independent) if c not in held]
     missing = _missing(machine, own, {g.channel for g in found})
@@ -111,6 +115,33 @@ def template(
         "  suspicions: 0",
     ]
     return "\n".join(lines) + "\n"
+
+
+def study_name(machine: Machine, otherwise: str = "study") -> str:
+    """The machine's name as that of a run folder; `otherwise` where nothing of it can be kept."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", machine.name).strip("-.") or otherwise
+
+
+def head_lines(what: str, kind: str, name: str, study: Path) -> list[str]:
+    """How a study file begins: what it is, how it is run, its kind and its name."""
+    run = f"veridyn {kind} {study.name}"
+    return [
+        f"# {what}. Written by veridyn new; look at every line marked 'guessed'.",
+        f"# Run it with: {run}. Every setting with its default: {run} --show",
+        "veridyn: 1",
+        f"kind: {kind}",
+        f"name: {name}",
+    ]
+
+
+def column_lines(found: Sequence[Guess]) -> list[str]:
+    """Channels with their columns and units, and why they were guessed so."""
+    return [f"    {flow(g.channel)}: {_column_text(g)}" + (f" # {g.why}" if g.why else "") for g in found]
+
+
+def _column_text(g: Guess) -> str:
+    plain = re.fullmatch(r"[A-Za-z_][\w.]*", g.column)
+    return f"{g.column} [{g.unit}]" if plain else flow(f"{g.column} [{g.unit}]")
 
 
 def _without_column(machine: Machine, found: set[str]) -> tuple[str, ...]:
@@ -181,14 +212,8 @@ def check_missing(columns: Mapping[str, Array], source: str, together: bool = Tr
     hint = (
         "Topics that were recorded on clocks of their own are files of their own, or one bag; or fill the cells first."
     )
-    raise FileError(
-        what,
-        where="log",
-        expected=f"at least {least} in a row",
-        found=f"{found}; {share}{named}",
-        hint=hint,
-        source=source,
-    )
+    expected = f"at least {least} in a row"
+    raise FileError(what, where="log", expected=expected, found=f"{found}; {share}{named}", hint=hint, source=source)
 
 
 def _missing(machine: Machine, own: Sequence[str], found: set[str]) -> list[str]:
@@ -208,12 +233,6 @@ def _missing(machine: Machine, own: Sequence[str], found: set[str]) -> list[str]
         base = [f"base.{name}.{axis}" for name in ("omega", "acceleration") for axis in AXES]
         missing += [channel for channel in base if channel not in found]
     return missing
-
-
-def column_text(g: Guess) -> str:
-    """Column and unit as a study file has them."""
-    plain = re.fullmatch(r"[A-Za-z_][\w.]*", g.column)
-    return f"{g.column} [{g.unit}]" if plain else flow(f"{g.column} [{g.unit}]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,8 +279,10 @@ def _spread(parts: Mapping[str, Survey], rate: float | None) -> _Spread:
             out.columns.update(zip(joints, single[p].reshape(-1, k).T, strict=True))
             out.parts[p] = f"{{header: [{', '.join(joints)}], interleaved: true}} # guessed: {k} values per sample"
         else:
-            told = kind_of(p) is not None
-            called = {n: f"{p}/{n}" if names.count(n) > 1 or (told and kind_of(n) is None) else n for n in s.columns}
+            known_kind = kind_of(p) is not None
+            called = {
+                n: f"{p}/{n}" if names.count(n) > 1 or (known_kind and kind_of(n) is None) else n for n in s.columns
+            }
             out.columns.update({called[n]: x for n, x in s.columns.items()})
             out.units.update({called[n]: unit for n, unit in s.units.items()})
             keys, why = ([] if s.has_header else [f"header: [{', '.join(s.columns)}]"]), ""

@@ -1,6 +1,6 @@
 """One experiment designed as a study file says: the plan, the table a controller runs, and what is promised of each parameter.
 
-The limits of an excitation study: the study's own, those of a URDF where it leaves them out, and what nobody gave, by name.
+Its limits are the study's own, and those of a URDF where it leaves them out; a limit that neither gives is named.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, IdentificationWarning, did_you_mean, warn
 from veridyn.files.controllers import joint_trajectory
 from veridyn.files.machine.urdf import UrdfLimits, urdf_limits
-from veridyn.files.machine.urdf_shapes import urdf_capsules
-from veridyn.files.machine.urdf_visuals import PACKAGES
-from veridyn.files.yaml_plain import Place
+from veridyn.files.machine.urdf_shapes import PACKAGES, urdf_capsules
+from veridyn.files.yaml_reader import Place
 from veridyn.identify.excitation.capsules import FLOOR, Capsule, Collision, always_touching, moving, separable, without
 from veridyn.identify.excitation.closed import closed_samples, plant_of
 from veridyn.identify.excitation.design import design_excitation
@@ -36,7 +35,7 @@ from veridyn.signals.trajectory import JointLimits
 from veridyn.studies.config.excite import CollisionSettings, ExciteFile, RangeSettings
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, Result, fingerprint
-from veridyn.studies.run.executors import executor_of
+from veridyn.studies.run.estimation import executor_of
 from veridyn.studies.run.machine import links_of, model_path, study_machine
 
 POSTURES = 300  # random ones, in which a pair of bodies must come apart at least once to be checked
@@ -86,11 +85,11 @@ def _actuators(loaded: Loaded[ExciteFile], plant: Plant, found: Mapping[str, Urd
     n = len(plant.bounded)
     low, high, speed, hard = (np.full(n, sign * np.inf) for sign in (-1.0, 1.0, 1.0, 1.0))
     for k, name in enumerate(plant.bounded):
-        said = found.get(name, UrdfLimits())
+        limit = found.get(name, UrdfLimits())
         if "range" in own.urdf:
-            low[k], high[k] = said.lower, said.upper
-        if "speed" in own.urdf and said.velocity > 0.0:
-            speed[k] = said.velocity
+            low[k], high[k] = limit.lower, limit.upper
+        if "speed" in own.urdf and limit.velocity > 0.0:
+            speed[k] = limit.velocity
         hard[k] = spread.get(name, np.inf)
     if given is not None:
         ranged = np.isfinite(given.low)
@@ -365,14 +364,9 @@ def _noise(loaded: Loaded[ExciteFile], plant: Plant) -> Noise:
         )
         raise loaded.error(fault)
     if missing:
-        warn(
-            IdentificationWarning,
-            loaded.fault(
-                ("noise",),
-                "no noise is given, so 1 N or N*m is assumed on every row: only ratios of the promised deviations count.",
-                hint="Give noise: {sigma: {row: …}}: the residual of a first identification, or what a torque shows at rest.",
-            ),
-        )
+        what = "no noise is given, so 1 N or N*m is assumed on every row: only ratios of the promised deviations count."
+        hint = "Give noise: {sigma: {row: …}}: the residual of a first identification, or what a torque shows at rest."
+        warn(IdentificationWarning, loaded.fault(("noise",), what, hint=hint))
     s = np.array([n.sigma.get(row, 1.0) for row in plant.rows])
     covariance = ((1.0 - n.correlation) * np.eye(len(s)) + n.correlation) * np.outer(s, s)
     return Noise(covariance, n.memory, assumed=bool(missing))

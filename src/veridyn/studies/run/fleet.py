@@ -1,6 +1,7 @@
 """A fleet study, run: every machine identified from its own logs by whoever has time, then compared with the others.
 
-One machine of a fleet study, run wherever there is room: a study of its own, of which the fit and what it is judged by come back.
+Machines and logs are given by name or by a pattern of paths. Each machine is a study of its own, run wherever there is a free worker; its
+fit and what it is judged by come back.
 """
 
 from __future__ import annotations
@@ -11,28 +12,70 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from veridyn.errors import DataWarning, Fault, IdentificationWarning, VeridynError, noted, warn
-from veridyn.files.yaml_plain import Place, PlainYaml
+from veridyn.files.yaml_reader import Place, PlainYaml
 from veridyn.identify.fleet import Fleet, fleet_of
 from veridyn.identify.regression.workers import map_in_order
 from veridyn.identify.result import Fit
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
-from veridyn.studies.config.fleet import FleetFile
+from veridyn.studies.config.identify_sections import MACHINE_NAME, MACHINE_PLACEHOLDER, FleetFile
 from veridyn.studies.config.log import RecordingSettings
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, Result, fingerprint
-from veridyn.studies.run.estimation import check_estimation, estimation_of
-from veridyn.studies.run.executors import executor_of, on_cluster
-from veridyn.studies.run.fleet_logs import BY_NAME, BY_PATTERN, Logs, logs_of
+from veridyn.studies.run.estimation import check_estimation, estimation_of, executor_of, on_cluster
 from veridyn.studies.run.identify import IdentifyRun, run_identify
 from veridyn.studies.run.machine import model_path, study_machine
 from veridyn.studies.run.preparing import Preparing
 from veridyn.studies.run.recordings import Recordings
+
+Logs = Mapping[str, tuple[RecordingSettings, ...]]
+BY_PATTERN: Place = ("fleet", "logs")
+BY_NAME: Place = ("fleet", "machines")
+
+
+def logs_of(loaded: Loaded[FleetFile]) -> Logs:
+    """Machine → its logs, in the order of the file or of the alphabet; a pattern that finds nothing is refused with its line."""
+    own = loaded.study.fleet
+    if own.machines:
+        return own.machines
+    pattern = loaded.path(own.logs.replace(MACHINE_PLACEHOLDER, _STAND_IN), BY_PATTERN)
+    found: dict[str, list[RecordingSettings]] = {}
+    folder = loaded.file.parent
+    name_at = _named(pattern)
+    for file in sorted(_matching(pattern)):
+        match = name_at.fullmatch(str(file))
+        if match is not None and re.fullmatch(MACHINE_NAME, match[1]):
+            inside = file.is_relative_to(folder)
+            path = file.relative_to(folder) if inside else file.absolute()
+            found.setdefault(match[1], []).append(RecordingSettings(file=path.as_posix()))
+    if not found:
+        shown = str(pattern).replace(_STAND_IN, MACHINE_PLACEHOLDER)
+        hint = "Paths are relative to the study file; * stands for any text without a slash."
+        raise loaded.error(loaded.fault(BY_PATTERN, "no log has such a path.", found=shown, hint=hint))
+    return {name: tuple(logs) for name, logs in found.items()}
+
+
+_STAND_IN = "\N{REPLACEMENT CHARACTER}"  # for {machine}, which is no text of a path
+
+
+def _matching(pattern: Path) -> list[Path]:
+    """Files and folders of bags that a pattern fits, wherever it is."""
+    parts = pattern.parts
+    fixed = next(k for k, part in enumerate(parts) if _STAND_IN in part or "*" in part or "?" in part)
+    rest = "/".join(parts[fixed:]).replace(_STAND_IN, "*")
+    return list(Path(*parts[:fixed]).glob(rest))
+
+
+def _named(pattern: Path) -> re.Pattern[str]:
+    """A pattern of paths as an expression whose first group is the name of the machine."""
+    words = {_STAND_IN: "([^/\\\\]+?)", "*": "[^/\\\\]*", "?": "[^/\\\\]"}
+    return re.compile("".join(words.get(letter, re.escape(letter)) for letter in str(pattern)))
 
 
 @dataclass(frozen=True)
@@ -96,7 +139,7 @@ def run_machine(machine: Machine, loaded: Loaded[FleetFile], job: MachineJob) ->
         except VeridynError as error:
             why = str(error)
             left_out = _unusable(machine, loaded, job) if len(logs) > 1 else {}
-            rest = tuple(r for r in logs if _words(r) not in left_out)
+            rest = tuple(r for r in logs if _log_words(r) not in left_out)
             if not left_out or not rest:
                 return MachineRun(why=why)
             said.clear()
@@ -130,11 +173,11 @@ def _unusable(machine: Machine, loaded: Loaded[FleetFile], job: MachineJob) -> d
         try:
             Preparing(part, machine, Recordings(part), silent)
         except VeridynError as error:
-            found[_words(log)] = str(error)
+            found[_log_words(log)] = str(error)
     return found
 
 
-def _words(log: RecordingSettings) -> str:
+def _log_words(log: RecordingSettings) -> str:
     return log.file or ", ".join(log.files.values())
 
 

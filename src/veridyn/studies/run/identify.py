@@ -1,6 +1,6 @@
 """``kind: identify``, run: from a study file to judged parameters, with everything that was noticed on the way.
 
-The limits that a study file sets, held against what came out.
+The results are compared with the limits that the study file sets.
 """
 
 from __future__ import annotations
@@ -43,14 +43,11 @@ from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 from veridyn.studies.config.identify import IdentifyAccept, IdentifyFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.identification import Estimation, IdentificationStudy, judged
+from veridyn.studies.identification import Estimation, IdentificationStudy, identify_and_validate
 from veridyn.studies.result import Result, fingerprint
-from veridyn.studies.run.closing import Closing, closing
-from veridyn.studies.run.estimation import check_estimation, estimation_of
-from veridyn.studies.run.executors import executor_of
-from veridyn.studies.run.machine import own_formulation, study_machine
-from veridyn.studies.run.masks import RecordedMotion, plain, warn_of_rest, wrong_speed
-from veridyn.studies.run.preparing import Preparing
+from veridyn.studies.run.estimation import check_estimation, estimation_of, executor_of
+from veridyn.studies.run.machine import Closing, closing, own_formulation, study_machine
+from veridyn.studies.run.preparing import Preparing, RecordedMotion, plain, warn_of_rest, wrong_speed
 from veridyn.studies.run.recordings import Recordings
 
 
@@ -200,7 +197,7 @@ def _identified(
     learn, judge, first = plain(training), plain(validation), how
     if recorded.files:
         learn, judge, how, later = work.streamed(lowpass, how, later)
-    result = judged(
+    result = identify_and_validate(
         machine,
         learn,
         judge,
@@ -359,10 +356,7 @@ def _warn_of_repeats(recorded: Recordings) -> None:
                 for one, other in (spans, (a.settings.speeds, b.settings.speeds))
             )
             if same and high > low and not apart:
-                fault = Fault(
-                    "the same samples are used for training and validation.",
-                    y.name,
-                    found=f"shares {a.settings.share} and {b.settings.share}",
-                    hint="The errors on the validation logs then say nothing about other motion.",
-                )
+                what = "the same samples are used for training and validation."
+                hint = "The errors on the validation logs then say nothing about other motion."
+                fault = Fault(what, y.name, found=f"shares {a.settings.share} and {b.settings.share}", hint=hint)
                 warn(DataWarning, fault)

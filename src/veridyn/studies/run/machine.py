@@ -1,20 +1,31 @@
-"""The machine of a study: its model file, with what the study adds to it."""
+"""The machine of a study: its model file or the fit of a run, with what the study adds to it, and how its loops were closed.
+
+``model: {fit: runs/x-001}`` of a study file means the identified machine of that run. Loops are closed from measured positions; how near
+to singular positions that was, and what else was measured, is reported.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from veridyn.errors import DataError, Faults, FileError, ModelError, did_you_mean
+from veridyn.errors import DataError, Fault, Faults, FileError, IdentificationError, ModelError, did_you_mean
+from veridyn.files.archive import load
 from veridyn.files.machine.load import MJCF_ENDINGS, load_model
 from veridyn.files.machine.urdf import load_urdf
-from veridyn.files.yaml_plain import Place
+from veridyn.files.yaml_reader import Place
+from veridyn.identify.diagnosis.alternatives import Mistake
 from veridyn.identify.estimators.prior import GROUPS, group_of
+from veridyn.identify.logged import Logged
+from veridyn.identify.result import Fit
+from veridyn.mechanics.tree.loops.assembly import loop_values, splitting
+from veridyn.mechanics.tree.loops.closure import closed_home
+from veridyn.mechanics.tree.loops.solver import inverse
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.weld import welded
 from veridyn.model.elements.element import Element
@@ -26,7 +37,57 @@ from veridyn.model.link import Link
 from veridyn.model.machine import Machine
 from veridyn.studies.config.identify import ElementSettings, ModelSettings, TransmissionSettings
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.run.fitted import fit_file, fitted_machine, loaded_fit
+
+FIT = "fit.json"
+MAX_DISAGREEMENT_SHARE = 0.01  # of a coordinate's span, between measured and followed positions (chosen)
+CONDITION_SAMPLES = 2000  # samples of each piece at which the condition is looked at
+
+
+def fit_file(loaded: Loaded[Any], at: Place, text: str) -> Path:
+    """The file of the fit that a run folder holds; `text` is the folder, or the file itself."""
+    path = loaded.path(text, at)
+    file = path / FIT if path.is_dir() else path
+    if not path.exists():
+        runs = sorted(p.parent.name for p in path.parent.glob(f"*/{FIT}")) if path.parent.is_dir() else []
+        hint = f"Runs with a fit there: {', '.join(runs[:8])}." if runs else "It is looked for beside the study."
+        raise loaded.error(loaded.fault(at, "there is no such run.", "the folder of a run", str(path), hint))
+    if not file.is_file():
+        expected = f"a folder with {FIT}, as veridyn identify writes it"
+        fault = loaded.fault(at, "this run has no fit.", expected, str(path), "Name the run of an identification.")
+        raise loaded.error(fault)
+    return file
+
+
+def loaded_fit(loaded: Loaded[Any], at: Place, text: str) -> Fit:
+    """The fit that a run folder holds, or the file itself."""
+    file = fit_file(loaded, at, text)
+    try:
+        found = load(file)
+    except FileError as error:
+        faults = [
+            loaded.fault(at, f"the fit cannot be read: {f.what}", f.expected, f.found, f.hint) for f in error.faults
+        ]
+        raise loaded.error(faults) from error
+    if not isinstance(found, Fit):
+        raise loaded.error(loaded.fault(at, "this file holds no fit.", "a fit", type(found).__name__))
+    return found
+
+
+def fitted_machine(loaded: Loaded[Any], at: Place, text: str, unexcited: float | None) -> Machine:
+    """The machine with the identified values and their covariance, refused by name where the fit is not fit to be used.
+
+    `unexcited`: see :meth:`veridyn.identify.result.Fit.machine`.
+    """
+    try:
+        return loaded_fit(loaded, at, text).machine(unexcited=unexcited)
+    except IdentificationError as error:
+        faults = []
+        for f in error.faults:
+            hint = f.hint
+            if "unexcited=" in hint:
+                hint = "Excite them, identify with a prior, or write unexcited: 0.3, which takes 30 % of their typical sizes."
+            faults.append(loaded.fault(at, f.what, f.expected, f.found, hint))
+        raise loaded.error(faults) from error
 
 
 def model_path(loaded: Loaded, at: Place, model: ModelSettings) -> Path:
@@ -35,14 +96,8 @@ def model_path(loaded: Loaded, at: Place, model: ModelSettings) -> Path:
         return fit_file(loaded, (*at, "fit"), model.fit)
     file = loaded.path(model.file, (*at, "file"))
     if not file.is_file():
-        raise loaded.error(
-            loaded.fault(
-                (*at, "file"),
-                "there is no such model file.",
-                found=str(file),
-                hint="It is looked for beside the study.",
-            )
-        )
+        hint = "It is looked for beside the study."
+        raise loaded.error(loaded.fault((*at, "file"), "there is no such model file.", found=str(file), hint=hint))
     return file
 
 
@@ -189,3 +244,67 @@ def _states(loaded: Loaded, at: Place, model: ModelSettings, machine: Machine) -
     p = p.estimated(chosen["estimated"])
     p = p.replacing({name: value for name, value in chosen["known"].items() if value is not None})
     return machine.with_parameters(p.known(list(chosen["known"])))
+
+
+@dataclass(frozen=True)
+class Spare:
+    """A coordinate that was measured though it follows: mean and rms of measured less followed, and how far it moves."""
+
+    mean: float
+    rms: float
+    span: float
+
+
+@dataclass(frozen=True)
+class Closing:
+    """`given`: coordinates the motion was made from; `spans`: coordinate → least and largest position.
+
+    `home` and `worst`: condition of what was solved for, at home and at its largest, at time `at` of a log: a singular position has an
+    infinite one.
+    """
+
+    given: tuple[str, ...]
+    spans: Mapping[str, tuple[float, float]]
+    home: float
+    worst: float
+    at: float
+    spare: Mapping[str, Spare]
+
+    def suspicions(self) -> list[Mistake]:
+        """Measured positions that are not those that follow."""
+        off = {c: s for c, s in self.spare.items() if s.rms > MAX_DISAGREEMENT_SHARE * s.span}
+        return [
+            Mistake(
+                "loop and encoder disagree",
+                Fault(
+                    "its measured position is not the one that follows from the others through closed loops.",
+                    f"position of '{c}'",
+                    f"differences up to {100 * MAX_DISAGREEMENT_SHARE:g} % of its span of {s.span:.4g}",
+                    f"{s.rms:.3g} rms, {s.mean:.3g} of it steady",
+                    "Look at the zeros of these encoders and their signs, and at the lengths in the model.",
+                ),
+            )
+            for c, s in off.items()
+        ]
+
+
+def closing(machine: Machine, pieces: Sequence[Logged]) -> Closing | None:
+    """What is to be said of the loops; None where there are none."""
+    if not machine.closed:
+        return None
+    given = pieces[0].given
+    split = splitting(machine, given)
+    at_home = inverse(split, loop_values(machine, closed_home(machine)[None]))[1]
+    worst, at = 0.0, 0.0
+    for piece in pieces:
+        m = piece.motion[:: max(1, len(piece.motion) // CONDITION_SAMPLES)]
+        condition = inverse(split, loop_values(machine, m.q))[1]
+        if condition.max() > worst:
+            worst, at = float(condition.max()), float(m.t[int(np.argmax(condition))])
+    q = np.concatenate([piece.motion.q for piece in pieces])
+    spans = {c: (float(x.min()), float(x.max())) for c, x in zip(machine.coordinates, q.T, strict=True)}
+    spare = {}
+    for c in pieces[0].spare:
+        d = np.concatenate([piece.spare[c] for piece in pieces])
+        spare[c] = Spare(float(d.mean()), float(np.sqrt(np.mean(d**2))), spans[c][1] - spans[c][0])
+    return Closing(given, spans, float(at_home[0]), worst, at, spare)

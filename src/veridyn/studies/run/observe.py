@@ -25,11 +25,9 @@ from veridyn.progress import Progress, silent
 from veridyn.signals.whiteness import Whiteness
 from veridyn.studies.config.observe import ObserveAccept, ObserveFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.result import ParameterRow, Result, fingerprint
-from veridyn.studies.run.folder import Run
+from veridyn.studies.result import ParameterRow, Result, Run, fingerprint
 from veridyn.studies.run.observe_log import gaps, observed_log
-from veridyn.studies.run.observe_machine import existing_file, model_file
-from veridyn.studies.run.observer import observer_of
+from veridyn.studies.run.observer import existing_file, model_file, observer_of
 
 Array = NDArray[np.float64]
 WARM = 4  # samples that are run first, so that the time of a step is not that of compiling
@@ -124,7 +122,7 @@ class ObserveRun:
         """What a user should know of the sensors, and of noise that the log could not tell."""
         o = self.observation
         out = [*self.findings, *(f"{e}." for e in o.episodes())]
-        told = {e.output for e in o.episodes()}
+        reported = {e.output for e in o.episodes()}
         out += gaps(o.t)
         table = o.system.table
         for n, k in zip(table.names, table.owner, strict=True):
@@ -140,7 +138,7 @@ class ObserveRun:
         out += [
             f"{count} {'reading' if count == 1 else 'readings'} of '{n}' not used."
             for n, count in self.rejected.items()
-            if count and n not in told
+            if count and n not in reported
         ]
         level = 1.0 - self.nis.level
         return (*out, *observation_findings(o, self.log, self.skip, false_alarms=level, usable=(1.0, 1.0)))
@@ -222,12 +220,9 @@ def observe_study(
     spent = 1e6 * (clock() - begin) / len(found)
     skip = int(np.searchsorted(found.t, found.t[0] + s.settle))
     if not found.estimates.dof[skip:].any():
-        fault = loaded.fault(
-            ("settle",),
-            "no reading is left to judge the filter by.",
-            found=f"{s.settle:g} s of a log that lasts {found.t[-1] - found.t[0]:.3g} s",
-            hint="Is the unit of log.time right?",
-        )
+        what = "no reading is left to judge the filter by."
+        shown = f"{s.settle:g} s of a log that lasts {found.t[-1] - found.t[0]:.3g} s"
+        fault = loaded.fault(("settle",), what, found=shown, hint="Is the unit of log.time right?")
         raise loaded.error(fault)
     inputs = {
         "study": fingerprint(loaded.text),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from veridyn.errors import DataError, IdentificationError, ModelError, did_you_mean
-from veridyn.files.yaml_plain import Place
+from veridyn.files.yaml_reader import Place
 from veridyn.identify.delivery import unexcited_directions
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.estimators.weighted import WLS
@@ -23,13 +23,12 @@ from veridyn.spatial.inertia import INERTIAL, cross_matrix, six
 from veridyn.spatial.rotations import rpy
 from veridyn.spatial.transforms import Placement
 from veridyn.studies.config.identify import ElementSettings, IdentifyFile
-from veridyn.studies.config.payload import PayloadFile
+from veridyn.studies.config.identify_sections import PayloadFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import Result
 from veridyn.studies.run.estimation import check_estimation, estimation_of
-from veridyn.studies.run.fitted import loaded_fit
 from veridyn.studies.run.identify import IdentifyRun, run_identify
-from veridyn.studies.run.machine import study_machine
+from veridyn.studies.run.machine import loaded_fit, study_machine
 
 NAME = "payload"
 SCALE = "scale_"  # of the name of a torque's scale, which stands for a drive gain where torques are measured

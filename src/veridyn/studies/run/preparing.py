@@ -1,14 +1,18 @@
-"""The logs of a study on their way to equations: mended, filtered at a cut-off, cut into shares, and sampled."""
+"""The logs of a study on their way to equations: mended, filtered at a cut-off, cut into shares, and sampled.
+
+A row leaves out samples in spans of time, at speeds that are not asked for, and of joints at rest.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Fault, IdentificationWarning, ModelError, warn
+from veridyn.errors import DataError, DataWarning, Fault, IdentificationWarning, ModelError, warn
 from veridyn.identify.base import base_parameters
 from veridyn.identify.cutoff import Cutoff, candidates, propose_cutoff
 from veridyn.identify.diagnosis.alternatives import Mistake
@@ -25,18 +29,99 @@ from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.lowpass import trimmed_ends
 from veridyn.signals.mend import Mended, Mending, mended
 from veridyn.signals.motion import Signals
+from veridyn.signals.outliers import runs
 from veridyn.signals.resample import uniform_rate
 from veridyn.spatial.inertia import from_centre
 from veridyn.studies.config.identify import IdentifyFile
-from veridyn.studies.config.log import LoadSettings
+from veridyn.studies.config.log import LoadSettings, RecordingSettings
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.run.machine import model_path
-from veridyn.studies.run.masks import RecordedMotion, dropped, plain, resting
-from veridyn.studies.run.recordings import Recordings, Taken, taken
-from veridyn.studies.run.streamed import Chained, Streamed, margin_of, with_margin
+from veridyn.studies.run.recordings import Chained, Recordings, Streamed, Taken, margin_of, taken, with_margin
 
-ENOUGH = 4  # equations of each row per base parameter that filter and decimation leave at least (chosen)
-WIDEST = 0.4  # of the rate: in place of a wider filter of the equations none is proposed
+Mask = NDArray[np.bool_]
+REST_S = 1.0  # s: a joint that moves less for longer stands still (chosen)
+REST_SPEED_SHARE = 0.01  # of its largest speed: slower than this is rest (chosen)
+REPORTED_REST_SHARE = 0.2  # of the samples at rest: more is reported (chosen)
+EQUATIONS_PER_PARAMETER = 4  # of each row and base parameter that filter and decimation leave at least (chosen)
+WIDEST_FILTER_SHARE = 0.4  # of the rate: in place of a wider filter of the equations none is proposed
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedMotion:
+    """A motion and the recording it was taken from."""
+
+    motion: Motion
+    settings: RecordingSettings
+
+
+def plain(parts: Sequence[RecordedMotion]) -> list[Motion]:
+    return [part.motion for part in parts]
+
+
+def dropped(
+    parts: Sequence[RecordedMotion], rows: Sequence[str], resting: Sequence[Mapping[str, Mask]]
+) -> dict[str, Mask]:
+    """Row → mask over all motions of the samples that it leaves out, by spans of time, by speed and at rest."""
+    odd = [r for part in parts for r in part.settings.drop if r not in rows]
+    if odd:
+        raise DataError(f"'{odd[0]}' is not one of the rows.", where="drop", expected=", ".join(rows))
+    by_speed = [wrong_speed(part) for part in parts]
+    named = {r for part in parts for r in part.settings.drop} | {c for masks in resting for c in masks if c in rows}
+    dropping = rows if any(mask.any() for mask in by_speed) else named
+    out = {}
+    for row in dropping:
+        masks = []
+        for part, wrong, still in zip(parts, by_speed, resting, strict=True):
+            t, mask = part.motion.t, wrong | still.get(row, False)
+            for start, end in part.settings.drop.get(row, ()):
+                mask |= (t >= start) & (t <= end)
+            masks.append(mask)
+        out[row] = np.concatenate(masks)
+    return out
+
+
+def wrong_speed(part: RecordedMotion) -> Mask:
+    """Samples slower or faster than those asked for."""
+    low, high = part.settings.speeds
+    speed = np.linalg.norm(part.motion.qd, axis=1)
+    if (low, high) == (0.0, 1.0) or not len(speed):
+        return np.zeros(len(speed), dtype=bool)
+    slow, fast = np.quantile(speed, (low, high))
+    # A sample at the bound belongs to the slower share.
+    return ~((speed <= fast) & ((speed > slow) | (low == 0.0)))
+
+
+def resting(machine: Machine, m: Motion) -> dict[str, Mask]:
+    """Coordinate with an equation of its own → mask of the samples in which it has been at rest for a second or more, or will be."""
+    rate, out = _rate_of(m), {}
+    for k, c in ((k, machine.coordinates[k]) for k in machine.independent):
+        still = np.abs(m.qd[:, k]) < REST_SPEED_SHARE * float(np.abs(m.qd[:, k]).max(initial=0.0))
+        mask = np.zeros(len(m), dtype=bool)
+        for a, b in runs(still, max(2, round(REST_S * rate))):
+            mask[a : b + 1] = True
+        if mask.any():
+            out[c] = mask
+    return out
+
+
+def warn_of_rest(machine: Machine, parts: Sequence[RecordedMotion]) -> None:
+    """Joints that rest for much of the training logs, by name."""
+    share: dict[str, float] = {}
+    total = sum(len(part.motion) for part in parts)
+    for part in parts:
+        for c, mask in resting(machine, part.motion).items():
+            share[c] = share.get(c, 0.0) + float(mask.sum()) / total
+    much = {c: x for c, x in share.items() if x > REPORTED_REST_SHARE}
+    if much:
+        expected = f"at most {100 * REPORTED_REST_SHARE:.0f} % of the samples"
+        found = ", ".join(f"{c} {100 * x:.0f} %" for c, x in much.items())
+        hint = "Friction may be anything there: say values: {standstill: drop}, or sampling: {dead_zone: 0.05}."
+        fault = Fault("joints stand still in spans of a second and more.", "training", expected, found, hint)
+        warn(DataWarning, fault)
+
+
+def _rate_of(m: Motion) -> float:
+    return 1.0 / float(np.median(np.diff(m.t))) if len(m) > 1 else 1.0
 
 
 @dataclass
@@ -114,12 +199,10 @@ class Preparing:
         )
         usual = candidates(self.rate, study.signals.candidates)
         if cutoff.proposed in (usual[0], usual[-1]):
-            fault = Fault(
-                "the best cut-off is the first or last of those tried, so a better one may lie beyond.",
-                "signals.lowpass",
-                found=f"{cutoff.proposed:g} Hz of {tried[0]:g} to {tried[-1]:g} Hz",
-                hint="Name others in signals.candidates, or set the cut-off.",
-            )
+            what = "the best cut-off is the first or last of those tried, so a better one may lie beyond."
+            found = f"{cutoff.proposed:g} Hz of {tried[0]:g} to {tried[-1]:g} Hz"
+            hint = "Name others in signals.candidates, or set the cut-off."
+            fault = Fault(what, "signals.lowpass", found=found, hint=hint)
             warn(IdentificationWarning, fault)
         return cutoff, cutoff.proposed
 
@@ -130,7 +213,9 @@ class Preparing:
         if study.signals.candidates or study.sampling.filter != "same" or study.sampling.decimate != "auto":
             return tried
         order = study.sampling.order or study.signals.order
-        independent = sum(len(part.motion) for part in self.motions(tried[-1])[0]) / ENOUGH / self.combinations
+        independent = (
+            sum(len(part.motion) for part in self.motions(tried[-1])[0]) / EQUATIONS_PER_PARAMETER / self.combinations
+        )
         return tuple(f for f in tried if self._independent(Butterworth(f, order)) <= independent) or tried[-1:]
 
     def motions(self, lowpass: float | None) -> tuple[list[RecordedMotion], list[RecordedMotion]]:
@@ -201,7 +286,7 @@ class Preparing:
         elif low is None:
             step = 1
         else:
-            step = min(self._independent(low), total // (ENOUGH * self.combinations))
+            step = min(self._independent(low), total // (EQUATIONS_PER_PARAMETER * self.combinations))
         sampling = Sampling(filter=low, decimate=max(1, step), dead_zone=s.dead_zone, trim=s.trim)
         sampling = with_dead_zones(sampling, self.machine, plain(training), rows)
         still = self.loaded.study.values.standstill == "drop"
@@ -223,19 +308,19 @@ class Preparing:
         return round(1.0 / low.white_gain(self.rate) ** 2)
 
     def few_equations(self, training: Sequence[RecordedMotion], how: Sampling) -> Fault | None:
-        """That the filter of the equations leaves fewer independent ones than `ENOUGH` for each parameter, so that more are kept."""
+        """That the filter of the equations leaves too few independent ones for each parameter, so that more are kept."""
         low, total = how.filter, sum(len(part.motion) for part in training)
         if low is None or self.loaded.study.sampling.decimate != "auto" or how.decimate >= self._independent(low):
             return None
-        step, enough = self._independent(low), ENOUGH * self.combinations
+        step, enough = self._independent(low), EQUATIONS_PER_PARAMETER * self.combinations
         cutoff = float(np.max(low.cutoff))
         wider = float(f"{cutoff * enough * step / total:.2g}")
-        other = f"{wider:g}" if wider < WIDEST * self.rate else "none"
+        other = f"{wider:g}" if wider < WIDEST_FILTER_SHARE * self.rate else "none"
         return Fault(
             f"the low-pass of the equations at {cutoff:g} Hz leaves few independent ones, so that residuals of those kept are correlated, "
             "and deviations allow for that (covariance: auto).",
             "sampling.filter",
-            f"{enough} independent equations of each row, {ENOUGH} for each of {self.combinations} base parameters",
+            f"{enough} independent equations of each row, {EQUATIONS_PER_PARAMETER} for each of {self.combinations} base parameters",
             f"{total // step}: one in {step} of {total} samples is independent, and one in {how.decimate} is kept",
             f"Record longer, or filter less: sampling: {{filter: {other}}}.",
         )

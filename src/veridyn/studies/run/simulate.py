@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import SimulationError
-from veridyn.files.yaml_plain import Place
+from veridyn.files.yaml_reader import Place
 from veridyn.mechanics.natural.driven import MechanismRun
 from veridyn.mechanics.natural.integrate import constraint_errors, energy_history
 from veridyn.mechanics.system.integrate import Trajectory
@@ -22,18 +22,15 @@ from veridyn.mechanics.tree.recursion.samples import complete_values
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
-from veridyn.signals.plausibility import warn_of_speeds
-from veridyn.simulate.manoeuvre import Prescribed
-from veridyn.simulate.mechanism import mechanism_truth, own_sensors
-from veridyn.simulate.readings import wrapped
-from veridyn.simulate.simulator import exact
+from veridyn.signals.findings import warn_of_speeds
+from veridyn.simulate.readings import mechanism_truth, own_sensors, wrapped
+from veridyn.simulate.simulator import Prescribed, exact
 from veridyn.studies.config.simulate import SimulateAccept, SimulateFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, Result, fingerprint
 from veridyn.studies.run.machine import model_path
 from veridyn.studies.run.simulation.mechanisms import is_natural, mechanism_setup
-from veridyn.studies.run.simulation.records import same_start
-from veridyn.studies.run.simulation.sensing import named_sensors, perfect_sensors, read_log
+from veridyn.studies.run.simulation.records import named_sensors, perfect_sensors, read_log, same_start
 from veridyn.studies.run.simulation.trees import as_signals, tree_setup
 
 Array = NDArray[np.float64]
@@ -228,7 +225,7 @@ def _tree(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable[[], 
         coarser,
         seconds,
         _hashes(loaded),
-        _told(setup.manoeuvre),
+        _manoeuvre_words(setup.manoeuvre),
         s.accept,
     )
 
@@ -318,7 +315,7 @@ def _hashes(loaded: Loaded[SimulateFile]) -> dict[str, str]:
     return {"study": fingerprint(loaded.text), "model": model} | found
 
 
-def _told(manoeuvre: Any) -> dict[str, str]:
+def _manoeuvre_words(manoeuvre: Any) -> dict[str, str]:
     kind = type(manoeuvre).__name__
     if kind == "Prescribed":
         return {"drive": "motion made exactly", "integrator": "none: inverse dynamics"}

@@ -13,7 +13,7 @@ from batch_machines import MACHINES, states
 from identify.wheel_rig import rig
 from strangers.pinocchio_oracle import PinModel
 from veridyn.errors import DataError, ModelError
-from veridyn.files.shipped import shipped
+from veridyn.files.access import shipped
 from veridyn.mechanics.tree.dynamics.evaluator import Evaluator
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics, mass_matrix
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from veridyn.errors import ModelError
-from veridyn.machines.parallel import delta, linkage, palletizer
+from veridyn.machines.described import delta, linkage, palletizer
 from veridyn.mechanics.tree.loops.assembly import assembled, splitting, units
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree

@@ -10,7 +10,7 @@ from scipy.interpolate import CubicSpline
 from strangers.mujoco_trees import SYMBOLS, MujocoTree
 from strangers.pinocchio_closed import PinClosed
 from veridyn.errors import DataError, ModelError, SimulationError
-from veridyn.machines.parallel import delta, linkage, palletizer
+from veridyn.machines.described import delta, linkage, palletizer
 from veridyn.mechanics.system.integrate import BaseState, Method, integrate
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics, open_mass_matrix
 from veridyn.mechanics.tree.dynamics.instant import StateAccelerations

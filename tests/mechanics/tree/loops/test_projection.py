@@ -10,7 +10,7 @@ import pytest
 from strangers.pinocchio_loops import PinLoops
 from veridyn.errors import DataError, ModelError
 from veridyn.identify.base import base_parameters, generic_motion
-from veridyn.machines.parallel import delta, linkage, palletizer
+from veridyn.machines.described import delta, linkage, palletizer
 from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.tree.dynamics.regressor import regressor
 from veridyn.mechanics.tree.loops.closure import closed_home, closed_motion

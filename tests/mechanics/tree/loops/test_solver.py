@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError
-from veridyn.machines.parallel import linkage
+from veridyn.machines.described import linkage
 from veridyn.mechanics.tree.loops.assembly import loop_values, splitting
 from veridyn.mechanics.tree.loops.solver import inverse, newton, refuse_unreachable, side_of, slopes
 from veridyn.papers.hexapod.machine import hexapod

@@ -10,7 +10,7 @@ import pytest
 
 from observe.test_machine_sets import MACHINES, spun
 from strangers.natural_mechanisms import random_mechanism
-from veridyn.machines.spatial import CRANE, SPATIAL, crane, spatial
+from veridyn.machines.described import CRANE, SPATIAL, crane, spatial
 from veridyn.mechanics.natural.system import natural_system
 from veridyn.mechanics.natural.to_machine import machine_of_mechanism
 from veridyn.model.machine import Machine

@@ -2,11 +2,39 @@ import numpy as np
 import pytest
 
 from veridyn.mechanics.ground.tyre import combined_forces
-from veridyn.papers.car.simulator.contact import LinearTyre, contact, packed_tyres
+from veridyn.papers.car.simulator.contact import (
+    LinearTyre,
+    attitude,
+    contact,
+    cross,
+    packed_tyres,
+    symmetric,
+    turned,
+    turned_back,
+)
 from veridyn.papers.car.simulator.description import passenger_tyre
 
 UP, LEFT = (0.0, 0.0, 1.0), (0.0, 1.0, 0.0)
 LINEAR = LinearTyre(c_kappa=50e3, c_alpha=60e3, radius=0.3, stiffness=200e3, relaxation=(0.2, 0.5))
+
+
+def test_products_are_numpy_s():
+    rng = np.random.default_rng(1)
+    a, b = rng.standard_normal((2, 3))
+    assert np.allclose(cross(tuple(a), tuple(b)), np.cross(a, b))
+    J = rng.standard_normal(6)
+    full = np.array([[J[0], J[1], J[2]], [J[1], J[3], J[4]], [J[2], J[4], J[5]]])
+    assert np.allclose(symmetric(J, tuple(a)), full @ a)
+
+
+def test_a_quaternion_turns_as_its_half_angle_says():
+    angle, axis = 0.7, np.array([2.0, -1.0, 2.0]) / 3.0
+    q = np.concatenate([[np.cos(angle / 2)], np.sin(angle / 2) * axis])
+    R = attitude(*q)
+    v = np.array([0.3, 0.2, -0.5])
+    rodrigues = v * np.cos(angle) + np.cross(axis, v) * np.sin(angle) + axis * (axis @ v) * (1 - np.cos(angle))
+    assert np.allclose(turned(R, tuple(v)), rodrigues)
+    assert np.allclose(turned_back(R, turned(R, tuple(v))), v)
 
 
 def at(tyre, height=0.28, v=(10.0, 0.0, 0.0), w=(0.0, 0.0, 0.0), spin=None, u=0.0, s=0.0, n=UP, e=LEFT):

@@ -10,7 +10,7 @@ from strangers.cars import HALF_TRACK, TEN_ROWS, WHEELBASE, car_20, car_38
 from veridyn.mechanics.ground.road import Bump
 from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.papers.car.simulator import state as eq
+from veridyn.papers.car.simulator import description as eq
 from veridyn.papers.car.simulator.contact import LinearTyre
 from veridyn.papers.car.simulator.description import Steering, Vehicle, WheelCarrier
 from veridyn.papers.car.simulator.equations import instant

@@ -11,7 +11,7 @@ from veridyn.mechanics.ground.road import Flat, Plane
 from veridyn.mechanics.ground.road_rough import rough_road
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.body import Body
-from veridyn.papers.car.simulator import state as eq
+from veridyn.papers.car.simulator import description as eq
 from veridyn.papers.car.simulator.contact import LinearTyre
 from veridyn.papers.car.simulator.description import Vehicle
 from veridyn.papers.car.simulator.forces import Aerodynamics

@@ -15,7 +15,7 @@ from veridyn.mechanics.tree.loops.closure import closed_home
 from veridyn.mechanics.tree.loops.projection import loop_jacobian
 from veridyn.mechanics.tree.recursion.energy import energy
 from veridyn.model.motion import Motion
-from veridyn.simulate.manoeuvre import Driven, Prescribed, Tracking
+from veridyn.simulate.simulator import Driven, Prescribed, Tracking
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.simulation.trees import as_signals, tree_setup
 

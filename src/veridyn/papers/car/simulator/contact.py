@@ -1,4 +1,4 @@
-"""Where a tyre meets the road, and the wrench that the road exerts there, carried to the wheel centre.
+"""Where a tyre meets the road, and the wrench that the road exerts there, carried to the wheel centre; and compiled vector algebra.
 
 The wheel is a thin disc; the road is its tangent plane below the wheel centre. Load acts along the road's normal n, side and
 longitudinal forces in its plane, x̂ = e × n with e the spin axis. Slips relax over the distances σ:
@@ -6,27 +6,99 @@ longitudinal forces in its plane, x̂ = e × n with e the spin axis. Slips relax
     u̇ = −(Vx − r_e Ω) − |Vx| u / σ_κ,  κ = u / σ_κ;      v̇ = Vy − |Vx| v / σ_α,  tan α = v / σ_α
 
 so that a tyre at rest is a spring; below walking pace a damper is added to it. Signs are those of ISO 8855.
+
+Three-vectors are tuples of floats: in compiled equations tuples live in registers, arrays in memory.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.compiled import compiled
+from veridyn.mechanics.compiled import compiled, inner
 from veridyn.mechanics.ground.tyre import combined_forces, overturning_moment, rolling_moment
 from veridyn.mechanics.ground.tyre_contact import effective_radius, relaxation_lengths, vertical_force
 from veridyn.mechanics.ground.tyre_parameters import TyreParameters, mirrored
-from veridyn.papers.car.simulator.vectors import V3, add, cross, dot, scale, sub
 
-Array = NDArray[np.float64]
+Array: TypeAlias = NDArray[np.float64]
+V3: TypeAlias = tuple[float, float, float]
+M3: TypeAlias = tuple[V3, V3, V3]
 SLOW_SPEED = 2.0  # m/s, below which slip is damped
 SLOW_DAMPING = 600.0  # N s/m at rest, of each direction
 STANDING_SPEED = 0.2  # m/s, over which the trail turns round with the direction of rolling
 MAX_STANDING_SLIP = 1.5  # the slip at which a standing tyre's deflection stops growing
+
+
+@compiled
+def add(a: V3, b: V3) -> V3:
+    return (a[0] + b[0], a[1] + b[1], a[2] + b[2])
+
+
+@compiled
+def sub(a: V3, b: V3) -> V3:
+    return (a[0] - b[0], a[1] - b[1], a[2] - b[2])
+
+
+@compiled
+def scale(k: float, a: V3) -> V3:
+    return (k * a[0], k * a[1], k * a[2])
+
+
+@compiled
+def dot(a: V3, b: V3) -> float:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@compiled
+def cross(a: V3, b: V3) -> V3:
+    return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
+
+
+@compiled
+def turned(R: M3, a: V3) -> V3:
+    """R a."""
+    return (dot(R[0], a), dot(R[1], a), dot(R[2], a))
+
+
+@compiled
+def turned_back(R: M3, a: V3) -> V3:
+    """Rᵀ a."""
+    return add(add(scale(a[0], R[0]), scale(a[1], R[1])), scale(a[2], R[2]))
+
+
+@inner
+def third(a: Array) -> V3:
+    """The first three numbers of an array."""
+    return (a[0], a[1], a[2])
+
+
+@inner
+def put(a: Array, v: V3) -> None:
+    """v in the place of the first three numbers of an array."""
+    a[0], a[1], a[2] = v[0], v[1], v[2]
+
+
+@compiled
+def symmetric(J: Array, a: V3) -> V3:
+    """J a, with J given as XX XY XZ YY YZ ZZ."""
+    return (
+        J[0] * a[0] + J[1] * a[1] + J[2] * a[2],
+        J[1] * a[0] + J[3] * a[1] + J[4] * a[2],
+        J[2] * a[0] + J[4] * a[1] + J[5] * a[2],
+    )
+
+
+@compiled
+def attitude(w: float, x: float, y: float, z: float) -> M3:
+    """The rotation matrix of a quaternion of length one, scalar first."""
+    return (
+        (1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)),
+        (2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)),
+        (2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)),
+    )
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ chassis, wheel carriers and wheels, projected on these ten directions, make
 and the four z̈ are eliminated by hand, so that six equations are solved. No part of it uses the package's recursions, so that the
 one can be held against the other. What a wheel adds stands in :mod:`veridyn.papers.car.simulator.wheel`.
 
-Step by step through time: the car's equations by Runge and Kutta's method of fourth order, compiled and kept on disk.
-
-:func:`march` is the one door to the compiled equations; :func:`instant` is a march of no steps.
+They are integrated by the classical Runge-Kutta method of fourth order, compiled and kept on disk. :func:`march` is the one way to the
+compiled equations; :func:`instant` is a march of no steps.
 """
 
 from __future__ import annotations
@@ -22,9 +21,24 @@ from numpy.typing import NDArray
 from veridyn.mechanics.compiled import inner, kept
 from veridyn.mechanics.dense import solve_positive
 from veridyn.mechanics.ground.road import road_at
-from veridyn.papers.car.simulator.contact import TyreNumbers, contact
-from veridyn.papers.car.simulator.forces import air_wrench, brake_torque, engine_torque
-from veridyn.papers.car.simulator.state import (
+from veridyn.papers.car.simulator.contact import (
+    M3,
+    V3,
+    TyreNumbers,
+    add,
+    attitude,
+    contact,
+    cross,
+    dot,
+    put,
+    scale,
+    sub,
+    symmetric,
+    third,
+    turned,
+    turned_back,
+)
+from veridyn.papers.car.simulator.description import (
     ACC,
     AIR,
     ALPHA,
@@ -61,21 +75,7 @@ from veridyn.papers.car.simulator.state import (
     VehicleWork,
     Z,
 )
-from veridyn.papers.car.simulator.vectors import (
-    M3,
-    V3,
-    add,
-    attitude,
-    cross,
-    dot,
-    put,
-    scale,
-    sub,
-    symmetric,
-    third,
-    turned,
-    turned_back,
-)
+from veridyn.papers.car.simulator.forces import air_wrench, brake_torque, engine_torque
 from veridyn.papers.car.simulator.wheel import (
     AXIS,
     OWN,

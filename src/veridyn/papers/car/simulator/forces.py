@@ -263,12 +263,9 @@ class Aerodynamics:
     def __post_init__(self) -> None:
         faults = Faults()
         if len(self.speeds) != len(self.coefficients) or any(len(row) != 6 for row in self.coefficients):
-            faults.add(
-                "the table has the wrong shape.",
-                where="aerodynamics",
-                expected="six coefficients for each speed",
-                found=f"{len(self.speeds)} speeds and {len(self.coefficients)} rows",
-            )
+            expected = "six coefficients for each speed"
+            found = f"{len(self.speeds)} speeds and {len(self.coefficients)} rows"
+            faults.add("the table has the wrong shape.", where="aerodynamics", expected=expected, found=found)
         if len(self.speeds) < 1 or (np.diff(self.speeds) <= 0.0).any():
             faults.add("the speeds do not increase.", where="aerodynamics", found=f"{self.speeds}")
         faults.raise_if_any(ModelError)

@@ -23,7 +23,7 @@ from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.ground.road import Flat, Road
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.papers.car.simulator import state as eq
+from veridyn.papers.car.simulator import description as eq
 from veridyn.papers.car.simulator.description import Vehicle
 from veridyn.papers.car.simulator.equations import instant, march
 from veridyn.papers.car.simulator.manoeuvre import VehicleManoeuvre
@@ -170,13 +170,11 @@ def settle(vehicle: Vehicle, road: Road = FLAT, x: float = 0.0, speed: float = 0
             break
     travel = float(np.abs(unknown[3:7] - np.array(vehicle.suspension.design)).max())
     if not (left < 1e-6 and travel < 0.3):
-        raise ModelError(
-            "it finds no balance on its springs.",
-            where=vehicle.name,
-            expected="clearances at which the car stands",
-            found=f"accelerations up to {left:.3g} m/s² or rad/s², {travel:.3g} m from the design clearances",
-            hint="Check offsets and stiffnesses: off + k z must carry each wheel's share.",
-        )
+        what = "it finds no balance on its springs."
+        expected = "clearances at which the car stands"
+        found = f"accelerations up to {left:.3g} m/s² or rad/s², {travel:.3g} m from the design clearances"
+        hint = "Check offsets and stiffnesses: off + k z must carry each wheel's share."
+        raise ModelError(what, where=vehicle.name, expected=expected, found=found, hint=hint)
     if speed:
         deflection = out[eq.TYRE + 1 : eq.TYRE + 28 : 7]
         state[eq.VELOCITY] = speed
@@ -231,12 +229,9 @@ def drive(
     t = 0 is at x ≈ 0; or at the state `start`, without lead-in.
     """
     if not (step > 0.0 and duration >= step and every >= 1 and np.isfinite(duration)):
-        raise DataError(
-            "there is nothing to drive.",
-            where="drive",
-            expected="a positive step, a duration of at least one step, every ≥ 1",
-            found=f"step {step:g} s, duration {duration:g} s, every {every}",
-        )
+        expected = "a positive step, a duration of at least one step, every ≥ 1"
+        found = f"step {step:g} s, duration {duration:g} s, every {every}"
+        raise DataError("there is nothing to drive.", where="drive", expected=expected, found=found)
     P, work = vehicle.packed(), eq.workspace()
     if start is None:
         speed = float(manoeuvre.speed(np.zeros(1))[0])
@@ -270,12 +265,9 @@ def _march(
     kept = march(x, inputs, step, every, P, road.packed, states, outputs, work)
     t = halves[:: 2 * every]
     if kept < samples:
-        raise DataError(
-            "the simulation broke down: its state is no longer finite.",
-            where=f"{vehicle.name}, {manoeuvre.name}",
-            found=f"at t = {t[kept]:.3f} s",
-            hint="Try a smaller step; very stiff springs or small friction speeds need one.",
-        )
+        what = "the simulation broke down: its state is no longer finite."
+        hint = "Try a smaller step; very stiff springs or small friction speeds need one."
+        raise DataError(what, where=f"{vehicle.name}, {manoeuvre.name}", found=f"at t = {t[kept]:.3f} s", hint=hint)
     return VehicleRun(vehicle, manoeuvre.name, t, states, outputs, inputs[:: 2 * every], road)
 
 
@@ -296,11 +288,9 @@ def to_motion(run: VehicleRun, machine: Machine) -> Motion:
     known["beta"] = (mean[0], mean[1], mean[2])
     unknown = [c for c in machine.coordinates if c not in known]
     if unknown:
-        raise ModelError(
-            f"the simulator does not know the coordinate '{unknown[0]}'.",
-            where=machine.name,
-            expected="z1, beta1, theta1, zt1, dl1, dL1, camber1, kingpin1 and so on to 4",
-        )
+        what = f"the simulator does not know the coordinate '{unknown[0]}'."
+        expected = "z1, beta1, theta1, zt1, dl1, dL1, camber1, kingpin1 and so on to 4"
+        raise ModelError(what, where=machine.name, expected=expected)
     q, qd, qdd = (np.stack([known[c][k] for c in machine.coordinates], axis=1) for k in range(3))
     carriers = {c: machine.attachment(j.a).body for j in machine.joints for c in j.coordinate_names}
     wrench = run.wheel_wrench

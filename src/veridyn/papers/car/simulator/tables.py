@@ -59,12 +59,10 @@ class AxleTables:
             rows = getattr(self, name)
             lengths = {len(r) for r in rows}
             if len(rows) != 5 or len(lengths) != 1 or min(lengths) < 2 or (columns and lengths != {columns}):
-                faults.add(
-                    f"the table {name} has the wrong shape.",
-                    where="axle tables",
-                    expected=f"5 rows ({', '.join(QUANTITIES)}) of {columns or 'two or more'} numbers",
-                    found=f"{len(rows)} rows of {', '.join(map(str, sorted(lengths)))}",
-                )
+                what = f"the table {name} has the wrong shape."
+                expected = f"5 rows ({', '.join(QUANTITIES)}) of {columns or 'two or more'} numbers"
+                found = f"{len(rows)} rows of {', '.join(map(str, sorted(lengths)))}"
+                faults.add(what, where="axle tables", expected=expected, found=found)
         for name in ("clearance", "rack"):
             first, last = getattr(self, name)
             if not first < last:

@@ -17,23 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import inner
-from veridyn.papers.car.simulator.forces import bar_force, damper_force, spring_force
-from veridyn.papers.car.simulator.state import (
-    BRAKING,
-    BUSH,
-    BUSHD,
-    DRIVE,
-    RACK,
-    SPIND,
-    WHEEL,
-    WHEELD,
-    WHEELDD,
-    WRENCH,
-    ZD,
-    Z,
-)
-from veridyn.papers.car.simulator.tables import TableNumbers, looked_up
-from veridyn.papers.car.simulator.vectors import (
+from veridyn.papers.car.simulator.contact import (
     M3,
     V3,
     add,
@@ -47,6 +31,22 @@ from veridyn.papers.car.simulator.vectors import (
     turned,
     turned_back,
 )
+from veridyn.papers.car.simulator.description import (
+    BRAKING,
+    BUSH,
+    BUSHD,
+    DRIVE,
+    RACK,
+    SPIND,
+    WHEEL,
+    WHEELD,
+    WHEELDD,
+    WRENCH,
+    ZD,
+    Z,
+)
+from veridyn.papers.car.simulator.forces import bar_force, damper_force, spring_force
+from veridyn.papers.car.simulator.tables import TableNumbers, looked_up
 
 Array = NDArray[np.float64]
 

@@ -21,9 +21,9 @@ from veridyn.model.machine import Machine
 from veridyn.model.single_track import uncertain, with_estimate
 from veridyn.observe.consistency.findings import serious_findings
 from veridyn.progress import Progress, silent
-from veridyn.signals.drive import DriveLog
-from veridyn.signals.drive_lines import (
+from veridyn.signals.drive import (
     WHEELS,
+    DriveLog,
     Line,
     coast_down,
     roll_distribution,
@@ -32,10 +32,9 @@ from veridyn.signals.drive_lines import (
 )
 from veridyn.studies.config.car import CarIdentifyFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.result import NAN, ParameterRow, Result
+from veridyn.studies.result import NAN, ParameterRow, Result, Run
 from veridyn.studies.run.car.log import StudyDrive, study_car, study_drive, study_method
-from veridyn.studies.run.fitted import FIT
-from veridyn.studies.run.folder import Run
+from veridyn.studies.run.machine import FIT
 
 Array = NDArray[np.float64]
 IDENTIFIED = "identified.yaml"  # the model file of a run, as of other machines

@@ -24,7 +24,7 @@ from veridyn.studies.config.car import CarNoiseSettings, CarStudyFile
 from veridyn.studies.config.log import TableSettings
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import fingerprint
-from veridyn.studies.run.observe_machine import named_machine
+from veridyn.studies.run.observer import named_machine
 from veridyn.studies.run.recordings import single_log, spread_log
 
 Array = NDArray[np.float64]

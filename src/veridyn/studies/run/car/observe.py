@@ -29,14 +29,12 @@ from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.result import Estimates
 from veridyn.observe.virtual import Reading
 from veridyn.progress import Progress, silent
-from veridyn.signals.drive import DriveLog
-from veridyn.signals.drive_lines import wheel_scales
+from veridyn.signals.drive import DriveLog, wheel_scales
 from veridyn.studies.config.car import CarObserveFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.result import NAN, ParameterRow, Result
+from veridyn.studies.result import NAN, ParameterRow, Result, Run
 from veridyn.studies.run.car.identify import IDENTIFIED, fitted_rows, limits_missed
 from veridyn.studies.run.car.log import StudyDrive, reference_values, study_car, study_drive, study_method
-from veridyn.studies.run.folder import Run
 from veridyn.studies.run.observe import consistency_figures
 
 Array = NDArray[np.float64]

@@ -13,7 +13,7 @@ from veridyn.errors import DataError, ModelError, did_you_mean
 from veridyn.files.expressions import function_of
 from veridyn.files.log.survey import survey
 from veridyn.files.units import dimension
-from veridyn.files.yaml_plain import Place
+from veridyn.files.yaml_reader import Place
 from veridyn.mechanics.system.control import Reference
 from veridyn.model.experiment import Experiment
 from veridyn.signals.trajectory import FourierTrajectory, SampledTrajectory

@@ -20,8 +20,7 @@ from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 from veridyn.studies.config.simulate import SimulateFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.run.fitted import fitted_machine
-from veridyn.studies.run.machine import model_path, own_formulation
+from veridyn.studies.run.machine import fitted_machine, model_path, own_formulation
 from veridyn.studies.run.simulation.inputs import Led, OfTime, duration_of, followed, given_inputs
 
 Array = NDArray[np.float64]
@@ -53,13 +52,7 @@ class MechanismSetup:
         """The motion over `duration` seconds."""
         if self.led is not None:
             return led(
-                self.system,
-                duration,
-                self.rate,
-                self.led.reference,
-                self.led.names,
-                self.loads,
-                progress=progress,
+                self.system, duration, self.rate, self.led.reference, self.led.names, self.loads, progress=progress
             )
         return driven(
             self.system,

@@ -1,4 +1,7 @@
-"""What is kept of a simulation: the log by clocks, the truth, and a study file that reads the log."""
+"""What is recorded of a simulation: the log by clocks, the truth, and a study file that reads the log.
+
+The sensors are those of the study, or perfect ones.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +13,59 @@ from typing import Any
 
 import numpy as np
 
+from veridyn.errors import DataError, did_you_mean
+from veridyn.files.access import is_shipped
 from veridyn.files.log.tables import save_log
-from veridyn.files.shipped import is_shipped
-from veridyn.files.yaml_plain import Place
+from veridyn.files.yaml_reader import Place
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
+from veridyn.simulate.imperfection import Imperfection, Imperfections
 from veridyn.studies.config.simulate import SimulateFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.config.text import flow
-from veridyn.studies.run.folder import Run
+from veridyn.studies.result import Run
 
-SAME = 1e-9  # s: stamps nearer than this are one
-SLOWER = 20.0  # times the speed below which a simulator rounds friction off: from there on it is full to 0.1 %
+# What perfect sensors read besides positions, by pattern of channels.
+READ_CHANNELS = ("force.*", "base.omega.*", "base.acceleration.*", "base.velocity.*", "wrench.*", "signal.*")
+SAME_STAMP_S = 1e-9  # s: stamps nearer than this are one
+SLOW_FACTOR = 20.0  # times the speed below which a simulator rounds friction off: from there on it is full to 0.1 %
 SLOW_SHARE = 0.3  # of the samples of a coordinate that a dead zone may leave out (chosen)
+
+
+def named_sensors(loaded: Loaded[SimulateFile]) -> dict[str, Imperfection]:
+    """The sensors that a study names, by pattern of channels."""
+    return {pattern: Imperfection(**s.model_dump()) for pattern, s in loaded.study.sensors.items()}
+
+
+def perfect_sensors(machine: Machine) -> dict[str, Imperfection]:
+    """Positions and forces as they are; of a machine with loops, positions of those joints alone that its log would have."""
+    positions = [f"q.{machine.coordinates[k]}" for k in machine.independent] if machine.closed else ["q.*"]
+    wanted = [*positions, *READ_CHANNELS]
+    return {pattern: Imperfection() for pattern in wanted}
+
+
+def read_log(
+    loaded: Loaded[SimulateFile], sensors: dict[str, Imperfection], truth: Experiment, rng: np.random.Generator
+) -> Experiment:
+    """The log; a pattern of the study that fits nothing is refused with its line, one of the default's is left out."""
+    own = loaded.study.sensors
+    faults, kept = [], {}
+    for pattern, sensor in sensors.items():
+        fits = any(Imperfections({pattern: sensor}).of(name) for name in truth)
+        if fits:
+            kept[pattern] = sensor
+        elif pattern in own:
+            at: Place = ("sensors", pattern)
+            hint = did_you_mean(pattern, truth.names)
+            faults.append(loaded.fault(at, f"'{pattern}' is no channel of this simulation.", hint=hint))
+    if faults:
+        raise loaded.error(faults)
+    try:
+        return Imperfections(kept).read(truth, rng)
+    except DataError as error:
+        found = [loaded.fault(("sensors",), f"{f.where}: {f.what}", f.expected, f.found, f.hint) for f in error.faults]
+        raise loaded.error(found) from error
 
 
 def same_start(log: Experiment) -> Experiment:
@@ -34,7 +76,7 @@ def same_start(log: Experiment) -> Experiment:
         first[steps[name]] = max(first.get(steps[name], -np.inf), float(c.t[0]))
     channels = {}
     for name, c in log.channels.items():
-        keep = c.t >= first[steps[name]] - SAME
+        keep = c.t >= first[steps[name]] - SAME_STAMP_S
         channels[name] = Channel(name, c.t[keep], c.values[keep], c.unit)
     return replace(log, channels=channels)
 
@@ -45,7 +87,7 @@ def by_clock(log: Experiment) -> list[Experiment]:
     for name, c in log.channels.items():
         for part in parts:
             t = next(iter(part.values())).t
-            if len(t) == len(c.t) and np.abs(t - c.t).max(initial=0.0) <= SAME:
+            if len(t) == len(c.t) and np.abs(t - c.t).max(initial=0.0) <= SAME_STAMP_S:
                 part[name] = replace(c, t=t)
                 break
         else:
@@ -57,11 +99,11 @@ def by_clock(log: Experiment) -> list[Experiment]:
 def on_one_clock(log: Experiment) -> Experiment:
     """The log on the union of its clocks, not a number where a channel has no reading."""
     every = np.unique(np.concatenate([c.t for c in log.channels.values()]))
-    t = every[np.diff(every, prepend=-np.inf) > SAME]
+    t = every[np.diff(every, prepend=-np.inf) > SAME_STAMP_S]
     channels = {}
     for name, c in log.channels.items():
         values = np.full(len(t), np.nan)
-        values[np.searchsorted(t, c.t + SAME, side="right") - 1] = c.values
+        values[np.searchsorted(t, c.t + SAME_STAMP_S, side="right") - 1] = c.values
         channels[name] = Channel(name, t, values, c.unit)
     return replace(log, channels=channels)
 
@@ -122,8 +164,8 @@ def dead_zones(machine: Machine, truth: Experiment, below: float) -> tuple[dict[
         name = next(iter(e.on)) if list(e.on.values()) == [1.0] else e.parameter_name
         speed = np.abs(np.sum([a * truth[f"qd.{c}"].values for c, a in e.on.items()], axis=0))
         most = _rounded_down(float(np.quantile(speed, SLOW_SHARE)))
-        zones[name] = min(SLOWER * below, most)
-        if most < SLOWER * below and name not in slow:
+        zones[name] = min(SLOW_FACTOR * below, most)
+        if most < SLOW_FACTOR * below and name not in slow:
             slow.append(name)
     return {name: zone for name, zone in zones.items() if zone > 0.0}, slow
 
@@ -181,7 +223,7 @@ def _identify(
         lines += [f"sampling: # the simulator rounds dry friction off below {below:g}", "  filter: none"]
         lines += ["  dead_zone:", *(f"    {flow(name)}: {zone:g}" for name, zone in zones.items())]
     if slow:
-        fair = min(zones.get(name, below) for name in slow) / SLOWER
+        fair = min(zones.get(name, below) for name in slow) / SLOW_FACTOR
         lines += [
             f"# Slow beside {below:g}: {', '.join(slow)}. Their dry friction is never full in this log, and comes out too small;",
             f"# simulate with integrator: {{friction_speed: {fair:.1g}}} to have it as the model says.",

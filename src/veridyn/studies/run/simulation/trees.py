@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import VeridynError, did_you_mean
-from veridyn.files.yaml_plain import Place
+from veridyn.files.yaml_reader import Place
 from veridyn.mechanics.system.control import Reference
 from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, Trajectory
 from veridyn.mechanics.tree.dynamics.forward import open_mass_matrix
@@ -20,8 +20,7 @@ from veridyn.mechanics.tree.recursion.samples import complete_values
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.machine import Machine
 from veridyn.signals.trajectory import SampledTrajectory
-from veridyn.simulate.manoeuvre import Driven, Prescribed, Tracking, check_led
-from veridyn.simulate.simulator import signal_unit
+from veridyn.simulate.simulator import Driven, Prescribed, Tracking, check_led, signal_unit
 from veridyn.studies.config.simulate import ControllerSettings, SimulateFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.run.machine import study_machine

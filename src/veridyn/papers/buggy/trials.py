@@ -1,0 +1,363 @@
+"""Trials of the buggy's observers: uneven ground, half a minute without GPS, and every sensor failing in turn.
+
+Three turns over uneven, surveyed ground stand in place of the thesis' log of a real drive (Tables 7 and 8), which was never published. The
+ground is a table of heights on a grid of a metre, flat where the buggy starts; the observers have a survey of it with an error of
+`SURVEY_SIGMA` at each point. Each looks the ground up below the wheels where its model has them, sample by sample, so that a wrong place
+means a wrong slope. The truth is known here, which it was not in the thesis.
+
+Without GPS the buggy drives a circle of a minute with the receiver silent for half of it. Each run draws its vehicle: rolling resistance,
+the radius and stiffness of each tyre, and the mass of the chassis. Seeds of sensor noise alone would prove nothing, since the error of dead
+reckoning is that of the model. The observer estimates what was drawn, starting from the deviations that the draws have.
+
+When a sensor fails, the observer is asked which one it was. The best observer runs with a gate; wheels are read at every sample, because
+one without edges would fall silent at every stop. What is named comes from the innovations alone
+(:mod:`veridyn.observe.consistency.findings`). Torque and rack are inputs and have no innovations: a wrong one shows in several
+sensors at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.mechanics.ground.road import Road
+from veridyn.mechanics.tree.model import BASE_NAMES
+from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine import Machine
+from veridyn.observe.consistency.findings import SEVERAL, SensorFinding, sensor_findings
+from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.machine import MachineSystem
+from veridyn.observe.process_noise import ProcessNoise
+from veridyn.papers.buggy.drive import BuggyDrive, BuggyTruth, RoadBelow, driven, surveyed_road
+from veridyn.papers.buggy.machine import CORNERS, INDEPENDENT, buggy
+from veridyn.papers.buggy.observers import (
+    FOLLOWING_S,
+    INPUTS,
+    REFRESH,
+    SUSPENSIONS,
+    BuggyObserver,
+    Scored,
+    best_observer,
+    followed,
+    observers,
+    score_plain,
+    score_track,
+    scored,
+    standing_start,
+)
+from veridyn.progress import Progress, silent, tracked
+
+Array = NDArray[np.float64]
+GROUND_S = 40.0  # s
+TURNS = (
+    (0.10, -0.010),
+    (0.32, 0.0),
+    (0.38, 0.010),
+    (0.60, 0.0),
+    (0.66, -0.010),
+    (0.90, 0.0),
+)  # of the drive; m, left is negative
+GROUND_TORQUE, GROUND_CRUISE, GROUND_EASED_SHARE = (
+    100.0,
+    45.0,
+    0.5,
+)  # N*m on each rear wheel, and from which part of the drive on it is less
+LENGTH, LINES = 256, 257  # m and points of the table, a metre apart
+WAVES = 12  # that make up the ground
+WAVELENGTHS = (10.0, 50.0)  # m
+STEEPEST = 0.015  # amplitude of each wave's slope
+LEVEL = (5.0, 12.0)  # m from the start: flat up to the first, in full from the second on
+SURVEY_SIGMA = 0.002  # m
+SPRUNG = ("base.z", "base.roll", "base.pitch", *SUSPENSIONS)
+# What the error of the survey does, chosen on another seed: white accelerations ((m/s²)²/Hz, (rad/s²)²/Hz) of what springs carry and of
+# the rest, and a walk (m²/s, rad²/s) of the former, which rests on points that are a few millimetres higher or lower than in the survey.
+SPRUNG_DENSITY, PLANAR_DENSITY, SPRUNG_WALK = 0.1, 1e-4, 1e-6
+OUTAGE_S, SILENT = 60.0, (25.0, 55.0)  # s, of the circle, and when the receiver is silent
+FULL, CRUISE, EASED = 100.0, 38.0, 20.0  # N*m on each rear wheel until EASED seconds, and after
+RACK = -0.010  # m, to the left
+RESISTANCE = (0.010, 0.020)
+HALF_WIDTHS = {"UNLOADED_RADIUS": 0.005, "PKX1": 0.10, "PKY1": 0.10}  # of uniform draws, relative
+CHASSIS_HALF_WIDTH = 0.02
+STANDING_SIGMA = {"base.z": 3e-3, "base.roll": 3e-3, "base.pitch": 3e-3, **dict.fromkeys(SUSPENSIONS, 1e-2)}
+Change = Callable[[Array, Array], Array]  # values from the fault on, and their times since then → what is read instead
+FAULT_GATE = 0.9999
+FAULT_BEGINS_SHARE = 0.4  # of the drive: when a sensor fails
+
+
+def three_turns(duration: float = GROUND_S) -> BuggyDrive:
+    """Left, right and left again."""
+    return BuggyDrive(duration=duration, rack=0.0, then=tuple((share * duration, place) for share, place in TURNS))
+
+
+def uneven_heights(rng: np.random.Generator) -> Array:
+    """(LINES, LENGTH): waves in all directions with random phases, none where the buggy starts; the middle line is y = 0."""
+    x, y = np.meshgrid(np.arange(LENGTH, dtype=np.float64), np.arange(LINES, dtype=np.float64) - (LINES - 1) / 2)
+    behind = np.where(x > LENGTH / 2, x - LENGTH, x)  # the table repeats itself
+    z = np.zeros_like(x)
+    for _ in range(WAVES):
+        wavelength, towards = rng.uniform(*WAVELENGTHS), rng.uniform(0.0, np.pi)
+        number = max(1.0, round(LENGTH * np.cos(towards) / wavelength)) if abs(np.cos(towards)) > 0.02 else 0.0
+        along, across = 2.0 * np.pi * number / LENGTH, 2.0 * np.pi * np.sin(towards) / wavelength
+        size = STEEPEST / max(np.hypot(along, across), 1e-6)
+        z += size * np.sin(along * x + across * y + rng.uniform(0.0, 2.0 * np.pi))
+    s = np.clip((np.hypot(behind, y) - LEVEL[0]) / (LEVEL[1] - LEVEL[0]), 0.0, 1.0)
+    return z * s * s * (3.0 - 2.0 * s)
+
+
+@dataclass(frozen=True, eq=False)
+class GroundRun:
+    """The drive over uneven ground: truth, model left to itself, and the scores of each observer and of that model ("plain")."""
+
+    heights: Array
+    truth: BuggyTruth
+    plain: BuggyTruth
+    scores: Mapping[str, Scored]
+
+    def height(self) -> Array:
+        """Of the ground below the chassis along the drive (N,)."""
+        return surveyed_road(self.heights, 1.0, 1.0).height(self.truth.q[:, 0], self.truth.q[:, 1])
+
+
+def ground_run(model: Machine, resistance: float, duration: float, seed: int, progress: Progress = silent) -> GroundRun:
+    """One drive of the buggy with the true rolling resistance, and every observer along its log."""
+    rng = np.random.default_rng([seed, 7])
+    heights = uneven_heights(rng)
+    survey = surveyed_road(heights + SURVEY_SIGMA * rng.standard_normal(heights.shape), 1.0, 1.0)
+    how = three_turns(duration)
+
+    def torque(t: float) -> float:
+        return GROUND_TORQUE if t < GROUND_EASED_SHARE * duration else GROUND_CRUISE
+
+    true = buggy(rolling_resistance=resistance)
+    truth = driven(true, how, torque=torque, road=surveyed_road(heights, 1.0, 1.0), progress=progress)
+    plain = driven(model, how, torque=torque, road=survey, progress=progress)
+    log = truth.log(rng, model.sensors)
+    scores: dict[str, Scored] = {}
+    for name, observer in tracked(tuple(observers().items()), "observing on uneven ground", progress):
+        system, t, x, P, inputs = along_road(rough(observer), model, log, survey)
+        scores.setdefault("plain", score_plain(system, plain, truth))
+        scores[name] = score_track(system, t, x, P, truth)
+        if name == "force":
+            scores["force_alone"] = score_track(system, t, followed(system, t, x, inputs, FOLLOWING_S), P, truth)
+    return GroundRun(heights, truth, plain, scores)
+
+
+def rough(observer: BuggyObserver) -> BuggyObserver:
+    """The observer with the process noise of a ground that is known to the error of its survey; the errorEKF's is larger as it is."""
+    density = observer.noise.acceleration
+    if isinstance(density, Mapping):
+        return observer
+    names = (*BASE_NAMES, *INDEPENDENT)
+    white = {name: max(density, SPRUNG_DENSITY if name in SPRUNG else PLANAR_DENSITY) for name in names}
+    walk = {name: SPRUNG_WALK if name in SPRUNG else 0.0 for name in names}
+    return replace(observer, noise=replace(observer.noise, acceleration=white, position=walk))
+
+
+def along_road(
+    observer: BuggyObserver, model: Machine, log: Experiment, road: Road
+) -> tuple[MachineSystem, Array, Array, Array, Array]:
+    """An observer sample by sample, with the road below the wheels of its own belief: system, times, states, covariances, inputs."""
+    below = RoadBelow(model, road)
+    running, rows, deviations = observer.beside(model, log, standing_start(model), (*INPUTS, *below.names))
+    system = running.system
+    given, nq = np.column_stack([log[name].values for name in INPUTS]), system.nq
+    t, outputs = log[INPUTS[0]].t, system.outputs
+    x, P, inputs = [], [], []
+    for k, time in enumerate(t.tolist()):
+        acting = np.concatenate([given[k], below(running.belief.x[:nq])])
+        sigma = {outputs[j]: float(deviations[k, j]) for j in np.flatnonzero(np.isfinite(deviations[k])).tolist()}
+        step = running.step(time, rows[k], acting, sigma or None)
+        x.append(step.belief.x)
+        P.append(step.belief.P)
+        inputs.append(acting)
+    return system, t, np.array(x), np.array(P), np.array(inputs)
+
+
+@dataclass(frozen=True, eq=False)
+class Outage:
+    """One vehicle: errors and deviations of all states along the run, and when the receiver was `silent` (s)."""
+
+    score: Scored
+    silent: tuple[float, float] = SILENT
+
+    def at_end(self, state: str) -> tuple[float, float]:
+        """Error and deviation of a state when the receiver comes back."""
+        k = int(np.searchsorted(self.score.t, self.silent[1])) - 1
+        error, sigma = self.score.of(state)
+        return float(error[k]), float(sigma[k])
+
+    @property
+    def inside(self) -> bool:
+        """Whether x and y are within three deviations throughout the silence."""
+        gone = (self.score.t >= self.silent[0]) & (self.score.t < self.silent[1])
+        pairs = [self.score.of(name) for name in ("base.x", "base.y")]
+        return all(bool((np.abs(error[gone]) <= 3.0 * sigma[gone]).all()) for error, sigma in pairs)
+
+
+def torque_at(t: float) -> float:
+    return FULL if t < EASED else CRUISE
+
+
+def drawn_vehicle(rng: np.random.Generator) -> Machine:
+    """A buggy as the workshop may have left it."""
+    factors = {
+        f"tyre_{c}.{key}": 1.0 + half * float(rng.uniform(-1.0, 1.0))
+        for c in CORNERS
+        for key, half in HALF_WIDTHS.items()
+    }
+    return buggy(
+        rolling_resistance=float(rng.uniform(*RESISTANCE)),
+        tyre_factors=factors,
+        chassis_factor=1.0 + CHASSIS_HALF_WIDTH * float(rng.uniform(-1.0, 1.0)),
+    )
+
+
+def outage_observer(machine: Machine) -> BuggyObserver:
+    """Exact derivatives; what differs from vehicle to vehicle is estimated with the deviations of the draws."""
+    constants = {c.name: c.value for c in machine.constants}
+    spread = {"QSY1": (RESISTANCE[1] - RESISTANCE[0]) / np.sqrt(12.0)}
+    parameters: dict[str, tuple[float, ...]] = {}
+    for c in CORNERS:
+        parameters[f"tyre_{c}.QSY1"] = (float(spread["QSY1"]), 0.0, 0.0, 0.1)
+        for key, half in HALF_WIDTHS.items():
+            parameters[f"tyre_{c}.{key}"] = (abs(constants[f"tyre_{c}.{key}"]) * half / np.sqrt(3.0),)
+    mass = float(machine.parameters.values[machine.parameters.index("M_chassis")])
+    parameters["M_chassis"] = (mass * CHASSIS_HALF_WIDTH / np.sqrt(3.0),)
+    start = {**dict.fromkeys(BASE_NAMES, 1e-4), **STANDING_SIGMA}
+    noise = ProcessNoise(
+        start={**dict.fromkeys((f"spin_{c}" for c in CORNERS), 1e-4), **start},
+        start_rate=1e-4,
+        acceleration=1e-6,
+        start_element=1e-4,
+    )
+    return BuggyObserver(word="ekf", method=EKF(refresh=REFRESH), noise=noise, parameters=parameters)
+
+
+def silenced(log: Experiment, gone: tuple[float, float] = SILENT) -> Experiment:
+    """The log without any reading of the receiver between two times."""
+    kept = []
+    for name in log.names:
+        c = log[name]
+        if name.startswith("gps"):
+            heard = (c.t < gone[0]) | (c.t >= gone[1])
+            c = Channel(name, c.t[heard], c.values[heard], c.unit)
+        kept.append(c)
+    return log.replacing(*kept)
+
+
+def outages(
+    seeds: range, duration: float = OUTAGE_S, gone: tuple[float, float] = SILENT, progress: Progress = silent
+) -> Iterator[Outage]:
+    """One run for each seed."""
+    model = buggy(rolling_resistance=float(np.mean(RESISTANCE)))
+    observer, start = outage_observer(model), standing_start(model)
+    how = BuggyDrive(duration=duration, rack=RACK)
+    for seed in tracked(seeds, "driving without GPS", progress):
+        rng = np.random.default_rng([seed, 60])
+        truth = driven(drawn_vehicle(rng), how, torque=torque_at)
+        log = silenced(truth.log(rng, model.sensors), gone)
+        yield Outage(scored(observer.observe(model, log, start), truth), gone)
+
+
+def frozen(values: Array, _: Array) -> Array:
+    return np.full_like(values, values[0])
+
+
+def dropped(values: Array, _: Array) -> Array:
+    return np.full_like(values, np.nan)
+
+
+def scaled(factor: float) -> Change:
+    """Changes since the fault are so many times as large."""
+    return lambda values, _: values[0] + factor * (values - values[0])
+
+
+def times(factor: float) -> Change:
+    return lambda values, _: factor * values
+
+
+def shifted(by: float) -> Change:
+    return lambda values, _: values + by
+
+
+@dataclass(frozen=True)
+class SensorFault:
+    """A sensor, or an input, whose channels read something else: which, how in words, and what."""
+
+    sensor: str
+    how: str
+    change: Change
+    channels: tuple[str, ...] = ()
+
+    def applied(self, log: Experiment, begins: float) -> Experiment:
+        """The log with the fault from the time `begins` on (s)."""
+        changed = []
+        for name in self.channels or [n for n in log.names if n.split(".")[0] == self.sensor]:
+            c = log[name]
+            late = c.t >= begins
+            values = c.values.copy()
+            values[late] = self.change(values[late], c.t[late] - begins)
+            heard = np.isfinite(values)
+            changed.append(Channel(name, c.t[heard], values[heard], c.unit))
+        return log.replacing(*changed)
+
+
+FAULTS = (
+    SensorFault("gps", "frozen", frozen),
+    SensorFault("gps", "silent", dropped),
+    SensorFault("gps", "1 m beside", shifted(1.0), ("gps.x", "gps.y")),
+    SensorFault("gps_velocity", "wrong sign", times(-1.0)),
+    SensorFault("gps_velocity", "silent", dropped),
+    SensorFault("gyro", "frozen", frozen),
+    SensorFault("gyro", "0.01 rad/s beside", shifted(0.01)),
+    SensorFault("gyro", "a tenth too much", times(1.1)),
+    SensorFault("accelerometer", "wrong sign", times(-1.0)),
+    SensorFault("accelerometer", "0.5 m/s² beside", shifted(0.5)),
+    SensorFault("angle_rl", "stuck", frozen),
+    SensorFault("angle_rl", "misses a hole in ten", lambda v, _: _rounded(v[0] + 0.9 * (v - v[0]))),
+    SensorFault("angle_fr", "silent", dropped),
+    SensorFault("drive", "torque a fifth too large", times(1.2), ("drive_rl", "drive_rr")),
+    SensorFault("rack", "2 mm beside", shifted(2e-3), ("q.rack",)),
+)
+
+
+INPUT_FAULTS = ("drive", "rack")
+
+
+def _rounded(values: Array) -> Array:
+    return np.round(values / (np.pi / 20.0)) * (np.pi / 20.0)
+
+
+@dataclass(frozen=True, eq=False)
+class FaultRun:
+    """A fault from `begins` (s) on, what the observer reports about its sensors, and how far off it is."""
+
+    fault: SensorFault | None
+    begins: float
+    findings: tuple[SensorFinding, ...]
+    score: Scored
+
+    @property
+    def named(self) -> bool:
+        """Whether the report is right: the sensor that failed alone; several at once where an input is wrong; none without a fault."""
+        names = [f.sensor for f in self.findings]
+        if self.fault is None:
+            return not names
+        return len(names) >= SEVERAL if self.fault.sensor in INPUT_FAULTS else names == [self.fault.sensor]
+
+    def rms(self, quantity: str) -> float:
+        return self.score.rms(quantity, self.begins)
+
+
+def fault_runs(model: Machine, truth: BuggyTruth, seed: int, progress: Progress = silent) -> Iterator[FaultRun]:
+    """One run without a fault, then one for each."""
+    observer = replace(best_observer(), method=EKF(gate=FAULT_GATE), edges=False)
+    start, begins = standing_start(model), round(FAULT_BEGINS_SHARE * float(truth.t[-1]), 2)
+    log = truth.log(np.random.default_rng([seed, 5]), model.sensors)
+    for fault in tracked((None, *FAULTS), "sensors that fail", progress):
+        changed = log if fault is None else fault.applied(log, begins)
+        found = observer.observe(model, changed, start)
+        yield FaultRun(fault, begins, sensor_findings(found, changed), scored(found, truth))

@@ -1,0 +1,198 @@
+"""What is said about keys of a study file: values that one takes, and keys that older versions spell otherwise.
+
+Examples for messages are made from the type of a key, and checked against it. Old keys are read as the new ones, with one warning that
+names those:
+
+    unsure: {force: 4}  →  process_noise: {force: 4}        model: {asked: [K1]}  →  model: {estimated: [K1]}
+    mechanism: crane.yaml  →  model: {file: crane.yaml, formulation: natural}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+
+from veridyn.errors import DataWarning, Fault, Faults, FileError, warn
+from veridyn.files.yaml_reader import Place, PlainYaml
+
+MAX_SHOWN_CHARACTERS = 40  # characters of a value that a message shows
+SAMPLE_TEXTS = ("NAME", "NAME [rad]", "0.07 N*m/A", "auto")
+SAMPLE_NUMBERS = (1, 0.5, 2, 10, 100, 0)
+OLD_KEYS: dict[Place, Place] = {
+    ("unsure",): ("process_noise",),
+    ("model", "asked"): ("model", "estimated"),
+    ("mechanism",): ("model", "file"),
+}
+WITH_MECHANISM = ("observe", "simulate")  # kinds of study that had the key
+
+
+def subject_of(section: type[BaseModel] | None, place: Place) -> str:
+    """What stands at a place, as the subject of a sentence: "an element", "'signals'", "an entry of 'training'"."""
+    word = getattr(section, "word", "")
+    if word:
+        return word
+    keys = [part for part in place if isinstance(part, str)]
+    if not keys:
+        return "a study file"
+    return f"an entry of '{keys[-1]}'" if isinstance(place[-1], int) else f"'{keys[-1]}'"
+
+
+def words_of(value: object) -> str:
+    """A value as it stands in the file."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return f"the number {value:g}"
+    if isinstance(value, str):
+        short = value if len(value) <= MAX_SHOWN_CHARACTERS else value[: MAX_SHOWN_CHARACTERS - 1] + "…"
+        return f"the {'text' if ' ' in short else 'word'} '{short}'"
+    if isinstance(value, Mapping):
+        return "keys and values"
+    return "an empty list" if not value else "a list"
+
+
+@cache
+def example_of(section: type[BaseModel]) -> str:
+    """Keys and values that a section takes: its own `example`, or its required keys, or its first ones."""
+    return flow(_keys(section))
+
+
+def example_of_field(field: FieldInfo) -> str:
+    """A value that a key takes; empty where none of those tried does."""
+    return next((flow(value) for value in _candidates_of_field(field)), "")
+
+
+def _keys(section: type[BaseModel]) -> dict[str, Any]:
+    own = getattr(section, "example", {})
+    if own:
+        return dict(own)
+    needed = {n: f for n, f in section.model_fields.items() if f.is_required()}
+    chosen = needed or dict(list(section.model_fields.items())[:1])
+    return {name: "FILE" if name == "file" else next(_candidates_of_field(f), "…") for name, f in chosen.items()}
+
+
+def _candidates_of_field(field: FieldInfo) -> Iterator[Any]:
+    """Values that the type of a key accepts, the default first."""
+    hint: Any = field.annotation
+    annotated: Any = Annotated
+    adapter: TypeAdapter[Any] = TypeAdapter(annotated[(hint, *field.metadata)] if field.metadata else hint)
+    tried = [] if field.is_required() or field.default is None else [field.default]
+    for value in [*tried, *_samples(hint)]:
+        if not isinstance(value, str | int | float | list | dict) or value in ([], {}, ""):
+            continue
+        try:
+            adapter.validate_python(value)
+        except ValidationError:
+            continue
+        yield value
+
+
+def _samples(hint: Any) -> Iterator[Any]:
+    """Values of about the right kind."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        yield from _samples(args[0])
+        yield from SAMPLE_TEXTS  # a short form that a validator turns into what is asked for
+    elif origin is Literal:
+        yield args[0]
+    elif origin in (Union, UnionType):
+        for arg in args:
+            if arg is not NoneType:
+                yield from _samples(arg)
+    elif origin in (tuple, list) and args:
+        kinds = [args[0]] if args[-1] is Ellipsis or origin is list else list(args)
+        if len(kinds) == 2 and kinds[0] is not str:
+            yield [0, 1]
+        yield [next(_samples(kind), "…") for kind in kinds]
+        yield list(SAMPLE_TEXTS[:1])
+    elif origin is dict:
+        for inner in _samples(args[1]):
+            yield {"NAME": inner}
+    elif isinstance(hint, type) and issubclass(hint, BaseModel):
+        yield _keys(hint)
+    elif hint is bool:
+        yield True
+    elif hint in (int, float):
+        yield from SAMPLE_NUMBERS
+    elif hint is str:
+        yield from SAMPLE_TEXTS
+
+
+def flow(value: Any, inside: bool = False) -> str:
+    """A value as YAML in one line; `inside` of brackets, texts with signs of YAML stand in quotes."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {flow(inner, True)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(flow(inner, True) for inner in value) + "]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return f"{value:g}"
+    return f'"{value}"' if inside and set(str(value)) & set("[]{},:#") else str(value)
+
+
+def modern(yaml: PlainYaml) -> PlainYaml:
+    """The document with today's keys; lines stay those of the file. Refused where an old key stands beside its new one."""
+    found = [old for old in OLD_KEYS if _holds(yaml.values, old) and _known(yaml, old)]
+    if not found:
+        return yaml
+    _refuse_both(yaml, found)
+    values, lines = dict(yaml.values), dict(yaml.lines)
+    for old in found:
+        new = OLD_KEYS[old]
+        section = str(old[0])
+        content = values[section]
+        if old == ("mechanism",):
+            del values["mechanism"]
+            values["model"] = {"file": content, "formulation": "natural"}
+            lines |= dict.fromkeys((("model",), ("model", "file"), ("model", "formulation")), yaml.lines[old])
+            continue
+        if len(old) == 1:
+            values = {new[0] if key == old[0] else key: value for key, value in values.items()}
+        else:
+            values[section] = {new[1] if key == old[1] else key: value for key, value in content.items()}
+        lines |= {(*new, *at[len(old) :]): line for at, line in yaml.lines.items() if at[: len(old)] == old}
+    warn(DataWarning, Fault(_sentence(yaml, found), yaml.source, line=yaml.lines[found[0]]))
+    return replace(yaml, values=values, lines=lines)
+
+
+def _known(yaml: PlainYaml, old: Place) -> bool:
+    return old != ("mechanism",) or yaml.values.get("kind") in WITH_MECHANISM
+
+
+def _holds(values: Any, at: Place) -> bool:
+    for key in at:
+        if not isinstance(values, dict) or key not in values:
+            return False
+        values = values[key]
+    return True
+
+
+def _refuse_both(yaml: PlainYaml, found: list[Place]) -> None:
+    faults = Faults()
+    for old in found:
+        new = ("model",) if old == ("mechanism",) else OLD_KEYS[old]
+        if _holds(yaml.values, new):
+            what = f"'{old[-1]}' is the old word for '{new[-1]}', and both are given."
+            faults.add(what, where=".".join(map(str, old)), hint=f"Drop '{old[-1]}'.", line=yaml.lines[old])
+    faults.raise_if_any(FileError, yaml.source)
+
+
+def _sentence(yaml: PlainYaml, found: list[Place]) -> str:
+    renamings = []
+    for old in found:
+        if old == ("mechanism",):
+            renamings.append(
+                f"'mechanism: {yaml.values['mechanism']}' is 'model: {{file: {yaml.values['mechanism']}}}'"
+            )
+        else:
+            renamings.append(f"'{old[-1]}' is '{OLD_KEYS[old][-1]}'")
+    return f"{' and '.join(renamings)} now; the old {'word is' if len(found) == 1 else 'words are'} still read."
