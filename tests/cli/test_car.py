@@ -1,4 +1,4 @@
-"""``veridyn identify`` and ``observe`` of a car: a drive by a stranger, parameters with deviations, bands, bad input by name."""
+"""Studies of a car by the command: a drive by a stranger, parameters with deviations, bands, a simulated drive, bad input by name."""
 
 import json
 from pathlib import Path
@@ -141,6 +141,29 @@ def test_exchanged_axles_are_named_where_the_tyres_are_known(tmp_path: Path, dri
     assert any(told in w for w in result["warnings"]) and told in output
     result, _ = run(tmp_path, "observe", STUDY.replace("training: [0, 25]\n", ""), drive, model=right)
     assert not result["warnings"]
+
+
+def test_a_simulated_drive_is_identified_by_the_study_beside_it(tmp_path: Path) -> None:
+    """The true values are those of the model file. The positions have a clock of their own."""
+    (tmp_path / "model.yaml").write_text(MODEL, encoding="utf-8")
+    course = "{speed: 20 + 2*sin(0.3*t), steer: 0.03*sin(0.9*t) + 0.02*sin(2.3*t)}"
+    text = f"veridyn: 1\nkind: simulate\nname: drive\nseed: 4\nmodel: {{file: model.yaml}}\ninputs: {{formulas: {course}}}\n"
+    places = "sensors: {east: {noise: 0.05, rate: 5}, north: {noise: 0.05, rate: 5}}\n"
+    (tmp_path / "simulate.yaml").write_text(f"{text}duration: 40\nrate: 25\n{places}", encoding="utf-8")
+    done = CliRunner().invoke(app, ["simulate", str(tmp_path / "simulate.yaml"), "--out", str(tmp_path / "runs")])
+    assert done.exit_code == 0, done.output
+    folder = tmp_path / "runs" / "drive-001"
+    assert {"log.csv", "log-2.csv", "truth.csv", "identify.yaml", "report.html"} <= {f.name for f in folder.iterdir()}
+    made = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    assert made["figures"]["coarser_difference"] < 1e-6 and made["figures"]["channels"] == 7.0
+    assert {p["name"]: p["truth"] for p in made["parameters"]}["mass"] == CAR.mass
+    done = CliRunner().invoke(app, ["identify", str(folder / "identify.yaml"), "--out", str(tmp_path / "found")])
+    assert done.exit_code == 0, done.output
+    found = json.loads((next((tmp_path / "found").iterdir()) / "result.json").read_text(encoding="utf-8"))
+    for name, value in (("front_stiffness", 11.0), ("rear_stiffness", 20.0), ("yaw_inertia", 1700.0)):
+        row = next(p for p in found["parameters"] if p["name"] == name)
+        assert abs(row["value"] - value) < 4.0 * row["sigma"] and row["sigma_percent"] < 5.0, name
+    assert found["figures"]["suspicions"] == 0.0
 
 
 @pytest.mark.parametrize(

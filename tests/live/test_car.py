@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from strangers.bicycle_drive import Bicycle, write_csv
+from veridyn.errors import FileError
 from veridyn.live.opening import open_session
 from veridyn.observe.measurements import Status
 from veridyn.studies.config.study import load_study
-from veridyn.studies.run.car.observe import observe_car_study
+from veridyn.studies.run.observe import observe_study
 
 CAR = Bicycle(duration=12.0, rate=25.0)
 MODEL = f"""veridyn: 2
@@ -42,10 +43,12 @@ def folder(tmp_path_factory) -> Path:
     return folder
 
 
-def test_rows_are_the_numbers_of_the_whole_log(folder: Path):
+@pytest.mark.parametrize("name", ["ekf", "ukf"])
+def test_rows_are_the_numbers_of_the_whole_log(folder: Path, name: str):
+    (folder / "study.yaml").write_text(f"{STUDY}filter: {{name: {name}}}\n", encoding="utf-8")
     session = open_session(str(folder / "study.yaml"), pace=np.inf)
     rows = [done.row for s in session.source.log if (done := session.tracker.take(s)).row is not None]
-    batch = observe_car_study(load_study(folder / "study.yaml"))
+    batch = observe_study(load_study(folder / "study.yaml"))
     e, n = batch.observation.estimates, len(batch.observation.states)
     assert len(rows) == len(e.t) - 1 and [r.t for r in rows] == e.t[:-1].tolist()
     assert np.array([r.values for r in rows])[:, :n] == pytest.approx(e.x[:-1], rel=1e-9, abs=1e-12)
@@ -53,6 +56,12 @@ def test_rows_are_the_numbers_of_the_whole_log(folder: Path):
         assert np.array([r.values[n + j] for r in rows]) == pytest.approx(track.values[:-1, 0], rel=1e-9, abs=1e-9)
         assert np.array([r.sigma[n + j] for r in rows]) == pytest.approx(track.sigma[:-1, 0], rel=1e-7)
     assert np.array([r.status for r in rows]).tolist() == e.status[:-1].tolist()
+
+
+def test_a_smoother_is_refused(folder: Path):
+    (folder / "smoother.yaml").write_text(STUDY + "filter: {name: smoother}\n", encoding="utf-8")
+    with pytest.raises(FileError, match="a smoother needs the whole log"):
+        open_session(str(folder / "smoother.yaml"), pace=np.inf)
 
 
 def test_the_picture_goes_the_way_of_the_car_and_a_sensor_can_be_switched_off(folder: Path):

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 
 from strangers.bicycle_drive import Bicycle, write_csv
-from veridyn.report.car import car_identified_page, identified_verdict, observed_verdict
-from veridyn.report.observed import observed_page
+from veridyn.report.observed import observed_page, verdict_of
+from veridyn.report.study import identified_page, identified_verdict
 from veridyn.studies.config.study import load_study
-from veridyn.studies.run.car.identify import identify_car_study
-from veridyn.studies.run.car.observe import observe_car_study
+from veridyn.studies.run.identify import run_identify
+from veridyn.studies.run.observe import observe_study
 
 MODEL = """veridyn: 2
 name: Test car
@@ -36,7 +36,7 @@ def test_the_pages_of_a_drive(tmp_path) -> None:
         'reference: {file: drive.csv, time: "t [s]", columns: {sideslip: "sideslip [rad]"}}\ncompare_linear: true\n'
     )
     (tmp_path / "o.yaml").write_text(HEAD.format(kind="observe") + reference, encoding="utf-8")
-    seen = observe_car_study(load_study(tmp_path / "o.yaml", "observe"))
+    seen = observe_study(load_study(tmp_path / "o.yaml", "observe"))
     page = observed_page(seen, seen.result("car", 0), "veridyn observe o.yaml")
     for words in (
         "Observation of “Test car”",
@@ -46,14 +46,16 @@ def test_the_pages_of_a_drive(tmp_path) -> None:
     ):
         assert words in page
     assert 'class="band' in page or "band c0" in page
-    said = " ".join(observed_verdict(seen).findings)
+    said = " ".join(verdict_of(seen).findings)
     assert "inside 2σ; a linear filter is off by " in said
     assert "° with the stiffness of the model file, which is not identified." in said
-    fitted = replace(seen, figures={**seen.figures, "rms_sideslip_linear_identified": np.radians(0.5)})
-    said = " ".join(observed_verdict(fitted).findings)
+    assert seen.drive is not None
+    more = replace(seen.drive, figures={**seen.figures, "rms_sideslip_linear_identified": np.radians(0.5)})
+    fitted = replace(seen, drive=more)
+    said = " ".join(verdict_of(fitted).findings)
     assert "a linear filter is off by 0.50° with a stiffness identified from the same drive and by " in said
     (tmp_path / "i.yaml").write_text(HEAD.format(kind="identify"), encoding="utf-8")
-    found = identify_car_study(load_study(tmp_path / "i.yaml", "identify"))
-    page = car_identified_page(found, found.result("car", 0), "veridyn identify i.yaml")
+    found = run_identify(load_study(tmp_path / "i.yaml", "identify"))
+    page = identified_page(found, found.result("car", 0), "veridyn identify i.yaml")
     assert "Not shown by this drive" in page and "far from their grip" in page
     assert identified_verdict(found).grade == "fair"

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from studies.arm_simulation import ARM, FREE, LED, PUSHED, frictionless, written
+from studies.arm_simulation import ARM, FREE, LED, PUSHED, STEERED, frictionless, written
 from veridyn.report.simulated import simulated_page, verdict_of
 from veridyn.studies.config.simulate import SimulateAccept
 from veridyn.studies.config.study import load_study
@@ -29,6 +29,15 @@ def test_the_page_of_a_free_arm(swing: SimulateRun) -> None:
     assert "http://" not in text.replace("http://www.w3.org", "") and len(text) < 1_000_000
 
 
+def test_the_page_of_a_drive_shows_its_way_and_no_energy(tmp_path: Path) -> None:
+    (tmp_path / "car.yaml").write_text("veridyn: 2\ncar: {mass: 1200, front: 1.1, rear: 1.5}\n", encoding="utf-8")
+    run = simulate_study(load_study(written(tmp_path, STEERED)))
+    text = simulated_page(run, run.result("car", 0), "veridyn simulate car.yaml")
+    for part in ("the way", "Inputs", "Sensors", "sideslip", "front_force", "m/s or rad/s", "speed and steering"):
+        assert part in text
+    assert "<h2>Energy" not in text and verdict_of(run).grade == "good"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -48,6 +57,7 @@ def test_the_page_shows_what_there_is(tmp_path: Path, text: str, words: tuple[st
 def test_the_verdict_follows_the_numbers(swing: SimulateRun) -> None:
     good = verdict_of(swing)
     assert good.grade == "good" and good.may and "its energy stays within" in good.findings[1]
+    assert swing.energies is not None
     leaky = replace(swing, energies=swing.energies + np.linspace(0.0, 5.0, len(swing.t))[:, None])
     poor = verdict_of(leaky)
     assert poor.grade == "fair" and not poor.may and "its energy drifts" in poor.may_not[0]

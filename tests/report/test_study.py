@@ -22,18 +22,13 @@ from veridyn.model.body import Body
 from veridyn.model.machine import Machine
 from veridyn.report.blocks import Table, Text
 from veridyn.report.page import identification_page
-from veridyn.report.study import (
-    friction_section,
-    reduced_line,
-    reduced_rows,
-    reduced_section,
-    reduced_table,
-    study_sections,
-)
+from veridyn.report.reduced import reduced_line, reduced_rows, reduced_section, reduced_table
+from veridyn.report.study import friction_section, study_sections
 from veridyn.studies.config.study import load_study
 from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.result import collected_warnings
-from veridyn.studies.run.identify import IdentifyRun, run_identify
+from veridyn.studies.run.identified import IdentifyRun
+from veridyn.studies.run.identify import run_identify
 
 NUMBERS = {"before_percent": 12.3, "after_percent": 4.56, "fall_percent": 86.3, "sigma_percent": 5.1}
 STEPS = (

@@ -7,9 +7,10 @@ import veridyn as vd
 from strangers.bicycle_drive import Bicycle
 from veridyn.errors import DataError, SimulationError
 from veridyn.estimators import Innovations
-from veridyn.filters import CarNoise
-from veridyn.manoeuvres import Imperfection, Steered
+from veridyn.mechanics.single_track.noise import CarNoise
 from veridyn.model.single_track import PriorValue, car_machine
+from veridyn.simulate.car import Steered, car_truth, steered_run
+from veridyn.simulate.imperfection import Imperfection
 
 TRUTH = Bicycle(duration=10.0, rate=25.0, noise={"yaw_rate": 0.0, "ay": 0.0, "steer": 0.0, "position": 0.0})
 EXACT = tuple(vd.Sensor(n, "reading", n, 1e-12) for n in ("yaw_rate", "ay", "sideslip"))
@@ -49,10 +50,18 @@ def test_the_motion_is_that_of_a_stranger() -> None:
         np.testing.assert_allclose(log[name].values[:n], other[name], atol=2e-5 * size)
 
 
-def test_half_the_step_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_way_and_the_forces_are_those_of_a_stranger() -> None:
+    other = Steady(duration=10.0, rate=25.0, noise=TRUTH.noise).drive(0)
+    truth = car_truth(steered_run(car(), drive()))
+    for name in ("east", "north", "heading", "front_force", "rear_force"):
+        size = np.abs(other[name]).max()
+        np.testing.assert_allclose(truth[name].values[: len(other["t"])], other[name], atol=2e-5 * size)
+    np.testing.assert_array_equal(truth["bank"].values, 0.0)
+
+
+def test_half_the_step_changes_nothing() -> None:
     whole = vd.simulate(car(), drive(), rng=np.random.default_rng(0))["yaw_rate"].values
-    monkeypatch.setattr("veridyn.simulate.car.LONGEST_STEP_S", 0.001)
-    half = vd.simulate(car(), drive(), rng=np.random.default_rng(0))["yaw_rate"].values
+    half = vd.simulate(car(), drive(step=0.001), rng=np.random.default_rng(0))["yaw_rate"].values
     np.testing.assert_allclose(whole, half, atol=1e-9)
 
 

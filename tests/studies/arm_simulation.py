@@ -1,4 +1,4 @@
-"""Small simulation studies: a three-joint arm and what its studies say, written into a folder."""
+"""Small simulation studies: a three-joint arm, a crane, a car, and what their studies say, written into a folder."""
 
 from __future__ import annotations
 
@@ -33,6 +33,15 @@ start: {{coordinates: {{x: 0.5, swing: 0.1}}}}
 duration: 1
 rate: 50
 integrator: {{step: 0.01}}
+"""
+STEERED = """
+veridyn: 1
+kind: simulate
+name: drive
+model: {file: car.yaml}
+inputs: {formulas: {speed: 20, steer: 0.05*sin(0.9*t)}}
+duration: 4
+rate: 25
 """
 
 

@@ -18,6 +18,7 @@ from veridyn.studies.run.car.log import study_car
 from veridyn.studies.run.identify import run_identify
 from veridyn.studies.run.machine import own_formulation, study_machine
 from veridyn.studies.run.observer import observed_machine
+from veridyn.studies.run.simulation.cars import car_setup
 
 T = np.arange(400) / 100.0
 CAR = car_machine("car", {"mass": 1500.0, "front": 1.2, "rear": 1.4, "front_stiffness": PriorValue(15.0, 3.0)})
@@ -79,7 +80,12 @@ REST = {
     "simulate": "duration: 0.05\nrate: 100\n",
     "excite": "",
 }
-DRIVEN = "log: {file: log.csv, columns: {speed: v, steer: q, yaw_rate: f}}\n"
+LOGGED = "log: {file: log.csv, columns: {speed: v, steer: q, yaw_rate: f}}\n"
+DRIVEN = {
+    "identify": LOGGED,
+    "observe": LOGGED,
+    "simulate": "duration: 0.05\nrate: 100\ninputs: {formulas: {speed: 20, steer: 0.01}}\n",
+}
 
 
 def chosen(kind: str, loaded: Loaded) -> str:
@@ -89,6 +95,8 @@ def chosen(kind: str, loaded: Loaded) -> str:
     if kind == "observe":
         made = observed_machine(loaded)[0]
         return made.formulation if isinstance(made, vd.Machine) else "natural"
+    if kind == "simulate" and own_formulation(loaded, ("model",), loaded.study.model) == "single_track":
+        return car_setup(loaded).machine.formulation
     study_machine(loaded, ("model",), loaded.study.model)
     return own_formulation(loaded, ("model",), loaded.study.model)
 
@@ -102,8 +110,8 @@ def test_a_study_honours_a_formulation_or_refuses_it(
     machine = CAR if described == "single_track" else pendulum().with_formulation(described)
     (tmp_path / "model.yaml").write_text(model_text(machine), encoding="utf-8")
     own = "" if key is None else f", formulation: {key}"
-    of_a_car = kind in ("identify", "observe") and "single_track" in (key, described) and key in (None, "single_track")
-    rest = DRIVEN if of_a_car else REST[kind]
+    of_a_car = kind in DRIVEN and "single_track" in (key, described) and key in (None, "single_track")
+    rest = DRIVEN[kind] if of_a_car else REST[kind]
     text = f"veridyn: 1\nkind: {kind}\nmodel: {{file: model.yaml{own}}}\n{rest}"
     if kind == "excite":
         text += (

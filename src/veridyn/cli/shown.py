@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -12,6 +13,27 @@ from veridyn.report.verdict import SIMULATION_HEAD, simulation_lines, verdict
 from veridyn.report.words import number, percent, unit_text
 from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.result import Result
+
+if TYPE_CHECKING:
+    from veridyn.studies.run.identified import IdentifyRun
+
+
+def print_identified(run: IdentifyRun, result: Result) -> None:
+    """The verdict, the figures, and the rows or parameters of an identification of any machine; then what was tried on the way."""
+    from veridyn.report.reduced import reduced_line
+    from veridyn.report.study import identified_verdict
+
+    if run.drive is not None:
+        print_verdict(identified_verdict(run), result)
+        typer.echo(f"\n{run.machine.name}:\n{run.drive.summary()}\n")
+        return
+    print_study(run.study, result)
+    if run.cutoff is not None:
+        typer.echo(run.cutoff.summary() + "\n")
+    if run.ladder is not None:
+        typer.echo(run.ladder.summary() + "\n")
+    if run.study.essential.steps:
+        typer.echo(reduced_line(run.study) + "\n")
 
 
 def print_study(study: IdentificationStudy, result: Result) -> None:

@@ -43,9 +43,7 @@ def identify(
       veridyn identify robot-study.yaml --out runs
     """
     loaded = loaded_study(study, "identify", _variables(data), strict=strict)
-    if _is_car(loaded):
-        work = _identify_car
-    elif hasattr(loaded.study, "payload"):
+    if hasattr(loaded.study, "payload"):
         work = _weigh_payload
     elif hasattr(loaded.study, "fleet"):
         work = _identify_fleet
@@ -102,9 +100,9 @@ def simulate(
 ) -> None:
     """Simulate a machine: the log that its sensors record, and the truth beside it.
 
-    Writes log.csv (one table for each clock of a tree's sensors), truth.csv, identify.yaml or observe.yaml (a study file that reads the
-    log), result.json, parameters.csv (what is true), report.html and the study with its defaults into a new folder and prints where. Exit
-    codes: 0 done, 1 a limit of the study file is missed, 2 bad input.
+    Writes log.csv (one table for each clock of the sensors), truth.csv, identify.yaml or observe.yaml (a study file that reads the log),
+    result.json, parameters.csv (what is true), report.html and the study with its defaults into a new folder and prints where. Exit codes:
+    0 done, 1 a limit of the study file is missed, 2 bad input.
 
     \b
     Example:
@@ -153,13 +151,6 @@ def _variables(data: Path | None) -> dict[str, str]:
     return {} if data is None else {"VERIDYN_DATA": str(data.resolve())}
 
 
-def _is_car(loaded: Loaded[Any]) -> bool:
-    """Whether a study is of a car of a few numbers."""
-    from veridyn.studies.config.car import CarStudyFile
-
-    return isinstance(loaded.study, CarStudyFile)
-
-
 def _recorded(
     loaded: Loaded[Any],
     done: Any,
@@ -180,51 +171,25 @@ def _recorded(
 
 
 def _identify_machine(loaded: Loaded[Any], run: Run, progress: Progress) -> Recorded:
-    from veridyn.cli.shown import print_study
+    """The model file with the identified values and the fit go into the run folder."""
+    from veridyn.cli.shown import print_identified
     from veridyn.errors import IdentificationWarning, warn
-    from veridyn.files.archive import save
-    from veridyn.report.page import identification_page
-    from veridyn.report.study import reduced_line, reduced_table, study_sections
-    from veridyn.studies.exporting import export
+    from veridyn.report.reduced import reduced_table
+    from veridyn.report.study import identified_page
+    from veridyn.studies.exporting import export_run
     from veridyn.studies.run.identify import run_identify
 
     settings, done = loaded.study, run_identify(loaded, progress)
-    if settings.output.model:
-        infeasible = settings.output.infeasible == "write"
-        for fault in export(run, done.study.fit, done.model_file, infeasible, settings.model.lock).refused:
-            warn(IdentificationWarning, fault)
+    for fault in export_run(run, done, settings).refused:
+        warn(IdentificationWarning, fault)
 
     def keep(run: Run) -> None:
-        save(done.study.fit, run.folder / "fit.json")
-        if done.cutoff is not None:
-            run.write_text("cutoffs.csv", done.cutoff.table())
-        if done.study.essential.steps:
-            run.write_text("reduced.csv", reduced_table(done.study))
-        if done.ladder is not None:
-            run.write_text("friction.csv", done.ladder.table())
+        done.keep(run)
+        if done.judged is not None and done.judged.essential.steps:
+            run.write_text("reduced.csv", reduced_table(done.judged))
 
-    def show(result: Result) -> None:
-        print_study(done.study, result)
-        if done.cutoff is not None:
-            typer.echo(done.cutoff.summary() + "\n")
-        if done.ladder is not None:
-            typer.echo(done.ladder.summary() + "\n")
-        if done.study.essential.steps:
-            typer.echo(reduced_line(done.study) + "\n")
-
-    def page(result: Result, command: str) -> str:
-        return identification_page(done.study, result, command, study_sections(done), model=done.model_file)
-
-    return Recorded(done.result(settings.name, settings.seed, ()), page, show, keep, tuple(done.missed))
-
-
-def _identify_car(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
-    """Its model file with the identified values and its fit go into the run folder."""
-    from veridyn.report.car import car_identified_page, identified_verdict
-    from veridyn.studies.run.car.identify import identify_car_study
-
-    done = identify_car_study(loaded, progress)
-    return _recorded(loaded, done, car_identified_page, identified_verdict, done.keep)
+    result = done.result(settings.name, settings.seed)
+    return Recorded(result, partial(identified_page, done), partial(print_identified, done), keep, tuple(done.missed))
 
 
 def _weigh_payload(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
@@ -277,10 +242,9 @@ def _identify_fleet(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded
 def _observe_machine(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
     """states.csv has every quantity with its deviation."""
     from veridyn.report.observed import observed_page, verdict_of
-    from veridyn.studies.run.car.observe import observe_car_study
     from veridyn.studies.run.observe import observe_study
 
-    done = observe_car_study(loaded, progress) if _is_car(loaded) else observe_study(loaded, progress)
+    done = observe_study(loaded, progress)
     return _recorded(loaded, done, observed_page, verdict_of, done.keep)
 
 

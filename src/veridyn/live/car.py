@@ -6,6 +6,7 @@ What acts from one sample to the next is the mean of both, so a row is made when
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import isfinite, nan
 from typing import Any
 
@@ -30,23 +31,28 @@ from veridyn.live.tracker import (
 from veridyn.observe.car.log import SLOWEST_M_S, lateral_measurements
 from veridyn.observe.car.observation import ObservedCar, observed_car
 from veridyn.observe.car.system import CarQuantities, Inflation, state_units
-from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.filter import Filter
+from veridyn.observe.filters.methods import Smoother
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.streaming.stream import Stream
 from veridyn.progress import Progress
 from veridyn.studies.config.car import CarObserveFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.run.car.log import study_car, study_drive, study_method
+from veridyn.studies.run.car.log import study_car, study_drive, study_filter, study_method
 from veridyn.studies.run.car.observe import replace_span
 
 ACTING = ("speed", "steer", "ax")
+FILTER_WORDS = {"ekf": "extended Kalman filter", "ukf": "unscented Kalman filter"}
 WHEEL_POINTS = 12
 
 
 class CarTracker:
     """Runs the lateral observer of a car; its place is that of speed, yaw rate and sideslip added up, for the picture alone."""
 
-    def __init__(self, observed: ObservedCar, virtual: Sequence[str], notes: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, observed: ObservedCar, virtual: Sequence[str], method: Filter, notes: tuple[str, ...] = ()
+    ) -> None:
+        self._method = replace(method, late="drop")
         self._car, self._system, self._start = observed.machine, observed.equations, observed.start
         car, system = self._car, self._system
         self._quantities = CarQuantities(system, tuple(virtual))
@@ -66,12 +72,15 @@ class CarTracker:
             tuple(lines),
             follow=True,
             trail=0,
-            notes=("extended Kalman filter of a single-track model; the way is speed and yaw rate added up", *notes),
+            notes=(
+                f"{FILTER_WORDS[method.word]} of a single-track model; the way is speed and yaw rate added up",
+                *notes,
+            ),
         )
         self.restart()
 
     def restart(self) -> None:
-        self._stream, self._inflation = Stream(EKF(late="drop"), self._system, self._start), Inflation()
+        self._stream, self._inflation = Stream(self._method, self._system, self._start), Inflation()
         self._check, self._before, self._last = StampCheck(), None, None
         self._way = np.zeros(3)  # x, y, heading
 
@@ -159,7 +168,10 @@ def car_session(
 ) -> Session:
     """The session of a study of a car: tyres are learned from its training span first, then the drive is replayed or arrives."""
     study: CarObserveFile = loaded.study
-    car, method = study_car(loaded), study_method(loaded)
+    car, method, how = study_car(loaded), study_method(loaded), study_filter(loaded)
+    if isinstance(how, Smoother):
+        what, hint = "a smoother needs the whole log, and here samples come one by one.", "Use filter: {name: ekf}."
+        raise loaded.error(loaded.fault(("filter", "name"), what, "ekf or ukf", "smoother", hint))
     whole, noise = study_drive(replace_span(loaded), car), method.noise
     if study.training is not None:
         fitted = fit_car(car, method, whole.between(*study.training), progress)
@@ -169,7 +181,7 @@ def car_session(
     notes: tuple[str, ...] = ()
     if study.training is not None:
         notes = (f"tyres learned from {study.training[0]:g} to {study.training[1]:g} s of the log",)
-    tracker = CarTracker(observed_car(car, noise, log, study.estimate), study.virtual, notes)
+    tracker = CarTracker(observed_car(car, noise, log, study.estimate), study.virtual, how, notes)
     if source is not None:
         return Session(tracker, source(columns_of(loaded, study.log, ACTING, token)))
     own = Pace(pace)

@@ -108,7 +108,7 @@ class MachineTracker:
 
     @property
     def system(self) -> MachineSystem:
-        return self._observer.system
+        return self._observer.bodies
 
     def restart(self) -> None:
         setup = self._prepared.setup

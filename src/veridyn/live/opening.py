@@ -16,7 +16,7 @@ from veridyn.live.shows import Show, arm_show, crane_show
 from veridyn.live.tracker import LiveTracker, Sample, SampleSource
 from veridyn.observe.readings import measurements_of
 from veridyn.progress import Progress, silent
-from veridyn.studies.config.car import CarObserveFile, CarStudyFile
+from veridyn.studies.config.car import CarObserveFile
 from veridyn.studies.config.observe import ObserveFile
 from veridyn.studies.config.study import Loaded, load_study
 from veridyn.studies.run.observe_log import observed_log
@@ -94,7 +94,7 @@ def open_session(
         from veridyn.live.car import car_session
 
         return car_session(loaded, pace, come.source if come.wanted else None, come.token, progress)
-    if loaded.study.kind == "identify" and not isinstance(loaded.study, CarStudyFile):
+    if loaded.study.kind == "identify" and not loaded.study.of_a_drive:
         from veridyn.live.identification import identification_session
 
         return identification_session(loaded, pace, come.source if come.wanted else None, come.token, folder, progress)

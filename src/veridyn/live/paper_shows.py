@@ -18,6 +18,7 @@ from veridyn.model.sensor import Sensor
 from veridyn.model.single_track import PriorValue, car_machine
 from veridyn.observe.car.log import lateral_measurements
 from veridyn.observe.car.observation import observed_car
+from veridyn.observe.filters.ekf import EKF
 from veridyn.papers.buggy.drive import BuggyDrive, driven
 from veridyn.papers.buggy.machine import buggy
 from veridyn.papers.buggy.observers import INPUTS, REFRESH, BuggyObserver, error_ekf, standing_start
@@ -79,7 +80,7 @@ def car_show(progress: Progress) -> tuple[LiveTracker, Sequence[Sample], str]:
     log = lateral_measurements(drive_log, car)
     observed = observed_car(car, CarNoise(), log, ("front_stiffness", "rear_stiffness"))
     notes = ("readings are simulated; cornering stiffnesses start 30 % uncertain and are learned on the way",)
-    tracker = CarTracker(observed, ("sideslip", "front_force", "rear_force"), notes)
+    tracker = CarTracker(observed, ("sideslip", "front_force", "rear_force"), EKF(), notes)
     return tracker, drive_samples(log), "a simulated drive"
 
 

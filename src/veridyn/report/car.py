@@ -1,23 +1,22 @@
-"""The reports of studies of a car: what was identified with priors and deviations, and what was observed with bands beside references."""
+"""What the reports of a drive have of their own: what was identified with priors, and what was observed with bands beside references."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.validation import Validation
-from veridyn.observe.car.observation import CarObservation
 from veridyn.report.blocks import Block, Figure, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.observed_parts import ObservedParts
 from veridyn.report.observer import thin
-from veridyn.report.page import page
 from veridyn.report.plots import Plot, Series, curves
 from veridyn.report.words import count, listed, measured, number, unit_text
+from veridyn.signals.drive import DriveLog
 from veridyn.studies.result import ParameterRow, Result
-from veridyn.studies.run.car.identify import CarIdentified
-from veridyn.studies.run.car.observe import CarObserved
+from veridyn.studies.run.identified import IdentifiedDrive
+from veridyn.studies.run.observed import ObservedDrive, ObserveRun
 
 Array = NDArray[np.float64]
 WORDS = {
@@ -33,83 +32,65 @@ WORDS = {
 }
 
 
-def car_identified_page(done: CarIdentified, result: Result, command: str) -> str:
-    """The page of an identification."""
-    sections = [
-        *_limits(done.missed),
+def identified_sections(found: IdentifiedDrive) -> list[Section]:
+    """The sections of the page of an identification that a drive has of its own."""
+    out = [
         Section(
             "Parameters",
-            [_parameters(done.parameters)],
+            [_parameters(found.parameters)],
             "Identified values with deviations; priors are those of the model file.",
-        ),
-        *(
-            [Section("Not shown by this drive", [Listing([f"{n}: {why}" for n, why in done.not_shown.items()])])]
-            if done.not_shown
-            else []
-        ),
-        *(
-            [
-                Section(
-                    "Validation",
-                    [_validation(done.validation)],
-                    "One-step predictions on samples not used for the fit.",
-                )
-            ]
-            if done.validation is not None
-            else []
-        ),
-        *_suspicions([str(f) for f in done.faults]),
-        Section(
-            "The drive",
-            [Figure(_drive(done.drive.t, done.drive.channels))],
-            "The channels of the log, as they are used.",
-        ),
+        )
     ]
-    keys = [
-        Key(f"{len(done.parameters)}", "parameters"),
-        Key(f"{len(done.not_shown)}", "not shown by this drive"),
-        Key(f"{done.figures['samples']:.0f}", "samples"),
-    ]
-    return page(f"Identification of “{done.car.name}”", identified_verdict(done), keys, sections, result, command)
+    if found.not_shown:
+        out.append(Section("Not shown by this drive", [Listing([f"{n}: {why}" for n, why in found.not_shown.items()])]))
+    if found.validation is not None:
+        lead = "One-step predictions on samples not used for the fit."
+        out.append(Section("Validation", [_validation(found.validation)], lead))
+    return [*out, _channels(found.drive)]
 
 
-def identified_verdict(done: CarIdentified) -> Verdict:
+def identified_keys(found: IdentifiedDrive) -> list[Key]:
+    """The key figures of an identification of a drive."""
+    return [
+        Key(f"{len(found.parameters)}", "parameters"),
+        Key(f"{len(found.not_shown)}", "not shown by this drive"),
+        Key(f"{found.figures['samples']:.0f}", "samples"),
+    ]
+
+
+def shown_verdict(car: str, found: IdentifiedDrive) -> Verdict:
     """Good where everything that was asked is shown and no check is raised."""
-    shown = [p.name for p in done.parameters if p.name not in done.not_shown]
+    shown = [p.name for p in found.parameters if p.name not in found.not_shown]
     findings = [f"{count(len(shown), 'parameter')} determined: {listed(shown)}."]
-    if done.not_shown:
-        findings.append(f"Not shown by this drive: {listed(list(done.not_shown))}.")
-    findings += [f.what for f in done.faults]
-    grade = "poor" if done.faults else "fair" if done.not_shown else "good"
-    return Verdict(grade, f"{done.car.name}: what the drive shows of the car.", tuple(findings))
+    if found.not_shown:
+        findings.append(f"Not shown by this drive: {listed(list(found.not_shown))}.")
+    findings += [f.what for f in found.faults]
+    grade = "poor" if found.faults else "fair" if found.not_shown else "good"
+    return Verdict(grade, f"{car}: what the drive shows of the car.", tuple(findings))
 
 
-def car_parts(done: CarObserved, result: Result) -> ObservedParts:
+def drive_parts(run: ObserveRun, drive: ObservedDrive, result: Result) -> ObservedParts:
     """The parts of the page of an observation that a car has of its own."""
     before = [
-        *_quantities(done),
-        *_way(done),
+        *_quantities(run, drive),
+        *_way(drive),
         *(
             [
                 Section(
                     "Parameters",
-                    [_parameters(done.parameters)],
+                    [_parameters(run.parameters)],
                     "Identified values with deviations, and states at the end.",
                 )
             ]
-            if done.parameters
+            if run.parameters
             else []
         ),
     ]
     after = [
         *_suspicions(list(result.warnings)),
-        Section(
-            "The drive",
-            [Figure(_drive(done.drive.t, done.drive.channels))],
-            "The channels of the log, as they are used.",
-        ),
+        _channels(drive.drive),
     ]
-    f = done.figures
+    f = run.figures
     keys = [Key(f"{f['samples']:.0f}", "samples")]
     if "rms_sideslip" in f:
         keys += [
@@ -118,13 +99,13 @@ def car_parts(done: CarObserved, result: Result) -> ObservedParts:
         ]
     if "nis" in f:
         keys.append(Key(number(f["nis"], 3), "NIS per reading (ideal 1)"))
-    return ObservedParts(done.car.name, done.observation, 0, keys, before, after, {})
+    return ObservedParts(drive.car.name, run.seen, 0, keys, before, after, {})
 
 
-def observed_verdict(done: CarObserved) -> Verdict:
+def drive_verdict(run: ObserveRun, drive: ObservedDrive) -> Verdict:
     """Good where the innovations are as large as the filter says and no check is raised."""
-    f, findings = done.figures, list[str]()
-    low, high = CarObservation.usable_nis
+    f, findings = run.figures, list[str]()
+    low, high = (0.0, np.inf) if run.seen is None else run.seen.usable_nis
     near = low <= f.get("nis", 1.0) <= high
     if "nis" in f:
         findings.append(f"Innovations are {number(f['nis'], 3)} times as large, squared, as the filter says they are.")
@@ -139,46 +120,48 @@ def observed_verdict(done: CarObserved) -> Verdict:
         if compared:
             text += f"; a linear filter is off by {' and by '.join(compared)}"
         findings.append(text + ".")
-    findings += [f"'{n}' is frozen: the drive excites it too little." for n in done.frozen]
-    findings += [x.what for x in done.faults]
-    grade = "poor" if done.faults or not near else "fair" if done.missed else "good"
-    return Verdict(grade, f"{done.car.name}: what its sensors do not measure.", tuple(findings))
+    findings += [f"'{n}' is frozen: the drive excites it too little." for n in drive.frozen]
+    findings += [x.what for x in drive.faults]
+    grade = "poor" if drive.faults or not near else "fair" if run.missed else "good"
+    return Verdict(grade, f"{drive.car.name}: what its sensors do not measure.", tuple(findings))
 
 
-def _quantities(done: CarObserved) -> list[Section]:
-    if not done.virtual:
+def _quantities(run: ObserveRun, drive: ObservedDrive) -> list[Section]:
+    if not run.virtual:
         return []
     plots = []
-    for name, v in done.virtual.items():
+    for name, v in run.virtual.items():
         angle = v.units[0] == "rad"
         scale, unit = (180.0 / np.pi, "deg") if angle else (1.0, v.units[0])
         low, high = (thin(scale * end[:, 0]) for end in v.band(2.0))
         shown = [Series("estimate", thin(v.t), thin(scale * v.values[:, 0]), band=(low, high), colour="estimate")]
-        if name in done.reference:
-            shown.append(Series("reference", thin(v.t), thin(scale * done.reference[name]), colour="truth"))
+        if name in drive.reference:
+            shown.append(Series("reference", thin(v.t), thin(scale * drive.reference[name]), colour="truth"))
         plots.append(curves(WORDS.get(name, name), shown, "time, s", unit_text(unit)))
     blocks: list[Block] = [Figure(plots[:1], plots[0].title.capitalize())]
     if len(plots) > 1:
         blocks.append(Figure(plots[1:]))
-    if "sideslip" in done.reference and "sideslip" in done.virtual:
-        blocks.append(Figure([_errors(done)], "Error of the sideslip angle", "Shaded: ±2σ as the filter states it."))
+    if "sideslip" in drive.reference and "sideslip" in run.virtual:
+        blocks.append(
+            Figure([_errors(run, drive)], "Error of the sideslip angle", "Shaded: ±2σ as the filter states it.")
+        )
     return [Section("What nobody measures", blocks, "Shaded: ±2σ.")]
 
 
-def _errors(done: CarObserved) -> Plot:
-    v, scale = done.virtual["sideslip"], 180.0 / np.pi
-    error, sigma = scale * (v.values[:, 0] - done.reference["sideslip"]), 2.0 * scale * v.sigma[:, 0]
+def _errors(run: ObserveRun, drive: ObservedDrive) -> Plot:
+    v, scale = run.virtual["sideslip"], 180.0 / np.pi
+    error, sigma = scale * (v.values[:, 0] - drive.reference["sideslip"]), 2.0 * scale * v.sigma[:, 0]
     shown = [
         Series("estimate minus reference", thin(v.t), thin(error), band=(thin(-sigma), thin(sigma)), colour="estimate")
     ]
-    if done.linear is not None:
+    if drive.linear is not None:
         shown.append(
             Series(
                 "linear filter, identified stiffness"
-                if done.fitted is not None
+                if drive.fitted is not None
                 else "linear filter, stiffness of the file",
                 thin(v.t),
-                thin(scale * (done.linear - done.reference["sideslip"])),
+                thin(scale * (drive.linear - drive.reference["sideslip"])),
                 style="dashed",
                 colour=2,
             )
@@ -186,12 +169,12 @@ def _errors(done: CarObserved) -> Plot:
     return curves("error", shown, "time, s", "deg")
 
 
-def _way(done: CarObserved) -> list[Section]:
-    p = done.path
+def _way(drive: ObservedDrive) -> list[Section]:
+    p = drive.path
     if p is None:
         return []
     shown = [Series("estimate", thin(p.state("east")), thin(p.state("north")), colour="estimate")]
-    c = done.drive.channels
+    c = drive.drive.channels
     if "east" in c:
         shown.append(Series("positions", thin(c["east"]), thin(c["north"]), style="dots", colour="measured"))
     plots = [curves("the way", shown, "east, m", "north, m")]
@@ -206,9 +189,9 @@ def _way(done: CarObserved) -> list[Section]:
                 unit,
             )
         )
-    gaps = "; ".join(f"{a:g} to {b:g} s" for a, b in done.gaps)
+    gaps = "; ".join(f"{a:g} to {b:g} s" for a, b in drive.gaps)
     lead = f"Positions are withheld from {gaps}." if gaps else "Positions, wheels and gyroscope together."
-    rows = [(n, number(v, 4)) for n, v in done.figures.items() if "gap" in n or n in ("rms_speed", "rms_heading")]
+    rows = [(n, number(v, 4)) for n, v in drive.figures.items() if "gap" in n or n in ("rms_speed", "rms_heading")]
     return [Section("The way", [Figure(plots), Table(("figure", "value"), rows)], lead)]
 
 
@@ -228,17 +211,14 @@ def _validation(found: Validation) -> Table:
     return Table(("output", "rms error", "measured rms", "NIS", "samples"), rows)
 
 
-def _limits(missed: Sequence[str]) -> list[Section]:
-    return [Section("Limits that are missed", [Listing(list(missed))])] if missed else []
-
-
 def _suspicions(texts: Sequence[str]) -> list[Section]:
     return [Section("What the checks say", [Text(text) for text in texts])] if texts else []
 
 
-def _drive(t: Array, channels: Mapping[str, Array]) -> list[Plot]:
-    return [
-        curves(name, [Series(name, thin(t), thin(values), colour=0)], "time, s", name)
-        for name, values in channels.items()
+def _channels(drive: DriveLog) -> Section:
+    plots = [
+        curves(name, [Series(name, thin(drive.t), thin(values), colour=0)], "time, s", name)
+        for name, values in drive.channels.items()
         if np.isfinite(values).any()
     ]
+    return Section("The drive", [Figure(plots)], "The channels of the log, as they are used.")

@@ -11,7 +11,7 @@ from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.observe.consistency.findings import USABLE_NIS
 from veridyn.observe.history import StateHistory
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict, attempted
-from veridyn.report.car import car_parts, observed_verdict
+from veridyn.report.car import drive_parts, drive_verdict
 from veridyn.report.observed_parts import ObservedParts
 from veridyn.report.observer import WORDS, innovation_plots, mechanism_animation, thin, whiteness_plot
 from veridyn.report.page import page
@@ -20,8 +20,7 @@ from veridyn.report.running import ELLIPSOIDS
 from veridyn.report.words import count, listed, measured, number, unit_text
 from veridyn.spatial.rotations import matrix_of
 from veridyn.studies.result import Result
-from veridyn.studies.run.car.observe import CarObserved
-from veridyn.studies.run.observe import ObserveRun
+from veridyn.studies.run.observed import ObserveRun
 from veridyn.view.meshes import solids_of
 from veridyn.view.scene import scene, tree_layer
 
@@ -29,9 +28,9 @@ Array = NDArray[np.float64]
 MAX_FRAMES = 240  # of an animation, at most
 
 
-def observed_page(run: ObserveRun | CarObserved, result: Result, command: str) -> str:
+def observed_page(run: ObserveRun, result: Result, command: str) -> str:
     """The whole page, of any machine."""
-    parts = _parts(run) if isinstance(run, ObserveRun) else car_parts(run, result)
+    parts = _parts(run) if run.drive is None else drive_parts(run, run.drive, result)
     o = parts.observation
     sections = [
         *([Section("Limits that are missed", [Listing(list(run.missed))])] if run.missed else []),
@@ -75,9 +74,9 @@ def _parts(run: ObserveRun) -> ObservedParts:
     return ObservedParts(run.machine_name, o, run.skip, keys, before, [], settings)
 
 
-def verdict_of(run: ObserveRun | CarObserved) -> Verdict:
+def verdict_of(run: ObserveRun) -> Verdict:
     """The verdict on an observation, of any machine."""
-    return _verdict(run) if isinstance(run, ObserveRun) else observed_verdict(run)
+    return _verdict(run) if run.drive is None else drive_verdict(run, run.drive)
 
 
 def _verdict(run: ObserveRun) -> Verdict:

@@ -9,13 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.natural.driven import MechanismRun
-from veridyn.model.machine import Machine
+from veridyn.mechanics.single_track.equations import READINGS
+from veridyn.mechanics.system.integrate import Trajectory
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict, attempted
 from veridyn.report.observer import mechanism_animation
 from veridyn.report.page import page
 from veridyn.report.plots import COLOURS, Plot, Series, curves
 from veridyn.report.running import ELLIPSOIDS
 from veridyn.report.words import count, listed, number, percent, unit_text
+from veridyn.simulate.car import ACTING, SteeredRun
 from veridyn.studies.result import Result
 from veridyn.studies.run.simulate import OPEN, ROUGH, SimulateRun
 from veridyn.view.meshes import solids_of
@@ -30,13 +32,12 @@ SMALL_DRIFT_PERCENT = 0.1  # % of a conserved energy that is small beside anythi
 def simulated_page(run: SimulateRun, result: Result, command: str) -> str:
     """The whole page."""
     f = run.figures
-    note = "The truth: what the machine did."
     sections = [
         *([Section("Limits that are missed", [Listing(run.missed)])] if run.missed else []),
-        Section("Motion", [attempted("The simulated motion", lambda: _animation(run)), *_motion(run)], note),
+        Section("Motion", [*_moving(run), *_motion(run)], "The truth: what the machine did."),
         *_acting(run),
         Section("Sensors", _sensors(run), "What is in the log, over the truth behind it."),
-        Section("Energy", _energy(run), _energy_lead(run)),
+        *([] if run.energies is None else [Section("Energy", _energy(run, run.energies), _energy_lead(run))]),
         *_errors(run),
     ]
     keys = [
@@ -65,7 +66,7 @@ def verdict_of(run: SimulateRun) -> Verdict:
     findings = []
     if "coarser_difference" in f:
         apart = number(f["coarser_difference"], 2)
-        findings.append(f"Repeated with a coarser integration, positions differ by up to {apart} rad or m.")
+        findings.append(f"Repeated with a coarser integration, positions differ by up to {apart} {run.coarser_unit}.")
     if "energy_drift_percent" in f:
         findings.append(
             f"Nothing feeds or brakes it, and its energy stays within {percent(f['energy_drift_percent'])} %."
@@ -98,14 +99,22 @@ def verdict_of(run: SimulateRun) -> Verdict:
     return Verdict("fair" if limits else "good", headline, tuple(findings), () if limits else may, may_not)
 
 
-def _animation(run: SimulateRun) -> Animation:
-    if isinstance(run.motion, MechanismRun):
-        m = run.motion.motion
-        return mechanism_animation(run.motion.system, m.t, m.q, "truth")
-    m, machine = run.motion.motion, run.machine
-    assert isinstance(machine, Machine)
+def _moving(run: SimulateRun) -> list[Block]:
+    """The machine as it moves; of a car the way it takes, beside which the car itself is a dot."""
+    motion = run.motion
+    if isinstance(motion, SteeredRun):
+        way = Series("centre of mass", motion.way[:, 0], motion.way[:, 1], colour="truth")
+        return [Figure([curves("the way", [way], "east, m", "north, m")])]
+    return [attempted("The simulated motion", lambda: _animation(run, motion))]
+
+
+def _animation(run: SimulateRun, motion: MechanismRun | Trajectory) -> Animation:
+    if isinstance(motion, MechanismRun):
+        m = motion.motion
+        return mechanism_animation(motion.system, m.t, m.q, "truth")
+    m, machine = motion.motion, run.machine
     kept = np.unique(np.linspace(0, len(m) - 1, min(240, len(m))).astype(int))
-    p, R = run.motion.base_position, run.motion.base_rotation
+    p, R = motion.base_position, motion.base_rotation
     base = (None if p is None else p[kept], None if R is None else R[kept])
     layer = tree_layer(machine, m.q[kept], "truth", *base, meaning="truth", solids=solids_of(machine)[0])
     return Animation(
@@ -122,7 +131,8 @@ def _plots(run: SimulateRun, names: Sequence[str], title: str) -> list[Plot]:
     for unit, own in units.items():
         for part in _by_colours(own):
             series = [
-                Series(n.partition(".")[2], run.truth[n].t, run.truth[n].values, colour=k) for k, n in enumerate(part)
+                Series(n.partition(".")[2] or n, run.truth[n].t, run.truth[n].values, colour=k)
+                for k, n in enumerate(part)
             ]
             out.append(curves(f"{title}, {unit_text(unit)}", series, "time, s", unit_text(unit)))
     return out
@@ -136,8 +146,14 @@ def _by_colours(items: Sequence[T]) -> Iterator[Sequence[T]]:
 
 def _motion(run: SimulateRun) -> list[Block]:
     blocks: list[Block] = []
-    for prefix, title in (("q.", "position"), ("qd.", "speed"), ("base.position.", "base")):
-        names = [n for n in run.truth if n.startswith(prefix) and np.ptp(run.truth[n].values) > 0.0]
+    groups = [
+        (title, [n for n in run.truth if n.startswith(prefix)])
+        for prefix, title in (("q.", "position"), ("qd.", "speed"), ("base.position.", "base"))
+    ]
+    if isinstance(run.motion, SteeredRun):
+        groups = [("motion", [*READINGS])]
+    for title, every in groups:
+        names = [n for n in every if np.ptp(run.truth[n].values) > 0.0]
         plots = _plots(run, names, title)
         if len(names) <= COLOURS:
             blocks += [Figure(plots)] if plots else []
@@ -149,6 +165,9 @@ def _motion(run: SimulateRun) -> list[Block]:
 
 
 def _acting(run: SimulateRun) -> list[Section]:
+    if isinstance(run.motion, SteeredRun):
+        names = [n for n in (*ACTING, "bank") if run.truth[n].values.any()]
+        return [Section("Inputs", [Figure(_plots(run, names, "driver and road"))], "What acted on the car.")]
     prefixes = ("force.", "load.", "signal.", "wrench.")
     names = [n for n in run.truth if n.startswith(prefixes) and run.truth[n].values.any()]
     if not names:
@@ -192,8 +211,8 @@ def _energy_lead(run: SimulateRun) -> str:
     return "The sum changes with what drives and brakes the machine."
 
 
-def _energy(run: SimulateRun) -> list[Block]:
-    kinetic, gravity, elastic = (run.energies - [0.0, run.energies[0, 1], 0.0]).T  # heights count from the start
+def _energy(run: SimulateRun, energies: Array) -> list[Block]:
+    kinetic, gravity, elastic = (energies - [0.0, energies[0, 1], 0.0]).T  # heights count from the start
     total = kinetic + gravity + elastic
     parts = [("kinetic", kinetic), ("in gravity", gravity), ("elastic", elastic)]
     series = [Series(label, run.t, x, colour=k) for k, (label, x) in enumerate(parts) if np.ptp(x) > 0.0 or k == 0]
@@ -208,7 +227,7 @@ def _errors(run: SimulateRun) -> list[Section]:
     if run.openings is not None and run.openings.max(initial=0.0) > 0.0:
         plot = curves("opening", [Series("largest", run.t, run.openings)], "time, s", "m", log_y=True)
         out.append(Section("Constraints", [Figure([plot])], "How far loops and constraints are open."))
-    if run.errors is not None and isinstance(run.machine, Machine):
+    if run.errors is not None:
         names = [run.machine.coordinates[k] for k in run.machine.independent]
         series = [Series(n, run.t, run.errors[:, k], colour=k) for k, n in enumerate(names)]
         plots = [curves("tracking error", list(part), "time, s", "rad, m") for part in _by_colours(series)]

@@ -6,21 +6,17 @@ beside the full one: values, deviations, and errors on training and held-out dat
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator
-
 import numpy as np
 
 from veridyn.identify.cutoff import Cutoff
-from veridyn.identify.essential import EliminationStep
 from veridyn.identify.friction.evidence import FrictionLadder
-from veridyn.identify.validation import Validation
-from veridyn.report.blocks import Block, Figure, Listing, Section, Table, Text
+from veridyn.report.blocks import Block, Figure, Listing, Section, Table, Text, Verdict
+from veridyn.report.page import identification_page, page
 from veridyn.report.plots import Series, curves
-from veridyn.report.words import count, listed, measured, number, percent, unit_text
-from veridyn.studies.identification import IdentificationStudy
-from veridyn.studies.run.identify import IdentifyRun
+from veridyn.report.verdict import verdict
+from veridyn.report.words import count, listed, number, percent
+from veridyn.studies.result import Result
+from veridyn.studies.run.identified import IdentifyRun
 from veridyn.studies.run.machine import Closing
 
 LEFT_OUT = "0"
@@ -35,85 +31,6 @@ FRICTION_COLUMNS = (
     "beside all others %",
     "verdict",
 )
-
-
-def reduced_section(study: IdentificationStudy) -> Section | None:
-    """What the reduced model is, and how much worse it predicts; None where nothing was left out."""
-    if not study.essential.steps:
-        return None
-    lean = study.essential
-    lead = (
-        f"{count(len(lean.fit.values), 'parameter')} of {len(study.fit.values)} are essential by this rule: {lean.stated_rule}. "
-        "The others are zero here, and the rest is estimated anew by weighted least squares."
-    )
-    if study.reduced_is_worse:
-        lead += f" On {study.judged_on} the reduced model is noticeably worse than the full one: what it leaves out matters."
-    errors = Table(
-        ("model", "parameters", "training %", "validation %", "worst row, validation %"),
-        [
-            _error_row("full", len(study.fit.values), study.own, study.check),
-            _error_row("reduced", len(lean.fit.values), study.essential_own, study.essential_check),
-        ],
-        "Relative errors ‖r‖/‖y‖ of the forces.",
-        strong=(3,),
-    )
-    caption = "Parameters of both models; deviations of the reduced one assume uncorrelated residuals."
-    values = Table(REDUCED_COLUMNS, reduced_rows(study), caption, left=(1,))
-    return Section("Reduced model", [errors, values], lead)
-
-
-def reduced_rows(study: IdentificationStudy) -> list[tuple[str, ...]]:
-    """One row for each base parameter: value and deviation in the full and in the reduced model, and why it was removed."""
-    rows = []
-    for name, unit, x, sigma, own, s in _both(study):
-        if own is not None:
-            tail = (*measured(*own), "–", "–", "–")
-        elif s is not None:
-            tail = (LEFT_OUT, "–", percent(s.relative_sigma), number(s.f_statistic, 3), number(s.p_value, 2))
-        else:  # a fit with a prior estimates what least squares cannot
-            tail = ("–",) * 5
-        rows.append((name, unit_text(unit), *measured(x, sigma), *tail))
-    return rows
-
-
-def _both(
-    study: IdentificationStudy,
-) -> Iterator[tuple[str, str, float, float, tuple[float, float] | None, EliminationStep | None]]:
-    """For each base parameter its name, unit, value and σ; value and σ in the reduced model; the step that removed it. None: not so."""
-    full, lean = study.fit, study.essential
-    own = dict(
-        zip(lean.fit.base.columns, zip(lean.fit.values.tolist(), lean.fit.sigma.tolist(), strict=True), strict=True)
-    )
-    steps = {study.model.parameters.index(s.name): s for s in lean.steps}
-    for c, name, unit, x, sigma in zip(full.base.columns, full.names, full.units, full.values, full.sigma, strict=True):
-        yield name, unit, float(x), float(sigma), own.get(c), steps.get(c)
-
-
-def reduced_table(study: IdentificationStudy) -> str:
-    """Both models as the text of a CSV file; cells of what does not apply are empty."""
-    text = io.StringIO()
-    out = csv.writer(text, lineterminator="\n")
-    out.writerow(["name", "unit", "full", "full_sigma", "reduced", "reduced_sigma", *REMOVAL_REASONS])
-    for name, unit, x, sigma, own, s in _both(study):
-        cells: list[float | str] = [*(own or ("", "")), "", "", "", ""]
-        if s is not None:
-            cells = [0.0, "", s.relative_sigma, s.f_statistic, s.p_value, s.joint_p_value]
-        out.writerow([name, unit, *(v if isinstance(v, str) else f"{v:.9g}" for v in (x, sigma, *cells))])
-    return text.getvalue()
-
-
-def reduced_line(study: IdentificationStudy) -> str:
-    """The same in one line, for a terminal."""
-    full, less = (percent(100.0 * v.relative_error) for v in (study.check, study.essential_check))
-    counts = f"{len(study.essential.fit.values)} of {len(study.fit.values)} parameters"
-    of = " in forces" if study.by_simulation else ""
-    return f"reduced model: {counts}, off by {less} %{of} on {study.judged_on}, the full one by {full} %"
-
-
-def _error_row(name: str, parameters: int, own: Validation | None, check: Validation) -> tuple[str, ...]:
-    training = "–" if own is None else percent(100.0 * own.relative_error)
-    held_out, worst = percent(100.0 * check.relative_error), percent(100.0 * check.worst_relative_error)
-    return name, f"{parameters}", training, held_out, worst
 
 
 def friction_section(ladder: FrictionLadder) -> Section:
@@ -156,6 +73,26 @@ def friction_rows(ladder: FrictionLadder) -> list[tuple[str, ...]]:
 STANDSTILL = 1e-9  # rad or m: what moves less stands still
 
 
+def identified_page(run: IdentifyRun, result: Result, command: str) -> str:
+    """The report of ``veridyn identify``, of any machine."""
+    sections = study_sections(run)
+    if run.drive is None:
+        return identification_page(run.study, result, command, sections, model=run.model_file)
+    from veridyn.report.car import identified_keys, identified_sections  # here: they bring the pages of observers along
+
+    title, keys = f"Identification of “{run.machine.name}”", identified_keys(run.drive)
+    return page(title, identified_verdict(run), keys, [*sections, *identified_sections(run.drive)], result, command)
+
+
+def identified_verdict(run: IdentifyRun) -> Verdict:
+    """The verdict on an identification, of any machine."""
+    if run.drive is None:
+        return verdict(run.study)
+    from veridyn.report.car import shown_verdict
+
+    return shown_verdict(run.machine.name, run.drive)
+
+
 def study_sections(run: IdentifyRun) -> list[Section]:
     """What stands before the rest, because it may make the rest worthless; then how the filter was chosen."""
     out = []
@@ -165,9 +102,10 @@ def study_sections(run: IdentifyRun) -> list[Section]:
                 "Limits that are missed", [Listing(run.missed)], "The study file sets limits, and these are not kept."
             )
         )
-    if run.suspicions:
+    suspicions = [str(s) for s in (run.suspicions if run.drive is None else run.drive.faults)]
+    if suspicions:
         lead = "Something about the data or the model may be wrong. Until it is cleared up, the numbers below are not to be used."
-        out.append(Section("Possible faults", [Text(str(s)) for s in run.suspicions], lead))
+        out.append(Section("Possible faults", [Text(text) for text in suspicions], lead))
     if run.cutoff is not None:
         out.append(_cutoff(run.cutoff))
     if run.delays.seconds:

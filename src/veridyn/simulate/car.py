@@ -1,19 +1,22 @@
 """A car of a few numbers on a road: its driver's speed and steering in, the log of its sensors out.
 
+    ẋ = V cos ψ − v sin ψ,    ẏ = V sin ψ + v cos ψ,    ψ̇ = r          x east, y north, ψ heading, from the origin eastwards
+
 The equations are those of :mod:`veridyn.mechanics.single_track`, with tyre curves that are exact and a bank that is given; a simulation
 with them shows what noise, clocks and estimators do, not that tyres are like this.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import cos, sin
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, SimulationError
-from veridyn.mechanics.single_track.equations import BANK, READINGS, SLOWEST, lateral_functions, packed
+from veridyn.mechanics.single_track.equations import BANK, READING_UNITS, READINGS, SLOWEST, lateral_functions, packed
 from veridyn.mechanics.system.integrate import Trajectory
 from veridyn.mechanics.system.stepper import explicit_step
 from veridyn.mechanics.system.tableau import tableau
@@ -30,6 +33,7 @@ Course = float | Callable[[float], float]
 LONGEST_STEP_S = 0.002
 SPEED_DIFFERENCE_S = 1e-4  # over which the acceleration is taken from the speed
 ACTING = {"speed": "m/s", "steer": "rad", "ax": "m/s^2"}
+WAY = {"east": "m", "north": "m", "heading": "rad"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +41,7 @@ class Steered:
     """A drive for `duration` seconds, sampled at `rate` Hz: `speed` (m/s), `steer` (rad, positive to the left, at the wheel that the car's
     steering_ratio belongs to) and the `bank` of the road (rad) as numbers or functions of time.
 
-    `start`: lateral speed (m/s) and yaw rate (rad/s) at the beginning.
+    `start`: lateral speed (m/s) and yaw rate (rad/s) at the beginning; `step`: the longest of the integration, s.
     """
 
     duration: float
@@ -46,12 +50,87 @@ class Steered:
     steer: Course
     bank: Course = 0.0
     start: tuple[float, float] = (0.0, 0.0)
+    step: float = LONGEST_STEP_S
 
     def run(self, machine: Machine, progress: Progress = silent, /) -> Trajectory:
         """A machine of joints has no steering wheel."""
         what = "only a car of a few numbers is steered."
         expected = "Tracking, Driven or Prescribed"
         raise DataError(what, where="simulate, manoeuvre", expected=expected, found=f"Steered, of {machine.name}")
+
+
+@dataclass(frozen=True, eq=False)
+class SteeredRun:
+    """A drive as it was: the `states` (N, 5) of the equations, the `inputs` (N, 3) speed, steer and ax, and the `way` (N, 3) of the centre
+    of mass: east and north (m) and heading (rad)."""
+
+    car: Machine
+    t: Array
+    states: Array
+    inputs: Array
+    way: Array
+
+    def read(self, readings: Sequence[str]) -> Array:
+        """Readings (N, k) without error, by their names in `READINGS`."""
+        chosen = [READINGS.index(name) for name in readings]
+        p, h = packed(self.car.parameters.values, car_described(self.car).tyre, [], chosen), lateral_functions()[2]
+        values = [h(state, u, 0.0, p) for state, u in zip(self.states, self.inputs, strict=True)]
+        return np.array(values).reshape(len(self.t), len(chosen))
+
+
+def steered_run(car: Machine, drive: Steered, progress: Progress = silent) -> SteeredRun:
+    """The motion of a car that is steered, by RK4."""
+    t = np.arange(round(drive.duration * drive.rate) + 1) / drive.rate
+    f, rule = lateral_functions()[0], tableau("RK4")
+    p = packed(car.parameters.values, car_described(car).tyre, [], [])
+    count = int(np.ceil(1.0 / (drive.rate * drive.step)))
+    step = 1.0 / (drive.rate * count)
+
+    def acting(time: float) -> Array:
+        ahead, behind = _at(drive.speed, time + SPEED_DIFFERENCE_S), _at(drive.speed, time - SPEED_DIFFERENCE_S)
+        ax = (ahead - behind) / (2.0 * SPEED_DIFFERENCE_S)
+        return np.array([_at(drive.speed, time), _at(drive.steer, time), ax])
+
+    def whole(time: float, moving: Array) -> Array:
+        state = np.zeros(5)
+        state[:2], state[BANK] = moving[:2], _at(drive.bank, time)
+        return state
+
+    def rate(time: float, moving: Array) -> Array:
+        v, r, _, _, heading = moving.tolist()
+        u = acting(time)
+        lateral = f(whole(time, moving), u, time, p)[:2]
+        c, s, V = cos(heading), sin(heading), float(u[0])
+        return np.array([*lateral, V * c - v * s, V * s + v * c, r])
+
+    moving = np.array([*drive.start, 0.0, 0.0, 0.0])
+    x, inputs, way = np.empty((len(t), 5)), np.empty((len(t), 3)), np.empty((len(t), 3))
+    for k, time in enumerate(t.tolist()):
+        x[k], inputs[k], way[k] = whole(time, moving), acting(time), moving[2:]
+        if not inputs[k, 0] >= SLOWEST or not np.isfinite(moving).all():
+            raise SimulationError(
+                f"the drive did not reach its end: at {time:.6g} s the speed is {inputs[k, 0]:.4g} m/s.",
+                where=car.name,
+                expected=f"a speed of at least {SLOWEST:g} m/s, where slip angles mean something",
+            )
+        progress("driving", time, drive.duration)
+        for j in range(count if k < len(t) - 1 else 0):
+            moving = explicit_step(rule, rate, time + j * step, moving, step)
+    return SteeredRun(car, t, x, inputs, way)
+
+
+def car_truth(run: SteeredRun) -> Experiment:
+    """Everything about a drive without error: its sensors by name, all readings, what acts on it, the bank of the road and its way."""
+    names = [*dict.fromkeys((*(s.name for s in run.car.sensors), *READINGS))]
+    read_by = {s.name: str(s.on) for s in run.car.sensors}
+    values = run.read([read_by.get(name, name) for name in names])
+    units: dict[str, str] = dict(zip(READINGS, READING_UNITS, strict=True))
+    columns = {n: (values[:, k], units[read_by.get(n, n)]) for k, n in enumerate(names)}
+    columns |= {n: (run.inputs[:, k], unit) for k, (n, unit) in enumerate(ACTING.items())}
+    columns["bank"] = run.states[:, BANK], "rad"
+    columns |= {n: (run.way[:, k], unit) for k, (n, unit) in enumerate(WAY.items())}
+    found = {n: Channel(n, run.t, x, unit) for n, (x, unit) in columns.items()}
+    return Experiment(found, f"simulation of {run.car.name}", {"source": "simulated", "machine": run.car.name})
 
 
 def simulate_car(
@@ -69,52 +148,14 @@ def simulate_car(
         expected = "Steered(duration, rate, speed, steer)"
         raise DataError(what, where=where, expected=expected, found=type(drive).__name__, source=car.name)
     chosen = chosen_sensors(car.sensors, sensors, "simulate")
-    car = car.with_sensors(chosen)
-    t = np.arange(round(drive.duration * drive.rate) + 1) / drive.rate
-    p = packed(car.parameters.values, car_described(car).tyre, [], [READINGS.index(str(s.on)) for s in chosen])
-    x, inputs = _states(car.name, drive, t, p, progress)
-    _, _, h, _ = lateral_functions()
-    values = np.array([h(state, u, 0.0, p) for state, u in zip(x, inputs, strict=True)]).reshape(len(t), len(chosen))
-    read = {s.name: Channel(s.name, t, values[:, k], s.unit(False)) for k, s in enumerate(chosen)}
-    acts = {n: Channel(n, t, inputs[:, k], unit) for k, (n, unit) in enumerate(ACTING.items())}
-    name, notes = f"simulation of {car.name}", {"source": "simulated", "machine": car.name}
-    own = Imperfections(imperfections_of(chosen, rng)).read(Experiment(read, name), rng)
+    truth = car_truth(steered_run(car.with_sensors(chosen), drive, progress))
+    read = Experiment({s.name: truth[s.name] for s in chosen}, truth.name)
+    log = Imperfections(imperfections_of(chosen, rng)).read(read, rng)
+    acts = {n: truth[n] for n in ACTING}
     if imperfections is not None:
         given = imperfections if isinstance(imperfections, Imperfections) else Imperfections(imperfections)
-        acts |= given.read(Experiment(acts, name), rng).channels
-    return Experiment({**own.channels, **acts}, name, notes)
-
-
-def _states(name: str, drive: Steered, t: Array, p: Array, progress: Progress) -> tuple[Array, Array]:
-    """States (N, 5) and inputs (N, 3) at the samples, by RK4 in steps of `LONGEST_STEP_S` at most."""
-    f, rule = lateral_functions()[0], tableau("RK4")
-    count = int(np.ceil(1.0 / (drive.rate * LONGEST_STEP_S)))
-    step = 1.0 / (drive.rate * count)
-
-    def acting(time: float) -> Array:
-        ahead, behind = _at(drive.speed, time + SPEED_DIFFERENCE_S), _at(drive.speed, time - SPEED_DIFFERENCE_S)
-        ax = (ahead - behind) / (2.0 * SPEED_DIFFERENCE_S)
-        return np.array([_at(drive.speed, time), _at(drive.steer, time), ax])
-
-    def whole(time: float, moving: Array) -> Array:
-        state = np.zeros(5)
-        state[:2], state[BANK] = moving, _at(drive.bank, time)
-        return state
-
-    def rate(time: float, moving: Array) -> Array:
-        return f(whole(time, moving), acting(time), time, p)[:2]
-
-    moving, x, inputs = np.array(drive.start, dtype=np.float64), np.empty((len(t), 5)), np.empty((len(t), 3))
-    for k, time in enumerate(t.tolist()):
-        x[k], inputs[k] = whole(time, moving), acting(time)
-        if not inputs[k, 0] >= SLOWEST or not np.isfinite(moving).all():
-            what = f"the drive did not reach its end: at {time:.6g} s the speed is {inputs[k, 0]:.4g} m/s."
-            expected = f"a speed of at least {SLOWEST:g} m/s, where slip angles mean something"
-            raise SimulationError(what, where=name, expected=expected)
-        progress("driving", time, drive.duration)
-        for j in range(count if k < len(t) - 1 else 0):
-            moving = explicit_step(rule, rate, time + j * step, moving, step)
-    return x, inputs
+        acts |= given.read(Experiment(acts, truth.name), rng).channels
+    return Experiment({**log.channels, **acts}, truth.name, truth.notes)
 
 
 def _at(course: Course, time: float) -> float:

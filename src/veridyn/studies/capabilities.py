@@ -71,7 +71,7 @@ HEAD = """\
 A machine is described once. Its formulation says in which coordinates it is computed: joint coordinates of a tree (cut open where it has
 loops), natural coordinates of points and vectors, or those of a car of a few numbers. This table is printed by `veridyn capabilities`;
 `veridyn capabilities MODEL` and `vd.capabilities(machine)` give the row of one machine. Every cell is run by a test: it works, or raises
-the `CapabilityError` whose reason stands below.
+the `CapabilityError` whose reason stands below. Studies of kind simulate, identify and observe can do what the verbs of these names can.
 
 Coordinates, sensors, inputs and states have the same names in every formulation, with one exception. In natural coordinates a machine
 without tyres and prescribed coordinates is observed over coordinates of its points where these do not have its joint coordinates: those

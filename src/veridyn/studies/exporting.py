@@ -11,7 +11,7 @@ import io
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,7 +30,8 @@ from veridyn.identify.result import Fit
 from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import INERTIAL, broken_law
 from veridyn.studies.result import Run
-from veridyn.studies.run.machine import FIT
+from veridyn.studies.run.identified import IdentifyRun
+from veridyn.studies.run.machine import FIT, IDENTIFIED
 
 Format = Literal["mjcf", "urdf", "yaml"]
 ENDINGS: Mapping[Format, str] = {"mjcf": ".xml", "urdf": ".urdf", "yaml": ".yaml"}
@@ -126,6 +127,15 @@ class Exported:
     refused: tuple[Fault, ...] = ()
 
 
+def export_run(run: Run, done: IdentifyRun, settings: Any) -> Exported:
+    """Write the machine that a study has identified, as its section output says; the car of a drive always."""
+    if done.drive is not None:
+        return Exported((run.write_text(IDENTIFIED, model_text(done.machine)),))
+    if not settings.output.model:
+        return Exported()
+    return export(run, done.study.fit, done.model_file, settings.output.infeasible == "write", settings.model.lock)
+
+
 def impossible(fit: Fit) -> list[Fault]:
     """What about the standard parameters of a fit is not physically consistent, by body and element."""
     machine = fit.described.with_parameters(fit.standard)
@@ -153,7 +163,7 @@ def export(run: Run, fit: Fit, like: Path, infeasible: bool, locked: Collection[
         hint = "Set estimator: {name: consistent}, or ask for it all the same with output: {infeasible: write}."
         return Exported(refused=(Fault(text, "export", found=listed, hint=hint),))
     machine, refused = _in_its_formulation(fit)
-    files = [run.write_text("identified.yaml", model_text(machine))]
+    files = [run.write_text(IDENTIFIED, model_text(machine))]
     _check_read_back(machine, files[0])
     if like.suffix.lower() == ".urdf" and locked:
         what = "identified.urdf is not written: the bodies of locked joints are part of others, and that file has them apart."

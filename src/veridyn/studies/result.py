@@ -269,3 +269,19 @@ def finite(content: object) -> Any:
     if isinstance(content, Sequence) and not isinstance(content, str):
         return [finite(value) for value in content]
     return content
+
+
+def limits_missed(accept: Mapping[str, tuple[float, float]], figures: Mapping[str, float]) -> tuple[str, ...]:
+    """Sentences about figures beyond the limits of a study."""
+    out = []
+    for name, (low, high) in accept.items():
+        value = figures.get(name, NAN)
+        if not low <= value <= high:
+            shown = f"{value:.6g}" if name in figures else "no such figure"
+            out.append(f"{name}: {shown}, and {low:g} to {high:g} is accepted (accept.{name}).")
+    return tuple(out)
+
+
+def parameter_row(name: str, unit: str, value: float, sigma: float, prior: float = NAN) -> ParameterRow:
+    """A parameter with its deviation, and that in percent."""
+    return ParameterRow(name, unit, value, sigma, 100.0 * sigma / abs(value) if value else NAN, prior)

@@ -48,6 +48,26 @@ def test_a_slow_car_is_not_corrected_and_inputs_go_on() -> None:
     assert slow.dof == 0 and slow.status["ay"].name == "MISSING"
 
 
+def test_a_step_that_is_refused_changes_nothing() -> None:
+    observers = [vd.Observer(car(), process_noise=NOISE) for _ in range(2)]
+    for k, observer in enumerate(observers):
+        observer.step(0.0, [0.0, 0.0], [20.0, 0.0])
+        if k:
+            with pytest.raises(DataError, match="the clock runs backwards"):
+                observer.step(-1.0, [0.1, 2.0], [25.0, 0.1])
+            with pytest.raises(DataError, match="not what acts on a car"):
+                observer.step(0.04, [0.0, 0.0], [20.0])
+        observer.step(0.04, [0.01, 0.2], [20.0, 0.01])
+    np.testing.assert_array_equal(*(o.belief.x for o in observers))
+
+
+def test_it_has_no_bodies() -> None:
+    observer = vd.Observer(car(), process_noise=NOISE)
+    assert type(observer) is vd.Observer and observer.system.outputs == ("yaw_rate", "ay")
+    with pytest.raises(ModelError, match="has no bodies and joints"):
+        _ = observer.bodies
+
+
 def test_what_a_car_cannot_do_is_refused_by_name() -> None:
     with pytest.raises(CapabilityError, match="has no filter 'error_ekf'"):
         vd.Observer(car(), "error_ekf", vd.ObserveSettings(process_noise=NOISE))

@@ -208,7 +208,7 @@ def test_the_command_writes_a_run(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_example_runs_and_finds_the_mass(capsys: pytest.CaptureFixture[str]) -> None:
-    runpy.run_path(str(Path(__file__).parents[4] / "examples" / "humanoid.py"))
+    runpy.run_path(str(Path(__file__).parents[3] / "examples" / "humanoid.py"))
     said = capsys.readouterr().out
     found = re.search(r"total mass (\S+) kg", said)
     assert "walking excites 94 base parameters" in said and found is not None

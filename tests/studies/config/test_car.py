@@ -7,7 +7,7 @@ import pytest
 from veridyn.errors import FileError
 from veridyn.files.yaml_reader import plain_yaml
 from veridyn.studies.config.car import CarIdentifyFile, CarObserveFile
-from veridyn.studies.config.study import SECTIONS, json_schema, load_study, parse_study, settings_class
+from veridyn.studies.config.study import FORMULATED, json_schema, load_study, parse_study, settings_class
 from veridyn.studies.config.text import reference, study_text
 
 STUDIES = Path(__file__).parents[3] / "examples" / "studies"
@@ -27,8 +27,8 @@ def test_the_examples_are_read_and_written_back(name: str) -> None:
 
 
 def test_words_about_every_key() -> None:
-    for kind in SECTIONS["car"]:
-        schema = settings_class(kind, "car").model_json_schema()
+    for kind in FORMULATED["single_track"]:
+        schema = settings_class(kind, formulation="single_track").model_json_schema()
         for part in (schema, *schema["$defs"].values()):
             missing = [
                 key for key, value in part["properties"].items() if not (value.get("description") or "$ref" in value)

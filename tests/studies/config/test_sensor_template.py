@@ -25,7 +25,7 @@ from veridyn.studies.config.car import CarIdentifyFile, CarObserveFile
 from veridyn.studies.config.sensor_template import car_template, observe_template
 from veridyn.studies.config.study import load_study, parse_study
 from veridyn.studies.result import collected_warnings
-from veridyn.studies.run.car.identify import identify_car_study
+from veridyn.studies.run.identify import run_identify
 from veridyn.studies.run.observe import observe_study
 
 FOURBAR = shipped("veridyn:fourbar.yaml")
@@ -151,8 +151,8 @@ def test_a_log_with_units_gives_a_study_that_runs(tmp_path: Path) -> None:
     assert "# columns not used: spare" in text and "needed" not in text
     loaded = load_study(study)
     assert isinstance(loaded.study, CarIdentifyFile)
-    found = identify_car_study(loaded)
-    values = {p.name: p for p in found.parameters}
+    found = run_identify(loaded)
+    values = {p.name: p for p in found.result("car", 0).parameters}
     assert abs(values["front_stiffness"].value - TRUTH.cf) < 4.0 * values["front_stiffness"].sigma
 
 

@@ -19,7 +19,8 @@ from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.mechanics.natural.system import system_of
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.studies.config.study import load_study
-from veridyn.studies.run.observe import ObserveRun, observe_study
+from veridyn.studies.run.observe import observe_study
+from veridyn.studies.run.observed import ObserveRun
 
 
 @pytest.fixture(scope="module")

@@ -10,14 +10,13 @@ from dataclasses import replace
 from functools import cached_property
 from math import isfinite, sqrt
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arguments import checked
 from veridyn.errors import DataError, Faults, ModelError, did_you_mean
-from veridyn.lazy import above
 from veridyn.mechanics.formulated import GivenMachine
 from veridyn.model.machine import Machine
 from veridyn.observe.bounds import ParameterBounds
@@ -25,6 +24,7 @@ from veridyn.observe.consistency.health import Repeats, Silence
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import Smoother, filter_of
 from veridyn.observe.filters.passage import Passage
+from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import MISSING, NOT_FINITE, STATUSES, USED, Codes, Status
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.result import Belief
@@ -32,6 +32,10 @@ from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.stream import Stream, StreamStep, as_vector, statuses
 from veridyn.observe.system import System
 from veridyn.observe.virtual import Virtual, placed_quantities, quantity_of
+
+if TYPE_CHECKING:
+    from veridyn.observe.car.observation import ObservedCar
+    from veridyn.observe.car.observer import DriverInputs
 
 Array = NDArray[np.float64]
 NONE_BOUNDED: Mapping[str, float] = MappingProxyType({})
@@ -136,16 +140,11 @@ class Observer:
 
     Settings are those of :func:`observe`; a process noise must be among them, because there is no log to choose it from, and a start in
     numbers. Inputs act from the time they are given on. The object changes with every step and is not for two threads at once. Sensors
-    with a delay make it go back in time by itself. Of a car of a few numbers the process noise is a CarNoise, and inputs are speed,
-    steer and ax (:class:`~veridyn.observe.car.observer.CarObserver`).
+    with a delay make it go back in time by itself. Of a car of a few numbers the process noise is a CarNoise, and inputs are speed (m/s),
+    steer (rad) and ax (m/s²) (:class:`~veridyn.observe.car.observer.DriverInputs`).
     """
 
-    system: Any  # what it runs on: a MachineSystem, or an ObservedCar
-
-    def __new__(cls, machine: GivenMachine | None = None, *_: object, **__: object) -> Observer:
-        if cls is Observer and isinstance(machine, Machine) and machine.car is not None:
-            return above("veridyn.observe.car.observer", "unmade_observer")()
-        return object.__new__(cls)
+    system: MachineSystem | ObservedCar
 
     @checked
     def __init__(
@@ -154,13 +153,26 @@ class Observer:
         method: Filter | str = "ekf",
         settings: ObserveSettings | None = None,
     ) -> None:
-        setup = ObserverSetup(filter_of(method, "Observer"), streaming_settings(settings))
+        self._driver: DriverInputs | None = None
+        chosen = streaming_settings(settings)
+        if isinstance(machine, Machine) and machine.car is not None:
+            from veridyn.observe.car.observer import (  # here: it brings compiled equations along
+                DriverInputs,
+                car_beside,
+            )
+
+            how, car = car_beside(machine, method, chosen)
+            self._driver = DriverInputs(car)
+            self._begin(car, how, car.equations, car.start, chosen.frozen_after)
+            return
+        setup = ObserverSetup(filter_of(method, "Observer"), chosen)
         refuse_smoother(setup.method)
         system, q, qd = setup.system(machine)
-        seen, belief = setup.seen(system, q), system.belief(q, qd)
-        self._begin(system, setup.method, seen, belief, setup.settings.frozen_after)
+        self._begin(system, setup.method, setup.seen(system, q), system.belief(q, qd), chosen.frozen_after)
 
-    def _begin(self, system: Any, how: Filter, seen: System, belief: Belief, frozen_after: int | None) -> None:
+    def _begin(
+        self, system: MachineSystem | ObservedCar, how: Filter, seen: System, belief: Belief, frozen_after: int | None
+    ) -> None:
         """Nothing has been read yet; `seen` is the system as the filter takes it."""
         self.system = system
         delays = np.array([self.system.table.sensors[k].delay for k in self.system.table.owner])
@@ -182,6 +194,15 @@ class Observer:
     def belief(self) -> Belief:
         return self._stream.belief
 
+    @property
+    def bodies(self) -> MachineSystem:
+        """The system of a machine of bodies and joints."""
+        if not isinstance(self.system, MachineSystem):
+            raise ModelError(
+                "a car of a few numbers has no bodies and joints.", where="observer", found=self.system.name
+            )
+        return self.system
+
     def step(
         self,
         t: float,
@@ -192,12 +213,45 @@ class Observer:
         """Take in readings stamped `t` (s): by name, or an array with NaN where there is none; and the loads that act from now on.
 
         `sigma`: output → standard deviation of this reading, where it is not the sensor's own.
+
+        Of a car the inputs are those at the time `t`; without them, those before go on. Readings of one that is slower than four metres a
+        second are not used: slip angles mean nothing there.
         """
+        if self._driver is not None:
+            return self._step_of_car(self._driver, t, measurements, inputs, sigma)
+        return self._step(t, measurements, inputs, sigma)
+
+    def _step_of_car(
+        self,
+        driver: DriverInputs,
+        t: float,
+        measurements: ArrayLike | Mapping[str, float],
+        inputs: ArrayLike | None,
+        sigma: Mapping[str, float] | None,
+    ) -> ObserverStep:
+        """What acts from the sample before to this one is known now: the mean of both."""
+        before, since = driver.last, self._since
+        acting = driver.acting(inputs)
+        if before is None:
+            self._stream = Stream(self._stream.settings, self._stream.system, driver.start(measurements))
+        else:
+            self._stream.act(np.concatenate([before, 0.5 * (before + acting)]))
+        done = self._step(t, {} if driver.too_slow(acting) else measurements, np.concatenate([acting, acting]), sigma)
+        driver.taken(acting, done.nis, done.dof, 0.0 if before is None else t - since)
+        return done
+
+    def _step(
+        self,
+        t: float,
+        measurements: ArrayLike | Mapping[str, float],
+        inputs: ArrayLike | None,
+        sigma: Mapping[str, float] | None,
+    ) -> ObserverStep:
         if not isinstance(measurements, np.ndarray) and isinstance(measurements, Mapping):
             values, codes = self._by_name(measurements)
         else:
             values, codes = self._by_place(measurements)
-        if inputs is None and t > self._since:
+        if inputs is None and t > self._since and isinstance(self.system, MachineSystem):
             inputs = self.system.later(self._inputs, t - self._since)  # prescribed coordinates go on
         if inputs is not None:
             inputs = as_vector(inputs)
@@ -288,8 +342,12 @@ class Observer:
 
     def virtual(self, wanted: Virtual | str) -> tuple[Array, Array]:
         """The value (k,) of a virtual sensor now, and its standard deviation; of a car its name is enough."""
-        belief, one = self._stream.belief, placed_quantities([wanted])[0]
-        y, G = quantity_of(self.system, one).at(belief.x, self.system.instant(belief.x, self._inputs), self._inputs)
+        belief = self._stream.belief
+        if self._driver is not None:
+            return self._driver.quantity(wanted, belief, self._inputs)
+        system = self.bodies
+        quantity = quantity_of(system, placed_quantities([wanted])[0])
+        y, G = quantity.at(belief.x, system.instant(belief.x, self._inputs), self._inputs)
         return y, np.sqrt(np.maximum(((G @ belief.P) * G).sum(axis=1), 0.0))
 
     def _messages(self, t: float, codes: Codes, silent: bool) -> tuple[str, ...]:

@@ -162,7 +162,7 @@ def along_road(
     """An observer sample by sample, with the road below the wheels of its own belief: system, times, states, covariances, inputs."""
     below = RoadBelow(model, road)
     running, rows, deviations = observer.beside(model, log, standing_start(model), (*INPUTS, *below.names))
-    system = running.system
+    system = running.bodies
     given, nq = np.column_stack([log[name].values for name in INPUTS]), system.nq
     t, outputs = log[INPUTS[0]].t, system.outputs
     x, P, inputs = [], [], []

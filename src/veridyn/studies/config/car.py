@@ -11,7 +11,7 @@ from veridyn.mechanics.single_track.equations import READINGS
 from veridyn.mechanics.single_track.noise import CarNoise
 from veridyn.signals.drive import CHANNELS
 from veridyn.studies.config.log import Column, Ends, PartSettings, TableSettings
-from veridyn.studies.config.observe import ObservedModelSettings
+from veridyn.studies.config.observe import ObservedModelSettings, ObserveStudy
 from veridyn.studies.config.study import Number, StudyFile, StudySection
 
 
@@ -104,8 +104,10 @@ class PathSettings(StudySection):
     """Spans [from, to], s, in which positions are withheld, to see how the observer carries on."""
 
 
-class CarStudyFile(StudyFile):
+class CarStudyFile(StudySection):
     """What both kinds of studies of a car share."""
+
+    of_a_drive: ClassVar[bool] = True
 
     model: ObservedModelSettings
     log: DriveSettings
@@ -116,7 +118,7 @@ class CarStudyFile(StudyFile):
     """Figure → least and largest value that are accepted; the exit code is 1 where one is missed."""
 
 
-class CarIdentifyFile(CarStudyFile):
+class CarIdentifyFile(CarStudyFile, StudyFile):
     """Parameters of a car from an ordinary drive, with deviations and priors, and what the drive cannot show."""
 
     kind: Literal["identify"] = "identify"  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -127,13 +129,9 @@ class CarIdentifyFile(CarStudyFile):
     """Axle → roll stiffness at the wheels, N*m/rad, for the distribution of the roll moment; without them none is given."""
 
 
-class CarObserveFile(CarStudyFile):
+class CarObserveFile(CarStudyFile, ObserveStudy):
     """A car observed: sideslip, tyre forces, roll and wheel loads with bands, its way through gaps of the satellite positions."""
 
-    kind: Literal["observe"] = "observe"  # pyright: ignore[reportIncompatibleVariableOverride]
-    """What is done."""
-    name: str = Field(default="observation", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
-    """Name of the run folder, which gets a number."""
     training: Ends | None = None
     """Span of the log, s, from which estimated parameters are identified first; without it they stay as the model has them."""
     estimate: tuple[str, ...] = ()

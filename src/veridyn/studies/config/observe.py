@@ -66,7 +66,7 @@ class FilterSettings(StudySection):
     """What observes."""
 
     name: Literal["linear", "error_ekf", "error_ekf_force", "ekf", "ukf", "smoother"] = "ekf"
-    """The filter; ekf first, smoother where the log is complete."""
+    """The filter; ekf first, smoother where the log is complete. A car of a few numbers has ekf, ukf and smoother."""
     unknown: tuple[str, ...] | None = None
     """Independent coordinates or loads whose force is estimated; one on each independent coordinate if left out."""
     independents: tuple[str, ...] = ()
@@ -179,18 +179,23 @@ class ObservedModelSettings(StudySection):
         return self
 
 
-class ObserveFile(StudyFile):
-    """A machine observed: states with deviations, and sensors that nobody mounted, from a log."""
+class ObserveStudy(StudyFile):
+    """What every study of kind observe has, whatever its machine."""
 
     kind: Literal["observe"] = "observe"  # pyright: ignore[reportIncompatibleVariableOverride]
     """What is done."""
     name: str = Field(default="observation", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
     """Name of the run folder, which gets a number."""
     model: ObservedModelSettings
+    filter: FilterSettings = FilterSettings()
+
+
+class ObserveFile(ObserveStudy):
+    """A machine observed: states with deviations, and sensors that nobody mounted, from a log."""
+
     without: tuple[str, ...] = ()
     """Sensors of the machine that this log does not have."""
     log: ObservedLogSettings
-    filter: FilterSettings = FilterSettings()
     process_noise: ProcessNoiseSettings = ProcessNoiseSettings()
     start: ObserveStart = ObserveStart()
     virtual: dict[str, VirtualSettings] = Field(default_factory=dict)

@@ -70,7 +70,7 @@ class ControllerSettings(StudySection):
 
 class InputSettings(TableSettings):
     """What acts from outside: force.C on a coordinate C, signal.S of a drive gain, wrench.BODY.fx … mz on a body; of a mechanism its loads
-    by name (load.x and so on where a load has several components)."""
+    by name (load.x and so on where a load has several components); of a car of a few numbers speed, steer and bank."""
 
     formulas: dict[str, str | Number] = Field(default_factory=dict)
     """Input → a number, or a formula in the time t: 20*sin(2*pi*0.5*t). Besides the functions of model files: exp, tanh, and step(x),
@@ -111,7 +111,8 @@ class SimulateStart(StudySection):
     coordinates: dict[str, Number] = Field(default_factory=dict)
     """Coordinate → its value, rad or m. Of a machine with loops, as many as it has degrees of freedom, or none."""
     rates: dict[str, Number] = Field(default_factory=dict)
-    """Coordinate → its rate, rad/s or m/s. Of a mechanism or a machine with loops, as many as it has degrees of freedom, or none."""
+    """Coordinate → its rate, rad/s or m/s. Of a mechanism or a machine with loops, as many as it has degrees of freedom, or none. Of a
+    car of a few numbers: lateral_speed and yaw_rate."""
     base: BaseSettings | None = None
     """Of a tree whose base is free."""
 
@@ -134,9 +135,9 @@ class IntegratorSettings(StudySection):
         "r_matrix",
     ] = "auto"
     """Of a tree: RK4 or one of SciPy's methods; auto takes LSODA where dry friction makes it stiff, DOP853 elsewhere. Of a mechanism:
-    index3 (auto), penalty, augmented or r_matrix, or the explicit rules RK4, RK45 and DOP853."""
+    index3 (auto), penalty, augmented or r_matrix, or the explicit rules RK4, RK45 and DOP853. Of a car of a few numbers: RK4 (auto)."""
     step: Number | None = Field(default=None, gt=0.0)
-    """Longest step, s; of RK4 and of mechanisms a millisecond if left out, of the others what their tolerances ask."""
+    """Longest step, s; of RK4 and of mechanisms a millisecond if left out, of cars two, of the others what their tolerances ask."""
     rtol: Number = Field(default=1e-8, gt=0.0)
     """Relative tolerance of SciPy's methods."""
     atol: Number = Field(default=1e-9, gt=0.0)
@@ -188,7 +189,8 @@ class SimulatedModelSettings(ModelSettings):
     """The machine: a model file, or the one that a run has identified."""
 
     formulation: Formulation | None = None
-    """Coordinates in which it is simulated: those of joints, or points and unit vectors; the machine's own if left out."""
+    """Coordinates in which it is simulated: those of joints, or points and unit vectors; the machine's own if left out. A car of a few
+    numbers has single_track alone."""
 
 
 def _nothing(value: object) -> object:
@@ -217,7 +219,7 @@ class SimulateFile(StudyFile):
         str, Annotated[SensorSettings, BeforeValidator(_nothing, json_schema_input_type=SensorSettings | None)]
     ] = Field(default_factory=dict)
     """Channel, or pattern such as q.* → what measures it; the first that fits decides. Without any, a tree has perfect sensors of positions
-    and forces, and a mechanism the sensors of its file; of a mechanism, entries here stand before those."""
+    and forces, and a mechanism or a car the sensors of its file; of these, entries here stand before those."""
     format: Literal["csv", "parquet"] = "csv"
     """Of the log and the truth."""
     accept: SimulateAccept = SimulateAccept()

@@ -35,16 +35,19 @@ KINDS: dict[str, tuple[str, str]] = {  # kind → module and class of its settin
     "observe": ("veridyn.studies.config.observe", "ObserveFile"),
     "simulate": ("veridyn.studies.config.simulate", "SimulateFile"),
 }
-# With a section of this name, or of a car, a kind has other settings: section → kind → module and class.
+# With a section of this name a kind has other settings: section → kind → module and class.
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "payload": {"identify": ("veridyn.studies.config.identify_sections", "PayloadFile")},
     "fleet": {"identify": ("veridyn.studies.config.identify_sections", "FleetFile")},
-    "car": {
+}
+OF_A_CAR = "single_track"
+# In this formulation of its model a kind has the log of a drive: formulation → kind → module and class.
+FORMULATED: dict[str, dict[str, tuple[str, str]]] = {
+    OF_A_CAR: {
         "identify": ("veridyn.studies.config.car", "CarIdentifyFile"),
         "observe": ("veridyn.studies.config.car", "CarObserveFile"),
-    },
+    }
 }
-OF_A_CAR = "single_track"  # the formulation of a model that makes a study one of a car
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
@@ -75,7 +78,9 @@ class StudySection(BaseModel):
 
 
 class StudyFile(StudySection):
-    """What every study file has."""
+    """What every study file has. `of_a_drive`: its log is the drive of a car of a few numbers."""
+
+    of_a_drive: ClassVar[bool] = False
 
     veridyn: Literal[1] = FORMAT
     """Version of the format."""
@@ -155,12 +160,13 @@ def load_study(
     text = text_of(file)
     yaml = modern(plain_yaml(text, file.name))
     known = {**os.environ, **(variables or {})}
-    return Loaded(parse_study(yaml, kind, _describes_car(yaml, file, known)), file, yaml, text, known)
+    described = OF_A_CAR if _describes_car(yaml, file, known) else ""
+    return Loaded(parse_study(yaml, kind, described), file, yaml, text, known)
 
 
 def _describes_car(yaml: PlainYaml, file: Path, variables: Mapping[str, str]) -> bool:
     """Whether the model file of a study, or its fit, says that it is a car, where the study chooses no formulation."""
-    model = yaml.values.get("model") if yaml.values.get("kind") in [*SECTIONS["car"]] else None
+    model = yaml.values.get("model") if yaml.values.get("kind") in [*FORMULATED[OF_A_CAR]] else None
     if not isinstance(model, Mapping) or model.get("formulation") is not None:
         return False
     named = model.get("file") or model.get("fit")
@@ -178,8 +184,8 @@ def _describes_car(yaml: PlainYaml, file: Path, variables: Mapping[str, str]) ->
         return False  # what is wrong with the file is told by who reads it
 
 
-def parse_study(yaml: PlainYaml, kind: str | None = None, of_a_car: bool = False) -> StudyFile:
-    """The settings that a document holds; a :class:`FileError` with all its faults. `of_a_car`: its model file is one of a car."""
+def parse_study(yaml: PlainYaml, kind: str | None = None, described: str = "") -> StudyFile:
+    """The settings that a document holds; a :class:`FileError` with all its faults. `described`: the formulation of its model file."""
     found = yaml.values.get("kind")
     if not isinstance(found, str):  # a list or a mapping is no kind, and no key either
         found = None if found is None else f"{found}"
@@ -193,10 +199,9 @@ def parse_study(yaml: PlainYaml, kind: str | None = None, of_a_car: bool = False
         )
     _refuse_vehicle(yaml)
     model = yaml.values.get("model")
-    of_a_car |= isinstance(model, Mapping) and model.get("formulation") == OF_A_CAR
-    named = {*yaml.values, "car"} if of_a_car else {*yaml.values} - {"car"}
-    section = next((name for name, kinds in SECTIONS.items() if name in named and found in kinds), "")
-    settings = settings_class(str(found), section)
+    own = model.get("formulation") if isinstance(model, Mapping) else None
+    section = next((name for name, kinds in SECTIONS.items() if name in yaml.values and found in kinds), "")
+    settings = settings_class(str(found), section, own if isinstance(own, str) else described)
     try:
         return settings.model_validate(yaml.values)
     except ValidationError as error:
@@ -211,9 +216,10 @@ def _refuse_vehicle(yaml: PlainYaml) -> None:
         raise FileError(Fault(what, "vehicle", hint=hint, line=yaml.line(("vehicle",))), yaml.source)
 
 
-def settings_class(kind: str, section: str = "") -> type[StudyFile]:
-    """The class of settings of a kind of study, or of one that something changes: payload, fleet or car."""
-    module, name = (SECTIONS[section] if section else KINDS)[kind]
+def settings_class(kind: str, section: str = "", formulation: str = "") -> type[StudyFile]:
+    """The class of settings of a kind of study, with a section that changes it (payload, fleet), or in a formulation that does."""
+    in_formulation = FORMULATED.get(formulation, {})
+    module, name = SECTIONS[section][kind] if section else in_formulation.get(kind, KINDS[kind])
     return getattr(importlib.import_module(module), name)
 
 
@@ -230,8 +236,9 @@ def json_schema() -> dict[str, Any]:
 
 
 def _variants(kind: str) -> list[type[StudyFile]]:
-    """The classes of settings of a kind of study with a section that changes it."""
-    return [settings_class(kind, name) for name, kinds in SECTIONS.items() if kind in kinds]
+    """The classes of settings of a kind of study with a section, or in a formulation, that changes it."""
+    found = [settings_class(kind, name) for name, kinds in SECTIONS.items() if kind in kinds]
+    return [*found, *(settings_class(kind, formulation=name) for name, kinds in FORMULATED.items() if kind in kinds)]
 
 
 def _kind_schema(kind: str, either: list[dict[str, Any]]) -> dict[str, Any]:

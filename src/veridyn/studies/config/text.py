@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from veridyn.studies.config.study import KINDS, SECTIONS, StudyFile, settings_class
+from veridyn.studies.config.study import FORMULATED, KINDS, SECTIONS, StudyFile, settings_class
 
 WIDTH = 110
 _PLAIN = re.compile(r"[A-Za-z_$.](?:[\w .$/(){}*^-]*[\w)}])?(?: \[[\w*/^%. ()-]+\])?", re.ASCII)
@@ -77,10 +77,12 @@ def flow(value: Any) -> str:
 def reference(kind: str | None = None) -> str:
     """Markdown: for each kind of study one table of keys for each section, with meanings, kinds of values and defaults."""
     parts = []
-    changed = [(name, section) for section, kinds in SECTIONS.items() for name in kinds]
-    for name, section in [(kind, "")] if kind else [*((name, "") for name in KINDS), *changed]:
-        settings = settings_class(name, section)
-        parts.append(f"## `kind: {name}`{f' of a {section}' if section else ''}\n\n{_prose(settings.__doc__)}\n")
+    listed = [(name, "", settings_class(name)) for name in ([kind] if kind else KINDS)]
+    if not kind:
+        listed += [(n, f" of a {s}", settings_class(n, s)) for s, kinds in SECTIONS.items() for n in kinds]
+        listed += [(n, " of a car", settings_class(n, formulation=f)) for f, kinds in FORMULATED.items() for n in kinds]
+    for name, of, settings in listed:
+        parts.append(f"## `kind: {name}`{of}\n\n{_prose(settings.__doc__)}\n")
         parts += [f"{head}{_table(part)}" for head, part in _sections(settings, "")]
     return "\n".join(parts)
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ import numpy as np
 from veridyn.arguments import checked
 from veridyn.errors import DataWarning, Fault, IdentificationError, IdentificationWarning, warn
 from veridyn.files.machine.urdf import urdf_limits
-from veridyn.identify.cutoff import Cutoff
 from veridyn.identify.diagnosis.alternatives import Mistake, omitted
 from veridyn.identify.diagnosis.delays import Delays, delays
 from veridyn.identify.diagnosis.evidence import Evidence, evidence
@@ -44,9 +42,10 @@ from veridyn.progress import Progress, silent
 from veridyn.studies.config.identify import IdentifyAccept, IdentifyFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.identification import Estimation, IdentificationStudy, identify_and_validate
-from veridyn.studies.result import Result, fingerprint
+from veridyn.studies.result import fingerprint
 from veridyn.studies.run.estimation import check_estimation, estimation_of, executor_of
-from veridyn.studies.run.machine import Closing, closing, own_formulation, study_machine
+from veridyn.studies.run.identified import IdentifyRun
+from veridyn.studies.run.machine import closing, own_formulation, study_machine
 from veridyn.studies.run.preparing import Preparing, RecordedMotion, plain, warn_of_rest, wrong_speed
 from veridyn.studies.run.recordings import Recordings
 
@@ -88,55 +87,21 @@ def missed(study: IdentificationStudy, accept: IdentifyAccept, suspicions: int) 
     return out
 
 
-@dataclass(frozen=True, eq=False)
-class IdentifyRun:
-    """What a study found. `missed`: sentences about limits of the study file that are not kept; `cutoff`: what was tried, if anything.
-
-    `closing`: how loops were closed, where there are any; `omitted`: what was not looked for, and why. `ladder`: the friction that was
-    tried, where the study asks for it; `machine` has what entered.
-    """
-
-    study: IdentificationStudy
-    machine: Machine
-    model_file: Path
-    lowpass: float | None
-    cutoff: Cutoff | None
-    delays: Delays
-    suspicions: tuple[Mistake, ...]
-    missed: tuple[str, ...]
-    inputs: dict[str, str]
-    trust: Trust[Any] | None = None
-    closing: Closing | None = None
-    omitted: tuple[str, ...] = ()
-    ladder: FrictionLadder | None = None
-
-    def result(self, name: str, seed: int, warnings: tuple[str, ...]) -> Result:
-        """The record that the run folder keeps."""
-        made = self.study.result(name, seed=seed, quick=False, inputs=self.inputs, warnings=warnings)
-        return replace(made, figures={**made.figures, **self.figures})
-
-    @property
-    def figures(self) -> dict[str, float]:
-        """Numbers that the study adds to those of the identification."""
-        out = {"suspicions": float(len(self.suspicions)), "limits_missed": float(len(self.missed))}
-        if self.lowpass is not None:
-            out["lowpass"] = self.lowpass
-        if self.trust is not None:
-            out["prior_relative"] = self.trust.scale
-            out |= {f"prior_relative_{group}": scale for group, scale in self.trust.groups.items()}
-        out |= {} if self.ladder is None else self.ladder.figures
-        out |= {f"delay_{c}": d for c, d in self.delays.seconds.items()}
-        return out
-
-
 @checked
 def run_identify(
-    loaded: Loaded[IdentifyFile],
+    loaded: Loaded[Any],
     progress: Progress = silent,
     machine: Machine | None = None,
     estimation: Estimation | None = None,
 ) -> IdentifyRun:
-    """Read, mend, filter, estimate, judge and suspect, as the study file says; `machine` and `estimation` in place of its own."""
+    """Read, mend, filter, estimate, judge and suspect, as the study file says; `machine` and `estimation` in place of its own.
+
+    Of a car of a few numbers, what its drive shows of it.
+    """
+    if loaded.study.of_a_drive:
+        from veridyn.studies.run.car.identify import identify_drive  # here: it brings compiled equations along
+
+        return identify_drive(loaded, progress)
     machine = machine or study_machine(loaded, ("model",), loaded.study.model, "unknown")
     estimation = estimation or estimation_of(loaded, ("estimator",), loaded.study.estimator)
     with executor_of(loaded) as executor:

@@ -39,6 +39,7 @@ from veridyn.studies.config.identify import ElementSettings, ModelSettings, Tran
 from veridyn.studies.config.study import Loaded
 
 FIT = "fit.json"
+IDENTIFIED = "identified.yaml"  # the machine of a run with the identified values
 MAX_DISAGREEMENT_SHARE = 0.01  # of a coordinate's span, between measured and followed positions (chosen)
 CONDITION_SAMPLES = 2000  # samples of each piece at which the condition is looked at
 

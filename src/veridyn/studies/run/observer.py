@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from veridyn.errors import DataError, Fault, ModelError, VeridynError, did_you_mean
+from veridyn.errors import CapabilityError, DataError, Fault, ModelError, VeridynError, did_you_mean
 from veridyn.files.machine.load import load_model
 from veridyn.mechanics.formulated import GivenMachine, formulated
 from veridyn.mechanics.natural.formulation import PointsForm
@@ -28,7 +28,9 @@ from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.placed import placed_load, placed_sensor
 from veridyn.model.sensor import Sensor
+from veridyn.model.single_track import NO_CAR
 from veridyn.observe.consistency.tuning import Tuning
+from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import FILTERS
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Measurements, Status, frozen
@@ -38,7 +40,7 @@ from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.virtual import Virtual, quantity_of
 from veridyn.progress import Progress, silent
-from veridyn.studies.config.observe import ObserveFile, PlaceSettings
+from veridyn.studies.config.observe import FilterSettings, ObserveFile, PlaceSettings
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.run.machine import fit_file, fitted_machine
 from veridyn.studies.run.observe_log import beside, derived_faults
@@ -119,6 +121,17 @@ def named_machine(loaded: Loaded[Any]) -> Machine:
     if s.model.fit:
         return fitted_machine(loaded, ("model", "fit"), s.model.fit, s.model.unexcited)
     return load_model(file)
+
+
+def named_car(loaded: Loaded[Any]) -> Machine:
+    """The car of the section ``model``; a machine of bodies and joints is refused."""
+    car = named_machine(loaded)
+    if car.car is None:
+        what, hint = "this machine is no car of a few numbers.", "Leave out formulation: single_track."
+        found, place = f"{car.name}, formulation: {car.formulation}", "fit" if loaded.study.model.fit else "file"
+        fault = loaded.fault(("model", place), what, "a model file with the section car", found, hint)
+        raise CapabilityError("single_track", "bodies and joints", *NO_CAR, faults=[fault], source=loaded.file.name)
+    return car
 
 
 def _machine(loaded: Loaded[ObserveFile]) -> Machine:
@@ -213,6 +226,11 @@ def observer_of(loaded: Loaded[ObserveFile]) -> PreparedObserver:
     return PreparedObserver(system.model.form, setup, system, wanted)
 
 
+def filter_of_study(f: FilterSettings) -> Filter:
+    """The filter that a section ``filter`` names, with its settings."""
+    return FILTERS[f.name](gate=f.gate, late=f.late, horizon=np.inf if f.horizon is None else f.horizon)
+
+
 def _setup(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetup:
     s, f, u = loaded.study, loaded.study.filter, loaded.study.process_noise
     loads, outputs = mechanism.loads, mechanism.outputs
@@ -272,8 +290,7 @@ def _setup(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetup:
         frozen_after=f.frozen_after,
         step=f.step,
     )
-    horizon = np.inf if f.horizon is None else f.horizon
-    return ObserverSetup(FILTERS[f.name](gate=f.gate, late=f.late, horizon=horizon), settings)
+    return ObserverSetup(filter_of_study(f), settings)
 
 
 def _checked(

@@ -23,34 +23,38 @@ from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 from veridyn.signals.findings import warn_of_speeds
-from veridyn.simulate.readings import mechanism_truth, own_sensors, wrapped
+from veridyn.simulate.car import ACTING, SteeredRun, car_truth, steered_run
+from veridyn.simulate.imperfection import Imperfection
+from veridyn.simulate.readings import imperfections_of, mechanism_truth, own_sensors, wrapped
 from veridyn.simulate.simulator import Prescribed, exact
 from veridyn.studies.config.simulate import SimulateAccept, SimulateFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, Result, fingerprint
-from veridyn.studies.run.machine import model_path
-from veridyn.studies.run.simulation.mechanisms import is_natural, mechanism_setup
+from veridyn.studies.run.machine import model_path, own_formulation
+from veridyn.studies.run.simulation.cars import car_setup
+from veridyn.studies.run.simulation.mechanisms import mechanism_setup
 from veridyn.studies.run.simulation.records import named_sensors, perfect_sensors, read_log, same_start
 from veridyn.studies.run.simulation.trees import as_signals, tree_setup
 
 Array = NDArray[np.float64]
 FEW = 4  # samples that are run first, so that the time of a run is not that of compiling
 OPEN = 1e-6  # m: constraints that open wider are told
-ROUGH = 1e-4  # rad or m: a coarser integration that differs by more is told
+ROUGH = 1e-4  # rad or m (of a car rad/s or m/s): a coarser integration that differs by more is told
 COARSER = 100.0  # times the tolerances, or twice the step
 
 
 @dataclass(frozen=True, eq=False)
 class SimulateRun:
-    """A simulated machine. `energies` (N, 3): kinetic, in gravity's field, elastic, J, on the clock of the truth; `openings` (N,) of loops
-    or constraints, m, where it has any; `errors` (N, k) of the coordinates a controller leads; `coarser` is what
-    a coarser integration differs by, NaN where there is none. `seconds` is processor time."""
+    """A simulated machine. `energies` (N, 3): kinetic, in gravity's field, elastic, J, on the clock of the truth, of a machine of bodies;
+    `openings` (N,) of loops or constraints, m, where it has any; `errors` (N, k) of the coordinates a controller leads; `coarser` is what
+    a coarser integration differs by, NaN where there is none: of coordinates, or of the lateral speed and yaw rate of a car of a few
+    numbers. `seconds` is processor time."""
 
     machine: Machine
-    motion: Trajectory | MechanismRun
+    motion: Trajectory | MechanismRun | SteeredRun
     truth: Experiment
     log: Experiment
-    energies: Array
+    energies: Array | None
     conservative: bool
     openings: Array | None
     errors: Array | None
@@ -64,6 +68,11 @@ class SimulateRun:
     def t(self) -> Array:
         return next(iter(self.truth.channels.values())).t
 
+    @property
+    def coarser_unit(self) -> str:
+        """In what a coarser integration is compared."""
+        return "m/s or rad/s" if isinstance(self.motion, SteeredRun) else "rad or m"
+
     @cached_property
     def figures(self) -> dict[str, float]:
         """Numbers to judge the run by, named as in `result.json`."""
@@ -74,7 +83,7 @@ class SimulateRun:
             "channels": float(len(self.log)),
             "real_time_factor": duration / self.seconds if self.seconds > 0.0 else float("nan"),
         }
-        if self.conservative:
+        if self.conservative and self.energies is not None:
             total = self.energies.sum(axis=1)
             out["energy_drift"] = float(np.abs(total - total[0]).max())
             size = float(self.energies[:, 0].max())
@@ -95,7 +104,7 @@ class SimulateRun:
         for name, words in (
             ("energy_drift_percent", "drift of the energy, %"),
             ("constraint_error", "opening of loops or constraints, m"),
-            ("coarser_difference", "difference from a coarser integration, rad or m"),
+            ("coarser_difference", f"difference from a coarser integration, {self.coarser_unit}"),
             ("tracking_error", "error under the controller, rad or m"),
         ):
             most = getattr(self.accept, name)
@@ -119,7 +128,8 @@ class SimulateRun:
             )
         if f.get("coarser_difference", 0.0) > ROUGH:
             out.append(
-                f"a coarser integration differs by up to {f['coarser_difference']:.3g} rad or m. Try a smaller step or tighter tolerances."
+                f"a coarser integration differs by up to {f['coarser_difference']:.3g} {self.coarser_unit}. "
+                "Try a smaller step or tighter tolerances."
             )
         if f.get("constraint_error", 0.0) > OPEN:
             out.append(f"loops or constraints open by up to {f['constraint_error']:.3g} m. Try a smaller step.")
@@ -133,13 +143,14 @@ class SimulateRun:
 
     @property
     def parameters(self) -> tuple[ParameterRow, ...]:
-        """What is true of the machine, for those who identify it: the parameters of one in joint coordinates."""
+        """What is true of the machine, for those who identify it: the parameters of one in joint coordinates, or of a car."""
         if isinstance(self.motion, MechanismRun):
             return ()
         p = self.machine.parameters
+        values = p.values if isinstance(self.motion, SteeredRun) else complete_values(self.machine)
         return tuple(
             ParameterRow(name, unit, float(x), float("nan"), float("nan"), float("nan"), float(x))
-            for name, unit, x in zip(p.names, p.units, complete_values(self.machine), strict=True)
+            for name, unit, x in zip(p.names, p.units, values, strict=True)
         )
 
     @cached_property
@@ -182,7 +193,8 @@ def simulate_study(
     loaded: Loaded[SimulateFile], progress: Progress = silent, clock: Callable[[], float] = time.process_time
 ) -> SimulateRun:
     """Simulate what a study file of kind simulate describes. `seconds` is time by `clock`, without that of compiling."""
-    return _mechanism(loaded, progress, clock) if is_natural(loaded) else _tree(loaded, progress, clock)
+    runs = {"tree": _tree, "natural": _mechanism, "single_track": _car}
+    return runs[own_formulation(loaded, ("model",), loaded.study.model)](loaded, progress, clock)
 
 
 def _tree(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable[[], float]) -> SimulateRun:
@@ -266,6 +278,39 @@ def _mechanism(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable
             "drive": "led exactly" if setup.led else "loads" if setup.loads else "free",
             "integrator": setup.method.formulation,
         },
+        s.accept,
+    )
+
+
+def _car(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable[[], float]) -> SimulateRun:
+    s = loaded.study
+    setup = car_setup(loaded)
+    car, drive, rng = setup.machine, setup.drive, np.random.default_rng(s.seed)
+    steered_run(car, replace(drive, duration=min(drive.duration, FEW / s.rate)))
+    begin = clock()
+    run = steered_run(car, drive, progress)
+    seconds = clock() - begin
+    truth, named = car_truth(run), named_sensors(loaded)
+    own = {**imperfections_of(car.sensors, rng), **dict.fromkeys(ACTING, Imperfection())}
+    sensors = {**named, **{name: sensor for name, sensor in own.items() if name not in named}}
+    coarser = float("nan")
+    if s.integrator.check:
+        every_second = float(run.t[::2][-1])
+        again = replace(drive, duration=every_second, step=_twice(drive.step, s.rate), rate=0.5 * s.rate)
+        coarser = _difference(run.states[:, :2], lambda: steered_run(car, again, _checking(progress)).states[:, :2])
+    return SimulateRun(
+        car,
+        run,
+        truth,
+        same_start(read_log(loaded, sensors, truth, rng)),
+        None,
+        False,
+        None,
+        None,
+        coarser,
+        seconds,
+        _hashes(loaded),
+        {"drive": "speed and steering", "integrator": f"RK4, step {drive.step:g} s"},
         s.accept,
     )
 

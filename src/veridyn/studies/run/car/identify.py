@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, IdentificationError
-from veridyn.files.archive import save
-from veridyn.files.machine.write import model_text
 from veridyn.identify.car.innovations import fit_car, swapped_axles_fault
 from veridyn.identify.car.prediction import SETTLING, predictions, validation_of_drive
 from veridyn.identify.car.result import SHOWS_NOTHING, CarFit
+from veridyn.identify.diagnosis.delays import Delays
 from veridyn.identify.validation import Validation
 from veridyn.model.car import TABLE
 from veridyn.model.machine import Machine
@@ -32,59 +29,19 @@ from veridyn.signals.drive import (
 )
 from veridyn.studies.config.car import CarIdentifyFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.result import NAN, ParameterRow, Result, Run
-from veridyn.studies.run.car.log import StudyDrive, study_car, study_drive, study_method
-from veridyn.studies.run.machine import FIT
+from veridyn.studies.result import ParameterRow, limits_missed, parameter_row
+from veridyn.studies.run.car.log import study_car, study_drive, study_method
+from veridyn.studies.run.identified import IdentifiedDrive, IdentifyRun
+from veridyn.studies.run.observer import model_file
 
 Array = NDArray[np.float64]
-IDENTIFIED = "identified.yaml"  # the model file of a run, as of other machines
 TRAINED = 0.7  # of the log, where the study names no span
 COASTING_BRAKE = 0.02  # of the brake's range, and of the throttle's
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class CarIdentified:
-    """What a study of a car has identified. `lines`: name → line of wheels and axles; `checked`: name → the same on the rest."""
-
-    car: Machine
-    drive: StudyDrive
-    fitted: CarFit | None
-    lines: Mapping[str, Line]
-    checked: Mapping[str, Line]
-    parameters: tuple[ParameterRow, ...]
-    figures: Mapping[str, float]
-    validation: Validation | None
-    not_shown: Mapping[str, str]
-    faults: tuple[Fault, ...]
-    missed: tuple[str, ...]
-
-    def result(self, name: str, seed: int) -> Result:
-        warnings = (
-            *(str(f) for f in self.faults),
-            *(f"not shown by this drive: {n}: {why}" for n, why in self.not_shown.items()),
-        )
-        table = {} if self.validation is None else self.validation.table
-        return Result(name, seed, False, self.drive.hashes, self.figures, self.parameters, table, warnings)
-
-    def keep(self, run: Run) -> None:
-        """Write what its run folder gets beside the result: the identified car, and its fit."""
-        run.write_text(IDENTIFIED, model_text(self.car))
-        if self.fitted is not None:
-            save(self.fitted, run.folder / FIT)
-
-    def summary(self) -> str:
-        """Parameters with deviations, and what the drive cannot show."""
-        lines = [
-            f"  {p.name:<24}{p.value:14.6g} ± {p.sigma:<10.3g} {p.unit}"
-            + ("" if p.name not in self.not_shown else "   not shown by this drive")
-            for p in self.parameters
-        ]
-        return "\n".join([f"{self.car.name}:", *lines])
-
-
-def identify_car_study(loaded: Loaded[Any], progress: Progress = silent) -> CarIdentified:
-    """Run the study."""
-    study: CarIdentifyFile = loaded.study
+def identify_drive(loaded: Loaded[CarIdentifyFile], progress: Progress = silent) -> IdentifyRun:
+    """What a study of kind identify finds in a drive: the parameters of the car, and lines of its wheels, axles and drag."""
+    study = loaded.study
     car, method = study_car(loaded), study_method(loaded)
     drive = study_drive(loaded, car)
     low, high = study.training or (float(drive.t[0]), float(drive.t[0] + TRAINED * (drive.t[-1] - drive.t[0])))
@@ -126,7 +83,7 @@ def identify_car_study(loaded: Loaded[Any], progress: Progress = silent) -> CarI
         gradients = {"front": lines["roll_front"], "rear": lines["roll_rear"]}
         if set(study.axle_rates) == {"front", "rear"}:
             share, sigma = roll_distribution(gradients, {str(k): v for k, v in study.axle_rates.items()})
-            rows.append(_row("front_roll_share", "1", share, sigma))
+            rows.append(parameter_row("front_roll_share", "1", share, sigma))
     elif {"roll_front", "roll_rear"} <= set(lines):
         not_shown["front_roll_share"] = "the distribution of the roll moment needs the axles' rates (axle_rates)."
     if not rows and not not_shown:
@@ -135,8 +92,7 @@ def identify_car_study(loaded: Loaded[Any], progress: Progress = silent) -> CarI
     if drive.offset is not None:
         figures["clock_offset"], figures["clock_offset_sigma"] = drive.offset.seconds, drive.offset.sigma
     figures |= {"samples": float(len(drive.t)), "not_shown": float(len(not_shown)), "suspicions": float(len(faults))}
-    return CarIdentified(
-        car=car,
+    found = IdentifiedDrive(
         drive=drive,
         fitted=fitted,
         lines=lines,
@@ -146,30 +102,17 @@ def identify_car_study(loaded: Loaded[Any], progress: Progress = silent) -> CarI
         validation=validation,
         not_shown=not_shown,
         faults=tuple(faults),
-        missed=limits_missed(study.accept, figures),
     )
-
-
-def limits_missed(accept: Mapping[str, tuple[float, float]], figures: Mapping[str, float]) -> tuple[str, ...]:
-    """Sentences about figures beyond the limits of a study."""
-    out = []
-    for name, (low, high) in accept.items():
-        value = figures.get(name, NAN)
-        if not low <= value <= high:
-            shown = f"{value:.6g}" if name in figures else "no such figure"
-            out.append(f"{name}: {shown}, and {low:g} to {high:g} is accepted (accept.{name}).")
-    return tuple(out)
-
-
-def _row(name: str, unit: str, value: float, sigma: float, prior: float = NAN) -> ParameterRow:
-    return ParameterRow(name, unit, value, sigma, 100.0 * sigma / abs(value) if value else NAN, prior)
+    missed, files = limits_missed(study.accept, figures), drive.hashes
+    return IdentifyRun(None, car, model_file(loaded), None, None, Delays({}), (), missed, files, drive=found)
 
 
 def fitted_rows(found: CarFit) -> list[ParameterRow]:
     """Parameters and tuned noises with deviations and priors."""
     f = found.fit
     return [
-        _row(n, TABLE[n].unit if n in TABLE else "1", v, f.sigma[n], f.guesses[n].value) for n, v in f.values.items()
+        parameter_row(n, TABLE[n].unit if n in TABLE else "1", v, f.sigma[n], f.guesses[n].value)
+        for n, v in f.values.items()
     ]
 
 
@@ -212,11 +155,11 @@ def _line_rows(name: str, line: Line, other: Line | None, figures: dict[str, flo
     if name.startswith("wheel_"):
         if other is not None:
             figures[f"{name}_error_percent"] = 100.0 * abs(line.value["scale"] / other.value["scale"] - 1.0)
-        return [_row(name, "1", line.value["scale"], line.sigma["scale"], 1.0)]
+        return [parameter_row(name, "1", line.value["scale"], line.sigma["scale"], 1.0)]
     if name.startswith("roll_"):
         axle = name.removeprefix("roll_")
         figures[f"roll_gradient_{axle}_rms"] = line.rms
-        return [_row(f"{axle}_roll_gradient", "rad/(m/s^2)", line.value["gradient"], line.sigma["gradient"])]
+        return [parameter_row(f"{axle}_roll_gradient", "rad/(m/s^2)", line.value["gradient"], line.sigma["gradient"])]
     return []
 
 
@@ -230,8 +173,8 @@ def _with_drag(drive: DriveLog, car: Machine, rows: list[ParameterRow]) -> tuple
         return car, {"drag": f"{error.faults[0].what}"}
     m = car.parameters["mass"]
     value, sigma = m * line.value["drag"], m * line.sigma["drag"]
-    rows.append(_row("drag", "N/(m/s)^2", value, sigma))
-    rows.append(_row("rolling", "m/s^2", line.value["rolling"], line.sigma["rolling"]))
+    rows.append(parameter_row("drag", "N/(m/s)^2", value, sigma))
+    rows.append(parameter_row("rolling", "m/s^2", line.value["rolling"], line.sigma["rolling"]))
     if sigma > SHOWS_NOTHING * abs(value) or value < 0.0:
         return car, {
             "drag": f"coasting leaves {value:.2g} ± {sigma:.2g} N/(m/s)^2; coast through a wider range of speeds."

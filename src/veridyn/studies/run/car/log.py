@@ -15,16 +15,18 @@ from veridyn.identify.car.innovations import Innovations
 from veridyn.mechanics.single_track.noise import CarNoise
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
-from veridyn.model.single_track import NO_CAR
+from veridyn.observe.car.observation import METHODS, NO_ERROR_MODEL
+from veridyn.observe.filters.filter import Filter
 from veridyn.observe.measurements import clock_faults
 from veridyn.signals.clock_offset import ClockOffset
 from veridyn.signals.drive import CHANNELS, DriveLog, binned, common_clock
 from veridyn.signals.drive_checks import drive_faults, position_format_fault
 from veridyn.studies.config.car import CarNoiseSettings, CarStudyFile
 from veridyn.studies.config.log import TableSettings
+from veridyn.studies.config.observe import FilterSettings
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import fingerprint
-from veridyn.studies.run.observer import named_machine
+from veridyn.studies.run.observer import filter_of_study, named_car
 from veridyn.studies.run.recordings import single_log, spread_log
 
 Array = NDArray[np.float64]
@@ -42,14 +44,7 @@ class StudyDrive(DriveLog):
 def study_car(loaded: Loaded[Any]) -> Machine:
     """The car of a study with the sensors' noise that it gives; its sensors are those of its model file."""
     study: CarStudyFile = loaded.study
-    car = named_machine(loaded)
-    if car.car is None:
-        what, hint = "this machine is no car of a few numbers.", "Leave out formulation: single_track."
-        found = f"{car.name}, formulation: {car.formulation}"
-        fault = loaded.fault(
-            ("model", "fit" if study.model.fit else "file"), what, "a model file with the section car", found, hint
-        )
-        raise CapabilityError("single_track", "bodies and joints", *NO_CAR, faults=[fault], source=loaded.file.name)
+    car = named_car(loaded)
     own = [s.name for s in car.sensors]
     faults = [
         loaded.fault(("noise", "sensors", n), f"the car has no sensor '{n}'.", hint=did_you_mean(n, own))
@@ -71,6 +66,26 @@ def study_method(loaded: Loaded[Any]) -> Innovations:
     s: CarNoiseSettings = loaded.study.noise
     noise = CarNoise(slip_error=s.slip_error, bank=s.bank, lateral=s.lateral, yaw=s.yaw, walk=dict(s.walk))
     return Innovations(noise=noise, tuned=s.tuned)
+
+
+def study_filter(loaded: Loaded[Any]) -> Filter:
+    """What observes the car; a filter that needs joints, and settings that speak of them, are refused by name."""
+    f: FilterSettings = loaded.study.filter
+    faults = [
+        loaded.fault(("filter", key), f"'{key}' belongs to machines of bodies and joints.", hint="Drop it.")
+        for key in ("unknown", "independents", "step")
+        if getattr(f, key) != FilterSettings.model_fields[key].default
+    ]
+    if faults:
+        raise loaded.error(faults)
+    method = filter_of_study(f)
+    if type(method) not in METHODS:
+        asked = f"filter '{f.name}'"
+        fault = loaded.fault(
+            ("filter", "name"), f"formulation single_track has no {asked}.", hint=NO_ERROR_MODEL.instead
+        )
+        raise CapabilityError("single_track", asked, *NO_ERROR_MODEL, faults=[fault], source=loaded.file.name)
+    return method
 
 
 def study_drive(loaded: Loaded[Any], car: Machine) -> StudyDrive:

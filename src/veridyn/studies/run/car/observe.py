@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,30 +10,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, IdentificationError, VeridynError
-from veridyn.files.machine.write import model_text
 from veridyn.identify.car.innovations import Innovations, exchanged_axles, fit_car, swapped_axles_fault
 from veridyn.identify.car.result import CarFit
 from veridyn.mechanics.single_track.noise import CarNoise
+from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.single_track import uncertain, with_tyre
 from veridyn.observe.car.log import lateral_measurements
 from veridyn.observe.car.observation import CarObservation, observed_car, run_car
-from veridyn.observe.car.path import STATE_UNITS, PathNoise, path_start, path_system
+from veridyn.observe.car.path import PathNoise, path_start, path_system
 from veridyn.observe.consistency.findings import nis_finding, serious_findings
 from veridyn.observe.consistency.nis import nis
 from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.filter import Filter
+from veridyn.observe.filters.methods import Smoother
 from veridyn.observe.filters.run import run
-from veridyn.observe.measurements import Measurements, Status
-from veridyn.observe.result import Estimates
+from veridyn.observe.filters.smoother import smooth
+from veridyn.observe.measurements import Measurements, Status, frozen
+from veridyn.observe.result import Estimates, Track
 from veridyn.observe.virtual import Reading
 from veridyn.progress import Progress, silent
-from veridyn.signals.drive import DriveLog, wheel_scales
+from veridyn.signals.drive import CHANNELS, DriveLog, wheel_scales
 from veridyn.studies.config.car import CarObserveFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.result import NAN, ParameterRow, Result, Run
-from veridyn.studies.run.car.identify import IDENTIFIED, fitted_rows, limits_missed
-from veridyn.studies.run.car.log import StudyDrive, reference_values, study_car, study_drive, study_method
-from veridyn.studies.run.observe import consistency_figures
+from veridyn.studies.result import NAN
+from veridyn.studies.run.car.identify import fitted_rows
+from veridyn.studies.run.car.log import reference_values, study_car, study_drive, study_filter, study_method
+from veridyn.studies.run.observed import ObservedDrive, ObserveRun, consistency_figures
 
 Array = NDArray[np.float64]
 SETTLING_S = 3.0  # left out of the figures after a start
@@ -46,76 +47,10 @@ FEWEST_FITTED = 50  # samples
 CHECKED_S = 60.0  # s of a drive that tell whether its axles are exchanged
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class CarObserved:
-    """A car observed: estimates of its lateral motion and of its way, quantities with bands, and references on the same clocks."""
-
-    car: Machine
-    drive: StudyDrive
-    fitted: CarFit | None
-    observation: CarObservation | None
-    virtual: Mapping[str, Reading]
-    reference: Mapping[str, Array]
-    linear: Array | None
-    path: Estimates | None
-    path_reference: Mapping[str, Array]
-    gaps: tuple[tuple[float, float], ...]
-    figures: Mapping[str, float]
-    parameters: tuple[ParameterRow, ...]
-    frozen: Mapping[str, float]
-    faults: tuple[Fault, ...]
-    findings: tuple[str, ...]
-    missed: tuple[str, ...]
-
-    def result(self, name: str, seed: int) -> Result:
-        warnings = [*(str(f) for f in self.faults), *self.findings]
-        warnings += [
-            f"'{n}' is frozen: the drive excites it too little, and {100.0 * share:.0f} % of its deviation are left."
-            for n, share in self.frozen.items()
-        ]
-        return Result(name, seed, False, self.drive.hashes, self.figures, self.parameters, {}, tuple(warnings))
-
-    def summary(self) -> str:
-        """The last values of all quantities with their deviations."""
-        lines = [f"{self.car.name}: {len(self.drive.t)} samples at {self.drive.rate:.4g} Hz"]
-        lines += [
-            f"  {n:<20}{v.values[-1, 0]:12.5g} ± {v.sigma[-1, 0]:<9.2g} {v.units[0]}" for n, v in self.virtual.items()
-        ]
-        return "\n".join(lines)
-
-    def keep(self, run: Run) -> None:
-        """Write what its run folder gets beside the result: the states, and the car as it was observed."""
-        run.write_text("states.csv", self.table())
-        run.write_text(IDENTIFIED, model_text(self.car))
-
-    def table(self) -> str:
-        """CSV: times, states with deviations, and quantities with deviations."""
-        columns: dict[str, Array] = {}
-        if self.observation is not None:
-            o = self.observation
-            columns["t [s]"] = o.t
-            for j, (n, u) in enumerate(zip(o.states, o.units, strict=True)):
-                columns |= {f"{n} [{u}]": o.reduced[:, j], f"{n}.sigma [{u}]": o.sigma[:, j]}
-            for n, v in self.virtual.items():
-                unit = v.units[0]
-                columns |= {f"virtual.{n} [{unit}]": v.values[:, 0], f"virtual.{n}.sigma [{unit}]": v.sigma[:, 0]}
-        if self.path is not None:
-            p = self.path
-            columns.setdefault("t [s]", p.t)
-            if len(p.t) == len(columns["t [s]"]):
-                for j, (n, u) in enumerate(zip(p.states, STATE_UNITS, strict=True)):
-                    columns |= {f"path.{n} [{u}]": p.x[:, j], f"path.{n}.sigma [{u}]": p.sigma[:, j]}
-        text = io.StringIO()
-        table = csv.writer(text, lineterminator="\n")
-        table.writerow(columns)
-        table.writerows([f"{x:.9g}" for x in row] for row in zip(*columns.values(), strict=True))
-        return text.getvalue()
-
-
-def observe_car_study(loaded: Loaded[Any], progress: Progress = silent) -> CarObserved:
-    """Run the study."""
+def observe_drive(loaded: Loaded[CarObserveFile], progress: Progress = silent) -> ObserveRun:
+    """What a study of kind observe says of a drive: parameters identified first where it has a training span, then states and way."""
     study: CarObserveFile = loaded.study
-    car, method, fitted = study_car(loaded), study_method(loaded), None
+    car, method, how, fitted = study_car(loaded), study_method(loaded), study_filter(loaded), None
     whole = study_drive(replace_span(loaded), car)
     faults = list(whole.faults)
     lateral = whole.has("speed", "steer") and (whole.has("yaw_rate") or whole.has("ay"))
@@ -138,11 +73,11 @@ def observe_car_study(loaded: Loaded[Any], progress: Progress = silent) -> CarOb
         if len(drive.t) < 10:
             raise loaded.error(loaded.fault(("log",), "fewer than ten samples lie between start and end."))
         warm = whole.between(study.log.start - WARM_UP_S, float(drive.t[-1]) + 0.5 / drive.rate)
-        seen = _lateral(study, car, fitted, method.noise, warm, float(drive.t[0]), progress) if lateral else None
+        seen = _lateral(study, how, car, fitted, method.noise, warm, float(drive.t[0]), progress) if lateral else None
         if lateral and fitted is None and study.checks:
             swapped = _swapped_axles(method, car, drive, progress)
             faults += [swapped] if swapped is not None else []
-        path = _path(study, car, whole, drive, progress) if study.path is not None else None
+        way = _path(study, how, car, whole, drive, progress) if study.path is not None else None
     except (DataError, IdentificationError) as error:
         raise loaded.error(
             [loaded.fault(("log",), f.what, f.expected, f.found, f.hint) for f in error.faults]
@@ -165,35 +100,41 @@ def observe_car_study(loaded: Loaded[Any], progress: Progress = silent) -> CarOb
                     own = fit_car(with_tyre(car, "linear"), method, whole.between(*study.training), progress)
                     linear = _linear_sideslip(method.noise, replace(own.car, sensors=car.sensors), drive)
                     figures["rms_sideslip_linear_identified"] = _rms((linear - reference["sideslip"])[use])
-    if path is not None and study.path is not None:
-        figures |= _path_figures(path, reference, drive, study.path.gaps)
-        size = nis(path, skip=int(np.argmax(_settled(drive))))
+    if way is not None and study.path is not None:
+        figures |= _path_figures(way.track, reference, drive, study.path.gaps)
+        size = nis(way.estimates, skip=int(np.argmax(_settled(drive))))
         figures["path_nis"], finding = size.mean, nis_finding(size)
         findings += (f"the way of the car: {finding}",) if finding else ()
     if whole.offset is not None:
         figures["clock_offset"], figures["clock_offset_sigma"] = whole.offset.seconds, whole.offset.sigma
     figures["suspicions"] = float(len(faults))
-    frozen = {} if seen is None else seen.whole.frozen()
+    frozen_parameters = {} if seen is None else seen.whole.frozen()
     if study.estimate:
-        figures["frozen"] = float(len(frozen))
-    rows = [] if seen is None else _rows(seen, fitted)
-    return CarObserved(
+        figures["frozen"] = float(len(frozen_parameters))
+    found = ObservedDrive(
         car=car if fitted is None else fitted.car,
         drive=drive,
         fitted=fitted,
-        observation=None if seen is None else seen.observation,
-        virtual={} if seen is None else seen.virtual,
+        identified=() if fitted is None or seen is None else tuple(fitted_rows(fitted)),
         reference=reference,
         linear=linear,
-        path=path,
-        path_reference={n: reference[n] for n in ("speed", "heading", "east", "north") if n in reference},
+        path=None if way is None else way.track,
         gaps=() if study.path is None else study.path.gaps,
         figures=figures,
-        parameters=tuple(rows),
-        frozen=frozen,
+        frozen=frozen_parameters,
         faults=tuple(faults),
-        findings=findings,
-        missed=limits_missed(study.accept, figures),
+    )
+    channels = {n: Channel(n, drive.t, x, CHANNELS[n] or "1") for n, x in drive.channels.items()}
+    return ObserveRun(
+        None if seen is None else seen.observation,
+        Experiment(channels, car.name),
+        {} if seen is None else seen.virtual,
+        0,
+        NAN,
+        whole.hashes,
+        study.accept,
+        findings,
+        found,
     )
 
 
@@ -215,8 +156,15 @@ class _Seen:
         return float(self.observation.t[0] - self.whole.t[0])
 
 
+@dataclass(frozen=True, eq=False)
+class _Way:
+    estimates: Estimates
+    track: Track  # the estimates themselves, or smoothed
+
+
 def _lateral(
     study: CarObserveFile,
+    how: Filter,
     car: Machine,
     fitted: CarFit | None,
     noise: CarNoise,
@@ -227,7 +175,9 @@ def _lateral(
     """The lateral motion from `first` on; the filter starts with the drive, before it where the log does."""
     own, noise = (car, noise) if fitted is None else (fitted.car, fitted.noise)
     log = lateral_measurements(drive, own)
-    whole = run_car(EKF(), observed_car(own, noise, log, study.estimate), log, noise, progress)
+    if study.filter.frozen_after is not None:
+        log = log.flagged(frozen(log.values, study.filter.frozen_after), Status.FROZEN)
+    whole = run_car(how, observed_car(own, noise, log, study.estimate), log, noise, progress)
     kept = whole.t >= first
     virtual = {
         n: replace(v, t=v.t[kept], values=v.values[kept], sigma=v.sigma[kept])
@@ -295,7 +245,9 @@ def _rms(x: Array) -> float:
     return float(np.sqrt(np.mean(x**2))) if len(x) else NAN
 
 
-def _path(study: CarObserveFile, car: Machine, whole: DriveLog, drive: DriveLog, progress: Progress) -> Estimates:
+def _path(
+    study: CarObserveFile, how: Filter, car: Machine, whole: DriveLog, drive: DriveLog, progress: Progress
+) -> _Way:
     """The way of the car; scales of the wheels are those of the training span, where there is one and a speed to compare with."""
     s, c = study.path, drive.channels
     assert s is not None
@@ -326,7 +278,9 @@ def _path(study: CarObserveFile, car: Machine, whole: DriveLog, drive: DriveLog,
     heading, speed, first = _first_course(drive)
     start = path_start(float(c["east"][first]), float(c["north"][first]), heading, speed)
     try:
-        return run(EKF(), path_system(outputs, noise, car.parameters["track"]), log, start, progress)
+        system = path_system(outputs, noise, car.parameters["track"])
+        found = run(how, system, log, start, progress)
+        return _Way(found, smooth(found, system) if isinstance(how, Smoother) else found)
     except VeridynError as error:
         raise DataError(error.faults) from error
 
@@ -345,7 +299,7 @@ def _first_course(drive: DriveLog) -> tuple[float, float, int]:
 
 
 def _path_figures(
-    path: Estimates, reference: Mapping[str, Array], drive: DriveLog, gaps: tuple[tuple[float, float], ...]
+    path: Track, reference: Mapping[str, Array], drive: DriveLog, gaps: tuple[tuple[float, float], ...]
 ) -> dict[str, float]:
     out: dict[str, float] = {}
     truth = {n: reference.get(n, drive.channels.get(n)) for n in ("speed", "heading", "east", "north")}
@@ -367,10 +321,3 @@ def _path_figures(
                 np.mean(np.abs(error[good & inside]) <= TWO_SIGMA * path.sigma[good & inside, j])
             )
     return out
-
-
-def _rows(seen: _Seen, fitted: CarFit | None) -> list[ParameterRow]:
-    rows, o = [] if fitted is None else fitted_rows(fitted), seen.observation
-    for n, u, x, s in zip(o.states, o.units, o.reduced[-1].tolist(), o.sigma[-1].tolist(), strict=True):
-        rows.append(ParameterRow(f"end.{n}", u, x, s, 100.0 * s / abs(x) if x else NAN))
-    return rows

@@ -20,7 +20,7 @@ from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 from veridyn.studies.config.simulate import SimulateFile
 from veridyn.studies.config.study import Loaded
-from veridyn.studies.run.machine import fitted_machine, model_path, own_formulation
+from veridyn.studies.run.machine import fitted_machine, model_path
 from veridyn.studies.run.simulation.inputs import Led, OfTime, duration_of, followed, given_inputs
 
 Array = NDArray[np.float64]
@@ -64,11 +64,6 @@ class MechanismSetup:
             method=self.method,
             progress=progress,
         )
-
-
-def is_natural(loaded: Loaded[SimulateFile]) -> bool:
-    """Whether a study simulates its machine in natural coordinates: as it says, or as the model file does."""
-    return own_formulation(loaded, ("model",), loaded.study.model) == "natural"
 
 
 def _natural(loaded: Loaded[SimulateFile]) -> Machine:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from veridyn.files.yaml_reader import Place
 from veridyn.mechanics.natural.of_machine import mechanism_of
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
+from veridyn.model.single_track import uncertain
+from veridyn.signals.drive import CHANNELS
 from veridyn.simulate.imperfection import Imperfection, Imperfections
 from veridyn.studies.config.simulate import SimulateFile
 from veridyn.studies.config.study import Loaded
@@ -31,6 +34,10 @@ READ_CHANNELS = ("force.*", "base.omega.*", "base.acceleration.*", "base.velocit
 SAME_STAMP_S = 1e-9  # s: stamps nearer than this are one
 SLOW_FACTOR = 20.0  # times the speed below which a simulator rounds friction off: from there on it is full to 0.1 %
 SLOW_SHARE = 0.3  # of the samples of a coordinate that a dead zone may leave out (chosen)
+# Small noise of a car whose equations are exact, for a filter must have some: a tenth to a half of that of a real one (chosen).
+EXACT_EQUATIONS: Mapping[str, float] = MappingProxyType(
+    {"slip_error": 5e-4, "bank": 5e-4, "lateral": 0.01, "yaw": 0.01}
+)
 
 
 def named_sensors(loaded: Loaded[SimulateFile]) -> dict[str, Imperfection]:
@@ -109,7 +116,7 @@ def on_one_clock(log: Experiment) -> Experiment:
 
 
 def write_logs(run: Run, machine: Machine, log: Experiment, truth: Experiment, suffix: str) -> list[str]:
-    """truth, and the log: of a tree one table for each clock, log and log-2, log-3 …; in natural coordinates one with empty cells."""
+    """truth, and the log: one table for each clock, log and log-2, log-3 …; in natural coordinates one with empty cells."""
     save_log(truth, run.folder / f"truth.{suffix}")
     parts = [on_one_clock(log)] if machine.formulation == "natural" else by_clock(log)
     names = [f"log.{suffix}" if k == 0 else f"log-{k + 1}.{suffix}" for k in range(len(parts))]
@@ -134,7 +141,11 @@ def next_study(
     names: Sequence[str],
     folder: Path,
 ) -> tuple[str, str]:
-    """The name and the text of a study file beside the log that reads it: identify for a tree, observe for natural coordinates."""
+    """The name and the text of a study file beside the log that reads it: identify for a tree, observe for natural coordinates; of a car
+    identify where it has uncertain parameters."""
+    if machine.formulation == "single_track":
+        kind = "identify" if uncertain(machine) else "observe"
+        return f"{kind}.yaml", _drive(loaded, machine, log, truth, names, folder, kind)
     if machine.formulation == "natural":
         return "observe.yaml", _observe(loaded, machine, log, names[0], folder)
     return "identify.yaml", _identify(loaded, machine, log, truth, names, folder)
@@ -228,6 +239,43 @@ def _identify(
             f"# Slow beside {below:g}: {', '.join(slow)}. Their dry friction is never full in this log, and comes out too small;",
             f"# simulate with integrator: {{friction_speed: {fair:.1g}}} to have it as the model says.",
         ]
+    return "\n".join(lines) + "\n"
+
+
+def _drive(
+    loaded: Loaded[SimulateFile],
+    machine: Machine,
+    log: Experiment,
+    truth: Experiment,
+    names: Sequence[str],
+    folder: Path,
+    kind: str,
+) -> str:
+    s = loaded.study
+    noise: dict[str, Any] = {**EXACT_EQUATIONS}
+    noise["bank"] = max(noise["bank"], float(f"{np.sqrt((truth['bank'].values ** 2).mean()):.2g}"))
+    noise |= {"tuned": [*EXACT_EQUATIONS]} if kind == "identify" else {}
+    source = "fit" if s.model.fit else "file"
+    own: dict[str, Any] = {source: _beside(loaded, getattr(s.model, source), ("model", source), folder)}
+    own |= {"formulation": "single_track"} | ({"unexcited": s.model.unexcited} if s.model.fit else {})
+    used = {n: n for n in log.channels if n in CHANNELS}
+    unread = [n for n in log.channels if n not in CHANNELS]
+    lines = [
+        f"# The log of a simulated '{machine.name}': veridyn {kind} {kind}.yaml",
+        "# The model is the true one, so its priors are the truth, and its equations leave nothing out: their noise is small.",
+        "veridyn: 1",
+        f"kind: {kind}",
+        f"name: {s.name}-{'identified' if kind == 'identify' else 'observed'}",
+        f"model: {flow(own)}",
+        "log:",
+        *([f"  file: {names[0]}", "  time: t [s]"] if len(names) == 1 else []),
+    ]
+    if len(names) > 1:
+        lines += ["  files: # one table for each clock", *(f"    {Path(name).stem}: {name}" for name in names)]
+        lines += ["  parts:", *(f'    {Path(name).stem}: {{time: "t [s]"}}' for name in names)]
+    lines += ["  columns:", *_columns(log, used)]
+    lines += [f"    # no channels of a drive: {', '.join(unread)}"] if unread else []
+    lines += [f"noise: {flow(noise)}"]
     return "\n".join(lines) + "\n"
 
 
