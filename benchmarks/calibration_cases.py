@@ -31,8 +31,8 @@ from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.system.integrate import Method, integrate
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.model.body import Body
 from veridyn.model.elements.element import coulomb, damper, drive_gain
+from veridyn.model.graph import Body
 from veridyn.model.link import Joint, Link
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

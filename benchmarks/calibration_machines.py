@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from veridyn.identify.estimators.prior import Prior, prior_moments
 from veridyn.machines.arm import arm, perturb_inertias
-from veridyn.mechanics.natural.to_machine import machine_of_points
+from veridyn.mechanics.natural.description.to_machine import machine_of_points
 from veridyn.model.machine import Machine
 from veridyn.model.point_parts import uniform_bar
 from veridyn.papers.car.simulator.description import Vehicle

@@ -96,10 +96,9 @@ def pack(folder: Path) -> None:
     from veridyn.mechanics.tree.dynamics.engine import sample_arrays, uniform_values
     from veridyn.mechanics.tree.dynamics.formula import formula
     from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
-    from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-    from veridyn.mechanics.tree.dynamics.regressor import regressor
-    from veridyn.mechanics.tree.dynamics.symbols import Request
+    from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
     from veridyn.mechanics.tree.of_machine import tree_of
+    from veridyn.mechanics.tree.recursion.inputs import Request
     from veridyn.symbolic.emit_ptx import emit_ptx
     from veridyn.symbolic.expression import evaluate
     from veridyn.symbolic.gram_ptx import gram_kernel, gram_plan

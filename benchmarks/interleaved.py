@@ -2,7 +2,8 @@
 
     python -m benchmarks.interleaved OTHER_CHECKOUT [ROUNDS]
 
-Each round starts a process of either checkout; what is printed is the median over rounds of the time here over the time there.
+Each round starts a process of either checkout; what is printed is the median over rounds of the time here over the time there. Names that
+are not public are looked for in the sources of each checkout, so that files may move.
 """
 
 from __future__ import annotations
@@ -16,19 +17,23 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent.parent
 WORK = """
-import json, sys, time
+import importlib, json, re, sys, time
 from dataclasses import replace
+from pathlib import Path
 import numpy as np
 sys.path.insert(0, sys.argv[1] + "/tests"); sys.path.insert(0, sys.argv[1])
 from benchmarks.subjects import arm, car, motion
-from veridyn.mechanics.tree.dynamics.engine import Buffer
-from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
-from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.dynamics.regressor import regressor
 import veridyn as vd
-observation = vd.estimators.observation
+from veridyn.dynamics import Buffer, forward_dynamics, inverse_dynamics, regressor
+observation = (vd.estimators if "estimators" in dir(vd) else vd.identification).observation
 # A checkout from before IdentifySettings takes the engine by keyword.
 compiled = {"settings": vd.IdentifySettings(engine="compiled")} if "IdentifySettings" in dir(vd) else {"engine": "compiled"}
+
+def inner(name):
+    src = Path(sys.argv[1], "src")
+    defines = re.compile(rf"^(def|class) {name}\\b", re.M)
+    home = next(f for f in src.glob("veridyn/mechanics/natural/**/*.py") if defines.search(f.read_text(encoding="utf-8")))
+    return getattr(importlib.import_module(".".join(home.relative_to(src).with_suffix("").parts)), name)
 
 def best(f, repeat):
     f()
@@ -47,12 +52,9 @@ for name, tree in (("7-joint arm", arm()), ("20-dof car", car(20))):
     out[name + ", regressor"] = best(lambda: regressor(tree, part, engine="compiled", out=other), 9)
     out[name + ", streamed factors"] = best(lambda: observation(tree, m, **compiled), 3)
 
-from veridyn.mechanics.natural.dynamics import initial_state
-from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
-from veridyn.mechanics.natural.of_machine import mechanism_of
-from veridyn.mechanics.natural.system import system_of
-system = system_of(mechanism_of(vd.load_model("veridyn:fourbar.yaml")))
-start = initial_state(system, {"phi": np.pi / 3}, {"phi": 1.0})
+NaturalMethod, integrate_natural = inner("NaturalMethod"), inner("integrate_natural")
+system = inner("system_of")(inner("mechanism_of")(vd.load_model("veridyn:fourbar.yaml")))
+start = inner("initial_state")(system, {"phi": np.pi / 3}, {"phi": 1.0})
 for name, method in (("index-3", NaturalMethod()), ("RK4", NaturalMethod("explicit", rule="RK4"))):
     how = replace(method, step=1e-3, engine="compiled")
     out["four-bar, 4000 steps, " + name] = best(lambda: integrate_natural(system, [0.0, 4.0], start, method=how), 5)

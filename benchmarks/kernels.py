@@ -17,10 +17,9 @@ from benchmarks.subjects import PinModel, arm, car, motion
 from veridyn.mechanics.tree.dynamics.engine import Buffer, Compiled, compiled, sample_arrays
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.dynamics.instant import StateAccelerations
-from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.dynamics.regressor import regressor
-from veridyn.mechanics.tree.dynamics.symbols import Request
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.symbolic.emit_llvm import BLOCK

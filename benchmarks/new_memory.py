@@ -26,7 +26,7 @@ import numpy as np
 
 from benchmarks.subjects import arm, car, motion
 from veridyn.mechanics.tree.dynamics.engine import Buffer
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import regressor
 
 NUMBERS_A_PAGE = 512  # doubles of 4 kB
 PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from benchmarks.clock import best_of
 from benchmarks.own_equations import own_equations
 from benchmarks.subjects import arm
-from veridyn.mechanics.natural.dynamics import initial_state
-from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
-from veridyn.mechanics.natural.minimal import minimal, start_of
-from veridyn.mechanics.natural.system import natural_system
+from veridyn.mechanics.natural.equations.dynamics import initial_state
+from veridyn.mechanics.natural.equations.system import natural_system
+from veridyn.mechanics.natural.steps.integrate import NaturalMethod, integrate_natural
+from veridyn.mechanics.natural.steps.minimal import minimal, start_of
 from veridyn.model.sensor import Sensor
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.process_noise import ProcessNoise

@@ -13,7 +13,7 @@ from pathlib import Path
 SCRIPT = """
 import time
 from benchmarks.subjects import car, motion
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import regressor
 tree = car({dof})
 m = motion(tree, 64)
 start = time.perf_counter()

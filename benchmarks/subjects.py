@@ -15,7 +15,7 @@ from strangers.cars import car_20, car_38
 from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_inertia
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.model.body import Body
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.spatial.transforms import MDH

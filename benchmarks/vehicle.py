@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.clock import best_of
-from veridyn.mechanics.ground.road_rough import rough_road
+from veridyn.mechanics.ground.road import rough_road
 from veridyn.papers.car.simulator.description import Vehicle
 from veridyn.papers.car.simulator.manoeuvre import speed_variation
 from veridyn.papers.car.simulator.run import drive, settle

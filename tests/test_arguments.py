@@ -14,7 +14,7 @@ import pytest
 import veridyn as vd
 from veridyn.arguments import ArgumentChecks, checked, kind_test
 from veridyn.errors import Fault
-from veridyn.mechanics.natural.of_machine import mechanism_of
+from veridyn.mechanics.natural.description.of_machine import mechanism_of
 
 MODULES = ("dynamics", "estimators", "manoeuvres", "files", "model", "signals", "studies", "filters")
 TRAVELLING = {"Machine", "Tree", "Motion", "Experiment", "Fit", "Channel", "Path", "PathLike"}

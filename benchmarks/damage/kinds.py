@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from veridyn.model.assembly import Attachment
 from veridyn.model.machine import Machine
+from veridyn.model.place import Attachment
 from veridyn.spatial.transforms import MDH, Placement
 
 Table = dict[str, np.ndarray]

@@ -28,7 +28,7 @@ from veridyn.identify.result import Fit as Fit
 from veridyn.identify.settings import IdentifySettings as IdentifySettings
 from veridyn.identify.validate import validate as validate
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics as inverse_dynamics
-from veridyn.mechanics.tree.dynamics.regressor import regressor as regressor
+from veridyn.mechanics.tree.dynamics.inverse import regressor as regressor
 from veridyn.model.elements.element import Element as Element
 from veridyn.model.experiment import Experiment as Experiment
 from veridyn.model.link import Joint as Joint

@@ -16,13 +16,13 @@ from veridyn.mechanics.tree.dynamics.evaluator import Evaluator as Evaluator
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics as forward_dynamics
 from veridyn.mechanics.tree.dynamics.forward import mass_matrix as mass_matrix
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics as inverse_dynamics
-from veridyn.mechanics.tree.dynamics.regressor import regressor as regressor
+from veridyn.mechanics.tree.dynamics.inverse import regressor as regressor
+from veridyn.mechanics.tree.elsewhere import actuators as actuators
 from veridyn.mechanics.tree.loops.closure import close as close
 from veridyn.mechanics.tree.loops.closure import closed_home as closed_home
 from veridyn.mechanics.tree.loops.closure import closed_motion as closed_motion
 from veridyn.mechanics.tree.loops.projection import loop_jacobian as loop_jacobian
-from veridyn.mechanics.tree.recursion.energy import energy as energy
 from veridyn.mechanics.tree.recursion.kinematics import body_motion as body_motion
 from veridyn.mechanics.tree.recursion.kinematics import body_pose as body_pose
+from veridyn.mechanics.tree.recursion.kinematics import energy as energy
 from veridyn.mechanics.tree.recursion.kinematics import jacobian as jacobian
-from veridyn.mechanics.tree.virtual_base import actuators as actuators

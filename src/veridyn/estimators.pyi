@@ -12,6 +12,10 @@ from veridyn.identify.diagnosis.explain import Explanation as Explanation
 from veridyn.identify.diagnosis.explain import explain as explain
 from veridyn.identify.encoders import encoder_offsets as encoder_offsets
 from veridyn.identify.essential import essential as essential
+from veridyn.identify.estimators.feasible import Consistent as Consistent
+from veridyn.identify.estimators.gauss_markov import GaussMarkov as GaussMarkov
+from veridyn.identify.estimators.instrumental import Instrumental as Instrumental
+from veridyn.identify.estimators.likelihood import Likelihood as Likelihood
 from veridyn.identify.estimators.noise_model import NoiseModel as NoiseModel
 from veridyn.identify.estimators.prior import Prior as Prior
 from veridyn.identify.estimators.robust import Robust as Robust

@@ -1,8 +1,8 @@
 """Filters: settings, results and virtual sensors of observed machines, and systems, runs, streams and tuning for a user's own equations."""
 
-from veridyn.mechanics.single_track.noise import CarNoise as CarNoise
-from veridyn.model.parameter_fit import ParameterFit as ParameterFit
-from veridyn.model.parameter_fit import ParameterGuess as ParameterGuess
+from veridyn.mechanics.single_track.of_machine import CarNoise as CarNoise
+from veridyn.model.parameters import ParameterFit as ParameterFit
+from veridyn.model.parameters import ParameterGuess as ParameterGuess
 from veridyn.observe.car.observation import CarObservation as CarObservation
 from veridyn.observe.car.system import car_start as car_start
 from veridyn.observe.car.system import car_system as car_system

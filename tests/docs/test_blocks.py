@@ -125,7 +125,7 @@ def _checked(folder: Path, names: Names) -> None:
 def _estimators(folder: Path, names: Names) -> None:
     """One joint under a controller, so that estimators that simulate take a moment; another with a load on it."""
     from veridyn.mechanics.system.integrate import integrate
-    from veridyn.model.body import Body
+    from veridyn.model.graph import Body
     from veridyn.spatial.inertia import from_centre
 
     inertia = from_centre(2.0, [0.3, 0.0, 0.0], 0.02 * np.eye(3))

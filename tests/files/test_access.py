@@ -35,7 +35,7 @@ from veridyn.files.access import (
 from veridyn.files.log.load import load_log
 from veridyn.files.log.survey import survey
 from veridyn.files.machine.load import load_model
-from veridyn.mechanics.natural.of_machine import mechanism_of
+from veridyn.mechanics.natural.description.of_machine import mechanism_of
 
 
 def test_the_bound_is_64_mib_or_a_hundred_times_the_file() -> None:

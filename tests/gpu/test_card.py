@@ -15,8 +15,7 @@ from veridyn.identify.regression.observation import stream
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics, mass_matrix
-from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.symbolic.gpu import open_gpu
 
 try:

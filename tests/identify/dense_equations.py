@@ -12,10 +12,9 @@ import pytest
 from strangers.random_trees import random_inertia
 from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.regression.factor import RowFactors
-from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
-from veridyn.mechanics.tree.dynamics.regressor import regressor
-from veridyn.model.body import Body
+from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics, regressor
 from veridyn.model.elements.element import coulomb, damper, motor_inertia, offset, spring
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import Tie

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.system.integrate import Method, integrate
-from veridyn.model.body import Body
 from veridyn.model.elements.element import coulomb, damper
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre

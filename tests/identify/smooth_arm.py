@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.model.body import Body
 from veridyn.model.elements.element import coulomb, damper
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits

@@ -12,13 +12,12 @@ from strangers.cars import TEN_ROWS, all_real, car_20, car_38, car_2002, estimat
 from strangers.random_trees import random_motion, random_open_machine
 from veridyn.errors import DataError
 from veridyn.identify.base import BaseParameters, base_parameters, generic_motion
-from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
+from veridyn.mechanics.tree.elsewhere import on_six_joints
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.kinematics import body_motion, body_pose, jacobian
-from veridyn.mechanics.tree.virtual_base import on_six_joints
-from veridyn.model.body import Body
 from veridyn.model.elements.element import damper, offset, spring
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 

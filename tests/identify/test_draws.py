@@ -17,7 +17,7 @@ from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.feasible_set import POSITIVE
 from veridyn.identify.estimators.prior import Prior, prior_moments
 from veridyn.identify.result import Fit
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import INERTIAL, broken_law, pseudo_inertia

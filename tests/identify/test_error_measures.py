@@ -32,8 +32,8 @@ from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validate import validate
 from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
-from veridyn.model.body import Body
 from veridyn.model.elements.element import drive_gain
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth, zero_phase

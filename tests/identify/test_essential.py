@@ -17,8 +17,8 @@ from veridyn.identify.regression.observation import observation
 from veridyn.identify.settings import TWO_SIGMA_BELOW_TEN
 from veridyn.identify.validate import validate
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.model.body import Body
 from veridyn.model.elements.element import coulomb, damper, offset
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import MDH

@@ -15,8 +15,8 @@ from veridyn.identify.base import base_parameters
 from veridyn.identify.estimate import identify
 from veridyn.identify.settings import TWO_SIGMA_BELOW_TEN, IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.model.body import Body
 from veridyn.model.elements.element import coulomb, damper, motor_inertia, offset, spring
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import MDH

@@ -15,10 +15,10 @@ from veridyn.errors import DataError
 from veridyn.files.machine.load import load_model
 from veridyn.identify.logged import closed_or_none, determining, logged, motion, readings_in_reach
 from veridyn.machines.described import delta, linkage, palletizer
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.mechanics.tree.loops.closure import closed_home
-from veridyn.model.elements.transmission import Transmission
 from veridyn.model.experiment import Experiment
+from veridyn.model.load import Transmission
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.papers.hexapod.machine import hexapod

@@ -16,8 +16,8 @@ from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.result import Estimate, Feasibility, Fit
 from veridyn.identify.settings import SIGMA_BELOW_TEN, TWO_SIGMA_BELOW_TEN, Acceptance
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.model.body import Body
 from veridyn.model.elements.element import coulomb
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import MDH

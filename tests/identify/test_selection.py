@@ -11,7 +11,7 @@ from strangers.random_trees import random_open_machine
 from veridyn.errors import IdentificationError
 from veridyn.identify.base import base_parameters, generic_motion
 from veridyn.identify.selection import remedies, select_motions
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

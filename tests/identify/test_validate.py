@@ -22,8 +22,8 @@ from veridyn.identify.validation import Validation
 from veridyn.mechanics.system.integrate import Method, integrate
 from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.model.body import Body
 from veridyn.model.elements.element import coulomb, damper
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import MDH

@@ -14,8 +14,8 @@ from functools import cache
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from veridyn.model.body import Body
 from veridyn.model.elements.element import tyre
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.place import Marker

@@ -7,7 +7,7 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validate import validate
 from veridyn.machines import arm as machine
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.model.motion import Motion
 from veridyn.signals.motion import motion
 from veridyn.signals.trajectory import FourierTrajectory

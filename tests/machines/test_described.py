@@ -15,13 +15,13 @@ from veridyn.files.machine.load import load_model
 from veridyn.files.machine.write import model_text
 from veridyn.identify.base import base_parameters
 from veridyn.machines.described import CRANE, SPATIAL, crane, delta, described, linkage, palletizer, spatial, walked
-from veridyn.mechanics.natural.dynamics import initial_state
-from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
-from veridyn.mechanics.natural.minimal import minimal, start_of
-from veridyn.mechanics.natural.of_machine import mechanism_of
-from veridyn.mechanics.natural.position import position
-from veridyn.mechanics.natural.rank import mobility
-from veridyn.mechanics.natural.system import natural_system
+from veridyn.mechanics.natural.description.of_machine import mechanism_of
+from veridyn.mechanics.natural.equations.dynamics import initial_state
+from veridyn.mechanics.natural.equations.position import position
+from veridyn.mechanics.natural.equations.redundant import mobility
+from veridyn.mechanics.natural.equations.system import natural_system
+from veridyn.mechanics.natural.steps.integrate import NaturalMethod, integrate_natural
+from veridyn.mechanics.natural.steps.minimal import minimal, start_of
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.loops.closure import closed_home
 from veridyn.mechanics.tree.recursion.kinematics import body_pose
@@ -59,7 +59,7 @@ def test_a_file_that_is_not_there() -> None:
 def test_statics_is_the_slope_of_potential_energy(name: str) -> None:
     """At rest the drives hold the weight: Γ = ∂V/∂q_a, by differences along closed positions."""
     from veridyn.mechanics.tree.loops.closure import close
-    from veridyn.mechanics.tree.recursion.energy import energy
+    from veridyn.mechanics.tree.recursion.kinematics import energy
 
     machine: Machine = MACHINES[name]()
     own = list(machine.independent)

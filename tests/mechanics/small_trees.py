@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
+from veridyn.model.graph import Body
 
 PENDULUM = [0, 0, 0, 0.3, 0, 0.3, 0.6, 0, 0, 1.2]  # a point of 1.2 kg at 0.5 m along x
 

@@ -19,30 +19,28 @@ from strangers.pinocchio_oracle import PinModel
 from veridyn.errors import SimulationError
 from veridyn.files.access import shipped
 from veridyn.files.machine.load import parse_machine
-from veridyn.mechanics.natural.dynamics import NaturalState, natural_energy, solve_accelerations
-from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
+from veridyn.mechanics.natural.description.of_machine import mechanism_of, mechanism_with
+from veridyn.mechanics.natural.equations.dynamics import NaturalState, natural_energy, solve_accelerations
+from veridyn.mechanics.natural.equations.position import position, velocity
+from veridyn.mechanics.natural.equations.redundant import mobility
+from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
 from veridyn.mechanics.natural.measurement import readout
-from veridyn.mechanics.natural.of_machine import mechanism_of, mechanism_with
-from veridyn.mechanics.natural.position import position, velocity
-from veridyn.mechanics.natural.rank import mobility
 from veridyn.mechanics.natural.reaction import reaction_of
-from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.mechanics.natural.steps.integrate import NaturalMethod, integrate_natural
 from veridyn.mechanics.system.integrate import Method, integrate
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.loops.closure import closed_home, closed_motion
-from veridyn.mechanics.tree.model import tree_model
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.quantity import Quantity
 from veridyn.mechanics.tree.readout import tree_readout
-from veridyn.mechanics.tree.recursion.energy import energy
-from veridyn.mechanics.tree.recursion.kinematics import body_pose
+from veridyn.mechanics.tree.recursion.kinematics import body_pose, energy
+from veridyn.mechanics.tree.steps.model import tree_model
 from veridyn.mechanics.tree.virtual import TreeQuantities
-from veridyn.model.assembly import Assembly
 from veridyn.model.elements.element import Element
 from veridyn.model.load import Drive
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.model.place import Marker
+from veridyn.model.place import Assembly, Marker
 from veridyn.model.sensor import Sensor
 
 Array = NDArray[np.float64]

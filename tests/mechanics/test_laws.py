@@ -16,14 +16,13 @@ from veridyn.errors import ModelError
 from veridyn.mechanics.system.integrate import Inputs, integrate
 from veridyn.mechanics.tree.dynamics.derivatives import inverse_derivatives
 from veridyn.mechanics.tree.dynamics.engine import signature
-from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.dynamics.regressor import regressor
-from veridyn.mechanics.tree.recursion.energy import energy
-from veridyn.mechanics.tree.to_machine import machine_of_tree
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
+from veridyn.mechanics.tree.of_machine import machine_of_tree
+from veridyn.mechanics.tree.recursion.kinematics import energy
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
 from veridyn.model.elements.element import Element
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.graph import Body
 from veridyn.model.motion import Motion
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor

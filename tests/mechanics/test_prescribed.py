@@ -21,13 +21,12 @@ from veridyn.mechanics.tree.dynamics.derivatives import forward_derivatives
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.loops.closure import closed_motion
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.energy import energy
-from veridyn.mechanics.tree.to_machine import machine_of_tree
+from veridyn.mechanics.tree.of_machine import machine_of_tree, tree_of
+from veridyn.mechanics.tree.recursion.kinematics import energy
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.assembly import Assembly, Attachment
-from veridyn.model.body import Body, Loop
+from veridyn.model.graph import Body, Loop
 from veridyn.model.motion import Motion
+from veridyn.model.place import Assembly, Attachment
 from veridyn.spatial.transforms import Placement
 
 N = 5

@@ -1,8 +1,8 @@
 """A body on two steered wheels, as a tree."""
 
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
 from veridyn.model.elements.element import drag, drive_gain, spring
+from veridyn.model.graph import Body
 
 
 def car() -> Tree:

@@ -11,8 +11,8 @@ import veridyn as vd
 from strangers.graph_machines import rssr, seven_joint_arm, slider_crank
 from strangers.natural_mechanisms import rack_and_pinion
 from veridyn.errors import ModelError
-from veridyn.mechanics.natural.of_machine import mechanism_of
-from veridyn.mechanics.natural.to_machine import machine_of_mechanism
+from veridyn.mechanics.natural.description.of_machine import mechanism_of
+from veridyn.mechanics.natural.description.to_machine import machine_of_mechanism
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.elements.element import coulomb, damper, stribeck
 from veridyn.model.link import Joint, Link

@@ -1,4 +1,4 @@
-"""What is known, estimated and tied."""
+"""What is known, estimated and tied; and searches that move parameters by name."""
 
 import pickle
 from dataclasses import replace
@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError, ModelError
-from veridyn.model.parameters import ParameterSet, Tie, Uncertainty
+from veridyn.model.parameters import ParameterGuess, ParameterSet, Tie, Uncertainty
 
 C = np.array([[4.0, 1.0], [1.0, 1.0]])
+NAN = float("nan")
 
 
 @pytest.mark.parametrize(
@@ -37,9 +38,6 @@ def test_draws_have_the_covariance() -> None:
     drawn = Uncertainty(("a", "b"), C).draw(np.array([1.0, 2.0]), np.random.default_rng(0), 200_000)
     np.testing.assert_allclose(np.cov(drawn.T), C, atol=0.05)
     np.testing.assert_allclose(drawn.mean(axis=0), [1.0, 2.0], atol=0.02)
-
-
-NAN = float("nan")
 
 
 def five() -> ParameterSet:
@@ -155,3 +153,12 @@ def test_bounds_stay_with_their_parameters() -> None:
     assert p.replacing({"a": 1.5}).known(["a"]).bounds["a"] == (0.0, 2.0)
     assert dict(p.without(["a"]).bounds) == {"b": (-1.0, 5.0)}
     assert p.extended(five()).bounds == p.bounds
+
+
+def test_a_parameter_moves_by_deviations_or_by_factors() -> None:
+    plain = ParameterGuess(value=2.0, sigma=0.5, upper=2.75)
+    assert plain.at(1.0) == 2.5 and plain.at(3.0) == 2.75 and plain.spread(2.5) == 0.5
+    assert plain.ends == (-np.inf, 1.5)
+    factor = ParameterGuess(value=2.0, sigma=0.5, lower=1.0, positive=True)
+    assert factor.at(1.0) == pytest.approx(2.0 * np.exp(0.25)) and factor.spread(4.0) == 1.0
+    assert factor.at(factor.ends[0]) == pytest.approx(1.0) and factor.ends[1] == np.inf

@@ -6,10 +6,10 @@ import pytest
 
 from strangers.natural_mechanisms import fourbar
 from veridyn.errors import ModelError
-from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.natural.description.mechanism import Mechanism
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
 from veridyn.model.elements.element import damper
+from veridyn.model.graph import Body
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor, sensor_faults
 

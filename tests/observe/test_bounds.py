@@ -14,9 +14,9 @@ from veridyn.mechanics.compiled import compiled
 from veridyn.mechanics.record import Bound, opened
 from veridyn.mechanics.system.integrate import Method, integrate
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
 from veridyn.model.elements.element import Element, damper, offset
 from veridyn.model.experiment import Experiment
+from veridyn.model.graph import Body
 from veridyn.model.sensor import Sensor
 from veridyn.observe.bounds import Estimated, ParameterBounds, read_parameters
 from veridyn.observe.filters.kernels.correction import Corrected, corrected_of, project

@@ -14,8 +14,8 @@ from veridyn.identify.estimate import identify
 from veridyn.mechanics.system.integrate import Inputs, Method, integrate
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.model.body import Body
 from veridyn.model.elements.element import damper
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.sensor import Sensor

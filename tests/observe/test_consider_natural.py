@@ -12,7 +12,7 @@ import veridyn as vd
 from veridyn.errors import IdentificationError, ModelError
 from veridyn.files.access import shipped
 from veridyn.identify.estimator import TREE_NOTE
-from veridyn.mechanics.natural.of_machine import mechanism_of
+from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.system.integrate import Inputs, Method, Trajectory, integrate
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.loops.closure import closed_motion

@@ -11,9 +11,9 @@ import pytest
 from observe.test_machine_trees import BODY, STEP, log_of
 from veridyn.mechanics.system.integrate import Inputs, Method, integrate
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
 from veridyn.model.elements.element import Element, damper
 from veridyn.model.experiment import Experiment
+from veridyn.model.graph import Body
 from veridyn.model.sensor import Sensor
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.methods import ErrorEKF, ForceErrorEKF

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError
-from veridyn.model.parameter_fit import ParameterGuess
+from veridyn.model.parameters import ParameterGuess
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.fitting import fit_parameters
 from veridyn.observe.measurements import Measurements

@@ -9,10 +9,10 @@ import pytest
 
 from veridyn.errors import DataError
 from veridyn.machines.described import crane
-from veridyn.mechanics.natural.dynamics import initial_state, with_accelerations
-from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, integrate_natural
+from veridyn.mechanics.natural.equations.dynamics import initial_state, with_accelerations
+from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.mechanics.natural.measurement import readout
-from veridyn.mechanics.natural.system import natural_system
+from veridyn.mechanics.natural.steps.integrate import NaturalMethod, NaturalMotion, integrate_natural
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor

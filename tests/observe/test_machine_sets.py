@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from veridyn.files.machine.load import parse_machine
-from veridyn.mechanics.natural.dynamics import initial_state
-from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, integrate_natural
+from veridyn.mechanics.natural.equations.dynamics import initial_state
+from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.mechanics.natural.measurement import readout
-from veridyn.mechanics.natural.system import natural_system
+from veridyn.mechanics.natural.steps.integrate import NaturalMethod, NaturalMotion, integrate_natural
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.observe.consistency.nis import pooled

@@ -11,13 +11,13 @@ import pytest
 from strangers.twins import linkage_twin
 from veridyn.errors import DataError, ModelError
 from veridyn.machines.described import palletizer
-from veridyn.mechanics.natural.to_machine import machine_of_mechanism
+from veridyn.mechanics.natural.description.to_machine import machine_of_mechanism
 from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, integrate
 from veridyn.mechanics.tree.readout import tree_readout
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
 from veridyn.model.elements.element import coulomb, damper
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.graph import Body
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.observe.jacobian import numeric_jacobian

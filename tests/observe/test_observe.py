@@ -12,13 +12,12 @@ from scipy.integrate import solve_ivp
 import veridyn as vd
 from veridyn.errors import DataWarning, ModelError
 from veridyn.files.access import shipped
+from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.mechanics.natural.inputs import motor_names, with_motor_inputs
-from veridyn.mechanics.natural.system import natural_system
-from veridyn.model.assembly import Attachment
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.machine import Machine
-from veridyn.model.place import Marker
+from veridyn.model.place import Attachment, Marker
 from veridyn.observe.observe import inputs_in
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import Placement

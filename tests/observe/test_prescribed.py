@@ -13,8 +13,8 @@ from veridyn.mechanics.system.integrate import Inputs, Method, integrate
 from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.mechanics.tree.readout import tree_readout
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.graph import Body
 from veridyn.model.motion import Motion
 from veridyn.model.sensor import Sensor
 from veridyn.observe.filters.ekf import EKF

@@ -9,8 +9,8 @@ import pytest
 
 from veridyn.errors import DataError
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.graph import Body
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.observe.measurements import Status

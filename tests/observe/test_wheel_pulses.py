@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.graph import Body
 from veridyn.model.sensor import Sensor
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.observe import observe

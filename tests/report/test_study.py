@@ -18,7 +18,7 @@ from studies.closed_bench import ClosedBench
 from studies.small_arm import small_study
 from veridyn.identify.essential import EliminationStep, Essential
 from veridyn.identify.friction.evidence import FrictionLadder, LadderStep
-from veridyn.model.body import Body
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.report.blocks import Table, Text
 from veridyn.report.page import identification_page

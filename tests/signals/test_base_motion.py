@@ -7,8 +7,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from veridyn.errors import DataError, DataWarning
-from veridyn.model.body import Body
 from veridyn.model.experiment import Experiment
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Pose
 from veridyn.signals.base_motion import (

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError, DataWarning
-from veridyn.model.body import Body
 from veridyn.model.elements.element import damper, drag, drive_gain
-from veridyn.model.elements.transmission import Transmission
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.graph import Body
+from veridyn.model.load import Transmission
 from veridyn.model.machine import Machine
 from veridyn.signals.motion import Signals, motion
 from veridyn.spatial.transforms import MDH

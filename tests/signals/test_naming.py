@@ -11,10 +11,9 @@ import veridyn as vd
 from veridyn.errors import DataError, DataWarning
 from veridyn.machines.described import palletizer
 from veridyn.mechanics.system.integrate import BaseState, Inputs
-from veridyn.model.body import Body
-from veridyn.model.elements.transmission import Transmission
 from veridyn.model.experiment import Channel, Experiment
-from veridyn.model.load import Drive
+from veridyn.model.graph import Body
+from veridyn.model.load import Drive, Transmission
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor

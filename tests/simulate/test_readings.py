@@ -6,9 +6,9 @@ import pytest
 from veridyn.errors import DataError
 from veridyn.files.machine.load import parse_machine
 from veridyn.machines.described import crane
-from veridyn.mechanics.natural.driven import driven, led
-from veridyn.mechanics.natural.integrate import NaturalMethod
-from veridyn.mechanics.natural.system import natural_system
+from veridyn.mechanics.natural.equations.system import natural_system
+from veridyn.mechanics.natural.steps.driven import driven, led
+from veridyn.mechanics.natural.steps.integrate import NaturalMethod
 from veridyn.signals.trajectory import FourierTrajectory
 from veridyn.simulate.readings import mechanism_truth, own_sensors, wrapped
 

@@ -6,8 +6,8 @@ from veridyn.mechanics.system.integrate import BaseState, Inputs, Method
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
 from veridyn.model.elements.element import coulomb, damper, drive_gain, spring
+from veridyn.model.graph import Body
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker

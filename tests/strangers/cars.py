@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from veridyn.model.body import Body
 from veridyn.model.elements.element import Element, coulomb, damper, drag, offset, spring
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import INERTIAL, from_centre
 from veridyn.spatial.transforms import MDH

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from strangers.random_trees import random_inertia, random_rotation
-from veridyn.model.assembly import Assembly, Attachment
 from veridyn.model.elements.element import damper, motor_inertia, spring
 from veridyn.model.link import KINDS, Joint, Link
 from veridyn.model.machine import Machine
+from veridyn.model.place import Assembly, Attachment
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import Placement, rotation_to_axis
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from strangers.random_trees import body_names, random_inertia, random_motion, random_placement
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
 from veridyn.model.elements.element import coulomb, damper, drag, drive_gain, motor_inertia, offset, spring
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 

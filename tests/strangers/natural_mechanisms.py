@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.natural.description.mechanism import Mechanism
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.place import Marker
 from veridyn.model.point_parts import (

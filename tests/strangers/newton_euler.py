@@ -11,10 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.natural.description.mechanism import Mechanism
 from veridyn.model.load import Drive, Force
-from veridyn.model.names import GROUND
-from veridyn.model.place import Marker, PointRef
+from veridyn.model.place import GROUND, Marker, PointRef
 from veridyn.model.point_parts import Angle, DirectionRef, MechanismJoint, Spring
 from veridyn.model.sensor import Sensor
 

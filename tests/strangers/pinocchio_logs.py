@@ -14,9 +14,9 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from strangers.pinocchio_oracle import TEN
-from veridyn.model.body import Body
 from veridyn.model.elements.element import Element
 from veridyn.model.experiment import Experiment
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.spatial.transforms import Placement
 

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from strangers.pinocchio_oracle import PinModel
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.assembly import Attachment
-from veridyn.model.body import Loop
+from veridyn.model.graph import Loop
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
+from veridyn.model.place import Attachment
 
 Array = NDArray[np.float64]
 

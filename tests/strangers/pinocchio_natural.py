@@ -14,7 +14,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from strangers.natural_mechanisms import inertia
-from veridyn.mechanics.natural.mechanism import Mechanism
+from veridyn.mechanics.natural.description.mechanism import Mechanism
 from veridyn.model.point_parts import Point, RigidBody, UnitVector
 
 Array = NDArray[np.float64]

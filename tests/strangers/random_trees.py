@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body, BodyJoint
+from veridyn.model.graph import Body, BodyJoint
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.model.names import GROUND
+from veridyn.model.place import GROUND
 from veridyn.spatial.transforms import MDH, Placement
 
 Array = NDArray[np.float64]

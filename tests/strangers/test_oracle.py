@@ -10,7 +10,7 @@ import pytest
 from strangers.pinocchio_oracle import PinModel, moments, seen_from, ten_of
 from strangers.random_trees import random_inertia, random_motion, random_tree
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
+from veridyn.model.graph import Body
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.spatial.transforms import MDH
 

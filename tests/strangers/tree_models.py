@@ -8,9 +8,9 @@ import numpy as np
 
 from strangers.machines import branched_arm, free_machine
 from veridyn.machines.described import delta, linkage, palletizer
-from veridyn.mechanics.tree.model import TreeModel, tree_model
-from veridyn.model.body import Body
+from veridyn.mechanics.tree.steps.model import TreeModel, tree_model
 from veridyn.model.elements.element import Element, coulomb, damper, drive_gain, motor_inertia, spring
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.papers.hexapod.machine import truth
 from veridyn.spatial.inertia import from_centre

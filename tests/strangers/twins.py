@@ -14,16 +14,15 @@ from numpy.typing import NDArray
 
 from strangers.pinocchio_sensors import WORLD, PinSensors
 from veridyn.machines.described import crane, linkage, spatial
-from veridyn.mechanics.natural.mechanism import Mechanism
-from veridyn.mechanics.natural.of_machine import mechanism_of
+from veridyn.mechanics.natural.description.mechanism import Mechanism
+from veridyn.mechanics.natural.description.of_machine import mechanism_of
+from veridyn.mechanics.tree.elsewhere import actuators
 from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.mechanics.tree.virtual_base import actuators
-from veridyn.model.assembly import Assembly, Attachment
-from veridyn.model.body import Body, Loop
+from veridyn.model.graph import Body, Loop
 from veridyn.model.motion import Motion
-from veridyn.model.place import Marker
+from veridyn.model.place import Assembly, Attachment, Marker
 from veridyn.model.point_parts import Angle, Point, uniform_bar
 from veridyn.model.sensor import Sensor
 from veridyn.spatial.rotations import rot_z

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from veridyn.machines.described import CRANE, crane, walked
-from veridyn.mechanics.natural.integrate import NaturalMotion
+from veridyn.mechanics.natural.steps.integrate import NaturalMotion
 
 REPOSITORY = Path(__file__).parents[2]
 EXAMPLE = REPOSITORY / "examples" / "studies" / "crane.yaml"

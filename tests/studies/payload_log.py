@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strangers.pinocchio_oracle import PinModel
-from veridyn.model.body import Body
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits

@@ -7,9 +7,9 @@ import numpy as np
 
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.model.body import Body
 from veridyn.model.elements.element import coulomb, damper
 from veridyn.model.experiment import Experiment
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre

@@ -8,8 +8,8 @@ from functools import lru_cache
 import numpy as np
 
 from veridyn.machines.described import CRANE, crane, walked
+from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.mechanics.natural.measurement import exact_readings
-from veridyn.mechanics.natural.system import natural_system
 from veridyn.model.experiment import Experiment
 from veridyn.simulate.imperfection import Imperfection, Imperfections
 from veridyn.studies.observation import ObservationStudy, observation

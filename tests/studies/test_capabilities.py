@@ -20,7 +20,7 @@ from strangers.machines import branched_arm, free_machine
 from veridyn.errors import CapabilityError, VeridynError
 from veridyn.files.machine.load import load_model
 from veridyn.identify.regression.observation import stream
-from veridyn.mechanics.single_track.noise import CarNoise
+from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.mechanics.tree.dynamics import formula
 from veridyn.model.experiment import Channel
 from veridyn.model.single_track import PriorValue, car_machine

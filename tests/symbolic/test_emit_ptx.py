@@ -15,8 +15,8 @@ from batch_machines import car
 from strangers.ptxas import assemble
 from strangers.random_trees import random_tree
 from veridyn.mechanics.tree.dynamics.formula import Formula, formula
-from veridyn.mechanics.tree.dynamics.symbols import Request
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.symbolic.emit_ptx import BY_VALUE, PtxArithmetic, PtxKernel, emit_ptx, hexadecimal
 from veridyn.symbolic.expression import Graph

@@ -19,8 +19,8 @@ from veridyn.mechanics.tree.dynamics.engine import sample_arrays, uniform_values
 from veridyn.mechanics.tree.dynamics.formula import formula
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.dynamics.symbols import Request
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.symbolic import emit_wasm as module
 from veridyn.symbolic.emit_wasm import F64, I64, WasmFunction, WasmModule, emit_wasm, section, signed, unsigned, vector
 from veridyn.symbolic.expression import Graph

@@ -10,7 +10,7 @@ import pytest
 from strangers.evaluate import evaluate, twins
 from strangers.random_trees import random_tree
 from veridyn.mechanics.tree.dynamics.formula import formula
-from veridyn.mechanics.tree.dynamics.symbols import Request
+from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.symbolic.emit_llvm import emit
 from veridyn.symbolic.expression import ADD, COS, MUL, SIN, SUB, Count, Expression, Graph, Number, count, live

@@ -8,7 +8,7 @@ import pytest
 from strangers.cars import car_20
 from strangers.evaluate import twins
 from veridyn.mechanics.tree.dynamics.formula import formula
-from veridyn.mechanics.tree.dynamics.symbols import Request
+from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.symbolic.expression import CONST, Graph
 from veridyn.symbolic.schedule import instructions, live_values, scheduled
 

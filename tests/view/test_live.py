@@ -15,7 +15,7 @@ from veridyn.errors import DataError
 from veridyn.files.access import shipped
 from veridyn.files.machine.load import load_model
 from veridyn.mechanics.tree.recursion.kinematics import body_pose
-from veridyn.model.body import Body
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.spatial.transforms import MDH
 from veridyn.view.live import LiveRecording, LiveView, posable_mechanism, posable_tree

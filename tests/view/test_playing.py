@@ -8,7 +8,7 @@ from studies.small_arm import small_arm
 from veridyn.errors import FileError
 from veridyn.files.access import shipped
 from veridyn.files.machine.load import load_model
-from veridyn.model.body import Body
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre

@@ -12,7 +12,7 @@ from veridyn.files.machine.load import load_model
 from veridyn.machines.described import linkage
 from veridyn.mechanics.tree.loops.closure import closed_positions
 from veridyn.mechanics.tree.recursion.kinematics import body_pose
-from veridyn.model.body import Body
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.view.scene import FINE, Layer, body_poses, scene, tree_layer
 

@@ -10,12 +10,11 @@ import typer
 
 from veridyn.cli.output import console, plain_table
 from veridyn.identify.base import BaseParameters
-from veridyn.mechanics.tree.loops.assembly import CLOSED_TOLERANCE_M
-from veridyn.mechanics.tree.loops.pose import AssembledPose, assembled_pose
+from veridyn.mechanics.tree.loops.assembly import CLOSED_TOLERANCE_M, AssembledPose, assembled_pose
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.model.body import Body
 from veridyn.model.elements.element import Element
-from veridyn.model.elements.transmission import Transmission
+from veridyn.model.graph import Body
+from veridyn.model.load import Transmission
 from veridyn.model.machine import Machine
 from veridyn.model.single_track import car_described, prior_of, uncertain
 from veridyn.report.words import count, number, unit_text

@@ -21,9 +21,9 @@ from veridyn.errors import Fault, Faults, FileError, did_you_mean
 from veridyn.files.access import read_arrays
 from veridyn.identify.car.result import CarFit
 from veridyn.identify.result import Fit
-from veridyn.mechanics.single_track.noise import CarNoise
+from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.machine import Machine
-from veridyn.model.parameter_fit import ParameterFit, ParameterGuess
+from veridyn.model.parameters import ParameterFit, ParameterGuess
 from veridyn.version import __version__
 
 Array = NDArray[np.float64]

@@ -23,7 +23,7 @@ from scipy.interpolate import CubicSpline
 from veridyn.arguments import checked
 from veridyn.errors import DataError, Fault, Faults, FileError, ModelError, did_you_mean, within
 from veridyn.files.expressions import MAX_NUMBER
-from veridyn.model.body import Body
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Pose
 from veridyn.spatial.inertia import from_centre

@@ -18,9 +18,9 @@ from veridyn.identify.regression.linear_algebra import one_blas_thread, triangle
 from veridyn.lazy import above
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.engine import Engine
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.mechanics.tree.loops.closure import closed_motion, closed_positions
-from veridyn.mechanics.tree.recursion.samples import blocks
+from veridyn.mechanics.tree.recursion.inputs import blocks
 from veridyn.mechanics.tree.rules import structural
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine

@@ -24,10 +24,10 @@ from veridyn.identify.regression.observation import observation
 from veridyn.identify.result import DEFAULT_CONSTANT_SIZE
 from veridyn.identify.settings import IdentifySettings
 from veridyn.model.coordinates import Rows
-from veridyn.model.elements.constants import Constant
 from veridyn.model.elements.element import Element
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
+from veridyn.model.parameter_set import Constant
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]

@@ -21,7 +21,7 @@ from veridyn.errors import Faults, IdentificationError
 from veridyn.identify.estimators.prior import Prior, prior_moments
 from veridyn.identify.regression.linear_algebra import one_blas_thread
 from veridyn.mechanics.tree.accept import takes_machine
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, Pose

@@ -32,11 +32,11 @@ from veridyn.identify.result import Fit
 from veridyn.mechanics.single_track.of_machine import refuse_of_car
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.recursion.kinematics import body_motion
-from veridyn.model.assembly import Attachment
 from veridyn.model.graph import unique
 from veridyn.model.link import Joint, Link
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
+from veridyn.model.place import Attachment
 from veridyn.spatial.inertia import (
     INERTIAL,
     INERTIAL_UNITS,

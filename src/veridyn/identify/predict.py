@@ -17,7 +17,7 @@ from veridyn.identify.output_error.run_model import RunModel, run_model
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit, ReplaySettings
 from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
-from veridyn.mechanics.tree.recursion.samples import complete_values
+from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine

@@ -17,11 +17,11 @@ from veridyn.identify.error_measures import RowReport, relative_error, row_table
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance
 from veridyn.lazy import above
-from veridyn.model.elements.constants import Constant
 from veridyn.model.experiment import Experiment
 from veridyn.model.graph import Formulation
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
+from veridyn.model.parameter_set import Constant
 
 Array = NDArray[np.float64]
 DEFAULT_CONSTANT_SIZE = 1e-2  # rad, m and so on: the size of a constant whose value says nothing about it

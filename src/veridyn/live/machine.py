@@ -25,7 +25,7 @@ from veridyn.live.tracker import (
     Trouble,
     refused_stamp,
 )
-from veridyn.mechanics.tree.to_machine import machine_of_tree
+from veridyn.mechanics.tree.of_machine import machine_of_tree
 from veridyn.model.machine import Machine
 from veridyn.observe.filters.methods import Smoother
 from veridyn.observe.machine import MachineSystem

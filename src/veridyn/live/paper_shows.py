@@ -11,7 +11,7 @@ from veridyn.live.machine import MachineTracker, picture_of
 from veridyn.live.session import log_samples
 from veridyn.live.shows import DRAW_ON, prepared_observer
 from veridyn.live.tracker import LiveTracker, Sample
-from veridyn.mechanics.single_track.noise import CarNoise
+from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.machines.described import described
 from veridyn.mechanics.system.integrate import Method
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.files.access import PREFIX, shipped
 from veridyn.files.machine.load import parse_machine
-from veridyn.mechanics.natural.dynamics import NaturalState, solve_accelerations
-from veridyn.mechanics.natural.integrate import NaturalMethod, NaturalMotion, integrate_natural
+from veridyn.mechanics.natural.equations.dynamics import NaturalState, solve_accelerations
+from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.mechanics.natural.measurement import exact_readings
-from veridyn.mechanics.natural.minimal import minimal, start_of
-from veridyn.mechanics.natural.system import natural_system
+from veridyn.mechanics.natural.steps.integrate import NaturalMethod, NaturalMotion, integrate_natural
+from veridyn.mechanics.natural.steps.minimal import minimal, start_of
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.observe.filters.filter import Filter

@@ -1,17 +1,13 @@
-"""numba's compiler with its types kept: a compiled function is called like the one it was written as.
+"""Machine code by numba: functions keep their types and are called as they were written, and their code is kept for the next process.
 
-Machine code that numba made, kept in veridyn's own store of objects and loaded by the next process.
+Code is kept in veridyn's own store of objects. numba's file cache is not used: its index files are pickles, and it unpickles whatever lies
+in its folder. Here a pickle is read only after the store has found its tag right. What is needed of numba for this is not public; where a
+version lacks it, functions are compiled in each process, which costs time, not the result.
 
-numba's file cache is not used: its index files are pickles, and it unpickles whatever lies in its folder. Here a pickle is read only after
-the store has found its tag right. What is needed of numba for this is not public; where a version lacks it, functions are compiled in
-each process, which costs time, not the result.
-
-Functions that only compiled code calls are not compiled for themselves.
-
-numba optimises every function together with all it calls, and makes machine code of it, before it is linked into its callers: what lies
-deep in a tree of calls is worked on once for each level above it. What no Python program calls needs neither, since it is optimised again
-in its callers. What is needed of numba for this is not public: with another version than those it was tried with, functions are compiled
-as numba does it, which takes longer.
+Functions that only compiled code calls are not compiled for themselves. numba optimises every function together with all it calls, and
+makes machine code of it, before it is linked into its callers: what lies deep in a tree of calls is worked on once for each level above it.
+What no Python program calls needs neither, since it is optimised again in its callers. What is needed of numba for this is not public
+either: with another version than those it was tried with, functions are compiled as numba does it, which takes longer.
 
 No public option does the same. ``inline="always"`` and ``forceinline=True`` write a function out at every call, so that code grows with the
 number of ways through a tree of calls: 31 functions in six levels, each calling three, take more than 100 s; as numba does it 7.6 s, and
@@ -89,7 +85,7 @@ def _pipeline() -> type[Any]:
         def define_pipelines(self) -> list[Any]:
             made: Any = compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
             own = typed_passes.NativeLowering
-            made.passes = [(LinkedLowering if one is own else one, told) for one, told in made.passes]
+            made.passes = [(LinkedLowering if one is own else one, why) for one, why in made.passes]
             made.finalize()
             return [made]
 

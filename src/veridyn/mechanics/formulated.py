@@ -13,7 +13,7 @@ GivenMachine = Machine | Tree | Formulated  # what verbs take for a machine
 
 
 def in_joints(machine: Machine | Tree) -> TreeForm:
-    """A machine in joint coordinates, in which motions are told whichever way they are computed."""
+    """A machine in joint coordinates, in which motions are given whichever way they are computed."""
     return TreeForm(machine) if isinstance(machine, Tree) else TreeForm(tree_of(machine), machine)
 
 

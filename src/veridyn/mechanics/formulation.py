@@ -9,9 +9,10 @@ coordinates, with what is unknown of it. Trees (:mod:`veridyn.mechanics.tree.for
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,21 +20,17 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.errors import CapabilityError, DataError, Limit, did_you_mean
 from veridyn.mechanics.single_track.of_machine import check_car_machine
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.model.elements.constants import Constant
 from veridyn.model.load import Load
 from veridyn.model.machine import Machine
+from veridyn.model.parameter_set import Constant
 from veridyn.model.parameters import Uncertainty
 from veridyn.model.place import PointRef
 from veridyn.model.sensor import Sensor
 from veridyn.progress import Progress, silent
 
-if TYPE_CHECKING:
-    from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Trajectory
-
 Array = NDArray[np.float64]
 WRENCH = "wrench."  # begins the name of an input on a body: wrench.B.fx … mz
 FRICTION_SPEED = 1e-2  # rad/s and m/s below which dry friction is rounded off: a jump has no tangent
-
 Ability = Literal[
     "simulate",
     "observe",
@@ -45,9 +42,10 @@ Ability = Literal[
     "wrenches",
     "signals",
 ]
-
-
 Capabilities = Mapping[Ability, Limit | None]  # None: it has it
+
+if TYPE_CHECKING:
+    from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Trajectory
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,7 +344,7 @@ class Formulated(Protocol):
         method: Method | None = None,
         progress: Progress = silent,
     ) -> Trajectory:
-        """The motion from joint coordinates q and rates q̇ under inputs, told in joint coordinates."""
+        """The motion from joint coordinates q and rates q̇ under inputs, given in joint coordinates."""
         ...
 
 
@@ -375,6 +373,30 @@ def check_formulation(machine: Machine) -> None:
     elif machine.formulation == "single_track":
         check_car_machine(machine)
     else:
-        from veridyn.mechanics.natural.of_machine import mechanism_of  # here: most machines are used as trees only
+        from veridyn.mechanics.natural.description.of_machine import (
+            mechanism_of,  # here: most machines are used as trees only
+        )
 
         mechanism_of(machine)
+
+
+class OneSet(ABC):
+    """The part of :class:`~veridyn.mechanics.formulation.MachineModel` that is about sets, where there is only the first."""
+
+    @property
+    @abstractmethod
+    def f(self) -> int:
+        """The number of degrees of freedom."""
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Constraints that follow from others: all are kept."""
+        return ()
+
+    def keeping(self) -> Self:
+        """The same model, which has no other set."""
+        return self
+
+    def change(self, at: Instant, to: int) -> Array:
+        """d(z, ż)/d(z, ż)."""
+        return np.eye(2 * self.f)

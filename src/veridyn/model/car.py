@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, ModelError, did_you_mean, part_at
-from veridyn.model.assembly import Attachment
 from veridyn.model.link import Joint, Link
-from veridyn.model.names import GROUND
 from veridyn.model.parameters import ParameterSet, State
+from veridyn.model.place import GROUND, Attachment
 
 Array = NDArray[np.float64]
 

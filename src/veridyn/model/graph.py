@@ -1,36 +1,38 @@
 """A machine as a graph: bodies, joints between frames on them, and everything that acts and measures. Data only.
 
-:class:`~veridyn.model.machine.Machine` is the graph with its checks, names and parameters.
+:class:`~veridyn.model.machine.Machine` is the graph with its checks, names and parameters. A machine may also be described by a table of
+bodies, each a row: the body, the one that carries it, where its frame sits, and the joint between them; the table becomes a graph.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import Fault
-from veridyn.model.assembly import Assembly, Attachment
+from veridyn.errors import Fault, Faults, ModelError, did_you_mean, part_at
 from veridyn.model.car import CarDescription
 from veridyn.model.elements.element import Element
-from veridyn.model.elements.transmission import Transmission
-from veridyn.model.link import End, Joint, Link
-from veridyn.model.load import Drive, Load
-from veridyn.model.names import GROUND
+from veridyn.model.link import End, Joint, JointKind, Link
+from veridyn.model.load import Drive, Load, Transmission
 from veridyn.model.parameters import ParameterSet, Uncertainty
+from veridyn.model.place import GROUND, Assembly, Attachment, parameter_name
 from veridyn.model.point_parts import Added, Point, Rack, RigidBody, UnitVector
 from veridyn.model.point_parts import MechanismJoint as PointJoint
 from veridyn.model.sensor import Sensor
+from veridyn.spatial.transforms import MDH, Placement
 
 Array = NDArray[np.float64]
 GRAVITY = (0.0, 0.0, -9.81)  # m/s^2, in the ground's axes
 Formulation = Literal["tree", "natural", "single_track"]
 FORMULATIONS: tuple[str, ...] = get_args(Formulation)
+BodyJoint = Literal["turning", "sliding", "fixed"]
+SIGMA: dict[str, int] = {"turning": 0, "sliding": 1, "fixed": 2}  # σ of paper 000, section III.A
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -144,3 +146,110 @@ def unique(wanted: str, taken: Iterable[str], *words: str) -> str:
                 return name
         tries = [f"{wanted}_{number}"]
         number += 1
+
+
+@dataclass(frozen=True)
+class Body:
+    """One row of the description: a body, its antecedent, where its frame sits, and the joint along that frame's z axis.
+
+    `antecedent` None or "ground" stands for the ground; the root of a free tree has none. A `real` body has ten inertial
+    parameters, a virtual one has none (it only carries a frame or a degree of freedom). Joints that name the same
+    `coordinate` share it: each moves by `ratio` times the coordinate. A passive joint (μ = 0) has no motor, so its force is
+    zero but for its elements. `label` is what follows XX in the names of the parameters; by default the body's name.
+    """
+
+    name: str
+    antecedent: str | None = GROUND
+    joint: BodyJoint = "turning"
+    placement: MDH | Placement = MDH()
+    _: KW_ONLY
+    actuated: bool = True
+    real: bool = True
+    coordinate: str = ""
+    ratio: float = 1.0
+    label: str = ""
+
+    @property
+    def sigma(self) -> int:
+        """σ: 0 turning, 1 sliding, 2 fixed."""
+        return SIGMA[self.joint]
+
+    @property
+    def coordinate_name(self) -> str:
+        """The coordinate's own name where given, else the body's: body '7' has q7, body 'elbow' has elbow."""
+        if self.joint == "fixed":
+            return ""
+        return self.coordinate or (f"q{self.name}" if self.name[:1].isdigit() else self.name)
+
+    def parameter(self, symbol: str) -> str:
+        """The name of one of its parameters: ZZ6 for body '6', ZZ_forearm for body 'forearm'."""
+        return parameter_name(symbol, self.label or self.name)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A cut joint between two frames: `joint` is one of :data:`CUTS`; `length` (m) belongs to "distance" alone.
+
+    A cut joint has no motor, no friction and no coordinate. Cut a loop where that is so; a motor or friction stays with a joint of
+    the tree.
+    """
+
+    name: str
+    joint: str
+    first: Attachment
+    second: Attachment
+    length: float = 0.0
+
+    @property
+    def where(self) -> str:
+        return part_at("loop", self.name)
+
+
+def links_of(bodies: Iterable[Body], inertia: Mapping[str, ArrayLike], machine: str) -> list[Link]:
+    """The links of a table; `inertia`: body → its ten numbers, unknown where it is not named."""
+    rows = list(bodies)
+    real = [b.name for b in rows if b.real]
+    faults = Faults()
+    for name in inertia:
+        if name not in real:
+            hint = did_you_mean(name, real)
+            faults.add("there is no body of that name that has a mass.", where=part_at("inertia", name), hint=hint)
+    faults.raise_if_any(ModelError, machine)
+    return [Link(name=b.name, inertia=inertia.get(b.name), real=b.real, label=b.label) for b in rows]
+
+
+def joints_of_bodies(bodies: Iterable[Body], base: str, taken: Iterable[str] = ()) -> list[Joint]:
+    """The joints that carry the bodies of a table; each has its body's name unless that is `taken` by another joint.
+
+    The first body of a free `base` floats.
+    """
+    joints: list[Joint] = []
+    used = set(taken)
+    for j, b in enumerate(bodies):
+        name = unique(b.name, used, "joint")
+        used.add(name)
+        joints.append(_joint(b, name, floats=base == "free" and j == 0))
+    return joints
+
+
+def joint_of_loop(loop: Loop) -> Joint:
+    """The joint at which a loop is cut open."""
+    kind: JointKind = loop.joint  # pyright: ignore[reportAssignmentType]
+    return Joint(name=loop.name, kind=kind, a=loop.first, b=loop.second, cut="yes", length=loop.length)
+
+
+def _joint(b: Body, name: str, floats: bool) -> Joint:
+    if floats:
+        return Joint(name=name, kind="floating", a=Attachment(GROUND, b.placement), b=b.name, cut="no")
+    own = b.coordinate_name
+    explicit = b.coordinate or (own if own and name != b.name else "")
+    return Joint(
+        name=name,
+        kind=b.joint,
+        a=Attachment(b.antecedent or GROUND, b.placement),
+        b=b.name,
+        coordinates=(explicit,) if explicit else (),
+        ratio=b.ratio if b.joint != "fixed" else 1.0,
+        actuated=b.actuated,
+        cut="no",
+    )

@@ -17,7 +17,7 @@ fixed       –                         1                                       
 distance    –                         the two origins are `length` apart      five
 =========== ========================= ======================================= =====================
 
-The space that a body takes: capsules, each all that is within a radius of a segment in the body's frame.
+The space that a body takes is a set of capsules, each all that is within a radius of a segment in the body's frame.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import Faults
-from veridyn.model.assembly import Attachment
-from veridyn.model.names import parameter_name
+from veridyn.model.place import Attachment, parameter_name
 from veridyn.spatial.rotations import rot_x, rot_z
 from veridyn.spatial.transforms import MDH, Placement, rotation_to_axis
 
+Array = NDArray[np.float64]
 Three = tuple[float, float, float]
 
 
@@ -58,7 +58,6 @@ def check_capsule(capsule: LinkCapsule, where: str, faults: Faults) -> None:
         faults.add("a radius must be above zero.", where=where, expected="m, finite", found=f"{capsule.radius:g}")
 
 
-Array = NDArray[np.float64]
 JointKind = Literal[
     "turning", "sliding", "spherical", "universal", "cylindrical", "planar", "floating", "fixed", "distance"
 ]

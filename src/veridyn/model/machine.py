@@ -12,26 +12,33 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import ModelError, did_you_mean
 from veridyn.lazy import above
-from veridyn.model.assembly import Assembly
-from veridyn.model.body import Body, Loop, joint_of_loop, joints_of_bodies, links_of
 from veridyn.model.car import CarDescription, car_link, car_parameters, car_with
 from veridyn.model.check.machine import check_graph, check_prescribed, formulation_fault
 from veridyn.model.check.motion import check_motion
 from veridyn.model.coordinates import Coordinates, Rows, coordinates_of
-from veridyn.model.elements.constants import Acted, replaced
 from veridyn.model.elements.element import Element
-from veridyn.model.elements.transmission import Transmission
-from veridyn.model.graph import GRAVITY, Formulation, MachineGraph, PointDescription
+from veridyn.model.graph import (
+    GRAVITY,
+    Body,
+    Formulation,
+    Loop,
+    MachineGraph,
+    PointDescription,
+    joint_of_loop,
+    joints_of_bodies,
+    links_of,
+)
 from veridyn.model.link import Joint, Link
-from veridyn.model.load import Load
+from veridyn.model.load import Load, Transmission
 from veridyn.model.motion import Motion
-from veridyn.model.parameter_set import described_parameters
+from veridyn.model.parameter_set import Acted, described_parameters, replaced
 from veridyn.model.parameters import ParameterSet, Uncertainty
+from veridyn.model.place import Assembly
 from veridyn.model.sensor import Sensor
 from veridyn.spatial.inertia import INERTIAL
 
-__all__ = ["Joint", "Link", "Machine"]
 Array = NDArray[np.float64]
+__all__ = ["Joint", "Link", "Machine"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

@@ -1,6 +1,6 @@
 """A motion of a machine, sampled: coordinates and their rates, the base's motion, forces and wrenches.
 
-Where a body is in the world over time, as motion capture measures it.
+A :class:`Pose` is where a body is in the world over time, as motion capture measures it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from veridyn.argument_words import found_in
 from veridyn.arguments import as_array
 from veridyn.errors import DataError, Faults
 
+Array = NDArray[np.float64]
 ORTHOGONALITY_ERROR = 1e-6  # by how much RᵀR may differ from 1
 
 
@@ -58,7 +59,6 @@ class Pose:
         return len(self.t)
 
 
-Array = NDArray[np.float64]
 Samples = slice | NDArray[np.intp] | NDArray[np.bool_]
 
 

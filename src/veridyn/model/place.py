@@ -1,20 +1,31 @@
-"""A place on a body, in that body's frame: where the end of a joint, a sensor or a load sits, in every formulation."""
+"""Places on bodies, in every formulation: where joints end, sensors and loads sit, and where a closed machine stands when assembled.
+
+Names that every part of a description uses, the ground's and those of inertial parameters, are here as well.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import Faults, did_you_mean, within
-from veridyn.model.names import GROUND
+from veridyn.spatial.transforms import MDH, Placement
 
 Array = NDArray[np.float64]
+GROUND = "ground"
 Numbers = tuple[float, ...]
 QUARTER_TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
 PARALLEL_SINE = 1e-6  # sine of the smallest angle between an axis and the direction beside it
+Home = tuple[str, Array, Array]  # a body, and where on it another frame sits: rotation (3, 3) and position (3,)
+
+
+def parameter_name(symbol: str, label: str) -> str:
+    """The name of a body's parameter: ZZ6 for the label '6', ZZ_forearm for 'forearm'."""
+    return f"{symbol}{label}" if label[:1].isdigit() else f"{symbol}_{label}"
 
 
 def numbers(values: ArrayLike) -> Numbers:
@@ -49,7 +60,6 @@ class Marker:
 
 
 PointRef = str | Marker
-Home = tuple[str, Array, Array]  # a body, and where on it another frame sits: rotation (3, 3) and position (3,)
 
 
 def moved_place(on: PointRef, homes: Mapping[str, Home], with_axes: bool = False) -> PointRef:
@@ -115,3 +125,30 @@ def check_marker(marker: Marker, bodies: Collection[str], dimension: int, where:
         a, s = np.array(marker.axis), np.array(marker.side)
         if np.linalg.norm(np.cross(a, s)) < PARALLEL_SINE * np.linalg.norm(a) * max(np.linalg.norm(s), 1e-300):
             faults.add("the side is along the axis.", where=within(where, f"marker {on}"))
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """A frame on a body, or on the ground; the axis of a cut joint is the frame's z."""
+
+    body: str
+    placement: MDH | Placement = field(default_factory=Placement)
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """Where the machine stands when put together: coordinates that are held as given, and guesses of others (0 where not named).
+
+    It decides which of several ways to assemble the machine is meant, and where solvers start.
+    """
+
+    hold: Mapping[str, float] = field(default_factory=dict)
+    guess: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("hold", "guess"):
+            values = {str(k): float(v) for k, v in getattr(self, name).items()}
+            object.__setattr__(self, name, MappingProxyType(values))
+
+    def __reduce__(self) -> tuple[type[Assembly], tuple[dict[str, float], dict[str, float]]]:
+        return Assembly, (dict(self.hold), dict(self.guess))

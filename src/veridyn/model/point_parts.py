@@ -1,7 +1,9 @@
 """What a mechanism in natural coordinates is made of: points, unit vectors, rigid bodies, joints, added coordinates and what acts on them.
 
 Bodies that share a point are joined by a spherical joint (a pin in the plane), bodies that share a point and a vector by a turning
-joint, without an equation. All other joints connect two :class:`~veridyn.model.place.Marker`.
+joint, without an equation. All other joints connect two :class:`~veridyn.model.place.Marker`. A rigid body is described by its mass,
+centre of mass and inertia; :func:`ten_of` and :func:`rigid_body` convert them to the ten inertial parameters and back. :func:`held` gives
+the bodies in whose frames a direction does not move.
 
 Reference: chapter 2 of paper 003; García de Jalón and Bayo, Kinematic and Dynamic Simulation of Multibody Systems, 1994.
 """
@@ -14,14 +16,22 @@ from types import MappingProxyType
 from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from veridyn.errors import ModelError, part_at
 from veridyn.model.elements.element import Element
 from veridyn.model.load import Load
-from veridyn.model.place import Marker, Numbers, PointRef, numbers
+from veridyn.model.place import GROUND, Marker, Numbers, PointRef, numbers
 from veridyn.model.sensor import Sensor
+from veridyn.spatial.inertia import cross_matrix, from_centre, inertia_matrix
 
+Array = NDArray[np.float64]
 JointKind = Literal["spherical", "turning", "sliding", "cylindrical", "universal", "inline", "inplane", "distance"]
+DirectionRef = (
+    str | tuple[str, str] | Marker | Sequence[float]
+)  # vector, from point to point, a marker's axis, components
+ROUNDING = 1e-9  # of a moment of inertia: a negative one about the centre of mass that is smaller is none
+COLLINEAR_SINE = 1e-9  # sine below which the centre of mass is on the line of two points
 
 
 def _placed(values: Mapping[str, ArrayLike]) -> Mapping[str, Numbers]:
@@ -98,11 +108,6 @@ def uniform_bar(name: str, a: str, b: str, length: float, mass: float, dimension
     return RigidBody(
         name, {a: (0.0, *rest), b: (length, *rest)}, mass=mass, centre=(length / 2.0, *rest), inertia=inertia
     )
-
-
-DirectionRef = (
-    str | tuple[str, str] | Marker | Sequence[float]
-)  # vector, from point to point, a marker's axis, components
 
 
 @dataclass(frozen=True)
@@ -251,3 +256,73 @@ class MechanismParts(Protocol):
     def laws(self) -> tuple[Element, ...]: ...
     @property
     def prescribed(self) -> tuple[str, ...]: ...
+
+
+def ten_of(body: RigidBody, dimension: int) -> Array:
+    """XX XY XZ YY YZ ZZ MX MY MZ M about the origin of the body's frame, in its axes.
+
+    A planar body has one moment of inertia; its mass is taken to lie in the plane: along the line of its points where it has two with
+    the centre between them, as a rod, and alike in all directions of the plane otherwise. No planar motion depends on the choice.
+    """
+    J = np.asarray(body.inertia, dtype=np.float64)
+    if dimension == 3:
+        centre = np.array(body.centre) if body.centre else np.zeros(3)
+        return from_centre(body.mass, centre, np.zeros(6) if J.shape == () else J)
+    c = np.array(body.centre) if body.centre else np.zeros(2)
+    about = float(J) * np.diag([0.5, 0.5, 1.0])
+    if len(body.points) == 2 and not body.vectors:
+        first, last = (np.array(at) for at in body.points.values())
+        d, arm = last - first, c - first
+        length, cross = float(np.linalg.norm(d)), float(d[0] * arm[1] - d[1] * arm[0])
+        if length > 0.0 and abs(cross) <= COLLINEAR_SINE * length * max(length, float(np.linalg.norm(arm))):
+            u = np.append(d / length, 0.0)
+            about = float(J) * (np.eye(3) - np.outer(u, u))
+    return from_centre(body.mass, np.append(c, 0.0), about)
+
+
+def rigid_body(
+    name: str, points: Mapping[str, Array], vectors: Mapping[str, Array], ten: Array, dimension: int
+) -> RigidBody:
+    """A rigid body with ten parameters, its inertia taken about its centre of mass."""
+    mass = float(ten[9])
+    if mass == 0.0 and not np.any(ten):
+        return RigidBody(name, points, vectors)
+    if mass == 0.0 and np.any(ten[6:9]):
+        raise ModelError(
+            "it has first moments and no mass, so it has no centre of mass.",
+            where=part_at("body", name),
+            found=f"{ten[6:9].tolist()} kg*m",
+            hint="Give it a mass, or use formulation: tree.",
+        )
+    centre = ten[6:9] / mass if mass != 0.0 else np.zeros(3)
+    C = cross_matrix(centre)
+    J = np.array(inertia_matrix(ten)) - mass * C.T @ C
+    if dimension == 2:
+        about = float(J[2, 2])
+        rounding = about < 0.0 and -about <= ROUNDING * abs(float(ten[5]))
+        return RigidBody(name, points, vectors, mass, numbers(centre[:2]), 0.0 if rounding else about)
+    return RigidBody(name, points, vectors, mass, numbers(centre), 0.5 * (J + J.T))
+
+
+def held(m: MechanismParts, ref: DirectionRef) -> dict[str, Array]:
+    """Each body, or the ground, in whose frame the direction does not move, with its components there; a marker's axis is made a unit."""
+    if isinstance(ref, Marker):
+        axis = np.array(ref.axis)
+        return {ref.body: axis / np.linalg.norm(axis)}
+    names = (ref,) if isinstance(ref, str) else tuple(ref)
+    if not all(isinstance(name, str) for name in names):
+        return {GROUND: np.array(ref, dtype=np.float64)}
+    fixed = {p.name: p.at for p in m.points if p.fixed} | {v.name: v.along for v in m.vectors if v.fixed}
+    frames: dict[str, Mapping[str, ArrayLike]] = {b.name: {**b.points, **b.vectors} for b in m.bodies}
+    frames[GROUND] = fixed
+    return {body: _between(at, names) for body, at in frames.items() if all(name in at for name in names)}
+
+
+def _between(at: Mapping[str, ArrayLike], names: Sequence[object]) -> Array:
+    first, last = (np.asarray(at[str(name)], dtype=np.float64) for name in (names[0], names[-1]))
+    return last - first if len(names) == 2 else last
+
+
+def length_of(m: MechanismParts, ref: DirectionRef) -> float:
+    """The length of a direction that some body holds, or zero where none does."""
+    return max((float(np.linalg.norm(x)) for x in held(m, ref).values()), default=0.0)

@@ -35,8 +35,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Literal, get_args
 
 from veridyn.errors import Fault, Faults, ModelError, did_you_mean, part_at
-from veridyn.model.names import GROUND
-from veridyn.model.place import Home, Marker, PointRef, check_marker, moved_place
+from veridyn.model.place import GROUND, Home, Marker, PointRef, check_marker, moved_place
 
 SensorKind = Literal[
     "coordinate", "rate", "position", "velocity", "gyroscope", "accelerometer", "distance", "course", "yaw", "reading"

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from veridyn.arguments import checked
 from veridyn.errors import DataError, Faults, VeridynError
-from veridyn.model.parameter_fit import ParameterFit, ParameterGuess
+from veridyn.model.parameters import ParameterFit, ParameterGuess
 from veridyn.observe.consistency.tuning import Runs
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.run import run

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError
-from veridyn.mechanics.single_track.noise import CarNoise
+from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.sensor import Sensor
 from veridyn.observe.consistency.nis import Consistency, nees
 from veridyn.observe.consistency.observability import ExtraSensor, Observability, observability

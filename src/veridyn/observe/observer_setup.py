@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from veridyn.errors import Faults, ModelError
 from veridyn.mechanics.formulated import GivenMachine, formulated
 from veridyn.mechanics.formulation import MachineModel, RunSettings, require
-from veridyn.mechanics.single_track.noise import CarNoise
+from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.sensor import Sensor, chosen_sensors
 from veridyn.observe.bounds import Estimated, ParameterBounds, read_parameters
 from veridyn.observe.filters.ekf import EKF

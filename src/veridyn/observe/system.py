@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import Faults, ModelError, did_you_mean
-from veridyn.mechanics.system.stepper import explicit_step
-from veridyn.mechanics.system.tableau import tableau
+from veridyn.mechanics.system.stepper import explicit_step, tableau
 from veridyn.observe.bounds import ParameterBounds
 from veridyn.observe.process_noise import as_covariance, quick_covariance, van_loan
 

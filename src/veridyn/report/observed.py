@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.tree.to_machine import machine_of_tree
+from veridyn.mechanics.tree.of_machine import machine_of_tree
 from veridyn.observe.consistency.findings import USABLE_NIS
 from veridyn.observe.history import StateHistory
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict, attempted

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.natural.of_machine import mechanism_of
-from veridyn.mechanics.natural.system import NaturalSystem, natural_system
+from veridyn.mechanics.natural.description.of_machine import mechanism_of
+from veridyn.mechanics.natural.equations.system import NaturalSystem, natural_system
 from veridyn.model.point_parts import MechanismParts
 from veridyn.observe.result import Estimates
 from veridyn.observe.virtual import Virtual

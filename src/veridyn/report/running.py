@@ -23,8 +23,8 @@ from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.dynamics.engine import uniform_values
 from veridyn.mechanics.tree.dynamics.formula import Formula, formula
 from veridyn.mechanics.tree.dynamics.forward import check_mass, mass_matrix
-from veridyn.mechanics.tree.dynamics.symbols import Request
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.mechanics.tree.recursion.sensing import Output
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

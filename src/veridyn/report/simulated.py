@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.natural.driven import MechanismRun
+from veridyn.mechanics.natural.steps.driven import MechanismRun
 from veridyn.mechanics.single_track.equations import READINGS
 from veridyn.mechanics.system.integrate import Trajectory
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict, attempted

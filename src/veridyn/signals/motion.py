@@ -33,9 +33,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
+from veridyn.model.check.motion import MachineParts
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.experiment import Experiment
-from veridyn.model.machine_parts import MachineParts
 from veridyn.model.motion import BaseMotion, Motion, NoiseBands, Pose
 from veridyn.signals.base_motion import NAMES, base_from_pose, nearest_rotations, pose_channels
 from veridyn.signals.butterworth import Butterworth, as_rate, zero_phase

@@ -37,10 +37,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import ALIKE, DataError, DataWarning, Fault, Faults, did_you_mean, warn
+from veridyn.model.check.motion import MachineParts
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import Drive
-from veridyn.model.machine_parts import MachineParts
 from veridyn.model.place import Marker, frame
 from veridyn.model.sensor import Sensor
 from veridyn.signals.findings import Findings

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, SimulationError
 from veridyn.mechanics.single_track.equations import BANK, READING_UNITS, READINGS, SLOWEST, lateral_functions, packed
 from veridyn.mechanics.system.integrate import Trajectory
-from veridyn.mechanics.system.stepper import explicit_step
-from veridyn.mechanics.system.tableau import tableau
+from veridyn.mechanics.system.stepper import explicit_step, tableau
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Choice, chosen_sensors

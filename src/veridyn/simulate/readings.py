@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from veridyn.mechanics.formulated import in_joints
-from veridyn.mechanics.natural.driven import MechanismRun
 from veridyn.mechanics.natural.measurement import exact_readings as natural_readings
+from veridyn.mechanics.natural.steps.driven import MechanismRun
 from veridyn.mechanics.system.simulation import Trajectory
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import channels

@@ -29,8 +29,7 @@ from veridyn.identify.validate import ONLY_CARS
 from veridyn.mechanics.formulated import formulated
 from veridyn.mechanics.single_track.of_machine import NO_JOINTS
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
-from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.mechanics.tree.loops.assembly import assembled
 from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.mechanics.tree.of_machine import tree_of
@@ -213,7 +212,7 @@ def table(rows: Mapping[str, CapabilityRow]) -> str:
 def shown_machines() -> dict[str, Machine]:
     """A machine of each kind, by the heading of its column; formulations in the order of :data:`~veridyn.model.graph.FORMULATIONS`."""
     from veridyn.files.machine.load import load_model
-    from veridyn.model.body import Body
+    from veridyn.model.graph import Body
     from veridyn.model.single_track import car_machine
 
     box = [0.2, 0.0, 0.0, 0.2, 0.0, 0.1, 0.3, 0.0, 0.0, 2.0]

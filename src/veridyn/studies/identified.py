@@ -20,7 +20,7 @@ from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import Acceptance
 from veridyn.identify.validation import Validation
-from veridyn.mechanics.tree.recursion.samples import blocks
+from veridyn.mechanics.tree.recursion.inputs import blocks
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, joined_clock
 from veridyn.progress import Progress, silent

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, did_you_mean
-from veridyn.mechanics.natural.integrate import NaturalMotion
+from veridyn.mechanics.natural.steps.integrate import NaturalMotion
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.observe.filters.ekf import EKF

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from veridyn.errors import VeridynError
-from veridyn.mechanics.natural.position import independent, position
-from veridyn.mechanics.natural.system import natural_system
+from veridyn.mechanics.natural.equations.position import independent, position
+from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.mechanics.tree.loops.closure import close, closed_home
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine

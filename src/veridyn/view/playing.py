@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from veridyn.errors import Fault, FileError, VeridynError
 from veridyn.files.log.survey import Survey, survey
 from veridyn.files.units import convert
-from veridyn.mechanics.natural.of_machine import mechanism_of
+from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

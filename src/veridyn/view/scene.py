@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError
-from veridyn.mechanics.natural.system import NaturalSystem
+from veridyn.mechanics.natural.equations.system import NaturalSystem
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.kinematics import posed
 from veridyn.model.machine import Machine
-from veridyn.model.names import GROUND
+from veridyn.model.place import GROUND
 from veridyn.spatial.algebra import Scalar
 from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, plus, product, rotate
 from veridyn.spatial.rotations import quaternion

@@ -16,9 +16,8 @@ from strangers.random_trees import random_inertia, random_open_machine
 from veridyn.errors import FileError, ModelError, VeridynError
 from veridyn.files.machine.load import load_model, parse_machine
 from veridyn.files.machine.write import model_text, save_model
+from veridyn.mechanics.tree.elsewhere import on_six_joints
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.virtual_base import on_six_joints
-from veridyn.model.body import Body
 from veridyn.model.elements.element import (
     Element,
     Marker,
@@ -30,7 +29,8 @@ from veridyn.model.elements.element import (
     offset,
     spring,
 )
-from veridyn.model.elements.transmission import Transmission
+from veridyn.model.graph import Body
+from veridyn.model.load import Transmission
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Tie
 from veridyn.spatial.inertia import broken_law, from_centre

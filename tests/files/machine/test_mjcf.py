@@ -16,9 +16,9 @@ from veridyn.files.machine.mjcf_write import save_mjcf
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
 from veridyn.model.elements.element import Element, coulomb, damper, motor_inertia, offset
-from veridyn.model.elements.transmission import Transmission
+from veridyn.model.graph import Body
+from veridyn.model.load import Transmission
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 

@@ -15,9 +15,9 @@ from veridyn.files.machine.load import load_model
 from veridyn.files.machine.mjcf_write import Carried, mjcf_text, save_mjcf
 from veridyn.files.machine.urdf_reader import UrdfLimits
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.model.body import Body
 from veridyn.model.elements.element import Element, coulomb, damper, motor_inertia, offset, spring
-from veridyn.model.elements.transmission import Transmission
+from veridyn.model.graph import Body
+from veridyn.model.load import Transmission
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.spatial.rotations import quaternion

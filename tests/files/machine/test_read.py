@@ -12,13 +12,12 @@ from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.schema import model_schema
 from veridyn.files.machine.write import model_text
 from veridyn.files.yaml_reader import EXAMPLES
-from veridyn.mechanics.natural.of_machine import mechanism_of
-from veridyn.model.assembly import Attachment
+from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.model.check.differences import differences
 from veridyn.model.elements.element import Element
 from veridyn.model.link import LinkCapsule
 from veridyn.model.load import Drive, Force, Torque
-from veridyn.model.place import Marker
+from veridyn.model.place import Attachment, Marker
 from veridyn.model.point_parts import Angle, Damper, Distance, Spring
 from veridyn.spatial.transforms import MDH, Placement
 

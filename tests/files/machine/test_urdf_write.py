@@ -20,9 +20,9 @@ from veridyn.files.machine.urdf import load_urdf
 from veridyn.files.machine.urdf_write import save_urdf
 from veridyn.identify.estimate import identify
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.virtual_base import on_six_joints
-from veridyn.model.body import Body
+from veridyn.mechanics.tree.elsewhere import on_six_joints
 from veridyn.model.elements.element import Element, coulomb, damper, motor_inertia, spring
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import INERTIAL

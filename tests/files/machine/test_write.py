@@ -19,19 +19,18 @@ from veridyn.errors import FileError, ModelError
 from veridyn.files.access import shipped_files
 from veridyn.files.machine.load import load_model, parse_machine
 from veridyn.files.machine.write import model_text, save_model
-from veridyn.mechanics.natural.mechanism import Mechanism
-from veridyn.mechanics.natural.of_machine import mechanism_of
-from veridyn.mechanics.natural.to_machine import machine_of_mechanism
-from veridyn.mechanics.tree.to_machine import machine_of_tree
+from veridyn.mechanics.natural.description.mechanism import Mechanism
+from veridyn.mechanics.natural.description.of_machine import mechanism_of
+from veridyn.mechanics.natural.description.to_machine import machine_of_mechanism
+from veridyn.mechanics.tree.of_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.assembly import Assembly, Attachment
 from veridyn.model.check.differences import differences
 from veridyn.model.elements.element import coulomb, spring, tyre
 from veridyn.model.link import Joint, Link, LinkCapsule
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty
-from veridyn.model.place import Marker
+from veridyn.model.place import Assembly, Attachment, Marker
 from veridyn.model.sensor import Sensor
 from veridyn.spatial.rotations import rpy
 from veridyn.spatial.transforms import MDH, Placement

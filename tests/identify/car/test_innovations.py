@@ -7,7 +7,7 @@ import veridyn as vd
 from strangers.bicycle_drive import Bicycle
 from veridyn.errors import CapabilityError, DataError, IdentificationError, IdentificationWarning
 from veridyn.estimators import CarFit, Innovations
-from veridyn.mechanics.single_track.noise import CarNoise
+from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.experiment import Channel
 from veridyn.model.single_track import PriorValue, car_machine, prior_of
 

@@ -14,12 +14,11 @@ from veridyn.identify.base import base_parameters
 from veridyn.identify.diagnosis.explain import candidates, enriched, explain, null_vectors, what_next
 from veridyn.identify.estimate import identify
 from veridyn.machines.described import palletizer
-from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.model.body import Body
 from veridyn.model.elements.element import drag, offset, spring
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.spatial.transforms import MDH

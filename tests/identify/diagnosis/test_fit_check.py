@@ -19,7 +19,7 @@ from veridyn.identify.diagnosis.fit_check import attempt, stuck_forces
 from veridyn.identify.diagnosis.signatures import FALSE_ALARMS
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth
 

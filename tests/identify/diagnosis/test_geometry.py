@@ -17,8 +17,8 @@ from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.tree.elsewhere import ends_of, moved
 from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.mechanics.tree.recursion.kinematics import body_pose
-from veridyn.model.body import Body
-from veridyn.model.elements.transmission import Transmission
+from veridyn.model.graph import Body
+from veridyn.model.load import Transmission
 from veridyn.model.machine import Machine
 
 MATRIX = np.array([[1 / 60, 0.0, 0.0], [-1 / 60, 1 / 48, 0.0], [0.0, -1 / 48, 1 / 40]])

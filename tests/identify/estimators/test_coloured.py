@@ -27,7 +27,7 @@ from veridyn.identify.estimators.robust import Robust
 from veridyn.identify.regression.observation import stream
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.model.motion import Motion
 
 MEMORY = 0.9

@@ -14,7 +14,7 @@ from veridyn.identify.estimators.gauss_markov import GaussMarkov, estimated
 from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import regressor
 
 S = np.array([0.6, 0.5, 0.2, 0.05])
 C = (0.4 * np.eye(4) + 0.6) * np.outer(S, S)

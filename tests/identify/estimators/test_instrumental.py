@@ -24,7 +24,7 @@ from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.system.control import Tracker
 from veridyn.mechanics.system.integrate import Method, integrate
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.motion import Motion
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits

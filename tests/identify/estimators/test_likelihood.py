@@ -21,8 +21,8 @@ from veridyn.identify.estimators.likelihood import (
 from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.excitation.plant import TreePlant
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.model.body import Body
 from veridyn.model.elements.element import damper
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.frequency import averaged

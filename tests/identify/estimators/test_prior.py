@@ -16,10 +16,8 @@ from veridyn.identify.estimators.prior import Prior, group_of, prior_moments, si
 from veridyn.identify.regression.observation import stream
 from veridyn.identify.settings import Hac, IdentifySettings
 from veridyn.identify.validate import validate
-from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.dynamics.regressor import regressor
-from veridyn.model.elements.element import offset, spring, stribeck
-from veridyn.model.elements.laws import law
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
+from veridyn.model.elements.element import law, offset, spring, stribeck
 from veridyn.model.parameters import Tie
 
 SIGMA = dict(zip(truth().coordinates, NOISE, strict=True))

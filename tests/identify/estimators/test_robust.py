@@ -15,7 +15,7 @@ from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.estimators.robust import MAD_TO_SIGMA, Robust, _median, reweighted
 from veridyn.identify.regression.observation import stream
 from veridyn.identify.settings import IdentifySettings
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.model.motion import Motion
 
 SIGMA = dict(zip(truth().coordinates, NOISE, strict=True))

@@ -9,7 +9,7 @@ from veridyn.errors import DataError
 from veridyn.identify.excitation.closed import ClosedPlant, closed_samples, plant_of
 from veridyn.identify.excitation.plant import TreePlant
 from veridyn.machines.arm import arm
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.papers.hexapod.machine import LEGS, POSE, machine, truth
 

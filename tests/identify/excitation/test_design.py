@@ -17,7 +17,7 @@ from veridyn.identify.excitation.problem import drawn
 from veridyn.identify.excitation.shape import Fourier, Shape, Spline
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.recursion.kinematics import body_pose
-from veridyn.model.body import Body
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.papers.hexapod.machine import POSE, hexapod, limits

@@ -14,8 +14,7 @@ from veridyn.identify.friction.held_out_blocks import HeldOutBlocks, fall, held_
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
-from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.model.elements.element import coulomb, damper
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

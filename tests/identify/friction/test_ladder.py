@@ -16,8 +16,8 @@ from veridyn.identify.friction.evidence import LadderStep
 from veridyn.identify.friction.terms import TERMS
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
-from veridyn.model.body import Body
 from veridyn.model.elements.element import Element
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from veridyn.identify.friction.terms import TERMS, Measured, candidates, load_signal, why_not
-from veridyn.mechanics.tree.dynamics.regressor import regressor
-from veridyn.model.body import Body
+from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.model.elements.element import coulomb, damper, offset
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 

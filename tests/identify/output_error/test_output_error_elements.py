@@ -14,8 +14,8 @@ from veridyn.errors import DataError, IdentificationError
 from veridyn.files.access import shipped
 from veridyn.identify.output_error.output_error import OutputError
 from veridyn.mechanics.system.integrate import Inputs, Method, integrate
-from veridyn.model.body import Body
 from veridyn.model.elements.element import Element, coulomb
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre

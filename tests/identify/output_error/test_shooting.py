@@ -15,8 +15,8 @@ from veridyn.identify.output_error.shooting import Shooting
 from veridyn.identify.result import ReplaySettings
 from veridyn.identify.validate import replay
 from veridyn.mechanics.system.integrate import Method, integrate
-from veridyn.model.body import Body
 from veridyn.model.elements.element import coulomb, damper
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre

@@ -23,7 +23,7 @@ from veridyn.identify.validate import replay
 from veridyn.mechanics.system.integrate import integrate
 from veridyn.mechanics.system.simulation import BaseState, Inputs, Method
 from veridyn.mechanics.tree.loops.closure import close, closed_motion
-from veridyn.model.body import Body
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.inertia import from_centre

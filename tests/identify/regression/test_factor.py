@@ -18,8 +18,8 @@ from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.model.body import Body
 from veridyn.model.elements.element import coulomb, damper, spring
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.spatial.transforms import MDH
 from veridyn.symbolic.kernel import this_host

@@ -28,10 +28,9 @@ from veridyn.identify.regression.factor import RowFactor, RowFactors
 from veridyn.identify.regression.observation import dependence, observation, worthwhile
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
-from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.dynamics.regressor import regressor
-from veridyn.model.body import Body
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.model.elements.element import damper, drive_gain
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import Tie

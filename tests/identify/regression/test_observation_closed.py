@@ -17,8 +17,7 @@ from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validate import validate
 from veridyn.machines.described import palletizer
-from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.papers.hexapod.machine import LEGS, hexapod, truth

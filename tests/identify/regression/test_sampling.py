@@ -17,10 +17,9 @@ from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling, choose_dead_zones, with_dead_zones, zone_of
 from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validate import validate
-from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
-from veridyn.mechanics.tree.dynamics.regressor import regressor
-from veridyn.model.body import Body
+from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics, regressor
 from veridyn.model.elements.element import coulomb, damper, spring
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth, zero_phase

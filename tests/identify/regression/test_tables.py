@@ -18,9 +18,8 @@ from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.regression.tables import BUFFER_DOUBLES, SymbolTables, Wanted
 from veridyn.identify.settings import IdentifySettings
-from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
-from veridyn.mechanics.tree.dynamics.regressor import regressor
-from veridyn.mechanics.tree.recursion.columns import structure
+from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics, regressor
+from veridyn.mechanics.tree.recursion.equations import structure
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import Tie

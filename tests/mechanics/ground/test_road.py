@@ -10,8 +10,20 @@ from scipy.integrate import quad
 
 from veridyn.errors import ModelError
 from veridyn.mechanics.compiled import compiled
-from veridyn.mechanics.ground.road import Bump, Flat, Kerb, Plane, Profile, Road, Together, road_at
-from veridyn.mechanics.ground.road_rough import CLASSES, isotropic_coherence, rough_road, roughness
+from veridyn.mechanics.ground.road import (
+    CLASSES,
+    Bump,
+    Flat,
+    Kerb,
+    Plane,
+    Profile,
+    Road,
+    Together,
+    isotropic_coherence,
+    road_at,
+    rough_road,
+    roughness,
+)
 
 
 def rough(seed: int = 1, **options: float) -> Profile:

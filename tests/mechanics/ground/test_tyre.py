@@ -1,4 +1,4 @@
-"""The Magic Formula against a second writing of it, closed forms, published check values, symmetry and its limits."""
+"""The Magic Formula and the tyre on the road against a second writing, closed forms, published check values, symmetry and limits."""
 
 from __future__ import annotations
 
@@ -16,20 +16,18 @@ from veridyn.errors import ModelError
 from veridyn.mechanics.compiled import compiled
 from veridyn.mechanics.ground import tyre_parameters
 from veridyn.mechanics.ground.tyre import (
+    RELAXATION_FLOOR,
     combined_forces,
+    effective_radius,
     forces,
     linear_tyre,
     overturning_moment,
     pure_lateral,
     pure_longitudinal,
-    rolling_moment,
-    slip_stiffness,
-)
-from veridyn.mechanics.ground.tyre_contact import (
-    RELAXATION_FLOOR,
-    effective_radius,
     relaxation_lengths,
+    rolling_moment,
     slip_rates,
+    slip_stiffness,
     steady_slip,
     vertical_force,
 )

@@ -15,16 +15,15 @@ from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.ground.road import Bump, Plane
 from veridyn.mechanics.ground.tyre import forces as simulator_forces
 from veridyn.mechanics.ground.tyre_parameters import TyreParameters
-from veridyn.mechanics.ground.wheel_readings import wheel_readings
-from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, integrate
-from veridyn.mechanics.tree.dynamics.element_states import element_states
+from veridyn.mechanics.ground.tyres import wheel_readings
+from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, element_states, integrate
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.dynamics.instant import StateAccelerations
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.elsewhere import on_six_joints
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.mechanics.tree.virtual_base import on_six_joints
-from veridyn.model.body import Body
 from veridyn.model.elements.element import Element, Marker, tyre
+from veridyn.model.graph import Body
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.spatial.transforms import Placement, rotation_to_axis
 

@@ -9,18 +9,18 @@ import pytest
 from strangers import machine_files as files
 from strangers.newton_euler import NewtonEuler
 from veridyn.files.machine.load import parse_machine
-from veridyn.mechanics.natural.dynamics import NaturalState, solve_accelerations
-from veridyn.mechanics.natural.integrate import (
+from veridyn.mechanics.natural.equations.dynamics import NaturalState, solve_accelerations
+from veridyn.mechanics.natural.equations.redundant import mobility
+from veridyn.mechanics.natural.equations.system import NaturalSystem, natural_system
+from veridyn.mechanics.natural.measurement import readout
+from veridyn.mechanics.natural.steps.integrate import (
     NaturalMethod,
     NaturalMotion,
     constraint_errors,
     energy_history,
     integrate_natural,
 )
-from veridyn.mechanics.natural.measurement import readout
-from veridyn.mechanics.natural.minimal import start_of
-from veridyn.mechanics.natural.rank import mobility
-from veridyn.mechanics.natural.system import NaturalSystem, natural_system
+from veridyn.mechanics.natural.steps.minimal import start_of
 
 MACHINES = {  # model file, degrees of freedom, rates at the start
     "slider-crank": (files.SLIDER_CRANK, 1, {"phi": 3.0}),

@@ -8,10 +8,10 @@ import pytest
 from strangers.natural_mechanisms import random_mechanism
 from strangers.pinocchio_natural import GRAVITY, Stranger, natural
 from veridyn.errors import ModelError
-from veridyn.mechanics.natural.integrate import NaturalMotion
+from veridyn.mechanics.natural.equations.position import position
+from veridyn.mechanics.natural.equations.system import system_of
 from veridyn.mechanics.natural.measurement import exact_readings, readout
-from veridyn.mechanics.natural.position import position
-from veridyn.mechanics.natural.system import system_of
+from veridyn.mechanics.natural.steps.integrate import NaturalMotion
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.observe.jacobian import check_jacobian

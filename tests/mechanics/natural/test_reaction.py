@@ -11,15 +11,14 @@ import pytest
 from strangers.natural_mechanisms import fourbar, rack_and_pinion, random_mechanism, unit
 from strangers.pinocchio_natural import BODIES, PLACES, Stranger, direction, natural
 from veridyn.errors import DataError
-from veridyn.mechanics.natural.dynamics import solve_accelerations
-from veridyn.mechanics.natural.mechanism import Mechanism
-from veridyn.mechanics.natural.minimal import start_of
-from veridyn.mechanics.natural.position import independent, position, r_matrix
+from veridyn.mechanics.natural.description.mechanism import Mechanism
+from veridyn.mechanics.natural.equations.dynamics import solve_accelerations
+from veridyn.mechanics.natural.equations.position import independent, position, r_matrix
+from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
 from veridyn.mechanics.natural.reaction import Along, Wrench, across_of, owner_of, reaction_of
-from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.mechanics.natural.steps.minimal import start_of
 from veridyn.model.load import Drive, Force, Torque
-from veridyn.model.names import GROUND
-from veridyn.model.place import Marker
+from veridyn.model.place import GROUND, Marker
 from veridyn.model.point_parts import Angle, MechanismJoint, Point, RigidBody, Spring, UnitVector
 from veridyn.spatial.inertia import inertia_matrix
 

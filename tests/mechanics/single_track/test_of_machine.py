@@ -3,7 +3,7 @@
 import pytest
 
 from veridyn.errors import ModelError
-from veridyn.mechanics.natural.of_machine import mechanism_of
+from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.elements.element import Element
 from veridyn.model.link import Joint, Link

@@ -9,8 +9,8 @@ from veridyn.errors import ModelError, SimulationError
 from veridyn.mechanics.system.integrate import Inputs, Method, integrate
 from veridyn.mechanics.system.runs import simulate_runs
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
 from veridyn.model.elements.element import coulomb, damper, drive_gain
+from veridyn.model.graph import Body
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from veridyn.mechanics.system.stepper import explicit_step, march
-from veridyn.mechanics.system.tableau import RULES, SIMPLE, tableau
+from veridyn.mechanics.system.stepper import RULES, SIMPLE, explicit_step, march, tableau
 
 ORDERS = {"euler": 1, "midpoint": 2, "RK4": 4, "RK45": 5, "DOP853": 8}
 

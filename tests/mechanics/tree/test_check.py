@@ -8,8 +8,8 @@ import pytest
 from veridyn.errors import Fault, ModelError
 from veridyn.mechanics.tree.check import check_tree
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
 from veridyn.model.elements.element import Element, coulomb, drag, drive_gain, offset, spring
+from veridyn.model.graph import Body
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH, Placement
 

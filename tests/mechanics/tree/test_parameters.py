@@ -5,8 +5,8 @@ import pytest
 
 from model.small_car import car
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
 from veridyn.model.elements.element import offset, spring
+from veridyn.model.graph import Body
 from veridyn.spatial.inertia import INERTIAL, from_centre
 from veridyn.spatial.transforms import MDH
 

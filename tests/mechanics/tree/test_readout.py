@@ -18,7 +18,7 @@ from veridyn.machines.described import linkage
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.readout import TreeReadout, tree_readout
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
+from veridyn.model.graph import Body
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.observe.jacobian import check_jacobian

@@ -8,12 +8,12 @@ import pytest
 from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_motion, random_tree
 from veridyn.identify.base import base_parameters, generic_motion
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import regressor
+from veridyn.mechanics.tree.of_machine import machine_of_tree
 from veridyn.mechanics.tree.rules import combinations, freedoms, structural
-from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
-from veridyn.model.names import GROUND
+from veridyn.model.graph import Body
+from veridyn.model.place import GROUND
 from veridyn.spatial.rotations import rot_z
 from veridyn.spatial.transforms import MDH, Placement, rotation_to_axis
 

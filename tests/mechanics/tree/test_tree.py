@@ -9,9 +9,9 @@ from model.small_car import car
 from strangers.random_trees import random_tree
 from veridyn.errors import ModelError
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
 from veridyn.model.elements.element import offset, spring
-from veridyn.model.elements.transmission import Transmission
+from veridyn.model.graph import Body
+from veridyn.model.load import Transmission
 from veridyn.spatial.transforms import Placement
 
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from veridyn.mechanics.system.integrate import BaseState, Method, integrate
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.dynamics.instant import StateAccelerations
-from veridyn.mechanics.tree.model import TreeModel, tree_model
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.steps.model import TreeModel, tree_model
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
 from veridyn.model.elements.element import Marker, tyre
+from veridyn.model.graph import Body
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.papers.buggy.drive import settle
 from veridyn.papers.buggy.machine import buggy

@@ -14,12 +14,11 @@ from strangers.sensor_states import random_sensors, random_state
 from veridyn.errors import ModelError
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.readout import tree_readout
-from veridyn.mechanics.tree.recursion.loading import load_matrix
+from veridyn.mechanics.tree.recursion.sensing import load_matrix
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.weld import locked_tree, welded
 from veridyn.model.elements.element import damper
-from veridyn.model.elements.transmission import Transmission
-from veridyn.model.load import Drive, Force, Torque
+from veridyn.model.load import Drive, Force, Torque, Transmission
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 

@@ -14,7 +14,7 @@ from strangers.pinocchio_oracle import PinModel
 from strangers.random_trees import random_motion, random_tree
 from veridyn.errors import ModelError
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.to_machine import machine_of_tree
+from veridyn.mechanics.tree.of_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.weld import welded
 from veridyn.model.elements.element import (
@@ -23,14 +23,15 @@ from veridyn.model.elements.element import (
     coulomb,
     damper,
     drag,
+    law,
     motor_inertia,
     offset,
     spring,
     stribeck,
     strut,
+    table,
     tyre,
 )
-from veridyn.model.elements.laws import law, table
 
 TYRE = {"UNLOADED_RADIUS": 0.3, "VERTICAL_STIFFNESS": 2e5, "FNOMIN": 2000.0, "ROAD": -0.2}
 TYRE |= {"C_KAPPA": 1e4, "C_ALPHA": 8e3, "SIGMA_KAPPA": 0.4, "SIGMA_ALPHA": 0.5}

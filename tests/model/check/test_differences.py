@@ -9,13 +9,13 @@ import pytest
 
 from strangers.graph_machines import rssr, slider_crank
 from strangers.natural_mechanisms import rack_and_pinion, turning_fourbar
-from veridyn.mechanics.natural.to_machine import machine_of_mechanism
-from veridyn.model.assembly import Assembly
+from veridyn.mechanics.natural.description.to_machine import machine_of_mechanism
 from veridyn.model.check.differences import differences, equal_parts
 from veridyn.model.elements.element import Element, damper
 from veridyn.model.link import Link, LinkCapsule
 from veridyn.model.load import Drive
 from veridyn.model.parameters import Uncertainty
+from veridyn.model.place import Assembly
 
 CAPSULE = LinkCapsule((0.0, 0.0, 0.0), (0.1, 0.0, 0.0), 0.02)
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from veridyn.errors import ModelError
-from veridyn.model.assembly import Attachment
 from veridyn.model.link import Joint, Link, LinkCapsule
 from veridyn.model.machine import Machine
+from veridyn.model.place import Attachment
 from veridyn.spatial.transforms import Placement
 
 BOX = [0.1, 0, 0, 0.1, 0, 0.1, 0, 0, 0, 1.0]

@@ -6,7 +6,7 @@ import pytest
 from model.small_car import car
 from veridyn.errors import DataError
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
+from veridyn.model.graph import Body
 from veridyn.model.motion import BaseMotion, Motion
 
 

@@ -9,8 +9,8 @@ from veridyn.elements import law
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
 from veridyn.model.elements.own_law import FUNCTIONS, LawInputs, read_formula, with_numbers
+from veridyn.model.graph import Body
 from veridyn.model.motion import Motion
 from veridyn.spatial.algebra import ARRAYS
 

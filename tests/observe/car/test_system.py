@@ -5,7 +5,7 @@ import pytest
 
 from strangers.bicycle_drive import Bicycle
 from veridyn.errors import ModelError
-from veridyn.mechanics.single_track.noise import CarNoise
+from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.sensor import Sensor
 from veridyn.model.single_track import PriorValue, car_machine
 from veridyn.observe.car.system import car_start, car_system, frozen_parameters, virtual_sensors

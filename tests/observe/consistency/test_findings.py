@@ -13,8 +13,8 @@ from observe.test_observe import HOW, T, swing
 from observe.test_observe import log as swing_log
 from observe.test_observe import pendulum as hanging
 from veridyn.errors import DataWarning
-from veridyn.model.body import Body
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.observe.consistency.findings import (

@@ -13,16 +13,16 @@ from observe.test_machine_trees import swing as arm_swing
 from strangers.graph_machines import slider_crank
 from veridyn.errors import DataWarning
 from veridyn.files.machine.load import parse_machine
-from veridyn.mechanics.natural.dynamics import initial_state
-from veridyn.mechanics.natural.integrate import NaturalMethod, integrate_natural
+from veridyn.mechanics.natural.equations.dynamics import initial_state
+from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.mechanics.natural.measurement import readout
-from veridyn.mechanics.natural.system import natural_system
+from veridyn.mechanics.natural.steps.integrate import NaturalMethod, integrate_natural
 from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
 from veridyn.model.elements.element import damper, spring
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.observe.filters.stepping import (

@@ -11,7 +11,7 @@ import veridyn as vd
 from strangers.natural_mechanisms import fourbar, turning_fourbar
 from veridyn.errors import DataError, ModelError, ModelWarning
 from veridyn.machines.described import CRANE, SPATIAL, crane, spatial, walked
-from veridyn.mechanics.natural.to_machine import machine_of_mechanism
+from veridyn.mechanics.natural.description.to_machine import machine_of_mechanism
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker

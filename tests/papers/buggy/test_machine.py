@@ -13,21 +13,20 @@ from scipy.linalg import null_space
 from strangers.pinocchio_buggy import PinBuggy
 from veridyn.files.access import shipped
 from veridyn.files.machine.load import load_model
-from veridyn.mechanics.ground.wheel_readings import wheel_readings
-from veridyn.mechanics.natural.compact import compact
-from veridyn.mechanics.natural.dynamics import natural_energy, solve_accelerations
-from veridyn.mechanics.natural.freedoms import freedoms_of, pose_of_tree
-from veridyn.mechanics.natural.of_machine import mechanism_of
-from veridyn.mechanics.natural.rank import mobility
-from veridyn.mechanics.natural.system import system_of
+from veridyn.mechanics.ground.tyres import wheel_readings
+from veridyn.mechanics.natural.description.of_machine import mechanism_of
+from veridyn.mechanics.natural.equations.dynamics import natural_energy, solve_accelerations
+from veridyn.mechanics.natural.equations.geometry import compact
+from veridyn.mechanics.natural.equations.redundant import mobility
+from veridyn.mechanics.natural.equations.system import system_of
+from veridyn.mechanics.natural.steps.freedoms import freedoms_of, pose_of_tree
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics, open_mass_matrix
 from veridyn.mechanics.tree.dynamics.instant import StateAccelerations
 from veridyn.mechanics.tree.loops.assembly import assembled
 from veridyn.mechanics.tree.loops.closure import close
 from veridyn.mechanics.tree.loops.dynamics import onto_closure
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.energy import energy
-from veridyn.mechanics.tree.recursion.kinematics import body_pose
+from veridyn.mechanics.tree.recursion.kinematics import body_pose, energy
 from veridyn.model.check.differences import differences
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion

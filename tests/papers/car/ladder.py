@@ -16,7 +16,7 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validate import validate
-from veridyn.mechanics.ground.road_rough import rough_road
+from veridyn.mechanics.ground.road import rough_road
 from veridyn.model.motion import Motion
 from veridyn.papers.car.budget import FAST, KEPT, TRIM, corrected, plain_rows
 from veridyn.papers.car.drive import EVERY, STEP

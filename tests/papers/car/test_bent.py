@@ -10,7 +10,7 @@ import pytest
 from papers.car.car_day import day
 from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validate import validate
-from veridyn.mechanics.ground.road_rough import rough_road
+from veridyn.mechanics.ground.road import rough_road
 from veridyn.papers.car.bent import (
     CURVED,
     STRAIGHT,

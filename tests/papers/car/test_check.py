@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError
-from veridyn.mechanics.ground.road_rough import rough_road
+from veridyn.mechanics.ground.road import rough_road
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.papers.car.check import car_modes, checked, hop_frequencies, linearised, modes, spectra
 from veridyn.papers.car.log import CarKinematics

@@ -15,7 +15,7 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import IdentifySettings
-from veridyn.mechanics.ground.road_rough import rough_road
+from veridyn.mechanics.ground.road import rough_road
 from veridyn.mechanics.system.integrate import Trajectory
 from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment

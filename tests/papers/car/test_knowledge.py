@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError
-from veridyn.mechanics.ground.road_rough import rough_road
+from veridyn.mechanics.ground.road import rough_road
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.papers.car.budget import thirty_three
 from veridyn.papers.car.drive import campaign

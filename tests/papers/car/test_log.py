@@ -12,7 +12,7 @@ from veridyn.identify.estimate import identify
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
 from veridyn.machines.arm import arm
-from veridyn.mechanics.ground.road_rough import rough_road
+from veridyn.mechanics.ground.road import rough_road
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.model.experiment import Channel, Experiment

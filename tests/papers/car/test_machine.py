@@ -17,8 +17,7 @@ from veridyn.files.machine.load import parse_machine
 from veridyn.identify.base import base_parameters, generic_motion
 from veridyn.identify.diagnosis.explain import explain
 from veridyn.identify.estimate import identify
-from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics, regressor
 from veridyn.mechanics.tree.recursion.kinematics import body_motion, body_pose, jacobian
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion

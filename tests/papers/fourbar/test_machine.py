@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from veridyn.mechanics.natural.dynamics import initial_state
-from veridyn.mechanics.natural.integrate import constraint_errors
-from veridyn.mechanics.natural.rank import mobility
-from veridyn.mechanics.natural.system import natural_system
+from veridyn.mechanics.natural.equations.dynamics import initial_state
+from veridyn.mechanics.natural.equations.redundant import mobility
+from veridyn.mechanics.natural.equations.system import natural_system
+from veridyn.mechanics.natural.steps.integrate import constraint_errors
 from veridyn.observe.observe import tuned
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.readings import measurements_of

@@ -15,8 +15,8 @@ from veridyn.identify.regression.observation import observation
 from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.ground.contact import sensor_wrench, with_contacts
 from veridyn.mechanics.tree.recursion.kinematics import body_motion
-from veridyn.model.body import Body
 from veridyn.model.experiment import Experiment
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.papers.humanoid.log import SIGMA, Faulty, read, recorded, sampling, signals

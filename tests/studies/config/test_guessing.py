@@ -3,8 +3,8 @@ import pytest
 
 from real_logs import folder
 from veridyn.files.log.survey import survey
-from veridyn.model.body import Body
-from veridyn.model.elements.transmission import Transmission
+from veridyn.model.graph import Body
+from veridyn.model.load import Transmission
 from veridyn.model.machine import Machine
 from veridyn.studies.config.guessing import (
     Guess,

@@ -9,8 +9,8 @@ from studies.closed_bench import ClosedBench
 from veridyn.errors import FileError
 from veridyn.files.yaml_reader import plain_yaml
 from veridyn.machines.described import palletizer
-from veridyn.model.body import Body
-from veridyn.model.elements.transmission import Transmission
+from veridyn.model.graph import Body
+from veridyn.model.load import Transmission
 from veridyn.model.machine import Machine
 from veridyn.studies.config.guessing import pick
 from veridyn.studies.config.study import load_study, parse_study

@@ -15,8 +15,8 @@ from veridyn.errors import FileError, ModelWarning
 from veridyn.files.log.load import load_log
 from veridyn.files.log.tables import save_log
 from veridyn.files.machine.load import parse_machine
-from veridyn.mechanics.natural.of_machine import mechanism_of
-from veridyn.mechanics.natural.system import system_of
+from veridyn.mechanics.natural.description.of_machine import mechanism_of
+from veridyn.mechanics.natural.equations.system import system_of
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.studies.config.study import load_study
 from veridyn.studies.run.observe import observe_study

@@ -12,8 +12,8 @@ import pytest
 
 from veridyn.errors import FileError
 from veridyn.files.machine.write import save_model
-from veridyn.model.body import Body
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor

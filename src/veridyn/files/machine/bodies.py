@@ -26,10 +26,9 @@ from veridyn.files.machine.keys import (
 )
 from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
-from veridyn.model.assembly import Attachment
-from veridyn.model.body import SIGMA, Body, BodyJoint
+from veridyn.model.graph import SIGMA, Body, BodyJoint
 from veridyn.model.link import CUT_CHOICES, KINDS, Cut, End, Joint, JointKind, Link, LinkCapsule
-from veridyn.model.names import GROUND
+from veridyn.model.place import GROUND, Attachment
 from veridyn.spatial.inertia import INERTIAL, from_centre
 from veridyn.spatial.rotations import rpy
 from veridyn.spatial.transforms import MDH, Placement, rotation_to_axis

@@ -21,10 +21,10 @@ from veridyn.files.machine.urdf_joints import ROW_NAMES, free_name
 from veridyn.files.machine.urdf_reader import UrdfLimits, UrdfLink, broken_inertias, check_word, warnings_of
 from veridyn.files.machine.urdf_xml import XmlNode
 from veridyn.mechanics.tree.check import check_tree
-from veridyn.model.body import Body, BodyJoint
 from veridyn.model.elements.element import Element
+from veridyn.model.graph import Body, BodyJoint
 from veridyn.model.machine import Machine
-from veridyn.model.names import GROUND
+from veridyn.model.place import GROUND
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import rot_z, snapped
 from veridyn.spatial.transforms import Placement, rotation_to_axis

@@ -1,7 +1,7 @@
 """Tendons and actuators of an MJCF file: elements on combinations of coordinates, motors, their gears, and constant forces.
 
 The length of an actuator is l = G q, with its gear and the coefficients of its tendon in a row of G, and its force acts on the joints as
-Γ = Gᵀ f. So motors of a regular G are a :class:`~veridyn.model.elements.transmission.Transmission` with T = G⁻¹.
+Γ = Gᵀ f. So motors of a regular G are a :class:`~veridyn.model.load.Transmission` with T = G⁻¹.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from veridyn.files.machine.mjcf_reader import ACTUATORS, MjcfReader
 from veridyn.files.machine.urdf_xml import XmlNode
 from veridyn.model.elements.element import Element
 from veridyn.model.elements.kinds import KINDS
-from veridyn.model.elements.transmission import Transmission
+from veridyn.model.load import Transmission
 
 Line = dict[str, float]
 LARGEST_CONDITION = 1e10  # of the gears: beyond it no transmission is made

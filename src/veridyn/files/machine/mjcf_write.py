@@ -24,8 +24,8 @@ from veridyn.files.access import refuse_to_replace, write_atomic
 from veridyn.files.machine.urdf_reader import UrdfLimits
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.model.body import Body
 from veridyn.model.elements.element import Element
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import INERTIAL, broken_law, to_centre
 from veridyn.spatial.rotations import quaternion

@@ -15,8 +15,8 @@ from veridyn.files.expressions import is_constant_name
 from veridyn.files.machine.keys import COVARIANCE, PARAMETERS
 from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
-from veridyn.model.body import Body
 from veridyn.model.elements.element import Element
+from veridyn.model.graph import Body
 from veridyn.model.parameters import ParameterSet, Tie, Uncertainty
 from veridyn.spatial.inertia import INERTIAL
 

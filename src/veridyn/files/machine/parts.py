@@ -24,15 +24,12 @@ from veridyn.files.machine.keys import (
 )
 from veridyn.files.yaml_nodes import line_of, name_in
 from veridyn.files.yaml_reader import Reader
-from veridyn.model.assembly import Assembly
 from veridyn.model.elements.element import Element, own_law_faults
 from veridyn.model.elements.kinds import CONSTANT_KEYS, NAN
 from veridyn.model.elements.own_law import OWN, with_numbers
 from veridyn.model.elements.table_law import LawTable
-from veridyn.model.elements.transmission import Transmission
-from veridyn.model.load import Drive, Force, Load, Torque
-from veridyn.model.names import GROUND
-from veridyn.model.place import Marker, PointRef
+from veridyn.model.load import Drive, Force, Load, Torque, Transmission
+from veridyn.model.place import GROUND, Assembly, Marker, PointRef
 from veridyn.model.point_parts import Damper, DirectionRef, Spring
 from veridyn.model.sensor import KINDS as SENSORS
 from veridyn.model.sensor import Sensor, SensorKind

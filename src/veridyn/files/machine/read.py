@@ -30,21 +30,17 @@ from veridyn.files.machine.parts import Parts, Places, read_assembly
 from veridyn.files.machine.points import PointSections
 from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
-from veridyn.mechanics.tree.check import check_tree
-from veridyn.mechanics.tree.element_check import check_elements
-from veridyn.mechanics.tree.virtual_base import SIX, on_six_joints
-from veridyn.model.assembly import Assembly
-from veridyn.model.body import Body, joints_of_bodies
+from veridyn.mechanics.tree.check import check_elements, check_tree
+from veridyn.mechanics.tree.elsewhere import SIX, on_six_joints
 from veridyn.model.check.machine import check_graph
 from veridyn.model.elements.element import Element
-from veridyn.model.elements.transmission import Transmission
-from veridyn.model.graph import FORMULATIONS, GRAVITY, Formulation, MachineGraph
+from veridyn.model.graph import FORMULATIONS, GRAVITY, Body, Formulation, MachineGraph, joints_of_bodies
 from veridyn.model.link import Joint, Link
-from veridyn.model.load import Load, check_loads
+from veridyn.model.load import Load, Transmission, check_loads
 from veridyn.model.machine import Machine
-from veridyn.model.point_parts import Damper, Spring
+from veridyn.model.place import Assembly
+from veridyn.model.point_parts import Damper, Spring, ten_of
 from veridyn.model.sensor import Sensor, check_sensors
-from veridyn.model.ten import ten_of
 
 Array = NDArray[np.float64]
 
@@ -283,7 +279,9 @@ class _Draft:
         return replace(moved, links=tuple(replace(k, capsules=own.get(k.name, ())) for k in moved.links))
 
     def _build_described(self, described: dict[str, Any]) -> Machine:
-        from veridyn.mechanics.natural.to_machine import machine_of_points  # here: few machines are described by points
+        from veridyn.mechanics.natural.description.to_machine import (
+            machine_of_points,  # here: few machines are described by points
+        )
 
         return machine_of_points(
             name=self.name,

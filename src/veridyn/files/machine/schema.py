@@ -37,12 +37,11 @@ from veridyn.files.machine.parts import MARKER
 from veridyn.files.machine.points import ANGLE, DISTANCE, POINT_SECTIONS
 from veridyn.files.machine.points import BODY as POINT_BODY
 from veridyn.files.machine.points import KINDS as POINT_JOINTS
-from veridyn.model.body import SIGMA
 from veridyn.model.car import TABLE as CAR_TABLE
 from veridyn.model.car import TYRE_LAWS
 from veridyn.model.elements.kinds import CONSTANT_KEYS, KINDS
 from veridyn.model.elements.table_law import MOST_POINTS, OUTSIDE, SHAPES
-from veridyn.model.graph import FORMULATIONS
+from veridyn.model.graph import FORMULATIONS, SIGMA
 from veridyn.model.link import CUT_CHOICES
 from veridyn.model.link import KINDS as JOINTS
 from veridyn.model.sensor import KINDS as SENSORS

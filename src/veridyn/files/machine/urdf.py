@@ -38,11 +38,10 @@ from veridyn.files.machine.urdf_reader import (
 )
 from veridyn.files.machine.urdf_xml import bytes_of, parse_xml, refuse_xacro
 from veridyn.mechanics.tree.check import check_tree
-from veridyn.model.body import Body
 from veridyn.model.elements.element import Element
-from veridyn.model.graph import GRAVITY
+from veridyn.model.graph import GRAVITY, Body
 from veridyn.model.machine import Machine
-from veridyn.model.names import GROUND
+from veridyn.model.place import GROUND
 from veridyn.spatial.inertia import INERTIAL
 from veridyn.spatial.rotations import rot_z
 from veridyn.spatial.transforms import Placement, rotation_to_axis

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from veridyn.errors import Faults, did_you_mean, part_at
 from veridyn.files.machine.urdf_reader import KINDS, UrdfJoint, UrdfLink
 from veridyn.model.elements.element import WRENCH_ROWS
-from veridyn.model.names import GROUND
+from veridyn.model.place import GROUND
 from veridyn.spatial.rotations import rot_z
 from veridyn.spatial.transforms import rotation_to_axis
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, Fault, FileError, did_you_mean, part_at
 from veridyn.files.expressions import MAX_NUMBER
 from veridyn.files.machine.urdf_xml import XmlNode, XmlReader
-from veridyn.model.body import BodyJoint
+from veridyn.model.graph import BodyJoint
 from veridyn.spatial.inertia import broken_law, from_centre, inertia_matrix
 from veridyn.spatial.rotations import rpy, snapped
 

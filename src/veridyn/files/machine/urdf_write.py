@@ -25,12 +25,12 @@ from veridyn.files.machine.urdf_xml import XmlNode, bytes_of
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.model.body import Body
 from veridyn.model.elements.element import Element
+from veridyn.model.graph import Body
 from veridyn.model.link import Link
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.model.names import GROUND
+from veridyn.model.place import GROUND
 from veridyn.spatial.inertia import INERTIAL, broken_law, six, to_centre
 from veridyn.spatial.rotations import angles_of
 

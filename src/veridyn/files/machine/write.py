@@ -33,14 +33,13 @@ from veridyn.files.machine.write_parts import (
     transmission_lines,
 )
 from veridyn.files.yaml_nodes import compose
-from veridyn.model.assembly import Assembly, Attachment
-from veridyn.model.body import SIGMA, Body, joints_of_bodies
 from veridyn.model.check.differences import differences, equal_parts
+from veridyn.model.graph import SIGMA, Body, joints_of_bodies
 from veridyn.model.link import Joint, Link
 from veridyn.model.machine import Machine
-from veridyn.model.names import GROUND
 from veridyn.model.parameters import ParameterSet
-from veridyn.model.ten import ten_of
+from veridyn.model.place import GROUND, Assembly, Attachment
+from veridyn.model.point_parts import ten_of
 from veridyn.spatial.inertia import broken_law
 
 Array = NDArray[np.float64]

@@ -13,17 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from veridyn.files.machine.keys import ANGLES, SENSOR_NUMBERS
-from veridyn.model.assembly import Attachment
-from veridyn.model.body import Body
 from veridyn.model.elements.element import Element
 from veridyn.model.elements.table_law import LawTable
-from veridyn.model.elements.transmission import Transmission
+from veridyn.model.graph import Body
 from veridyn.model.link import End, Joint, Link, LinkCapsule
-from veridyn.model.load import Drive, Force, Load
+from veridyn.model.load import Drive, Force, Load, Transmission
 from veridyn.model.machine import Machine
-from veridyn.model.names import GROUND
 from veridyn.model.parameters import ParameterSet, Uncertainty
-from veridyn.model.place import Marker, PointRef, numbers
+from veridyn.model.place import GROUND, Attachment, Marker, PointRef, numbers
 from veridyn.model.placed import point_at
 from veridyn.model.sensor import Sensor
 from veridyn.spatial.inertia import INERTIAL

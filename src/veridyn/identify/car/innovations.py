@@ -27,10 +27,10 @@ from veridyn.identify.car.result import CarFit, groups_of, information
 from veridyn.identify.diagnosis.fit_check import Diagnose, check_level
 from veridyn.identify.settings import IdentifySettings
 from veridyn.lazy import above
-from veridyn.mechanics.single_track.noise import NOISES, CarNoise, with_values
+from veridyn.mechanics.single_track.of_machine import NOISES, CarNoise, with_values
 from veridyn.model.car import TABLE
 from veridyn.model.machine import Machine
-from veridyn.model.parameter_fit import ParameterFit
+from veridyn.model.parameters import ParameterFit
 from veridyn.model.single_track import prior_of, with_exchanged_axles
 from veridyn.progress import Progress, silent
 from veridyn.settings import Settings, changed

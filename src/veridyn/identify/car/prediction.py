@@ -19,7 +19,7 @@ from veridyn.identify.car.result import CarFit
 from veridyn.identify.error_measures import Moments, RowReport
 from veridyn.identify.validation import Validation
 from veridyn.lazy import above
-from veridyn.mechanics.single_track.noise import CarNoise
+from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent

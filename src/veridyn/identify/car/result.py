@@ -14,13 +14,12 @@ from veridyn.errors import Fault, IdentificationError
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.result import Fit
 from veridyn.lazy import above
-from veridyn.mechanics.single_track.noise import CarNoise, with_values
+from veridyn.mechanics.single_track.of_machine import CarNoise, with_values
 from veridyn.model.car import TABLE
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.model.parameter_fit import ParameterFit
-from veridyn.model.parameters import Uncertainty
+from veridyn.model.parameters import ParameterFit, Uncertainty
 
 Array = NDArray[np.float64]
 SHOWS_NOTHING = 0.8  # of the prior's deviation: with more left, the drive does not show the parameter

@@ -20,8 +20,7 @@ from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.regression.tables import equations
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.dynamics.engine import wants_compiled
-from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics, regressor
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 

@@ -16,7 +16,7 @@ from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.identify.logged import closed_or_none
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.accept import takes_machine
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.mechanics.tree.rules import freedom_of
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine

@@ -17,8 +17,7 @@ from veridyn.identify.diagnosis.alternatives import DEGREES, Mistake
 from veridyn.identify.diagnosis.columns import fit_forces
 from veridyn.identify.diagnosis.evidence import Evidence
 from veridyn.identify.result import Fit
-from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.mechanics.tree.loops.projection import loop_jacobian
 from veridyn.model.experiment import Experiment
 from veridyn.model.motion import Motion

@@ -26,7 +26,7 @@ from veridyn.identify.logged import motion
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.accept import takes_machine
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.mechanics.tree.loops.projection import loop_jacobian
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine

@@ -35,7 +35,7 @@ from veridyn.mechanics.laws import law
 from veridyn.mechanics.tree.dynamics.engine import wants_compiled
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.forces import acting
-from veridyn.mechanics.tree.recursion.samples import state_of
+from veridyn.mechanics.tree.recursion.inputs import state_of
 from veridyn.model.elements.element import Element
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import zero_phase

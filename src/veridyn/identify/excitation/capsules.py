@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.kinematics import posed
 from veridyn.model.machine import Machine
-from veridyn.model.names import GROUND
+from veridyn.model.place import GROUND
 
 Array = NDArray[np.float64]
 Three = tuple[float, float, float]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.errors import DataError, Faults, did_you_mean
 from veridyn.identify.excitation.capsules import Collision, Posture, clearances
 from veridyn.identify.excitation.plant import Plant
-from veridyn.model.names import GROUND
+from veridyn.model.place import GROUND
 from veridyn.signals.trajectory import JointLimits
 
 Array = NDArray[np.float64]

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from veridyn.errors import CapabilityError, Limit
 from veridyn.identify.base import BaseParameters, base_parameters
-from veridyn.mechanics.tree.dynamics.adjoint import regressor_adjoint
+from veridyn.mechanics.tree.dynamics.derivatives import regressor_adjoint
 from veridyn.mechanics.tree.dynamics.engine import Buffer, compiled, filled
 from veridyn.mechanics.tree.dynamics.forward import mass_matrix
-from veridyn.mechanics.tree.dynamics.symbols import Request
+from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.mechanics.tree.recursion.kinematics import body_pose, jacobian
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine

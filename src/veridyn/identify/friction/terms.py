@@ -20,8 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from veridyn.model.elements.element import Element, coulomb, damper, offset, stribeck
-from veridyn.model.elements.laws import law
+from veridyn.model.elements.element import Element, coulomb, damper, law, offset, stribeck
 from veridyn.model.machine import Machine
 
 Term = Literal["viscous", "coulomb", "asymmetric", "stribeck", "load", "quadratic", "temperature"]

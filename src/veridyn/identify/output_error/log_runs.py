@@ -168,7 +168,7 @@ def with_element_states(machine: Machine, motion: Motion, progress: Progress = s
         return motion
     progress(f"states of elements along the motion: {', '.join(missing)}", 0.0, None)
     given = {s.name: motion.signals[s.name] for s in machine.states if s.name in motion.signals}
-    from veridyn.mechanics.tree.dynamics.element_states import element_states  # here: it brings a compiler along
+    from veridyn.mechanics.system.integrate import element_states
 
     found = element_states(machine, motion)
     return replace(found, signals={**found.signals, **given})

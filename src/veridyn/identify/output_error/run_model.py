@@ -116,7 +116,7 @@ def run_model(
 
 def check_outputs(machine: Machine, outputs: Sequence[str]) -> None:
     """Refuse names that are no coordinate, are prescribed, or are named twice."""
-    from veridyn.mechanics.tree.model import BASE_NAMES  # here: it brings a compiler along
+    from veridyn.mechanics.tree.steps.states import BASE_NAMES
 
     known = [
         *(BASE_NAMES if machine.base == "free" else ()),

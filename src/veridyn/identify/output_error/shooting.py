@@ -30,7 +30,7 @@ from veridyn.mechanics.system.dry_friction import KINDS, DryFriction, dry_fricti
 from veridyn.mechanics.system.runs import Simulated, StepParts, simulate_runs
 from veridyn.mechanics.tree.dynamics.engine import compiled, filled
 from veridyn.mechanics.tree.dynamics.forward import mass_matrix
-from veridyn.mechanics.tree.dynamics.symbols import Request
+from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.settings import Rule

@@ -1,8 +1,8 @@
 """Simulated outputs of runs of any machine by its compiled step, with exact sensitivities: with loops, free bases, prescribed coordinates.
 
 :mod:`veridyn.identify.output_error.shooting` simulates runs of open machines on a fixed base, all at once. Here the implicit trapezoidal
-step of :mod:`veridyn.mechanics.tree.step_kernel` leads from sample to sample over independent coordinates z. With F the derivative of its
-state s = (z, ż, states of elements) with respect to the state before and to parameters and constants χ,
+step of :mod:`veridyn.mechanics.tree.steps.step_kernel` leads from sample to sample over independent coordinates z. With F the derivative of
+its state s = (z, ż, states of elements) with respect to the state before and to parameters and constants χ,
 
     S₊ = F_s S + [F_χ | 0],    ∂ŷ/∂(χ, d) = ∂ŷ/∂z S_z
 
@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, SimulationError
 from veridyn.identify.output_error.log_runs import Runs
 from veridyn.identify.output_error.shooting import Hold
-from veridyn.mechanics.tree.model import BASE_NAMES, TreeInstant, TreeModel, tree_model
+from veridyn.mechanics.tree.steps.model import TreeInstant, TreeModel, tree_model
+from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.machine import Machine
 from veridyn.spatial.rotations import matrix_of, right_jacobian, rotation_vector

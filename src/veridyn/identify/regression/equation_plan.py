@@ -19,7 +19,7 @@ from veridyn.identify.regression.linear_algebra import one_blas_thread
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.regression.tables import SymbolTables
 from veridyn.mechanics.tree.loops.projection import open_rows, projection
-from veridyn.mechanics.tree.recursion.columns import structure
+from veridyn.mechanics.tree.recursion.equations import structure
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import zero_phase

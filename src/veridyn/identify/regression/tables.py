@@ -11,12 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.tree.dynamics.engine import SPREAD, Compiled, compiled
-from veridyn.mechanics.tree.dynamics.symbols import Request
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.columns import columns
-from veridyn.mechanics.tree.recursion.forces import needs_velocity
+from veridyn.mechanics.tree.recursion.equations import columns
+from veridyn.mechanics.tree.recursion.inputs import Request, acting_of, loaded_bodies, needs_velocity, state_of
 from veridyn.mechanics.tree.recursion.newton_euler import outward, rigid_rows
-from veridyn.mechanics.tree.recursion.samples import acting_of, loaded_bodies, state_of
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.algebra import ARRAYS

@@ -16,7 +16,7 @@ from veridyn.arguments import checked
 from veridyn.errors import DataError, Faults, did_you_mean
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.kinematics import body_pose
+from veridyn.mechanics.tree.recursion.kinematics import root_pose
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, Pose
@@ -101,7 +101,7 @@ def with_contacts(machine: Machine | Tree, motion: Motion, pose: Pose, world: Ma
     wrenches = dict(motion.wrenches)
     for body, wrench in world.items():
         w = np.asarray(wrench, dtype=np.float64)
-        R, p = body_pose(tree, motion.q, body)
+        R, p = root_pose(tree, motion.q, body)
         R, p = pose.rotation @ R, pose.position + np.einsum("nij,nj->ni", pose.rotation, p)
         back = np.swapaxes(R, 1, 2)
         about = w[:, 3:] - np.cross(p, w[:, :3])

@@ -29,19 +29,16 @@ from veridyn.mechanics.formulation import (
     require,
     wrench_bodies,
 )
-from veridyn.mechanics.natural.charts import Charts
-from veridyn.mechanics.natural.free_model import FreeInputs, FreeModel, free_model
-from veridyn.mechanics.natural.inputs import inputs_on_points, with_motor_inputs
+from veridyn.mechanics.natural.description.mechanism import AXES
+from veridyn.mechanics.natural.description.of_machine import mechanism_of, mechanism_with
+from veridyn.mechanics.natural.equations.position import independent
+from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of, with_parameter_slopes
+from veridyn.mechanics.natural.inputs import inputs_on_points, with_motor_inputs, with_wrenches
 from veridyn.mechanics.natural.measurement import Readout
-from veridyn.mechanics.natural.mechanism import AXES
-from veridyn.mechanics.natural.minimal import minimal, start_of
-from veridyn.mechanics.natural.model import NaturalModel
-from veridyn.mechanics.natural.of_machine import mechanism_of, mechanism_with
-from veridyn.mechanics.natural.position import independent
-from veridyn.mechanics.natural.slopes import with_parameter_slopes
-from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.mechanics.natural.steps.free_model import FreeInputs, FreeModel, free_model
+from veridyn.mechanics.natural.steps.minimal import minimal, start_of
+from veridyn.mechanics.natural.steps.model import Charts, NaturalModel
 from veridyn.mechanics.natural.virtual import PointsQuantity
-from veridyn.mechanics.natural.wrenches import with_wrenches
 from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Trajectory
 from veridyn.model.load import Load, drives_of
 from veridyn.model.machine import Machine
@@ -49,6 +46,7 @@ from veridyn.model.place import PointRef
 from veridyn.model.sensor import KINDS, Sensor, SensorKind
 from veridyn.progress import Progress, silent
 
+Array = NDArray[np.float64]
 FURTHER = ("acceleration", "force")  # kinds that no sensor has
 
 
@@ -121,7 +119,6 @@ class FreeQuantity:
         return QuantityReading(self._table.read(q, qd, at.qdd), *slopes, lam, by_u)
 
 
-Array = NDArray[np.float64]
 AS_TREE = "Use its tree: with_formulation('tree')."
 SHARED: dict[Ability, Limit | None] = {
     "simulate": None,
@@ -213,8 +210,8 @@ class _Natural:
         method: Method | None = None,
         progress: Progress = silent,
     ) -> Trajectory:
-        """:func:`veridyn.mechanics.natural.machine_motion.integrate_natural_machine` of this machine."""
-        from veridyn.mechanics.natural.machine_motion import integrate_natural_machine  # names need none of it
+        """:func:`veridyn.mechanics.natural.steps.machine_motion.integrate_natural_machine` of this machine."""
+        from veridyn.mechanics.natural.steps.machine_motion import integrate_natural_machine  # names need none of it
 
         return integrate_natural_machine(self.machine, t, q, qd, inputs, base=base, method=method, progress=progress)
 

@@ -24,17 +24,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import ModelError
-from veridyn.mechanics.natural.geometry import Geometry
-from veridyn.mechanics.natural.integrate import NaturalMotion
-from veridyn.mechanics.natural.mechanism_check import mechanism_sensor_faults
-from veridyn.mechanics.natural.system import NaturalSystem
+from veridyn.mechanics.natural.description.mechanism_check import mechanism_sensor_faults
+from veridyn.mechanics.natural.equations.geometry import Geometry
+from veridyn.mechanics.natural.equations.system import NaturalSystem
+from veridyn.mechanics.natural.steps.integrate import NaturalMotion
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.place import QUARTER_TURN, Marker, frame
 from veridyn.model.point_parts import Angle
 from veridyn.model.sensor import HEADINGS, Sensor
 
 Array = NDArray[np.float64]
-STANDSTILL = 1e-9  # m/s, below which a course is no longer told
+STANDSTILL = 1e-9  # m/s, below which there is no course
 
 
 @dataclass(frozen=True, eq=False)

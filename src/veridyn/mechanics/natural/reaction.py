@@ -6,16 +6,13 @@ without an equation, and the equilibrium of one of them gives it: with points an
     f = M_b q̈ + Φ_qᵀ λ − Q_b        on these, with the rows, springs, loads and markers that are its own,
 
 which is what the others do to it there. Over the shared elements f adds up to a force Σ f_p and a moment Σ (r_p − c) × f_p + Σ v × f_v.
-A force on the angle of a bearing turns its bodies about the axis and is no part of the reaction (:mod:`~.couple`).
 
-What a motor, spring or damper on an angle does to a bearing: a couple about the axis of turning, and nothing across it.
-
-An added angle φ of a direction d, counted from e towards f, is held by Φ = sin φ d·e − cos φ d·f. Where d is not across the axis a = e × f,
-the force −λ ∂Φ/∂d makes, besides the couple about a, one across it that affects no motion and that the bearing would have to carry:
+What a motor, spring or damper on the angle of a bearing does to it is a couple about the axis of turning; it turns the bodies about the
+axis and is no part of the reaction. An added angle φ of a direction d, counted from e towards f, is held by Φ = sin φ d·e − cos φ d·f.
+Where d is not across the axis a = e × f, the force −λ ∂Φ/∂d makes, besides the couple about a, one across it that affects no motion and
+that the bearing has to carry. It is handed to the bearing's reaction:
 
     −λ (d·a) (cos φ e + sin φ f)
-
-A machine has a couple about the axis. So where the angle is that of a bearing, this part is handed to the bearing's reaction.
 """
 
 from __future__ import annotations
@@ -29,12 +26,11 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, did_you_mean
 from veridyn.mechanics.formulation import QuantityReading
-from veridyn.mechanics.natural.dynamics import refuse_vehicle
-from veridyn.mechanics.natural.mechanism import AXES, Mechanism
-from veridyn.mechanics.natural.system import NaturalSystem, system_of
+from veridyn.mechanics.natural.description.mechanism import AXES, Mechanism
+from veridyn.mechanics.natural.equations.dynamics import refuse_vehicle
+from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
 from veridyn.model.load import Force
-from veridyn.model.names import GROUND
-from veridyn.model.place import Marker, PointRef
+from veridyn.model.place import GROUND, Marker, PointRef
 from veridyn.model.point_parts import (
     Added,
     Angle,
@@ -46,6 +42,7 @@ from veridyn.model.point_parts import (
     RigidBody,
 )
 
+Array = NDArray[np.float64]
 PERPENDICULAR_TOLERANCE = 1e-6  # of sines and lengths: what still counts as a unit vector, perpendicular or parallel
 
 
@@ -109,10 +106,9 @@ def _unit(x: Array) -> Array:
 
 
 if TYPE_CHECKING:
-    from veridyn.mechanics.natural.room import Slopes
+    from veridyn.mechanics.natural.kernels.room import Slopes
 
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 OWN = "\0"  # before the name of a body's own copy of a point or vector; no file can hold it
 WITHOUT_MOMENT = ("spherical", "inline", "inplane")
@@ -228,7 +224,7 @@ def reaction_of(system: NaturalSystem, on: str | tuple[str, str], unknown: tuple
     The latter is for bodies that share points and vectors: all that the body shares with the same others as that point counts, at a
     fixed point all that it has fixed, and where that is more than the point, there is a moment. What is attached to a shared point, or to
     a direction of shared elements, belongs to the first body that has it. `unknown`: names as of a
-    :class:`~veridyn.mechanics.natural.minimal.Minimal`.
+    :class:`~veridyn.mechanics.natural.steps.minimal.Minimal`.
     """
     refuse_vehicle(system, "a reaction")
     m = system.mechanism

@@ -1,5 +1,7 @@
-"""Virtual sensors in natural coordinates: what sensors read, accelerations of points, forces of springs and dampers, and reactions of
-joints, which come from the multipliers and the equilibrium of bodies (:mod:`veridyn.mechanics.natural.reaction`)."""
+"""Virtual sensors in natural coordinates: readings, accelerations of points, forces of springs and dampers, reactions of joints.
+
+Reactions come from the multipliers and the equilibrium of bodies (:mod:`veridyn.mechanics.natural.reaction`).
+"""
 
 from __future__ import annotations
 
@@ -10,16 +12,14 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, ModelWarning, did_you_mean, warn
 from veridyn.mechanics.formulation import Instant, QuantityReading
+from veridyn.mechanics.natural.description.mechanism import AXES
+from veridyn.mechanics.natural.equations.redundant import Reduced
+from veridyn.mechanics.natural.equations.system import NaturalSystem, slopes_of
+from veridyn.mechanics.natural.kernels.room import Slopes
 from veridyn.mechanics.natural.measurement import Readout, readout
-from veridyn.mechanics.natural.mechanism import AXES
-from veridyn.mechanics.natural.model import NaturalModel, PointLoads
 from veridyn.mechanics.natural.reaction import Along, Wrench, reaction_of
-from veridyn.mechanics.natural.redundant import Reduced
-from veridyn.mechanics.natural.room import Slopes
-from veridyn.mechanics.natural.slopes import slopes_of
-from veridyn.mechanics.natural.system import NaturalSystem
-from veridyn.model.names import GROUND
-from veridyn.model.place import Marker, PointRef
+from veridyn.mechanics.natural.steps.model import NaturalModel, PointLoads
+from veridyn.model.place import GROUND, Marker, PointRef
 from veridyn.model.point_parts import Angle, Combination, Elevation
 from veridyn.model.sensor import HEADINGS, KINDS, Sensor, SensorKind
 

@@ -1,11 +1,16 @@
-"""Motion from forces: a tree integrated over time, with a fixed step or with SciPy's integrators.
+"""Integration over time: the motion of a tree under forces, with a fixed step or with SciPy's integrators, from a start checked by name.
 
 The state is (q, q̇), and for a free base also its position and attitude in the ground's frame, its velocity there and its ω in
 its own frame. Attitude is a quaternion, so no orientation is singular.
+
+States that elements have of their own can also be integrated along a measured motion (:func:`element_states`): their rates depend on
+positions and rates of the machine and on measured signals, not on forces. Between samples positions and rates are cubic, signals linear.
+Stiff laws are no obstacle; the start decays, or is given.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -13,35 +18,137 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import solve_ivp
 
-from veridyn.errors import DataError, SimulationError
-from veridyn.mechanics.system.dry_friction import DryFriction, dry_friction
-from veridyn.mechanics.system.holding_steps import HoldingSteps
-from veridyn.mechanics.system.integration_check import (
-    check_given_loads,
-    check_prescribed,
-    initial_state,
-    inner_start,
-    refuse_crossing,
-)
+from veridyn.errors import DataError, Faults, SimulationError, did_you_mean
+from veridyn.mechanics.system.dry_friction import DryFriction, HoldingSteps, dry_friction
 from veridyn.mechanics.system.simulation import BaseState, Forces, Inputs, Method, Trajectory
-from veridyn.mechanics.system.stepper import march
-from veridyn.mechanics.system.tableau import tableau
+from veridyn.mechanics.system.stepper import march, tableau
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.mechanics.tree.dynamics.forward import with_held_forces
 from veridyn.mechanics.tree.dynamics.instant import StateAccelerations
-from veridyn.mechanics.tree.dynamics.state_rates import StateRates
+from veridyn.mechanics.tree.dynamics.state_rates import ActingInputs, StateRates
+from veridyn.mechanics.tree.loops.assembly import loop_values
+from veridyn.mechanics.tree.loops.dynamics import check_closed_state, first_crossing
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.samples import complete_values
+from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.load import components
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.progress import Progress, silent
 from veridyn.spatial.rotations import matrix_of
 
-__all__ = ["BaseState", "Inputs", "Method", "Trajectory", "integrate"]
 Array = NDArray[np.float64]
+START_TOLERANCE = 1e-9  # relative: by how much the start of a prescribed coordinate may differ from what is prescribed
+SCIPY = ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")
+__all__ = ["BaseState", "Inputs", "Method", "Trajectory", "integrate"]
 CLOSING_RATE = 10.0  # rad/s, with which openings of loops die out like a damped spring
+
+
+def inner_start(tree: Tree, given: Mapping[str, float]) -> Array:
+    """The start of the states that elements have of their own."""
+    names, faults = [s.name for s in tree.states], Faults()
+    for name, value in given.items():
+        if name not in names:
+            faults.add(f"there is no state '{name}'.", where="states", hint=did_you_mean(name, names))
+        elif not math.isfinite(value):
+            faults.add("it cannot start there.", where=f"states['{name}']", found=f"{value}")
+    faults.raise_if_any(DataError, tree.name)
+    return np.array([float(given.get(name, 0.0)) for name in names])
+
+
+def check_prescribed(system: ActingInputs, start: float, y: Array) -> None:
+    """Refuse prescribed coordinates without a motion, motions of others, and a start that is not as prescribed."""
+    tree, given, faults = system.tree, system.inputs.prescribed, Faults()
+    named = {} if given is None else dict(given(start))
+    for name in tree.prescribed:
+        if name not in named:
+            faults.add(
+                "it is prescribed, and its motion is not given.",
+                where=f"coordinate '{name}'",
+                expected="Inputs(prescribed=…): time → {name: (q, qd, qdd)}",
+            )
+    for name in named:
+        if name not in tree.prescribed:
+            faults.add(
+                "its motion is given, and it is not prescribed.",
+                where=f"coordinate '{name}'",
+                hint="Add it with tree.with_prescribed, or leave it out.",
+            )
+    faults.raise_if_any(DataError, tree.name)
+    off = np.abs(system.with_prescribed(start, y) - y)
+    if off.max() > START_TOLERANCE * (1.0 + np.abs(y).max()):
+        number, at = int(np.argmax(off)), 7 if system.free else 0
+        k = number - at if number < at + tree.n else number - (len(y) - system.own - tree.n)
+        raise DataError(
+            f"the start of the prescribed coordinate '{tree.coordinates[k]}' is not what is prescribed.",
+            where=tree.name,
+            expected="q and qd as Inputs.prescribed gives them at the first time",
+            found=f"a difference of {off.max():.3g}",
+        )
+
+
+def check_given_loads(system: ActingInputs, start: float) -> None:
+    """Refuse values of loads that the machine does not have, or of another size."""
+    if system.inputs.loads is None:
+        return
+    tree, faults = system.tree, Faults()
+    sizes = {load.name: components(load) for load in tree.loads}
+    for name, value in system.inputs.loads(start).items():
+        if name not in sizes:
+            faults.add(f"there is no load '{name}'.", where="Inputs.loads", hint=did_you_mean(name, list(sizes)))
+        elif np.size(value) != sizes[name]:
+            faults.add(
+                "its value has another size.",
+                where=f"load '{name}'",
+                expected=f"{sizes[name]} numbers",
+                found=f"{np.size(value)}",
+            )
+    faults.raise_if_any(DataError, tree.name)
+
+
+def refuse_crossing(system: StateRates, clock: Array, y: Array) -> None:
+    """A fixed step may leap over a singular position; what comes behind it is one of several motions, and nobody knows which."""
+    n, at = system.tree.n, 7 if system.free else 0
+    k = first_crossing(system.tree, y[:, at : at + n])
+    if k is not None:
+        raise SimulationError(
+            f"the motion goes through a singular position between {clock[k]:.6g} s and {clock[k + 1]:.6g} s.",
+            where=system.tree.name,
+            hint="Behind it the machine may go on in more than one way. End before it, or lead the motion around it.",
+        )
+
+
+def initial_state(tree: Tree, t: ArrayLike, q: ArrayLike, qd: ArrayLike, base: BaseState | None, how: Method) -> Array:
+    """The state vector at the start, without elements' own states; refused where it is none of this machine."""
+    faults = Faults()
+    clock = np.asarray(t, dtype=np.float64)
+    if clock.ndim != 1 or len(clock) < 2 or not (np.diff(clock) > 0).all():
+        faults.add("the times do not increase.", where="t", expected="at least two increasing times")
+    start = [np.asarray(x, dtype=np.float64) for x in (q, qd)]
+    for name, x in zip(("q", "qd"), start, strict=True):
+        if x.shape != (tree.n,) or not np.isfinite(x).all():
+            faults.add(
+                "the start is not a state of this machine.", where=name, expected=f"({tree.n},) finite", found=f"{x}"
+            )
+    if how.name not in (*SCIPY, "RK4"):
+        faults.add(f"there is no integrator '{how.name}'.", where="method", expected="RK4 or " + ", ".join(SCIPY))
+    if how.name == "RK4" and not (0 < how.step < math.inf):
+        faults.add(
+            "a fixed step needs its length.", where="method.step", expected="a positive time", found=f"{how.step}"
+        )
+    if tree.base == "free" and base is None:
+        base = BaseState()
+    if tree.base == "fixed" and base is not None:
+        faults.add("the base is fixed and has no state.", where="base")
+    faults.raise_if_any(DataError, tree.name)
+    if tree.loops:
+        q0, qd0 = start[0][None], start[1][None]
+        check_closed_state(tree, loop_values(tree, q0, qd0), qd0)
+    if base is None:
+        return np.concatenate(start)
+    p, e, v, w = (np.asarray(x, dtype=np.float64) for x in (base.position, base.quaternion, base.velocity, base.omega))
+    return np.concatenate([p, e / np.linalg.norm(e), start[0], v, w, start[1]])
 
 
 @takes_machine
@@ -182,3 +289,65 @@ def _trajectory(system: StateRates, clock: Array, y: Array, holding: HoldingStep
     base = BaseMotion(y[:, 10 + n : 13 + n], a[:, 3:6], a[:, :3], velocity, position=y[:, :3], quaternion=quaternion)
     motion = Motion(clock, y[:, 7 : 7 + n], y[:, 13 + n :], a[:, 6:], base, forces, wrenches=wrenches, signals=signals)
     return Trajectory(motion, y[:, :3], R, states, loads)
+
+
+def element_states(
+    machine: Machine | Tree,
+    motion: Motion,
+    start: Mapping[str, float] | None = None,
+    *,
+    rtol: float = 1e-8,
+    engine: Engine = "compiled",
+) -> Motion:
+    """The motion with the states of elements among its signals, so that inverse dynamics and regressors can be computed.
+
+    `start`: the states at the first sample by name ("fl_q1.z"), zero where not given. Errors of the measured rates enter the states.
+    """
+    tree = tree_of(machine)
+    y0 = inner_start(tree, start or {})
+    names = [s.name for s in tree.states]
+    if not names:
+        return motion
+    heard = [name for name in tree.signals if name in motion.signals and name not in names]
+    missing = {name: np.zeros(len(motion)) for name in names}
+    tree.check_motion(replace(motion, signals={**motion.signals, **missing}))
+    # Only measured motions need splines, which take SciPy a while to load.
+    from scipy.interpolate import CubicHermiteSpline
+
+    from veridyn.mechanics.system.control import spline_at
+
+    both, slopes = (np.concatenate(parts, axis=1) for parts in ((motion.q, motion.qd), (motion.qd, motion.qdd)))
+    path, n = spline_at(CubicHermiteSpline(motion.t, both, slopes)), tree.n
+    base = _base_path(motion) if tree.wheels else None
+    instant = StateAccelerations(tree, np.zeros(len(tree.parameters)), engine=engine)
+
+    def rate(time: float, s: Array) -> Array:
+        signals = {name: float(np.interp(time, motion.t, motion.signals[name])) for name in heard}
+        every = {**signals, **dict(zip(names, s.tolist(), strict=True))}
+        here = path(time)
+        if base is None:
+            return instant.state_rates(here[:n], here[n:], every)
+        at = base(time)
+        return instant.state_rates(here[:n], here[n:], every, at[:3], at[3:6], at[6:])
+
+    found = solve_ivp(rate, (motion.t[0], motion.t[-1]), y0, "LSODA", motion.t, rtol=rtol, atol=1e-4 * rtol)
+    if not found.success:
+        raise SimulationError(
+            f"the states of elements could not be followed: {found.message}", where=f"{tree.name}, {', '.join(names)}"
+        )
+    return replace(motion, signals={**motion.signals, **dict(zip(names, found.y, strict=True))})
+
+
+def _base_path(motion: Motion) -> Callable[[float], Array] | None:
+    """ω, velocity, position and quaternion of a free base as a function of time, (13,); the quaternion without jumps of its sign."""
+    b = motion.base
+    if b is None:
+        return None
+    assert b.velocity is not None and b.position is not None and b.quaternion is not None  # check_motion looked
+    from scipy.interpolate import CubicSpline
+
+    from veridyn.mechanics.system.control import spline_at
+
+    turned = np.sign(np.einsum("ni,ni->n", b.quaternion[1:], b.quaternion[:-1]))
+    e = b.quaternion * np.cumprod(np.concatenate([[1.0], turned]))[:, None]
+    return spline_at(CubicSpline(motion.t, np.concatenate([b.omega, b.velocity, b.position, e], axis=1)))

@@ -15,15 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import SimulationError
-from veridyn.mechanics.system.dry_friction import dry_friction
-from veridyn.mechanics.system.holding_steps import HoldingSteps, StepPart
-from veridyn.mechanics.system.stepper import explicit_step
-from veridyn.mechanics.system.tableau import tableau
+from veridyn.mechanics.system.dry_friction import HoldingSteps, StepPart, dry_friction
+from veridyn.mechanics.system.stepper import explicit_step, tableau
 from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD, compiled, uniform_values
-from veridyn.mechanics.tree.dynamics.forward import NEAR_SINGULAR, check_mass, mass_matrix
-from veridyn.mechanics.tree.dynamics.symbols import Request
+from veridyn.mechanics.tree.dynamics.forward import NEAR_SINGULAR, check_mass, mass_matrix, open_mass_matrix
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.samples import complete_values
+from veridyn.mechanics.tree.recursion.inputs import Request, complete_values
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.symbolic.kernel import padded
@@ -116,7 +113,7 @@ class Accelerations:
                     where=self.tree.name,
                     hint="Shorten the runs, or start from parameters that are nearer to the truth.",
                 )
-            check_mass(self.tree, mass_matrix(self.tree, q, self.values, engine="numpy"))
+            check_mass(self.tree, open_mass_matrix(self.tree, q, self.values, engine="numpy"))
         return solved[:-1].T  # good until the next call
 
 

@@ -15,7 +15,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Union, get_ar
 
 from veridyn.arguments import ArgumentChecks, classes_in
 from veridyn.lazy import above
-from veridyn.mechanics.tree.to_machine import machine_of_tree
+from veridyn.mechanics.tree.of_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.mechanics.formulation import WRENCH, Capabilities, MachineModel, RunSettings, wrench_bodies
 from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Trajectory
-from veridyn.mechanics.tree.model import TreeModel, tree_model
 from veridyn.mechanics.tree.readout import TreeReadout, tree_readout
+from veridyn.mechanics.tree.steps.model import TreeModel, tree_model
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.mechanics.tree.virtual import TreeQuantity
 from veridyn.model.elements.element import WRENCH_ROWS
@@ -78,8 +78,8 @@ class TreeForm:
 
     @property
     def regressor(self) -> Callable[..., Any]:
-        """:func:`veridyn.mechanics.tree.dynamics.regressor.regressor` of this tree: forces are linear in its parameters."""
-        from veridyn.mechanics.tree.dynamics.regressor import regressor
+        """:func:`veridyn.mechanics.tree.dynamics.inverse.regressor` of this tree: forces are linear in its parameters."""
+        from veridyn.mechanics.tree.dynamics.inverse import regressor
 
         return lambda *args, **kwargs: regressor(self.tree, *args, **kwargs)
 

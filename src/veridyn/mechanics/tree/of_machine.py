@@ -1,4 +1,4 @@
-"""A machine as a tree with cut joints, which the recursion of Newton and Euler takes.
+"""A machine as a tree with cut joints, which the recursion of Newton and Euler takes; and a tree as a machine.
 
 Each loop of the graph is cut open at one joint. A joint of several coordinates becomes a chain of turning and sliding ones with
 bodies without mass between them. Every body keeps its own frame, so that inertial parameters, wrenches, loads and sensors mean the same in
@@ -12,26 +12,27 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, ModelError, part_at
 from veridyn.mechanics.single_track.of_machine import refuse_car
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.assembly import Attachment
-from veridyn.model.body import Body, Loop
-from veridyn.model.graph import MachineGraph, unique
+from veridyn.model.coordinates import PLANAR_BASE, Carrier
+from veridyn.model.graph import Body, Loop, MachineGraph, unique
 from veridyn.model.link import COURSES, Joint, Link, chained, inverted, is_identity
 from veridyn.model.machine import Machine
-from veridyn.model.names import GROUND
+from veridyn.model.place import GROUND, Attachment
 from veridyn.model.placed import placed_load, placed_sensor
-from veridyn.model.spanning import PLANAR_BASE, Carrier
-from veridyn.spatial.inertia import broken_law
+from veridyn.spatial.inertia import INERTIAL, broken_law
 from veridyn.spatial.transforms import MDH, Placement
 
+Array = NDArray[np.float64]
 NO_TREE = (
     "The machine has no tree, which parameters, regressors, inverse dynamics, identification and excitation need. It can be observed in "
     "natural coordinates, and simulated by a study file."
 )
 FORM = "tree"  # its name among the forms of a machine
+Stage = tuple[Placement, Literal["turning", "sliding", "fixed"], str, float]
 
 
 def tree_of(machine: Machine | Tree) -> Tree:
@@ -154,9 +155,6 @@ def _bodies(graph: MachineGraph, name: str, carrier: Carrier, taken: set[str], f
     return [*out, fixed]
 
 
-Stage = tuple[Placement, Literal["turning", "sliding", "fixed"], str, float]
-
-
 def _steps(graph: MachineGraph, joint: Joint) -> list[Stage]:
     """Rotation before, motion, coordinate and ratio of each step, and the rotation behind the last one."""
     course, names = joint.course, joint.coordinate_names
@@ -204,3 +202,41 @@ def _refuse_described(graph: MachineGraph, faults: Faults) -> None:
                     hint="Use formulation: natural.",
                 )
             )
+
+
+def machine_of_tree(tree: Tree) -> Machine:
+    """The same machine as a graph: ``tree_of(machine_of_tree(tree))`` has the bodies, coordinates, rows, loops and parameters of `tree`.
+
+    Inertias that no physical body has, as a fit may give them, are kept: the values of the parameters are those of `tree`.
+    """
+    values = tree.parameters
+    own = Tree.build(tree.bodies, base=tree.base, gravity=tree.gravity, elements=tree.elements).parameters
+    if (own.names, own.units) != (values.names, values.units):
+        raise ModelError(
+            "its parameters or their units are not those of its bodies and elements.",
+            where=tree.name,
+            hint="Make it with Tree.build and change its parameters with with_parameters.",
+        )
+    tens = {b.name: np.array([values[b.parameter(s)] for s in INERTIAL]) for b in tree.bodies if b.real}
+    machine = Machine.of_bodies(
+        tree.bodies,
+        name=tree.name,
+        base=tree.base,
+        gravity=tree.gravity,
+        inertia={name: ten for name, ten in tens.items() if _usable(ten)},
+        elements=tree.elements,
+        transmission=tree.transmission,
+        loops=tree.loops,
+        assembly=tree.assembly,
+        sensors=tree.sensors,
+        loads=tree.loads,
+        prescribed=tree.prescribed,
+    ).with_parameters(values)
+    return machine if tree.uncertainty is None else machine.with_uncertainty(tree.uncertainty)
+
+
+def _usable(ten: Array) -> bool:
+    """Whether these are numbers of a physical body, some of them perhaps unknown."""
+    if np.isnan(ten).all() or np.isinf(ten).any():
+        return False
+    return bool(np.isnan(ten).any()) or not broken_law(ten)

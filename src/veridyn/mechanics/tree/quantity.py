@@ -2,12 +2,11 @@
 
 The wrench that a joint carries is the sum over all bodies beyond it of what their motion needs, less what acts on them from elsewhere
 (loads, measured wrenches, elements between places, cut joints). What acts in the joint itself along its axis (motor, friction, springs on
-its coordinate) is no part of its reaction. Derivatives are those of the tangent of :mod:`veridyn.mechanics.tree.statement`.
+its coordinate) is no part of its reaction. Derivatives are those of the tangent of :mod:`veridyn.mechanics.tree.steps.statement`.
 
-What a cut joint does to its two ends, from its multipliers, over scalars of any kind.
-
-The equations of motion hold Φ_qᵀ λ on the side of the inertia, so a cut joint acts with −λ ∂Φ. Of the equations of
-:mod:`veridyn.mechanics.tree.loops.equations`, with d the way from the place on the second end to that on the first, the second end gets
+A cut joint acts on its two ends by its multipliers. The equations of motion hold Φ_qᵀ λ on the side of the inertia, so it acts with −λ ∂Φ.
+Of the equations of :mod:`veridyn.mechanics.tree.loops.equations`, with d the way from the place on the second end to that on the first, the
+second end gets
 
     d·e = 0         the force λ e                            (e fixed in the root's axes, or an axis of the first end)
     u·w = 0         the moment λ u × w                       (u an axis of the first end, w of the second)
@@ -23,10 +22,10 @@ from dataclasses import dataclass
 from typing import cast
 
 from veridyn.mechanics.laws import law
-from veridyn.mechanics.tree.dynamics.symbols import Label, Request, Symbols
 from veridyn.mechanics.tree.loops.equations import COUNTS
 from veridyn.mechanics.tree.loops.equations import equations as loop_equations
-from veridyn.mechanics.tree.recursion.forces import acting
+from veridyn.mechanics.tree.recursion.forces import acting, strut_of
+from veridyn.mechanics.tree.recursion.inputs import Label, Request, Symbols
 from veridyn.mechanics.tree.recursion.newton_euler import (
     NO_WRENCH,
     Outward,
@@ -39,14 +38,12 @@ from veridyn.mechanics.tree.recursion.newton_euler import (
     squared_speed,
 )
 from veridyn.mechanics.tree.recursion.sensing import place_of
-from veridyn.mechanics.tree.recursion.struts import strut_of
-from veridyn.mechanics.tree.statement import Base, Column, input_of, load_columns, residual_rows
+from veridyn.mechanics.tree.steps.statement import Base, Column, input_of, load_columns, residual_rows
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.assembly import Attachment
-from veridyn.model.body import Loop
 from veridyn.model.elements.element import Element
+from veridyn.model.graph import Loop
 from veridyn.model.load import Drive, Force, components
-from veridyn.model.names import GROUND
+from veridyn.model.place import GROUND, Attachment
 from veridyn.spatial.algebra import Scalar, add, mul
 from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, cross, minus, plus, rotate, rotate_back, scaled
 from veridyn.symbolic.derivative import reverse

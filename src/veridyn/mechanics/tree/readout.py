@@ -26,9 +26,8 @@ from veridyn.mechanics.tree.dynamics.engine import (
     wants_compiled,
 )
 from veridyn.mechanics.tree.dynamics.formula import Formula, formula
-from veridyn.mechanics.tree.dynamics.symbols import Request
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.samples import blocks
+from veridyn.mechanics.tree.recursion.inputs import Request, blocks
 from veridyn.mechanics.tree.recursion.sensing import Output, moving, outputs_of, reading, sizes
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.kinematics import jacobian
+from veridyn.mechanics.tree.recursion.kinematics import own_jacobian
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import move_matrix
@@ -72,7 +72,7 @@ def freedoms(machine: Machine | Tree) -> list[Freedom]:
                 turns, direction = "one", np.array([0.0, 0.0, 1.0])
             elif turns == "one" and direction is not None and np.hypot(direction[0], direction[1]) > PARALLEL_SINE:
                 turns, direction = "generally", None
-        J = jacobian(tree, generic, body.name, frame="body", engine="numpy")[0]
+        J = own_jacobian(tree, generic, j)[0]
         pivot = _pivot(J) if turns == "generally" and body.joint == "turning" and not tree.gravity.any() else None
         if pivot is not None:
             found.append(Freedom(turns, direction, False, pivot))

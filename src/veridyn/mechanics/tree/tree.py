@@ -12,26 +12,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import CapabilityError, ModelError, did_you_mean, part_at
 from veridyn.mechanics.tree.check import check_tree
-from veridyn.mechanics.tree.loop import check_loops
-from veridyn.mechanics.tree.structure import Rows, TreeStructure
-from veridyn.model.assembly import Assembly
-from veridyn.model.body import Body, Loop
+from veridyn.mechanics.tree.structure import Rows, TreeStructure, check_loops
 from veridyn.model.check.machine import check_prescribed
 from veridyn.model.check.motion import check_motion
-from veridyn.model.elements.constants import replaced
 from veridyn.model.elements.element import Element
-from veridyn.model.elements.transmission import Transmission
-from veridyn.model.graph import GRAVITY
-from veridyn.model.load import Load, check_loads
+from veridyn.model.graph import GRAVITY, Body, Loop
+from veridyn.model.load import Load, Transmission, check_loads
 from veridyn.model.motion import Motion
-from veridyn.model.names import GROUND
-from veridyn.model.parameter_set import parameter_set
+from veridyn.model.parameter_set import parameter_set, replaced
 from veridyn.model.parameters import ParameterSet
+from veridyn.model.place import GROUND, Assembly
 from veridyn.model.sensor import Sensor, check_sensors
 from veridyn.spatial.inertia import INERTIAL
 
-__all__ = ["GRAVITY", "Rows", "Tree"]
 Array = NDArray[np.float64]
+__all__ = ["GRAVITY", "Rows", "Tree"]
 KNOW_LOOPS = "Inverse and forward dynamics, simulation, regressors and identification know closed loops."
 BY_ITERATION = "it is made of the recursion over an open tree, and loops are closed by iterations"
 OPEN_ONLY: Mapping[str, str] = MappingProxyType(

@@ -1,6 +1,6 @@
-"""Virtual sensors on trees: what no sensor reads, from the estimated state, with the derivative that gives its band.
+"""Virtual sensors on trees: reactions, forces of elements and drives, and accelerations, which no sensor reads, from the estimated state.
 
-Reactions, forces of elements and drives, and accelerations of a tree at one state, with exact derivatives; made ready once.
+The quantities are made ready once; their exact derivatives with respect to the state give their bands.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, Fault, ModelWarning, did_you_mean, warn
 from veridyn.mechanics.formulation import Instant, QuantityReading
 from veridyn.mechanics.tree.dynamics.engine import check_angles, compiled, uniform_values
-from veridyn.mechanics.tree.dynamics.symbols import Request
 from veridyn.mechanics.tree.loops.assembly import loop_values
 from veridyn.mechanics.tree.loops.equations import COUNTS
-from veridyn.mechanics.tree.model import TreeInstant, TreeModel
 from veridyn.mechanics.tree.quantity import Quantity
 from veridyn.mechanics.tree.readout import TreeReadout, tree_readout
+from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.mechanics.tree.recursion.sensing import place_of
-from veridyn.mechanics.tree.statement import input_of
+from veridyn.mechanics.tree.steps.model import TreeInstant, TreeModel
+from veridyn.mechanics.tree.steps.statement import input_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import components
 from veridyn.model.place import Marker, PointRef
 from veridyn.model.sensor import KINDS, Sensor
 from veridyn.symbolic.kernel import Single
 
+Array = NDArray[np.float64]
 UNIQUE_REACTION = 1e-7  # of what a unit multiplier does: undetermined multipliers may change a reaction by rounding
 ZERO_SINGULAR_VALUE = 1e-9  # of the largest singular value of the loops' slopes, below which one counts as zero
 
@@ -156,7 +157,6 @@ class _All(QuantitySlopes):
     by_lam_all: Array
 
 
-Array = NDArray[np.float64]
 AXES = ("x", "y", "z")
 WRENCH = (*AXES, *(f"moment.{a}" for a in AXES))
 FURTHER = ("acceleration", "spring", "reaction", "force")  # kinds that no sensor has

@@ -1,11 +1,10 @@
 """A machine with some of its joints locked: their bodies become part of what carries them.
 
-Elements of a machine some of whose joints are locked: what acts on the remaining coordinates as they did with the others at rest.
-
-An element on c = Σ aᵢ qᵢ keeps the free coordinates. The locked ones make c larger by a constant b, by which the rest of a spring or gap
-of a stop is moved, and which formulas add to c; laws of rates do not depend on it. Formulas that name locked coordinates have numbers in
-their place. An element on locked coordinates alone, or between two places that have become one body, does no work on what is left and is
-left out. Places and wheels go with the bodies they are on.
+Elements act on the remaining coordinates as they did with the others at rest. An element on c = Σ aᵢ qᵢ keeps the free coordinates. The
+locked ones make c larger by a constant b, by which the rest of a spring or gap of a stop is moved, and which formulas add to c; laws of
+rates do not depend on it. Formulas that name locked coordinates have numbers in their place. An element on locked coordinates alone, or
+between two places that have become one body, does no work on what is left and is left out. Places and wheels go with the bodies they are
+on.
 """
 
 from __future__ import annotations
@@ -21,19 +20,18 @@ from veridyn.errors import Faults, ModelError, did_you_mean, part_at
 from veridyn.mechanics.tree.accept import changes_machine
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
 from veridyn.model.elements.element import Element
 from veridyn.model.elements.own_law import with_numbers
-from veridyn.model.elements.transmission import Transmission
-from veridyn.model.load import Drive, moved_load
+from veridyn.model.graph import Body
+from veridyn.model.load import Drive, Transmission, moved_load
 from veridyn.model.machine import Machine
-from veridyn.model.names import GROUND
-from veridyn.model.place import Home, Marker, moved_place
+from veridyn.model.place import GROUND, Home, Marker, moved_place
 from veridyn.model.sensor import ON_COORDINATE
 from veridyn.spatial.inertia import INERTIAL, moved
 from veridyn.spatial.rotations import rot_z
 from veridyn.spatial.transforms import Placement
 
+Array = NDArray[np.float64]
 SHIFTED = {"spring": "rest", "cubic": "rest", "bump_stop": "gap"}  # the constant that b is taken off
 NOT_SHIFTABLE = ("dead_zone", "relaxation")  # whose laws know the place c = 0
 
@@ -106,9 +104,6 @@ def _marker(place: Marker, homes: Mapping[str, Home]) -> Marker:
     moved = moved_place(place, homes)
     assert isinstance(moved, Marker)  # as it was
     return moved
-
-
-Array = NDArray[np.float64]
 
 
 @changes_machine

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from veridyn.errors import Fault, Faults, did_you_mean, part_at, within
-from veridyn.model.assembly import Attachment
 from veridyn.model.graph import FORMULATIONS, MachineGraph
 from veridyn.model.link import CUT_CHOICES, KINDS, End, Joint, check_capsule
-from veridyn.model.names import GROUND
+from veridyn.model.place import GROUND, Attachment
 from veridyn.spatial.inertia import broken_law
 from veridyn.spatial.rotations import is_rotation
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from veridyn.mechanics.single_track.noise import NOISES, CarNoise, with_values
+from veridyn.mechanics.single_track.of_machine import NOISES, CarNoise, with_values
 from veridyn.model.machine import Machine
-from veridyn.model.parameter_fit import ParameterFit, ParameterGuess
+from veridyn.model.parameters import ParameterFit, ParameterGuess
 from veridyn.model.single_track import prior_of
 from veridyn.observe.car.log import first_yaw_rate, lateral_measurements
 from veridyn.observe.car.system import car_start, car_system

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import CapabilityError, DataError, DataWarning, Limit, ModelError, warn
 from veridyn.mechanics.single_track.equations import READINGS
-from veridyn.mechanics.single_track.noise import CarNoise
+from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.car import TABLE
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine

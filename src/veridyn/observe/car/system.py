@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from veridyn.arguments import checked
 from veridyn.errors import Faults, ModelError, did_you_mean
 from veridyn.mechanics.single_track.equations import MOVING, READING_UNITS, READINGS, lateral_functions, packed
-from veridyn.mechanics.single_track.noise import CarNoise
+from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.car import PARAMETERS, TABLE
 from veridyn.model.machine import Machine
 from veridyn.model.single_track import car_described

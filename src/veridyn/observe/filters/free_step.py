@@ -7,10 +7,10 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.natural.free_model import FreeModel
-from veridyn.mechanics.natural.free_record import free_room, free_tables
+from veridyn.mechanics.natural.kernels.wheel_kernel import WheelRoom
 from veridyn.mechanics.natural.measurement import Readout
-from veridyn.mechanics.natural.wheel_kernel import WheelRoom
+from veridyn.mechanics.natural.steps.free_kernel import free_room, free_tables
+from veridyn.mechanics.natural.steps.free_model import FreeModel
 from veridyn.mechanics.record import Bound
 from veridyn.observe.filters.kernels.correction import DONE, corrected_of
 from veridyn.observe.filters.kernels.free_step import (

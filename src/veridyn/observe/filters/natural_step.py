@@ -11,10 +11,10 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.natural.charts import Charts
-from veridyn.mechanics.natural.law_code import law_rows
+from veridyn.mechanics.natural.kernels.law_code import law_rows
+from veridyn.mechanics.natural.kernels.room import found_of, room_of
 from veridyn.mechanics.natural.measurement import Readout
-from veridyn.mechanics.natural.room import found_of, room_of
+from veridyn.mechanics.natural.steps.model import Charts
 from veridyn.mechanics.record import Bound
 from veridyn.observe.filters.kernels.correction import DONE, corrected_of
 from veridyn.observe.filters.kernels.natural_step import (

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.record import Bound
-from veridyn.mechanics.tree import layout as tree
-from veridyn.mechanics.tree.model import TreeModel
-from veridyn.mechanics.tree.record import call_addresses
+from veridyn.mechanics.tree.steps import record as tree
+from veridyn.mechanics.tree.steps.model import TreeModel
+from veridyn.mechanics.tree.steps.record import call_addresses
 from veridyn.observe.filters.kernels.correction import DONE, corrected_of
 from veridyn.observe.filters.kernels.tree_step import (
     ActingLoads,

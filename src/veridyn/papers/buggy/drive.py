@@ -21,10 +21,10 @@ from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.dynamics.instant import StateAccelerations
 from veridyn.mechanics.tree.loops.closure import close
-from veridyn.mechanics.tree.model import tree_model
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.readout import tree_readout
-from veridyn.mechanics.tree.recursion.samples import complete_values
+from veridyn.mechanics.tree.recursion.inputs import complete_values
+from veridyn.mechanics.tree.steps.model import tree_model
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion

@@ -20,12 +20,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.model.assembly import Attachment
 from veridyn.model.elements.element import Element, strut, tyre
 from veridyn.model.link import Joint, JointKind, Link
 from veridyn.model.load import Drive
 from veridyn.model.machine import Machine
-from veridyn.model.place import Marker, numbers
+from veridyn.model.place import Attachment, Marker, numbers
 from veridyn.model.sensor import Sensor
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import rot_x, rot_z

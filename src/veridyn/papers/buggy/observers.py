@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from veridyn.errors import noted
-from veridyn.mechanics.tree.model import BASE_NAMES
+from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor

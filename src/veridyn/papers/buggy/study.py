@@ -18,7 +18,7 @@ from scipy.stats import chi2
 
 from veridyn.errors import DataWarning
 from veridyn.files.machine.write import model_text
-from veridyn.mechanics.tree.model import BASE_NAMES
+from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.ground.road import Road
-from veridyn.mechanics.tree.model import BASE_NAMES
+from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.observe.consistency.findings import SEVERAL, SensorFinding, sensor_findings

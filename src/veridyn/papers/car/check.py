@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, did_you_mean
 from veridyn.mechanics.ground.road import Flat
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.experiment import Experiment

@@ -22,8 +22,7 @@ from veridyn.identify.estimators.least_squares import Solution, solve
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
-from veridyn.mechanics.ground.road import Flat, Road
-from veridyn.mechanics.ground.road_rough import rough_road
+from veridyn.mechanics.ground.road import Flat, Road, rough_road
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

@@ -18,13 +18,13 @@ from scipy.linalg import null_space
 
 from veridyn.machines.described import described
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
+from veridyn.mechanics.tree.elsewhere import on_six_joints
 from veridyn.mechanics.tree.recursion.kinematics import body_pose
-from veridyn.mechanics.tree.virtual_base import on_six_joints
 from veridyn.model.elements.element import Element
 from veridyn.model.link import Joint, Link
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.model.names import GROUND
+from veridyn.model.place import GROUND
 from veridyn.spatial.inertia import INERTIAL
 
 Array = NDArray[np.float64]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from veridyn.errors import FileError, ModelError
 from veridyn.files.log.survey import survey
 from veridyn.files.machine.urdf import UrdfLimits, urdf_limits
-from veridyn.mechanics.natural.of_machine import mechanism_of
+from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.loops.assembly import assembled
 from veridyn.model.load import Drive

@@ -29,7 +29,7 @@ from veridyn.identify.excitation.plant import Plant
 from veridyn.identify.excitation.shape import SHAPES
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.model.names import GROUND
+from veridyn.model.place import GROUND
 from veridyn.progress import Progress, silent
 from veridyn.signals.trajectory import JointLimits
 from veridyn.studies.config.excite import CollisionSettings, ExciteFile, RangeSettings

@@ -31,9 +31,9 @@ from veridyn.mechanics.tree.weld import welded
 from veridyn.model.elements.element import Element
 from veridyn.model.elements.kinds import NAN
 from veridyn.model.elements.table_law import LawTable
-from veridyn.model.elements.transmission import Transmission
 from veridyn.model.graph import GRAVITY, Formulation
 from veridyn.model.link import Link
+from veridyn.model.load import Transmission
 from veridyn.model.machine import Machine
 from veridyn.studies.config.identify import ElementSettings, ModelSettings, TransmissionSettings
 from veridyn.studies.config.study import Loaded

@@ -15,13 +15,13 @@ import numpy as np
 from veridyn.errors import CapabilityError, DataError, Fault, ModelError, VeridynError, did_you_mean
 from veridyn.files.machine.load import load_model
 from veridyn.mechanics.formulated import GivenMachine, formulated
+from veridyn.mechanics.natural.equations.system import NaturalSystem, natural_system
 from veridyn.mechanics.natural.formulation import PointsForm
 from veridyn.mechanics.natural.inputs import motor_names
 from veridyn.mechanics.natural.measurement import readout
-from veridyn.mechanics.natural.minimal import start_of
-from veridyn.mechanics.natural.system import NaturalSystem, natural_system
-from veridyn.mechanics.tree.model import BASE_NAMES
+from veridyn.mechanics.natural.steps.minimal import start_of
 from veridyn.mechanics.tree.readout import tree_readout
+from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.load import channels
 from veridyn.model.machine import Machine

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from veridyn.errors import SimulationError
 from veridyn.files.yaml_reader import Place
-from veridyn.mechanics.natural.driven import MechanismRun
-from veridyn.mechanics.natural.integrate import constraint_errors, energy_history
+from veridyn.mechanics.natural.steps.driven import MechanismRun
+from veridyn.mechanics.natural.steps.integrate import constraint_errors, energy_history
 from veridyn.mechanics.system.integrate import Trajectory
 from veridyn.mechanics.tree.loops.assembly import loop_values
-from veridyn.mechanics.tree.recursion.energy import energy
-from veridyn.mechanics.tree.recursion.samples import complete_values
+from veridyn.mechanics.tree.recursion.inputs import complete_values
+from veridyn.mechanics.tree.recursion.kinematics import energy
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent

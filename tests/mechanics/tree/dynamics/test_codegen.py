@@ -18,12 +18,11 @@ from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.tree.dynamics.codegen import c_source
 from veridyn.mechanics.tree.dynamics.formula import formula
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
-from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.dynamics.regressor import regressor
-from veridyn.mechanics.tree.dynamics.symbols import Request
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
+from veridyn.model.graph import Body
 from veridyn.model.motion import Motion
 from veridyn.symbolic.expression import count
 

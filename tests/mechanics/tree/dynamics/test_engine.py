@@ -32,15 +32,13 @@ from veridyn.mechanics.tree.dynamics.engine import (
     wants_compiled,
 )
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics, mass_matrix
-from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
-from veridyn.mechanics.tree.dynamics.regressor import regressor
-from veridyn.mechanics.tree.dynamics.symbols import Request
-from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics, regressor
+from veridyn.mechanics.tree.of_machine import machine_of_tree, tree_of
+from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.mechanics.tree.recursion.kinematics import jacobian
-from veridyn.mechanics.tree.to_machine import machine_of_tree
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
 from veridyn.model.elements.element import spring
+from veridyn.model.graph import Body
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import MDH
 from veridyn.symbolic.kernel import this_host

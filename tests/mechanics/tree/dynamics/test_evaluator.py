@@ -16,8 +16,7 @@ from veridyn.errors import DataError, ModelError
 from veridyn.files.access import shipped
 from veridyn.mechanics.tree.dynamics.evaluator import Evaluator
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics, mass_matrix
-from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.model.elements.element import drive_gain
 
 

@@ -22,15 +22,14 @@ from veridyn.mechanics.tree.dynamics.formula import (
     solve_symmetric,
 )
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics, mass_matrix
-from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
-from veridyn.mechanics.tree.dynamics.regressor import regressor
-from veridyn.mechanics.tree.dynamics.symbols import Request
+from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics, regressor
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.columns import structure
+from veridyn.mechanics.tree.recursion.equations import structure
+from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.mechanics.tree.recursion.kinematics import jacobian
 from veridyn.mechanics.tree.recursion.sensing import outputs_of
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
+from veridyn.model.graph import Body
 from veridyn.model.motion import Motion
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor

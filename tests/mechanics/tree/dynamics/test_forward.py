@@ -13,8 +13,8 @@ from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics, mass_matrix
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
 from veridyn.model.elements.element import motor_inertia
+from veridyn.model.graph import Body
 from veridyn.model.motion import Motion
 from veridyn.spatial.transforms import MDH
 

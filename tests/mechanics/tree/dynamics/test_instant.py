@@ -15,7 +15,7 @@ from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.dynamics.instant import StateAccelerations
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
+from veridyn.model.graph import Body
 from veridyn.model.motion import Motion
 
 ENGINES = ("compiled", "numpy")

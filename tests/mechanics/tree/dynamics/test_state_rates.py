@@ -10,8 +10,8 @@ from strangers.random_trees import random_inertia
 from veridyn.mechanics.system.integrate import Inputs, Method, integrate
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
 from veridyn.model.elements.element import coulomb, damper, drive_gain
+from veridyn.model.graph import Body
 from veridyn.spatial.transforms import MDH
 
 

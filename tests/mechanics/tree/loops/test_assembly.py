@@ -1,17 +1,24 @@
-"""Machines put together: rank of their loops, equations that count, home positions that are none."""
+"""Machines put together: rank of their loops, equations that count, home positions that are none, and poses that stay open."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pinocchio as pin
 import pytest
 
+from strangers.pinocchio_loops import PinLoops
+from studies.excavator_log import MODEL, truth
 from veridyn.errors import ModelError
+from veridyn.files.machine.load import load_model
 from veridyn.machines.described import delta, linkage, palletizer
-from veridyn.mechanics.tree.loops.assembly import assembled, splitting, units
+from veridyn.mechanics.tree.loops.assembly import assembled, assembled_pose, splitting, units
+from veridyn.mechanics.tree.loops.closure import closed_home
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.assembly import Assembly, Attachment
-from veridyn.model.body import Body, Loop
+from veridyn.model.graph import Body, Loop
+from veridyn.model.place import Assembly, Attachment
 from veridyn.papers.hexapod.machine import hexapod
 from veridyn.spatial.transforms import MDH, Placement
 
@@ -84,3 +91,27 @@ def test_distance_is_a_rod() -> None:
     )
     assert assembled(rod).home[1] == pytest.approx(assembled(bars).home[2], abs=1e-9)
     assert np.isclose(assembled(rod).freedom, 1)
+
+
+def test_both_ends_of_every_pin_lie_where_pinocchio_has_them() -> None:
+    tree = tree_of(truth())
+    pose, stranger = assembled_pose(tree), PinLoops(tree)
+    assert pose.closed and list(pose.coordinates.values()) == pytest.approx(closed_home(tree))
+    q = np.array(list(pose.coordinates.values()))
+    model, data = stranger.open.model, stranger.open.data
+    pin.framesForwardKinematics(model, data, stranger.open.configuration(q))
+    for loop in tree.loops:
+        for side, place in zip(("first", "second"), pose.pins[loop.name], strict=True):
+            np.testing.assert_allclose(data.oMf[stranger.frames[loop.name, side]].translation, place, atol=1e-9)
+
+
+def test_what_stays_open_is_the_distance_of_the_ends() -> None:
+    """The stick's cylinder is held a metre too long."""
+    tree = tree_of(load_model(MODEL))
+    far = replace(tree, assembly=replace(tree.assembly, hold={**tree.assembly.hold, "s2": 2.31}))
+    pose = assembled_pose(far)
+    assert not pose.closed and pose.openings["stick pin"] > 0.1
+    for name, (one, two) in pose.pins.items():
+        assert pose.openings[name] == pytest.approx(np.abs(one - two).max(), rel=1e-9)
+    with pytest.raises(ModelError, match="no loops to close"):
+        assembled_pose(Tree.build([Body("1")]))

@@ -9,7 +9,7 @@ import pytest
 
 from veridyn.errors import DataError, ModelError
 from veridyn.machines.described import delta, linkage, palletizer
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.mechanics.tree.loops.assembly import splitting
 from veridyn.mechanics.tree.loops.closure import (
     close,
@@ -23,7 +23,7 @@ from veridyn.mechanics.tree.loops.closure import (
 from veridyn.mechanics.tree.loops.projection import loop_jacobian
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.assembly import Assembly
+from veridyn.model.place import Assembly
 from veridyn.papers.hexapod.machine import LEGS, POSE, hexapod
 
 

@@ -26,12 +26,12 @@ from veridyn.mechanics.tree.loops.dynamics import (
 )
 from veridyn.mechanics.tree.loops.projection import loop_jacobian
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.energy import energy
+from veridyn.mechanics.tree.recursion.kinematics import energy
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.assembly import Assembly, Attachment
-from veridyn.model.body import Body, Loop
 from veridyn.model.elements.element import damper
+from veridyn.model.graph import Body, Loop
 from veridyn.model.motion import BaseMotion, Motion
+from veridyn.model.place import Assembly, Attachment
 from veridyn.papers.hexapod.machine import truth
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import MDH, Placement

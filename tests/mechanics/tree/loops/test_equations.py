@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from strangers.random_trees import random_placement
-from veridyn.mechanics.tree.loop import CUTS
 from veridyn.mechanics.tree.loops.assembly import loop_values
 from veridyn.mechanics.tree.loops.equations import COUNTS, names_of
+from veridyn.mechanics.tree.structure import CUTS
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.assembly import Attachment
-from veridyn.model.body import Body, Loop
+from veridyn.model.graph import Body, Loop
+from veridyn.model.place import Attachment
 from veridyn.spatial.transforms import Placement
 
 

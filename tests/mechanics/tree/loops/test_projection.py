@@ -11,14 +11,11 @@ from strangers.pinocchio_loops import PinLoops
 from veridyn.errors import DataError, ModelError
 from veridyn.identify.base import base_parameters, generic_motion
 from veridyn.machines.described import delta, linkage, palletizer
-from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics
-from veridyn.mechanics.tree.dynamics.regressor import regressor
+from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics, regressor
 from veridyn.mechanics.tree.loops.closure import closed_home, closed_motion
 from veridyn.mechanics.tree.loops.projection import loop_jacobian
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.energy import energy
-from veridyn.mechanics.tree.recursion.kinematics import jacobian
-from veridyn.mechanics.tree.to_machine import machine_of_tree
+from veridyn.mechanics.tree.of_machine import machine_of_tree, tree_of
+from veridyn.mechanics.tree.recursion.kinematics import energy, jacobian
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import Motion
 from veridyn.papers.hexapod.machine import LEGS, hexapod

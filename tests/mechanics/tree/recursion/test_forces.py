@@ -13,11 +13,10 @@ from veridyn.errors import DataError
 from veridyn.mechanics.tree.dynamics.derivatives import inverse_derivatives
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.dynamics.instant import StateAccelerations
-from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.dynamics.regressor import regressor
-from veridyn.mechanics.tree.recursion.forces import combination, needs_velocity
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
+from veridyn.mechanics.tree.recursion.forces import combination
+from veridyn.mechanics.tree.recursion.inputs import needs_velocity
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
 from veridyn.model.elements.element import (
     Element,
     coulomb,
@@ -28,6 +27,7 @@ from veridyn.model.elements.element import (
     offset,
     spring,
 )
+from veridyn.model.graph import Body
 from veridyn.model.motion import BaseMotion, Motion
 
 N = 12

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from strangers.random_trees import random_inertia, random_motion, random_placement, random_tree
+from veridyn.mechanics.tree.recursion.inputs import acting_of, complete_values, split, state_of
 from veridyn.mechanics.tree.recursion.kinematics import jacobian
 from veridyn.mechanics.tree.recursion.newton_euler import (
     State,
@@ -22,9 +23,8 @@ from veridyn.mechanics.tree.recursion.newton_euler import (
     row_of,
     to_antecedent,
 )
-from veridyn.mechanics.tree.recursion.samples import acting_of, complete_values, split, state_of
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
+from veridyn.model.graph import Body
 from veridyn.spatial.algebra import ARRAYS, FLOATS
 from veridyn.spatial.transforms import MDH
 

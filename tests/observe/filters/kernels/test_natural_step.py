@@ -11,8 +11,8 @@ import pytest
 from observe.test_machine_sets import MACHINES, spun
 from strangers.natural_mechanisms import random_mechanism
 from veridyn.machines.described import CRANE, SPATIAL, crane, spatial
-from veridyn.mechanics.natural.system import natural_system
-from veridyn.mechanics.natural.to_machine import machine_of_mechanism
+from veridyn.mechanics.natural.description.to_machine import machine_of_mechanism
+from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.observe.filters.ekf import EKF

@@ -7,8 +7,7 @@ import pytest
 
 from strangers import mujoco_car
 from strangers.cars import HALF_TRACK, TEN_ROWS, WHEELBASE, car_20, car_38
-from veridyn.mechanics.ground.road import Bump
-from veridyn.mechanics.ground.road_rough import rough_road
+from veridyn.mechanics.ground.road import Bump, rough_road
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.papers.car.simulator import description as eq
 from veridyn.papers.car.simulator.contact import LinearTyre

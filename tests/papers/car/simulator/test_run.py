@@ -7,10 +7,9 @@ import pytest
 
 from strangers.cars import car_20, car_38
 from veridyn.errors import DataError, ModelError
-from veridyn.mechanics.ground.road import Flat, Plane
-from veridyn.mechanics.ground.road_rough import rough_road
+from veridyn.mechanics.ground.road import Flat, Plane, rough_road
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.body import Body
+from veridyn.model.graph import Body
 from veridyn.papers.car.simulator import description as eq
 from veridyn.papers.car.simulator.contact import LinearTyre
 from veridyn.papers.car.simulator.description import Vehicle

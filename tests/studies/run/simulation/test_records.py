@@ -13,9 +13,9 @@ from veridyn.errors import FileError
 from veridyn.files.log.load import load_log
 from veridyn.files.machine.load import load_model
 from veridyn.machines.described import linkage
-from veridyn.model.body import Body
 from veridyn.model.elements.element import coulomb
 from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.studies.config.study import load_study
 from veridyn.studies.result import new_run

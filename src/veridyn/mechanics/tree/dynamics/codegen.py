@@ -9,8 +9,8 @@ from typing import Literal
 from veridyn.errors import DataError
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.formula import Formula, formula
-from veridyn.mechanics.tree.dynamics.symbols import Request
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.symbolic.emit_c import Argument, CSource, emit_c

@@ -12,16 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError
-from veridyn.mechanics.tree.dynamics.symbols import Label, Request
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.recursion.inputs import Label, Request
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import Element
 from veridyn.model.elements.kinds import KINDS
 from veridyn.model.load import Drive, Force
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.model.names import GROUND
-from veridyn.model.place import Marker
+from veridyn.model.place import GROUND, Marker
 from veridyn.symbolic.cache import Stored, is_remembered, key_of, load_or_make, remembered
 from veridyn.symbolic.emit_llvm import BLOCK, emit
 from veridyn.symbolic.expression import Count, count

@@ -20,10 +20,9 @@ from veridyn.errors import DataError
 from veridyn.mechanics.compiled import kept
 from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD, compiled, uniform_values
 from veridyn.mechanics.tree.dynamics.forward import NEAR_SINGULAR, check_mass
-from veridyn.mechanics.tree.dynamics.symbols import Request
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.record import call_addresses, call_kernel
-from veridyn.mechanics.tree.recursion.samples import complete_values
+from veridyn.mechanics.tree.recursion.inputs import Request, complete_values
+from veridyn.mechanics.tree.steps.record import call_addresses, call_kernel
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 

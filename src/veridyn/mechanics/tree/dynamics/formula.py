@@ -1,15 +1,12 @@
-"""The equations of one machine as expressions: the recursion run on symbols instead of numbers.
+"""The equations of one machine, and the readings of its sensors, as expressions: the recursion run on symbols instead of numbers.
 
 Geometry and gravity fold in as constants; coordinates, the base's motion, wrenches and signals are inputs that vary from sample to sample;
 inertial parameters, those of elements and the constants of their laws are inputs that do not, so identifying again compiles nothing anew.
 
-A symmetric positive system solved over scalars of any kind, using the zeros that the tree's branches leave.
+The mass matrix is symmetric and positive and has zeros where branches of the tree share nothing. Eliminating from the leaves to the root
+makes no new entries (Featherstone, 2005).
 
-Eliminating from the leaves to the root makes no new entries (Featherstone, 2005): what two branches do not share stays zero.
-
-Readings of sensors and their exact derivatives as expressions of one graph.
-
-Inputs are q.k, qd.k and qdd.k: the numbers of a configuration, of its rates and of its accelerations as
+Readings have the inputs q.k, qd.k and qdd.k: the numbers of a configuration, of its rates and of its accelerations as
 :mod:`veridyn.mechanics.tree.recursion.sensing` orders them, those of a free base included. Derivatives with respect to a configuration are
 in its tangent: dp in the ground's axes, dθ with R → R exp(dθ~) in the base's own, and dq of the joints; so they have as many entries as
 rates have.
@@ -23,15 +20,15 @@ from typing import cast
 
 from veridyn.errors import ModelError
 from veridyn.mechanics.ground.tyres import tyre_of
-from veridyn.mechanics.tree import quantity, statement
-from veridyn.mechanics.tree.dynamics.symbols import Label, Request, Symbols
+from veridyn.mechanics.tree import quantity
 from veridyn.mechanics.tree.loops.equations import equations as loop_equations
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.columns import columns
+from veridyn.mechanics.tree.recursion.equations import columns, equations_of_motion, mass_entries
 from veridyn.mechanics.tree.recursion.forces import all_rows, state_rates
-from veridyn.mechanics.tree.recursion.mass import equations_of_motion, mass_entries
+from veridyn.mechanics.tree.recursion.inputs import Label, Request, Symbols
 from veridyn.mechanics.tree.recursion.newton_euler import State, jacobian_entries, outward, rigid_rows
 from veridyn.mechanics.tree.recursion.sensing import Moving, Output, moving, reading, sizes
+from veridyn.mechanics.tree.steps import statement
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.spatial.algebra import Scalar, add, is_zero, mul

@@ -12,14 +12,21 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.engine import Engine, compiled, filled, wants_compiled
-from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.dynamics.symbols import Request
+from veridyn.mechanics.tree.dynamics.inverse import tree_forces
 from veridyn.mechanics.tree.loops.assembly import loop_values
 from veridyn.mechanics.tree.loops.dynamics import check_closed_state, solve_closed
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.recursion.equations import equations_of_motion, mass_entries
+from veridyn.mechanics.tree.recursion.inputs import (
+    Request,
+    acting_of,
+    blocks,
+    complete_values,
+    loaded_bodies,
+    split,
+    state_of,
+)
 from veridyn.mechanics.tree.recursion.kinematics import at_rest, posed
-from veridyn.mechanics.tree.recursion.mass import equations_of_motion, mass_entries
-from veridyn.mechanics.tree.recursion.samples import acting_of, blocks, complete_values, loaded_bodies, split, state_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
@@ -81,6 +88,13 @@ def forward_dynamics(
     """
     tree = tree_of(machine)
     tree.check_motion(motion)
+    return caused_motion(tree, motion, parameters, engine, threads)
+
+
+def caused_motion(
+    tree: Tree, motion: Motion, parameters: Array | None = None, engine: Engine = "auto", threads: int = 1
+) -> Motion:
+    """:func:`forward_dynamics` of a motion that is one of this tree."""
     solved_for = [k for k in range(tree.n) if k not in tree.held]
     if motion.forces is None and not solved_for:
         motion = replace(motion, forces=np.zeros_like(motion.q))
@@ -106,7 +120,7 @@ def forward_dynamics(
         solved = filled(compiled(tree, request), tree, motion, shape, values=values, threads=threads)
         doubtful = ~(solved[:, -1] < NEAR_SINGULAR)
         if doubtful.any():
-            check_mass(tree, mass_matrix(tree, motion.q[doubtful], values, engine="numpy"))
+            check_mass(tree, open_mass_matrix(tree, motion.q[doubtful], values, engine="numpy"))
         solved = solved[:, :-1]
     else:
         solved = _solved(tree, motion, values)
@@ -118,7 +132,7 @@ def _check_parameters(tree: Tree, q: Array, values: Array) -> None:
     """:func:`check_mass` at one state (1, n), once for each set of parameters; states near a singular one are found by the kernel."""
     passed = _passed(tree, values.tobytes())
     if not passed:
-        check_mass(tree, mass_matrix(tree, q, values, engine="numpy"))
+        check_mass(tree, open_mass_matrix(tree, q, values, engine="numpy"))
         passed.append(True)
 
 
@@ -133,8 +147,8 @@ def with_held_forces(tree: Tree, motion: Motion, values: Array, engine: Engine =
     if not tree.prescribed:
         return motion
     forces = np.zeros_like(motion.q) if motion.forces is None else motion.forces.copy()
-    named = [tree.coordinates[k] for k in tree.held]
-    forces[:, list(tree.held)] = inverse_dynamics(tree, motion, named, values, engine=engine)
+    rows = tree.select_rows([tree.coordinates[k] for k in tree.held])
+    forces[:, list(tree.held)] = tree_forces(tree, motion, rows, values, engine)
     return replace(motion, forces=forces)
 
 

@@ -1,11 +1,11 @@
-"""Batches on a GPU: inverse and forward dynamics, the mass matrix, derivatives and the regressor of arrays that lie on the device.
+"""Batches on a GPU: the laws of motion of arrays that lie on the device, and many simulations at once.
 
-Arrays come in and go out by DLPack: CuPy, PyTorch and JAX arrays of doubles on the GPU are taken where they lie, NumPy arrays are brought
-over, and results are CuPy arrays, which the others take without a copy (``torch.from_dlpack``). Samples of one quantity lie together;
-an array that lies the other way is turned round on the device. Parameters are one set for all samples, or many sets (draws from a fit),
-each of which is applied to all samples.
+Computed are inverse and forward dynamics, the mass matrix, derivatives and the regressor. Arrays come in and go out by DLPack: CuPy,
+PyTorch and JAX arrays of doubles on the GPU are taken where they lie, NumPy arrays are brought over, and results are CuPy arrays, which the
+others take without a copy (``torch.from_dlpack``). Samples of one quantity lie together; an array that lies the other way is turned round
+on the device. Parameters are one set for all samples, or many sets (draws from a fit), each of which is applied to all samples.
 
-Many simulations at once on a GPU: initial states times sets of parameters, by the classical Runge-Kutta method of fourth order.
+Simulations are those of initial states times sets of parameters, by the classical Runge-Kutta method of fourth order.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.engine import sample_source, signature, uniform_values
 from veridyn.mechanics.tree.dynamics.formula import formula
 from veridyn.mechanics.tree.dynamics.forward import NEAR_SINGULAR
-from veridyn.mechanics.tree.dynamics.symbols import Label, Request
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.samples import complete_values, loaded_bodies
+from veridyn.mechanics.tree.recursion.inputs import Label, Request, complete_values, loaded_bodies
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

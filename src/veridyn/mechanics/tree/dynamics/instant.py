@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 
 from veridyn.mechanics.ground.tyres import tyre_of
 from veridyn.mechanics.tree.dynamics.engine import Engine, check_angles, check_engine, compiled, uniform_values
-from veridyn.mechanics.tree.dynamics.forward import NEAR_SINGULAR, check_mass, mass_matrix, solve_mass
-from veridyn.mechanics.tree.dynamics.symbols import Request
+from veridyn.mechanics.tree.dynamics.forward import NEAR_SINGULAR, check_mass, open_mass_matrix, solve_mass
 from veridyn.mechanics.tree.loops.assembly import Assembled, assembled, loop_values
 from veridyn.mechanics.tree.loops.dynamics import nearest_closed, solve_closed, solve_regular
 from veridyn.mechanics.tree.loops.equations import COUNTS
-from veridyn.mechanics.tree.recursion.forces import needs_velocity, state_rates
-from veridyn.mechanics.tree.recursion.mass import equations_of_motion
+from veridyn.mechanics.tree.recursion.equations import equations_of_motion
+from veridyn.mechanics.tree.recursion.forces import state_rates
+from veridyn.mechanics.tree.recursion.inputs import Request, loaded_bodies, minus_gravity, needs_velocity, split
 from veridyn.mechanics.tree.recursion.newton_euler import State, Wrench, outward
-from veridyn.mechanics.tree.recursion.samples import loaded_bodies, minus_gravity, split
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.spatial.algebra import FLOATS, Algebra, FloatAlgebra, rounded_sign
 from veridyn.spatial.linalg import rotation_matrix
@@ -126,7 +125,7 @@ class StateAccelerations:
             return self._closed(mass.fill(together, np.zeros((rows, rows))), load, equations, qd, given_qdd)
         out = self._prepared[bodies][0].fill(together, np.zeros(rows + 1))
         if not out[-1] < NEAR_SINGULAR:
-            check_mass(self.tree, mass_matrix(self.tree, q[None], self.values, engine="numpy"))
+            check_mass(self.tree, open_mass_matrix(self.tree, q[None], self.values, engine="numpy"))
         return out[:-1]
 
     def state_rates(
@@ -206,7 +205,7 @@ class StateAccelerations:
         if self.tree.loops:
             inverse = Request("inverse", rows, bodies=bodies, friction_speed=self.friction_speed)
             return tuple(self._kernel(r, bodies) for r in (Request("mass"), inverse, Request("loop_motion")))
-        check_mass(self.tree, mass_matrix(self.tree, q[None], self.values, engine="numpy"))
+        check_mass(self.tree, open_mass_matrix(self.tree, q[None], self.values, engine="numpy"))
         request = Request("forward_checked", rows, bodies=bodies, friction_speed=self.friction_speed)
         return (self._kernel(request, bodies),)
 

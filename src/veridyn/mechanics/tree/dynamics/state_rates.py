@@ -17,7 +17,7 @@ from veridyn.mechanics.ground.road import fill_surface
 from veridyn.mechanics.system.simulation import BaseState, Inputs
 from veridyn.mechanics.tree.dynamics.instant import ORIGIN, StateAccelerations
 from veridyn.mechanics.tree.loops.dynamics import onto_closure
-from veridyn.mechanics.tree.recursion.loading import load_matrix
+from veridyn.mechanics.tree.recursion.sensing import load_matrix
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import Drive, Load
 from veridyn.spatial.rotations import quaternion_rate, rotation_of

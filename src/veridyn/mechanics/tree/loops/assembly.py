@@ -1,12 +1,13 @@
 """A closed machine put together: the home position, which equations of its loops count, and what determines its position.
 
 Cut joints may say a thing twice (the joints of a planar linkage all keep the plane). The equations that count are picked once, at a
-closed position without symmetry, and the others are only checked.
+closed position without symmetry, and the others are only checked. The pose that 'assembly' leads to can be had closed or not, with how
+far every cut joint stays open.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -14,15 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, ModelError, did_you_mean
+from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.engine import Engine, compiled, filled, wants_compiled
-from veridyn.mechanics.tree.dynamics.symbols import Request
 from veridyn.mechanics.tree.loops.equations import COUNTS, equations, names_of
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.kinematics import at_rest
-from veridyn.mechanics.tree.recursion.samples import blocks
+from veridyn.mechanics.tree.recursion.inputs import Request, blocks
+from veridyn.mechanics.tree.recursion.kinematics import at_rest, root_pose
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
+from veridyn.model.place import GROUND, Attachment
 from veridyn.spatial.algebra import ARRAYS
 
 Array = NDArray[np.float64]
@@ -224,3 +226,41 @@ def _least(tree: Tree, q: Array, free: NDArray[np.bool_], unit: Array) -> tuple[
 def _rank(J: Array) -> int:
     s = np.linalg.svd(J, compute_uv=False)
     return int((s > SINGULAR_RATIO * s[0]).sum()) if len(s) and s[0] > 0 else 0
+
+
+@dataclass(frozen=True, eq=False)
+class AssembledPose:
+    """`coordinates`: name → rad or m. `pins`: loop → where both ends of its cut joint lie, m, in the ground's frame or that of a free base.
+
+    `openings`: loop → largest of what its equations leave, in m and in products of unit axes.
+    """
+
+    coordinates: Mapping[str, float]
+    pins: Mapping[str, tuple[Array, Array]]
+    openings: Mapping[str, float]
+
+    @property
+    def closed(self) -> bool:
+        """Whether every loop closes."""
+        return max(self.openings.values(), default=0.0) <= CLOSED_TOLERANCE_M
+
+
+@takes_machine
+def assembled_pose(machine: Machine | Tree) -> AssembledPose:
+    """The pose nearest to 'assembly' in which the loops of a machine are as closed as they get; refused where it has none."""
+    tree = tree_of(machine)
+    q, opening = nearest_pose(tree)
+    openings = dict.fromkeys((loop.name for loop in tree.loops), 0.0)
+    for name, x in zip(names_of(tree.loops), opening, strict=True):
+        openings[name] = max(openings[name], float(x))
+    pins = {loop.name: (_place(tree, q, loop.first), _place(tree, q, loop.second)) for loop in tree.loops}
+    return AssembledPose(dict(zip(tree.coordinates, q.tolist(), strict=True)), pins, openings)
+
+
+def _place(tree: Tree, q: Array, end: Attachment) -> Array:
+    """Where an end of a cut joint lies (3,)."""
+    at = np.asarray(end.placement.position, dtype=np.float64)
+    if end.body == GROUND:
+        return at
+    R, p = root_pose(tree, q[None], end.body)
+    return p[0] + R[0] @ at

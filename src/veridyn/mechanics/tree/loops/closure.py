@@ -1,9 +1,8 @@
 """Positions, rates and accelerations of machines with closed loops: some coordinates given, the others follow.
 
 Given the actuated coordinates this is direct kinematics, given the pose of a platform it is inverse kinematics: one solver, Newton's,
-for all samples at once. Φ(q) = 0, so with q_g given and q_s solved for: q̇_s = −Φ_s⁻¹ Φ_g q̇_g and q̈_s = −Φ_s⁻¹ (Φ_g q̈_g + bias).
-
-Closed positions that are hard to reach at once: by steps along a path, or along straight lines from a start.
+for all samples at once. Φ(q) = 0, so with q_g given and q_s solved for: q̇_s = −Φ_s⁻¹ Φ_g q̇_g and q̈_s = −Φ_s⁻¹ (Φ_g q̈_g + bias). Closed
+positions that are hard to reach at once are reached by steps along a path, or along straight lines from a start.
 """
 
 from __future__ import annotations
@@ -33,6 +32,7 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 
+Array = NDArray[np.float64]
 PATH_STRIDE = 0.1  # rad, and of the reach: between two positions of a path that is track_branch
 SHORTEST_PATH_STRIDE = PATH_STRIDE / 128.0  # steps shorter than this say that it cannot be track_branch
 PATH_TOLERANCE = 1e-6  # how far loops may stay open on the way
@@ -117,7 +117,6 @@ def _led(split: Split, at: Array, goal: Array, sample: int, engine: Engine) -> t
     return at, steps
 
 
-Array = NDArray[np.float64]
 Given = Mapping[str, ArrayLike] | ArrayLike
 REGULAR_CONDITION_RATIO = 5.0  # times the condition at home: far from singular
 SHARP_TOLERANCE_M = 1e-13  # m: closed to rounding, where relations are read from numbers

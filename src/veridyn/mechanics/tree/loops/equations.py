@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 from veridyn.mechanics.tree.recursion.newton_euler import Outward, State, frames_in_root, outward
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.assembly import Attachment
-from veridyn.model.body import Loop
-from veridyn.model.names import GROUND
+from veridyn.model.graph import Loop
+from veridyn.model.place import GROUND, Attachment
 from veridyn.spatial.algebra import Algebra, Scalar, add, mul, sub
 from veridyn.spatial.linalg import ZERO, Mat, Vec, cross, dot, minus, plus, rotate, scaled
 

@@ -17,7 +17,7 @@ from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.mechanics.tree.loops.assembly import Split, loop_values, splitting, widest
 from veridyn.mechanics.tree.loops.solver import check_regular, inverse, slopes
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.columns import structure
+from veridyn.mechanics.tree.recursion.equations import structure
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion

@@ -1,25 +1,26 @@
-"""Where bodies are and how they move: poses, Jacobians, velocities and accelerations of any body's frame.
-
-A frame of interest on a body (a sensor, a tool) is a virtual body on a fixed joint, so every frame is a body's frame.
-"""
+"""Where bodies are and how they move: poses, Jacobians, velocities and accelerations of any body's frame; and the energies of a motion."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError
+from veridyn.mechanics.laws import potential
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.engine import Engine, compiled, filled, wants_compiled
-from veridyn.mechanics.tree.dynamics.symbols import Request
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.recursion.forces import acting, combination, strut_of
+from veridyn.mechanics.tree.recursion.inputs import Request, complete_values, split, state_of
 from veridyn.mechanics.tree.recursion.newton_euler import Outward, State, jacobian_entries, outward
-from veridyn.mechanics.tree.recursion.samples import state_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
-from veridyn.spatial.algebra import ARRAYS, Scalar
-from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, plus, product, rotate
+from veridyn.spatial.algebra import ARRAYS, Scalar, add, mul
+from veridyn.spatial.inertia import inertia_matrix
+from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, cross, dot, plus, product, rotate, scaled
 
 Array = NDArray[np.float64]
 
@@ -27,9 +28,12 @@ Array = NDArray[np.float64]
 @takes_machine
 def body_pose(machine: Machine | Tree, q: ArrayLike, body: str) -> tuple[Array, Array]:
     """R (N, 3, 3) and p (N, 3) of a body's frame in the ground's, or in the base's where the base is free."""
-    tree = tree_of(machine)
-    o = posed(tree, q)
-    R, p = pose_in_root(tree, o, tree.index(body))
+    return root_pose(tree_of(machine), q, body)
+
+
+def root_pose(tree: Tree, q: ArrayLike, body: str) -> tuple[Array, Array]:
+    """:func:`body_pose` of a tree."""
+    R, p = pose_in_root(tree, posed(tree, q), tree.index(body))
     N = len(np.asarray(q))
     return _stacked(R, N), _column(p, N)
 
@@ -58,14 +62,15 @@ def jacobian(
     if wants_compiled(engine, tree, request, N):
         J = filled(compiled(tree, request), tree, at_rest(tree, q), (6, len(tree.rows)), threads=threads)
     else:
-        J = _jacobian(tree, q, j)
+        J = own_jacobian(tree, q, j)
     if frame == "ground":
-        R = body_pose(tree, q, body)[0]
+        R = root_pose(tree, q, body)[0]
         J = np.concatenate([R @ J[:, :3], R @ J[:, 3:]], axis=1)
     return J
 
 
-def _jacobian(tree: Tree, q: ArrayLike, j: int) -> Array:
+def own_jacobian(tree: Tree, q: ArrayLike, j: int) -> Array:
+    """The Jacobian of body j in its own axes, by the recursion on arrays."""
     J = np.zeros((len(np.atleast_1d(q)), 6, len(tree.rows)))
     for (k, r), value in jacobian_entries(tree, posed(tree, q), j).items():
         J[:, k, r] = value
@@ -132,3 +137,74 @@ def _column(v: Vec, N: int) -> Array:
 def _stacked(A: Mat, N: int) -> Array:
     rows: list[Scalar] = [_column(row, N) for row in A]
     return np.stack(rows, axis=1)
+
+
+@dataclass(frozen=True)
+class Energy:
+    """Joules, (N,) each: of motion, in the field of gravity, and stored in springs and offsets, on coordinates and between places."""
+
+    kinetic: Array
+    gravity: Array
+    elastic: Array
+
+    @property
+    def total(self) -> Array:
+        return self.kinetic + self.gravity + self.elastic
+
+
+@takes_machine
+def energy(
+    machine: Machine | Tree,
+    motion: Motion,
+    *,
+    base_rotation: ArrayLike | None = None,
+    base_position: ArrayLike | None = None,
+    parameters: Array | None = None,
+) -> Energy:
+    """Energies along a motion; d(total)/dt is the power of the forces and wrenches less what friction takes.
+
+    T = Σ ½ (M V² + 2 V·(ω × MS) + ω·J ω), in gravity −g·(M p + R MS). A free base must give its velocity, and its pose
+    (N, 3, 3) and (N, 3) in the ground's frame for the part in gravity's field.
+    """
+    tree = tree_of(machine)
+    tree.check_motion(motion)
+    N = len(motion)
+    free = tree.base == "free"
+    if free and (motion.base is None or motion.base.velocity is None or base_rotation is None or base_position is None):
+        raise DataError(
+            "the energy of a free tree needs its base's velocity and pose.",
+            where=tree.name,
+            expected="motion.base.velocity, base_rotation (N, 3, 3) and base_position (N, 3)",
+        )
+    X, gains = split(tree, complete_values(tree, parameters))
+    state = state_of(tree, motion)
+    o = outward(tree, state, ARRAYS, velocity=True)
+    R = np.asarray(base_rotation, dtype=np.float64) if free else np.broadcast_to(np.eye(3), (N, 3, 3))
+    p = np.asarray(base_position, dtype=np.float64) if free else np.zeros((N, 3))
+    g = np.einsum("nji,j->ni", R, tree.gravity)  # gravity in the root's axes
+    kinetic: Scalar = 0.0
+    moment = np.zeros((N, 3))
+    mass = 0.0
+    for j, x in X.items():
+        v, w, MS, M = o.v[j], o.w[j], x[6:9], x[9]
+        ms = (MS[0], MS[1], MS[2])
+        kinetic = add(kinetic, mul(0.5 * M, dot(v, v)))
+        kinetic = add(kinetic, dot(v, cross(w, ms)))
+        kinetic = add(kinetic, mul(0.5, dot(w, rotate(inertia_matrix(x), w))))
+        A, P = pose_in_root(tree, o, j)
+        moment += np.stack(
+            [np.broadcast_to(np.asarray(c, dtype=np.float64), (N,)) for c in plus(scaled(M, P), rotate(A, ms))], axis=-1
+        )
+        mass += M
+    elastic = np.zeros(N)
+    for e, gain in zip(tree.elements, gains, strict=True):
+        if e.on_body is not None:  # it follows the body's axes, and stores nothing
+            continue
+        strut = None if e.between is None else strut_of(tree, e.between, o, ARRAYS)
+        stored = potential(e, acting(tree, e, state, motion.signals, ARRAYS, strut))
+        if stored is not None:
+            elastic += gain * stored
+        elif e.kind == "inertia":
+            kinetic = add(kinetic, 0.5 * gain * combination(tree, e, state.qd) ** 2)
+    height = -np.einsum("ni,ni->n", g, moment) - mass * (p @ tree.gravity)
+    return Energy(np.broadcast_to(np.asarray(kinetic, dtype=np.float64), (N,)).copy(), height, elastic)

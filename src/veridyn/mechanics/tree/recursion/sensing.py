@@ -1,4 +1,4 @@
-"""What the sensors of a tree read, y = h(q, q̇, q̈), over scalars of any kind.
+"""What the sensors of a tree read, y = h(q, q̇, q̈), and what loads on it do to its rows, over scalars of any kind.
 
 A fixed tree has q, q̇, q̈ of its n coordinates. A free one has the configuration (p, e, joints): p of its base's origin in the ground's
 frame, e the quaternion (w, x, y, z) of its attitude; the rates (V, ω, q̇) with V = ṗ in the ground's axes and ω in the base's own; the
@@ -8,6 +8,10 @@ and V, ω, V̇ − g, U of body j in its own axes from the outward pass, a place
     position        p + R (P + A x)                      velocity   R A (V + ω × x), or u·(V + ω × x)
     accelerometer   u·(V̇ − g + U x)                      gyroscope  u·ω
     course          the direction of that velocity       yaw        the direction of R A u
+
+Loads act by Q = Σ B u, one column of B for each component u of a load: by virtual work Jᵀ times a unit force or torque. Q has the sign of
+the forces of joints, Γ + Q = M a + h. Rows are those of ``tree.rows``: of a free base force and moment about its origin in its own axes,
+then one for each coordinate.
 """
 
 from __future__ import annotations
@@ -17,16 +21,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.newton_euler import Outward, State, frames_in_root, outward
-from veridyn.mechanics.tree.recursion.samples import minus_gravity
+from veridyn.mechanics.tree.recursion.inputs import minus_gravity
+from veridyn.mechanics.tree.recursion.newton_euler import Outward, State, Wrench, carry, frames_in_root, outward
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.load import Drive, Force, Load, check_loads, components
 from veridyn.model.machine import Machine
-from veridyn.model.names import GROUND
-from veridyn.model.place import Marker, PointRef, frame
+from veridyn.model.place import GROUND, Marker, PointRef, frame
 from veridyn.model.sensor import ON_COORDINATE, Sensor
-from veridyn.spatial.algebra import Algebra, Scalar, add, mul, sub
+from veridyn.spatial.algebra import ARRAYS, Algebra, Scalar, add, mul, sub
 from veridyn.spatial.linalg import (
     IDENTITY,
     ZERO,
@@ -41,11 +47,12 @@ from veridyn.spatial.linalg import (
     rotation_matrix,
 )
 
+Array = NDArray[np.float64]
 Triple = tuple[float, float, float]
 NOWHERE: Triple = (0.0, 0.0, 0.0)
 FORWARD: Triple = (1.0, 0.0, 0.0)
 SMALLEST = 1e-300  # moves an exact zero off it, and nothing else
-STANDSTILL = 1e-9  # m/s, below which a course is no longer told
+STANDSTILL = 1e-9  # m/s, below which there is no course
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,3 +191,53 @@ def _vec(x: Sequence[Scalar]) -> Vec:
 
 def _triple(x: np.ndarray) -> Triple:
     return (float(x[0]), float(x[1]), float(x[2]))
+
+
+def load_rows(
+    tree: Tree, load: Load, o: Outward, frames: Sequence[tuple[Mat, Vec]], component: int, R: Mat = IDENTITY
+) -> dict[int, Scalar]:
+    """The generalised force of a unit of one component of a load: row → value; rows that it does not act on are left out.
+
+    `o` and `frames`: poses of the bodies, from :func:`~veridyn.mechanics.tree.recursion.newton_euler.outward` and
+    :func:`~veridyn.mechanics.tree.recursion.newton_euler.frames_in_root`. `R`: the attitude of a free base, in whose axes the ground's are
+    seen.
+    """
+    if isinstance(load, Drive):
+        return {tree.rows.index(load.coordinate): 1.0}
+    unit = IDENTITY[component]
+    if isinstance(load, Force):
+        j, at = place_of(tree, load.at)
+        f = rotate_back(frames[j][0], rotate_back(R, unit))
+        return carry(tree, o, j, (f, cross(at, f)))
+    rows: dict[int, Scalar] = {}
+    for body, sign in ((load.body, 1.0), (load.against, -1.0)):
+        if body != GROUND:
+            j = tree.index(body)
+            wrench: Wrench = (ZERO, rotate_back(frames[j][0], rotate_back(R, unit)))
+            for r, value in carry(tree, o, j, wrench).items():
+                rows[r] = add(rows.get(r, 0.0), mul(sign, value))
+    return rows
+
+
+def load_matrix(tree: Tree, q: ArrayLike, loads: Sequence[Load] | None = None) -> Array:
+    """B (N, rows, components) with Q = B u, of configurations q (N, nq) as :mod:`veridyn.mechanics.tree.recursion.sensing` orders them.
+
+    `loads`: by default ``tree.loads``; their components are in order, one of a drive and three of a force or torque.
+    """
+    chosen = tuple(tree.loads if loads is None else loads)
+    faults = check_loads(chosen, [b.name for b in tree.bodies], tree.coordinates)
+    if faults:
+        raise ModelError(faults, tree.name)
+    values, (nq, nv) = np.asarray(q, dtype=np.float64), sizes(tree)
+    if values.ndim != 2 or values.shape[1] != nq:
+        raise DataError(
+            "wrong shape of the configurations.", where=tree.name, expected=f"(N, {nq})", found=f"{values.shape}"
+        )
+    still = [0.0] * nv
+    m = moving(tree, list(np.ascontiguousarray(values.T)), still, still, ARRAYS)
+    columns = [(load, k) for load in chosen for k in range(components(load))]
+    B = np.zeros((len(values), len(tree.rows), len(columns)))
+    for c, (load, k) in enumerate(columns):
+        for r, value in load_rows(tree, load, m.o, m.frames, k, m.R).items():
+            B[:, r, c] = value
+    return B

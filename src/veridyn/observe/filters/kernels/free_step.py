@@ -2,7 +2,7 @@
 
     x ← f(x),  P ← F P Fᵀ + Q        y = h(x),  H = ∂h/∂x        dx, P by correction        x ← x ⊞ dx
 
-The equations are those of :class:`~veridyn.mechanics.natural.free_model.FreeModel`, which stays the reference; a state is
+The equations are those of :class:`~veridyn.mechanics.natural.steps.free_model.FreeModel`, which stays the reference; a state is
 x = (q, q̇, u, slips, b, 0). F of the exact error model is the trapezoidal rule on the derivatives at the start and the end of a step. Where
 something does not settle, or numbers are not finite, the kernel says so by a code, and the reference does that step.
 """
@@ -16,9 +16,12 @@ from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.dense import factor, solve
-from veridyn.mechanics.natural.free_derivatives import bend_freedoms, differentiate
-from veridyn.mechanics.natural.free_kernel import (
+from veridyn.mechanics.natural.kernels.symmetric import product
+from veridyn.mechanics.natural.steps.free_derivatives import bend_freedoms, differentiate
+from veridyn.mechanics.natural.steps.free_kernel import (
     NEAR_RATIO,
+    FreeRoom,
+    FreeTables,
     accelerate,
     advance,
     close,
@@ -28,8 +31,6 @@ from veridyn.mechanics.natural.free_kernel import (
     set_load,
     set_rates,
 )
-from veridyn.mechanics.natural.free_record import FreeRoom, FreeTables
-from veridyn.mechanics.natural.symmetric import product
 from veridyn.mechanics.record import Codes, Matrix, Numbers, Vector, opened
 from veridyn.observe.filters.kernels.correction import DOF, DONE, Corrected, correct_into, put_results
 from veridyn.observe.filters.kernels.covariance import EXACT, INTEGRATOR, all_finite, gather, noise, spread, transition

@@ -2,7 +2,7 @@
 
     x ← f(x),  P ← F P Fᵀ + Q        y = h(x),  H = ∂h/∂x        dx, P by correction        x ← x ⊞ dx
 
-The equations are those of :class:`~veridyn.mechanics.natural.model.NaturalModel`, which stays the reference; a state is
+The equations are those of :class:`~veridyn.mechanics.natural.steps.model.NaturalModel`, which stays the reference; a state is
 x = (q, q̇, u, b, number of its set of independent coordinates). Where anything is not plain (a set that may have to change, a step that does
 not settle, numbers that are not finite) the kernel says so by a code, and the reference does that step.
 """
@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import core, kept
-from veridyn.mechanics.natural.minimal_kernel import advance
-from veridyn.mechanics.natural.room import Found, Model, Room
-from veridyn.mechanics.natural.tangent import close
-from veridyn.mechanics.natural.terms import turned
+from veridyn.mechanics.natural.kernels.room import Found, Model, Room
+from veridyn.mechanics.natural.kernels.tangent import close
+from veridyn.mechanics.natural.kernels.terms import turned
+from veridyn.mechanics.natural.steps.minimal import advance
 from veridyn.mechanics.record import Codes, Cube, Matrix, Numbers, Vector, opened
 from veridyn.observe.filters.kernels.correction import DOF, DONE, Corrected, correct_into, put_results
 from veridyn.observe.filters.kernels.covariance import all_finite, gather, noise, spread, transition

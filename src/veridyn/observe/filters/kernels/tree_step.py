@@ -2,7 +2,7 @@
 
     x ← f(x),  P ← F P Fᵀ + Q        y = h(x),  H = ∂h/∂x        dx, P by correction        x ← x ⊞ dx
 
-The equations are those of :class:`~veridyn.mechanics.tree.model.TreeModel`, the reference; a state is x = (q, q̇, u, b, 0). Motion
+The equations are those of :class:`~veridyn.mechanics.tree.steps.model.TreeModel`, the reference; a state is x = (q, q̇, u, b, 0). Motion
 and readings are kernels of the tree's own expressions, called by their addresses. Where a step does not settle, or numbers are not finite,
 the kernel says so by a code, and the reference does that step.
 """
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.record import Codes, Matrix, Numbers, Vector, opened
-from veridyn.mechanics.tree import layout as tree
 from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD
-from veridyn.mechanics.tree.motion_kernel import own_row
-from veridyn.mechanics.tree.record import call_kernel, call_step
-from veridyn.mechanics.tree.trapezoid import put, set_unknown
+from veridyn.mechanics.tree.steps import record as tree
+from veridyn.mechanics.tree.steps.motion_kernel import own_row
+from veridyn.mechanics.tree.steps.record import call_kernel, call_step
+from veridyn.mechanics.tree.steps.states import put, set_unknown
 from veridyn.observe.filters.kernels.correction import DOF, DONE, Corrected, correct_into, project, put_results
 from veridyn.observe.filters.kernels.covariance import INTEGRATOR, all_finite, gather, noise, spread, transition
 

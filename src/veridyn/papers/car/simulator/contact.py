@@ -19,8 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import compiled, inner
-from veridyn.mechanics.ground.tyre import combined_forces, overturning_moment, rolling_moment
-from veridyn.mechanics.ground.tyre_contact import effective_radius, relaxation_lengths, vertical_force
+from veridyn.mechanics.ground.tyre import (
+    combined_forces,
+    effective_radius,
+    overturning_moment,
+    relaxation_lengths,
+    rolling_moment,
+    vertical_force,
+)
 from veridyn.mechanics.ground.tyre_parameters import TyreParameters, mirrored
 
 Array: TypeAlias = NDArray[np.float64]

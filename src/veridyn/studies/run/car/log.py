@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import CapabilityError, DataError, Fault, did_you_mean
 from veridyn.identify.car.innovations import Innovations
-from veridyn.mechanics.single_track.noise import CarNoise
+from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.observe.car.observation import METHODS, NO_ERROR_MODEL

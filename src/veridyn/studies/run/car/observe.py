@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, Fault, IdentificationError, VeridynError
 from veridyn.identify.car.innovations import Innovations, exchanged_axles, fit_car, swapped_axles_fault
 from veridyn.identify.car.result import CarFit
-from veridyn.mechanics.single_track.noise import CarNoise
+from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.single_track import uncertain, with_tyre

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import VeridynError, did_you_mean
 from veridyn.files.machine.load import load_model
-from veridyn.mechanics.natural.driven import MechanismRun, driven, led
-from veridyn.mechanics.natural.integrate import Loads, NaturalMethod
-from veridyn.mechanics.natural.minimal import start_of
-from veridyn.mechanics.natural.position import independent
-from veridyn.mechanics.natural.system import NaturalSystem, natural_system
+from veridyn.mechanics.natural.equations.position import independent
+from veridyn.mechanics.natural.equations.system import NaturalSystem, natural_system
+from veridyn.mechanics.natural.steps.driven import MechanismRun, driven, led
+from veridyn.mechanics.natural.steps.integrate import Loads, NaturalMethod
+from veridyn.mechanics.natural.steps.minimal import start_of
 from veridyn.model.load import Drive, channels
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent

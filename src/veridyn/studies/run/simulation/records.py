@@ -18,7 +18,7 @@ from veridyn.errors import DataError, did_you_mean
 from veridyn.files.access import is_shipped
 from veridyn.files.log.tables import save_log
 from veridyn.files.yaml_reader import Place
-from veridyn.mechanics.natural.of_machine import mechanism_of
+from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.single_track import uncertain

@@ -16,7 +16,7 @@ from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, Trajec
 from veridyn.mechanics.tree.dynamics.forward import open_mass_matrix
 from veridyn.mechanics.tree.loops.closure import close, closed_home, closed_motion
 from veridyn.mechanics.tree.loops.projection import loop_jacobian
-from veridyn.mechanics.tree.recursion.samples import complete_values
+from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.machine import Machine
 from veridyn.signals.trajectory import SampledTrajectory

@@ -1,1 +1,0 @@
-"""Bodies and joints found in a description by points and unit vectors."""

@@ -1,1 +1,0 @@
-"""Points and unit vectors laid out from the bodies and joints of a machine."""

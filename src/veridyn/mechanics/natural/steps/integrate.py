@@ -1,0 +1,322 @@
+"""Motion of a mechanism in natural coordinates over time, in five formulations: four by the trapezoidal rule, one by an explicit rule.
+
+index3      positions from the index-3 augmented Lagrangian, velocities and accelerations projected; the default
+explicit    a Runge-Kutta rule of order 4, 5 or 8 on exact accelerations, then back to the constraints; quickest where nothing is stiff
+penalty     index-1 penalty; constraint errors of the order of 1/α stay
+augmented   index-1 augmented Lagrangian; what the integrator leaves open dies out with ω
+r_matrix    independent coordinates; positions and velocities of all others solved at every step
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import DataError, Faults, SimulationError
+from veridyn.mechanics.ground.road import Road
+from veridyn.mechanics.natural.equations.dynamics import (
+    NaturalState,
+    Stabilisation,
+    accelerations,
+    natural_energy,
+    refuse_vehicle,
+)
+from veridyn.mechanics.natural.equations.position import independent, position, velocity
+from veridyn.mechanics.natural.equations.system import NaturalSystem
+from veridyn.mechanics.natural.equations.wheels import plane_of
+from veridyn.mechanics.natural.steps.explicit import explicit_step, explicit_steps
+from veridyn.mechanics.natural.steps.index3 import index3_step, index3_steps
+from veridyn.mechanics.system.stepper import RULES, tableau
+from veridyn.progress import Progress, silent
+
+Array = NDArray[np.float64]
+Formulation = Literal["index3", "explicit", "penalty", "augmented", "r_matrix"]
+FORMULATIONS = ("index3", "explicit", "penalty", "augmented", "r_matrix")
+RUNAWAY = 1e6  # a repetition that moves the state by this many times its size will not come back
+PAYS = 20_000  # steps from which on compiling is quicker than not
+AT_ONCE = 1000  # steps in one call of machine code, at the least, where there are as many
+Loads = Callable[[float], Mapping[str, ArrayLike]]
+Prescribed = Callable[[float], Mapping[str, ArrayLike]]  # of a time: name → place, rate and acceleration
+
+
+@dataclass(frozen=True)
+class NaturalMethod:
+    """How to integrate: the formulation, the longest step (s), how constraints are held, the engine, and the `rule` of the explicit form.
+
+    "auto" compiles index-3 and explicit steps where a motion is long enough to pay for the few seconds that takes, and stays with NumPy for
+    a single :func:`natural_step`; the other formulations are NumPy.
+    """
+
+    formulation: Formulation = "index3"
+    step: float = 1e-3
+    stabilisation: Stabilisation = field(default_factory=Stabilisation)
+    engine: Literal["auto", "numpy", "compiled"] = "auto"
+    rule: Literal["RK4", "RK45", "DOP853"] = "RK4"
+
+    @property
+    def compiles(self) -> bool:
+        """Whether steps are machine code."""
+        return self.engine == "compiled" and self.formulation in ("index3", "explicit")
+
+    @property
+    def times(self) -> Array:
+        """When a step asks for loads, in steps from its beginning."""
+        return np.append(tableau(self.rule).c, 1.0) if self.formulation == "explicit" else np.ones(1)
+
+
+@dataclass(frozen=True, eq=False)
+class NaturalMotion:
+    """A simulated motion: (N, n) positions, rates and accelerations in the order of `coordinates`, (N, m) multipliers, slips of tyres."""
+
+    coordinates: tuple[str, ...]
+    t: Array
+    q: Array
+    qd: Array
+    qdd: Array
+    multipliers: Array
+    slips: Array = field(default_factory=lambda: np.zeros((0, 0)))  # (N, 2w) of tyres
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def state(self, k: int) -> NaturalState:
+        """One of its instants."""
+        slips = self.slips[k] if len(self.slips) else np.zeros(0)
+        return NaturalState(float(self.t[k]), self.q[k], self.qd[k], self.qdd[k], self.multipliers[k], slips)
+
+    def column(self, coordinate: str) -> Array:
+        """The history (N,) of one coordinate."""
+        try:
+            return self.q[:, self.coordinates.index(coordinate)]
+        except ValueError:
+            raise DataError(
+                f"there is no coordinate '{coordinate}'.", expected="one of " + ", ".join(self.coordinates)
+            ) from None
+
+
+def natural_step(
+    system: NaturalSystem,
+    state: NaturalState,
+    h: float,
+    loads: Mapping[str, ArrayLike] | None = None,
+    method: NaturalMethod | None = None,
+    road: Road | None = None,
+) -> NaturalState:
+    """The state one step h later under constant `loads`, of which the trapezoidal rule sees those at the end of the step.
+
+    `system` holds prescribed coordinates as they are then (:meth:`NaturalSystem.holding`); tyres roll on the `road`.
+    """
+    how = method or NaturalMethod()
+    return _step(system, state, h, system.forces.load_values(loads)[None], how, road)
+
+
+def _step(
+    system: NaturalSystem, state: NaturalState, h: float, values: Array, how: NaturalMethod, road: Road | None
+) -> NaturalState:
+    """One step; `values` (times or 1, loads) at the method's times."""
+    if how.formulation != "index3":
+        refuse_vehicle(system, f"formulation {how.formulation}")
+    if how.compiles:
+        x = _compiled_steps(system, state, np.array([h], dtype=np.float64), values[None], how, None, road)[0]
+        return _unpacked(system, state.t + h, x)
+    if how.formulation == "index3":
+        plane = None if road is None else plane_of(road)
+        return index3_step(system, state, h, values[-1], how.stabilisation, plane)
+    if how.formulation == "explicit":
+        return explicit_step(system, state, h, values, how.rule, how.stabilisation)
+    return _fixed_point(system, state, h, values[-1], how)
+
+
+def _compiled_steps(
+    system: NaturalSystem,
+    state: NaturalState,
+    steps: Array,
+    values: Array,
+    how: NaturalMethod,
+    motion: Array | None,
+    road: Road | None,
+) -> Array:
+    """Rows q, q̇, q̈, λ, slips after each step; `values` (steps or 1, times or 1, loads), `motion` (steps, 3, p) of what is prescribed."""
+    if how.formulation == "explicit":
+        return explicit_steps(system, state, steps, values, how.rule, how.stabilisation)
+    packed = None if road is None else road.packed
+    return index3_steps(system, state, steps, values[:, -1], how.stabilisation, motion, packed)
+
+
+def _unpacked(system: NaturalSystem, t: float, x: Array) -> NaturalState:
+    return NaturalState(t, *(part.copy() for part in _parts(system, x)))
+
+
+def _parts(system: NaturalSystem, x: Array) -> list[Array]:
+    """q, q̇, q̈, λ and slips of rows (…, 3n + m + 2w)."""
+    n = system.n
+    return np.split(x, [n, 2 * n, 3 * n, 3 * n + system.constraints.m], axis=-1)
+
+
+def integrate_natural(
+    system: NaturalSystem,
+    t: ArrayLike,
+    start: NaturalState,
+    loads: Loads | None = None,
+    *,
+    method: NaturalMethod | None = None,
+    prescribed: Prescribed | None = None,
+    road: Road | None = None,
+    progress: Progress = silent,
+) -> NaturalMotion:
+    """The motion from a consistent state (:func:`~veridyn.mechanics.natural.equations.dynamics.initial_state`), sampled at the times t.
+
+    Each interval of t is cut into equal steps no longer than the method's. `loads` gives the loads by name at a time; those it does
+    not name keep the model's value. `prescribed` gives place, rate and acceleration of prescribed coordinates by name at a time, without
+    it they stay as the system holds them. Tyres roll on the `road`, a level one at their constant ROAD where it is not given. A step that
+    does not converge raises :class:`~veridyn.errors.SimulationError` with its time.
+    """
+    how = method or NaturalMethod()
+    clock = np.asarray(t, dtype=np.float64)
+    faults = Faults()
+    if clock.ndim != 1 or len(clock) < 2 or not (np.diff(clock) > 0).all():
+        faults.add("the times do not increase.", where="t", expected="at least two increasing times")
+    if how.formulation not in FORMULATIONS:
+        faults.add(
+            f"there is no formulation '{how.formulation}'.",
+            where="method",
+            expected="one of " + ", ".join(FORMULATIONS),
+        )
+    if how.rule not in RULES:
+        faults.add(f"there is no rule '{how.rule}'.", where="method.rule", expected="one of " + ", ".join(RULES))
+    if not 0.0 < how.step < math.inf:
+        faults.add("a step needs its length.", where="method.step", expected="a positive time", found=f"{how.step}")
+    faults.raise_if_any(DataError, system.mechanism.name)
+    if how.formulation != "index3":
+        refuse_vehicle(system, f"formulation {how.formulation}")
+    for part in ("q", "qd", "qdd"):
+        system.vector(getattr(start, part), part)
+    if how.engine == "auto" and (clock[-1] - clock[0]) / how.step > PAYS:
+        how = replace(how, engine="compiled")
+    slips = start.slips if len(start.slips) else np.zeros(2 * len(system.mechanism.tyres))
+    state = NaturalState(float(clock[0]), start.q, start.qd, start.qdd, start.multipliers, slips)
+    if how.compiles:
+        return _compiled_motion(system, clock, state, loads, how, prescribed, road, progress)
+    states = [state]
+    for begin, end in itertools.pairwise(clock.tolist()):
+        count, h = _cut(begin, end, how.step)
+        for k in range(1, count + 1):
+            held = system if prescribed is None else system.holding(prescribed(begin + k * h))
+            state = _step(held, state, h, _acting(system, loads, begin + (k - 1) * h, h, how), how, road)
+        states.append(state)
+        progress("simulating", end - clock[0], clock[-1] - clock[0])
+    return NaturalMotion(
+        system.coordinates,
+        clock,
+        np.array([s.q for s in states]),
+        np.array([s.qd for s in states]),
+        np.array([s.qdd for s in states]),
+        np.array([s.multipliers for s in states]),
+        np.array([s.slips for s in states]),
+    )
+
+
+def _cut(begin: float, end: float, longest: float) -> tuple[int, float]:
+    count = max(1, math.ceil((end - begin) / longest - 1e-9))
+    return count, (end - begin) / count
+
+
+def _acting(system: NaturalSystem, loads: Loads | None, begin: float, h: float, how: NaturalMethod) -> Array:
+    """Loads at the method's times in the step from `begin`, (times, loads); one row where they are constant."""
+    if loads is None:
+        return system.forces.values[None]
+    return np.array([system.forces.load_values(loads(begin + c * h)) for c in how.times.tolist()])
+
+
+def _compiled_motion(
+    system: NaturalSystem,
+    clock: Array,
+    state: NaturalState,
+    loads: Loads | None,
+    how: NaturalMethod,
+    prescribed: Prescribed | None,
+    road: Road | None,
+    progress: Progress,
+) -> NaturalMotion:
+    """The motion in few calls of machine code: loads and prescribed motions depend on time alone and are computed ahead."""
+    rows = [np.concatenate([state.q, state.qd, state.qdd, state.multipliers, state.slips])]
+    steps: list[float] = []
+    ends: list[int] = []
+    values: list[Array] = []
+    led: list[Array] = []
+    for begin, end in itertools.pairwise(clock.tolist()):
+        count, h = _cut(begin, end, how.step)
+        steps += [h] * count
+        ends.append(len(steps) - 1)
+        if loads is not None:
+            values += [_acting(system, loads, begin + k * h, h, how) for k in range(count)]
+        if prescribed is not None:
+            led += [system.holding(prescribed(begin + (k + 1) * h)).constraints.motion for k in range(count)]
+        if len(steps) < AT_ONCE and end < clock[-1]:
+            continue
+        given = np.array(values) if values else _acting(system, None, begin, 0.0, how)[None]
+        found = _compiled_steps(system, state, np.array(steps), given, how, np.array(led) if led else None, road)
+        rows += list(found[ends])
+        state = _unpacked(system, end, found[-1])
+        steps, ends, values, led = [], [], [], []
+        progress("simulating", end - clock[0], clock[-1] - clock[0])
+    return NaturalMotion(system.coordinates, clock, *(x.copy() for x in _parts(system, np.array(rows))))
+
+
+def constraint_errors(system: NaturalSystem, motion: NaturalMotion) -> Array:
+    """The largest |Φ|, |Φ_q q̇| and |Φ_q q̈ + Φ̇_q q̇| at each instant, (N, 3), but for the rows of prescribed coordinates."""
+    rows, own = [], np.setdiff1d(np.arange(system.constraints.m), system.constraints.held)
+    for q, qd, qdd in zip(motion.q, motion.qd, motion.qdd, strict=True):
+        phi, J = system.constraints.evaluate(q)
+        bend = system.constraints.jacobian_rate(q, qd) @ qd
+        rows.append([np.abs(x[own]).max(initial=0.0) for x in (phi, J @ qd, J @ qdd + bend)])
+    return np.array(rows)
+
+
+def energy_history(system: NaturalSystem, motion: NaturalMotion) -> Array:
+    """Kinetic, gravity's and elastic energy at each instant (J), (N, 3)."""
+    found = [natural_energy(system, q, qd) for q, qd in zip(motion.q, motion.qd, strict=True)]
+    return np.array([[e.kinetic, e.gravity, e.elastic] for e in found])
+
+
+def _fixed_point(
+    system: NaturalSystem, state: NaturalState, h: float, values: Array, how: NaturalMethod
+) -> NaturalState:
+    """The trapezoidal rule (19, corrected) on accelerations, repeated until positions and velocities rest."""
+    stab, form = how.stabilisation, how.formulation
+    assert form not in ("index3", "explicit")
+    names = independent(system, state.q) if form == "r_matrix" else ()
+    z = system.select(names)
+    q, qd = state.q + h * state.qd + 0.5 * h * h * state.qdd, state.qd + h * state.qdd
+    qdd, lam = state.qdd, state.multipliers
+    size = max(1.0, float(np.abs(q).max(initial=0.0)), float(np.abs(qd).max(initial=0.0)))
+    moved = np.inf
+    for _ in range(stab.iterations):
+        if form == "r_matrix":
+            q = position(system, dict(zip(names, q[z].tolist(), strict=True)), q)
+            qd = velocity(system, q, dict(zip(names, qd[z].tolist(), strict=True)))
+        qdd, lam = accelerations(system, q, qd, values, form, stabilisation=stab, multipliers=lam, independents=names)
+        new_qd = state.qd + 0.5 * h * (state.qdd + qdd)
+        new_q = state.q + h * state.qd + 0.25 * h * h * (state.qdd + qdd)
+        watched = z if form == "r_matrix" else np.arange(system.n)
+        moved = max(
+            float(np.abs(new_q - q)[watched].max(initial=0.0)), float(np.abs(new_qd - qd)[watched].max(initial=0.0))
+        )
+        if moved <= stab.tolerance * size:
+            return NaturalState(state.t + h, q, qd, qdd, lam)
+        if not moved < RUNAWAY * size:
+            break
+        q, qd = new_q, new_qd
+    raise SimulationError(
+        f"the step to {state.t + h:.6g} s does not converge in {stab.iterations} iterations.",
+        where=system.mechanism.name,
+        expected=f"a last change below {stab.tolerance * size:.3g}",
+        found=f"{moved:.3g}",
+        hint="Try a smaller step, or the index3 formulation, which takes stiff springs.",
+    )
