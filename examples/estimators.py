@@ -88,19 +88,20 @@ class Case:
 
     shown: str
     method: Estimator | str
-    covariance: Literal["white", "hac"] = "white"
+    covariance: Literal["auto", "white", "hac"] = "auto"
 
 
 CASES = (
     Case("`OLS()`", "ols"),
     Case("`WLS()`", "wls"),
+    Case('`WLS()`, `covariance="white"`', "wls", "white"),
     Case('`WLS()`, `covariance="hac"`', "wls", "hac"),
     Case("`GaussMarkov(order=8)`", vd.estimators.GaussMarkov(order=8)),
     Case("`Robust()`", "robust"),
     Case("`Prior()`", "map"),
     Case("`Consistent()`", "consistent"),
-    Case("`Instrumental(law=law)`", vd.estimators.Instrumental(law=LAW, start="tree", friction_speed=SOFT), "hac"),
-    Case("`OutputError(law=law)`", vd.estimators.OutputError(law=LAW, start="tree", friction_speed=SOFT), "hac"),
+    Case("`Instrumental(law=law)`", vd.estimators.Instrumental(law=LAW, start="tree", friction_speed=SOFT)),
+    Case("`OutputError(law=law)`", vd.estimators.OutputError(law=LAW, start="tree", friction_speed=SOFT)),
 )
 SAMPLING = vd.estimators.Sampling(filter=vd.signals.Butterworth(20.0), decimate=4, dead_zone={"q1": 0.2, "q2": 0.2})
 

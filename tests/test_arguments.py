@@ -96,7 +96,7 @@ MISTAKES: list[tuple[str, Callable[[], object], str, str]] = [
     ("observe on a path", lambda: vd.observe(robot, "run.csv"), "log", READ),
     ("observe on a motion", lambda: vd.observe(robot, motion), "log", "a motion already"),
     ("an observer of a path", lambda: vd.Observer("arm.yaml", "ekf", vd.ObserveSettings()), "machine", LOAD),
-    ("noise for settings", lambda: vd.observe(robot, log, "ekf", vd.ProcessNoise()), "settings", "The call"),
+    ("noise for settings", lambda: vd.observe(robot, log, "ekf", vd.ProcessNoise()), "settings", "one object"),
     ("design for a path", lambda: vd.design_excitation("arm.yaml", limits), "machine", LOAD),
     ("limits as a list", lambda: vd.design_excitation(robot, [1.0]), "limits", "The call"),
     ("resample a path", lambda: vd.resample("run.csv", 10.0), "data", READ),

@@ -35,6 +35,7 @@ import veridyn as vd
 Array = NDArray[np.float64]
 ROUNDING = 1e-9  # of the torques: two codes in double precision
 SUBJECT_NAMES = list(SUBJECTS)
+WHITE = vd.IdentifySettings(covariance="white")
 
 
 def made(name: str, seed: int) -> tuple[Subject, dict[str, float], Waves]:
@@ -171,7 +172,7 @@ def test_cases_are_chosen_by_a_part_of_their_names() -> None:
     assert len(cases_named("iv", FOREIGN)) == len(CIRCUMSTANCES) and cases_named("AR", FOREIGN) == []
 
 
-@pytest.mark.parametrize("name", ["white, wls", "white, map"])
+@pytest.mark.parametrize("name", ["white, wls", "AR .9, wls", "short log, map"])
 def test_deviations_hold_on_foreign_truth(name: str) -> None:
     """Six machines a case, seed 7; the full form is ``benchmarks.calibration --foreign``."""
     found = calibrate(name, FOREIGN[name], 6, 7, FOREIGN_FORM)
@@ -181,7 +182,7 @@ def test_deviations_hold_on_foreign_truth(name: str) -> None:
 
 def test_deviations_of_white_noise_are_found_too_small_on_coloured() -> None:
     """Far below its corner, noise of .9 has 19 times the density of white noise of its variance: σ is near 1/√19 of the spread."""
-    found = calibrate("white", partial(run, CIRCUMSTANCES["AR .9"], "wls", covariance="white"), 6, 7, FOREIGN_FORM)
+    found = calibrate("white", partial(run, CIRCUMSTANCES["AR .9"], "wls", settings=WHITE), 6, 7, FOREIGN_FORM)
     assert not found.within
     assert found.sigma_over_spread < 0.5 and found.joint is not None and found.joint > 5.0
 

@@ -143,7 +143,8 @@ def test_help_has_an_example(command: str) -> None:
 @pytest.mark.parametrize(
     ("added", "named"),
     [
-        ("sampling: {decimate: 1}\n", True),
+        ("sampling: {decimate: 1}\nestimator: {covariance: white}\n", True),
+        ("sampling: {decimate: 1}\n", False),
         ("sampling: {decimate: 1}\nestimator: {name: wls, covariance: hac}\n", False),
         ("sampling: {decimate: 14}\n", False),
     ],
@@ -159,4 +160,4 @@ def test_equations_taken_too_often_are_named_with_a_remedy(tmp_path: Path, added
     said = [w for w in result["warnings"] if "residuals correlated" in w]
     assert len(said) == result["figures"]["suspicions"] == int(named)
     assert ("residuals correlated" in done.stderr) == named
-    assert all("decimate=1" in w and "hac" in w for w in said)
+    assert all("decimate=1" in w and "auto" in w for w in said)

@@ -42,7 +42,7 @@ def split(motions):
 
 def estimated(arm, motions, method="wls"):
     """Without a diagnosis: friction below zero and too little inertia are what these logs are known for."""
-    return vd.identify(arm, motions, method, diagnose="off")
+    return vd.identify(arm, motions, method, vd.IdentifySettings(covariance="white"), diagnose="off")
 
 
 def percent(fit, motion):

@@ -405,7 +405,7 @@ PROGRAM = """
     import numpy as np
     from veridyn.mechanics.tree.dynamics import engine
     from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-    from veridyn.model.body import Body
+    from veridyn.model.graph import Body
     from veridyn.model.motion import Motion
     from veridyn.mechanics.tree.tree import Tree
 

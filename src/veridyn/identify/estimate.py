@@ -27,7 +27,7 @@ from veridyn.identify.regression.linear_algebra import one_blas_thread
 from veridyn.identify.regression.observation import measured_rows
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.result import Fit
-from veridyn.identify.settings import IdentifySettings
+from veridyn.identify.settings import Hac, IdentifySettings
 from veridyn.mechanics.tree.accept import first_argument, takes_machine
 from veridyn.method import method_of, verb_with_method
 from veridyn.model.coordinates import Rows
@@ -177,7 +177,7 @@ def identify(
             diagnose,
             apart,
             progress,
-            white=how.correlated is None,
+            white=not isinstance(how.correlated, Hac),
             squares=squares,
             uncorrelated=how.correlated is None and assumes_uncorrelated(chosen),
             failed=failed,

@@ -188,7 +188,7 @@ def with_sandwich(fit: Fit, made: Sandwich | None, plain: Array) -> Fit:
         )
     if made.capped:
         notes.append("note: the residuals remember longer than this log can show; deviations may still be too small.")
-    return replace(fit, covariance=made.covariance, notes=tuple(notes))
+    return replace(fit, covariance=made.covariance, white_covariance=fit.covariance, notes=tuple(notes))
 
 
 def disagreement_note(found: Agreement, names: Sequence[str]) -> str:

@@ -126,4 +126,4 @@ def attenuation(fit: Fit, names: Sequence[str]) -> Array:
     samples = {r.row: r.samples for r in fit.rows}
     on = {e.parameter_name: e.on for e in fit.described.elements}
     equations = np.array([sum(samples.get(c, 0) for c in on[name]) for name in names], dtype=np.float64)
-    return np.abs(fit.covariance[np.ix_(at, at)] @ (equations / fit.values[at]))
+    return np.abs(fit.column_covariance[np.ix_(at, at)] @ (equations / fit.values[at]))

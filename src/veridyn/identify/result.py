@@ -156,6 +156,7 @@ class Fit:
     `constants`: those inside the laws of elements that were estimated too; `described` has them. `known`: known parameters with
     an uncertainty, which is part of `covariance`.
     `position_bias`: what noise of measured positions does to the values (:mod:`veridyn.identify.diagnosis.position_noise`), part of it too.
+    `white_covariance`: σ² (WᵀW)⁻¹, where `covariance` allows for autocorrelated residuals, NaN with a prior; not saved.
     `cutoff_change`: by how much the values change with the cut-off of positions, where that is a part of `covariance`.
     `replay_settings`: of a fit by output error, how it simulates: :func:`~veridyn.validate` judges it by that.
     """
@@ -182,6 +183,7 @@ class Fit:
     position_bias: Array | None = None
     cutoff_change: Array | None = None
     posterior_mean: Array | None = None
+    white_covariance: Array | None = None
     replay_settings: ReplaySettings | None = None
 
     @property
@@ -208,6 +210,16 @@ class Fit:
                 sigma = float(np.sqrt(self.standard_covariance[k, k]))
                 found.setdefault(p.names[k], Estimate(p.names[k], float(phi[k]), sigma, p.units[k]))
         return found
+
+    @property
+    def column_covariance(self) -> Array:
+        """σ² (WᵀW)⁻¹: what the columns alone make of white noise, from which follows what noise in columns does."""
+        return self.covariance if self.white_covariance is None else self.white_covariance
+
+    def for_white_noise(self) -> Fit:
+        """The same with the deviations of white noise, beside which damage shows that widens its own; itself where a prior decides."""
+        known = self.white_covariance is not None and bool(np.isfinite(self.white_covariance).all())
+        return replace(self, covariance=self.column_covariance, white_covariance=None) if known else self
 
     def __getitem__(self, name: str) -> Estimate:
         """The estimate of a parameter: ``fit["ZZ1R"].value``, ``.sigma`` and ``.unit``.

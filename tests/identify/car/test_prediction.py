@@ -51,7 +51,7 @@ def test_they_are_the_innovations_of_observe(fit: vd.Fit) -> None:
 
 def test_predict_gives_the_readings_less_those_innovations(fit: vd.Fit) -> None:
     other = log(6)
-    states = vd.observe(fit.machine(), other, process_noise=NOISE, consider=False)
+    states = vd.observe(fit.machine(), other, settings=vd.ObserveSettings(process_noise=NOISE, consider=False))
     found = fit.predict(other)
     assert found.shape == (len(states.t), 2)
     for k, name in enumerate(("yaw_rate", "ay")):

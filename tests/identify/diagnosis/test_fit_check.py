@@ -194,7 +194,9 @@ def fit_of(step: int, seed: int = 0, low: Butterworth | None = LOW, covariance: 
 
 
 def test_it_is_named_with_a_remedy() -> None:
-    with pytest.warns(IdentificationWarning, match=rf"{TOO_OFTEN}[\s\S]*covariance='hac'[\s\S]*decimate=22") as told:
+    with pytest.warns(
+        IdentificationWarning, match=rf"{TOO_OFTEN}[\s\S]*covariance at 'auto'[\s\S]*decimate=22"
+    ) as told:
         fit_of(1)
     assert len([w for w in told if TOO_OFTEN in str(w.message)]) == 1
 

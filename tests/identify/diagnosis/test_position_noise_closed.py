@@ -37,7 +37,10 @@ def recorded(seed: int, encoder: float) -> Motion:
 
 def fitted(seed: int, encoder: float) -> vd.Fit:
     return vd.identify(
-        palletizer(), recorded(seed, encoder), settings=vd.IdentifySettings(sampling=HOW), diagnose="off"
+        palletizer(),
+        recorded(seed, encoder),
+        settings=vd.IdentifySettings(covariance="white", sampling=HOW),
+        diagnose="off",
     )
 
 

@@ -49,7 +49,7 @@ def test_a_slow_car_is_not_corrected_and_inputs_go_on() -> None:
 
 
 def test_a_step_that_is_refused_changes_nothing() -> None:
-    observers = [vd.Observer(car(), process_noise=NOISE) for _ in range(2)]
+    observers = [vd.Observer(car(), settings=vd.ObserveSettings(process_noise=NOISE)) for _ in range(2)]
     for k, observer in enumerate(observers):
         observer.step(0.0, [0.0, 0.0], [20.0, 0.0])
         if k:
@@ -62,7 +62,7 @@ def test_a_step_that_is_refused_changes_nothing() -> None:
 
 
 def test_it_has_no_bodies() -> None:
-    observer = vd.Observer(car(), process_noise=NOISE)
+    observer = vd.Observer(car(), settings=vd.ObserveSettings(process_noise=NOISE))
     assert type(observer) is vd.Observer and observer.system.outputs == ("yaw_rate", "ay")
     with pytest.raises(ModelError, match="has no bodies and joints"):
         _ = observer.bodies

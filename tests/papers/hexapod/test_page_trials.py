@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from veridyn.identify.estimators.gauss_markov import Estimate
+from veridyn.identify.estimators.gauss_markov import ArrayEstimate
 from veridyn.identify.estimators.likelihood import Scan
 from veridyn.papers.hexapod.comparison import ESTIMATORS, Trials
 from veridyn.papers.hexapod.page_trials import design_trials_blocks, scan_blocks
@@ -40,7 +40,7 @@ def test_the_staircase_of_the_cut_off() -> None:
         bic=cost + 40 * h,
         criterion="bic",
         chosen=5,
-        estimate=Estimate(np.zeros(1), np.eye(1)),
+        estimate=ArrayEstimate(np.zeros(1), np.eye(1)),
     )
     text, figure = scan_blocks(found)
     assert "prefers 8 harmonics, AIC 5 and BIC 5" in text.text and len(figure.legend) >= 3

@@ -18,7 +18,7 @@ LOGS = next(line for line in FLEET_TEXT.splitlines() if line.startswith("  logs:
 
 def test_a_section_fleet_makes_a_fleet_study() -> None:
     found = parse_study(plain_yaml(FLEET_TEXT, "fleet.yaml"))
-    assert isinstance(found, FleetFile) and found.estimator.covariance == "hac" and not found.checks
+    assert isinstance(found, FleetFile) and found.estimator.covariance == "auto" and not found.checks
     text = FLEET_TEXT.replace(LOGS, "  machines: {a: one.csv, b c: [one.csv, {file: two.csv, share: [0, 0.5]}]}")
     named = parse_study(plain_yaml(text, "fleet.yaml"))
     assert isinstance(named, FleetFile)
@@ -64,7 +64,7 @@ def refused(text: str) -> str:
 
 def test_a_section_payload_makes_a_payload_study() -> None:
     found = parse_study(plain_yaml(PAYLOAD_TEXT, "payload.yaml"))
-    assert isinstance(found, PayloadFile) and found.estimator.covariance == "hac"
+    assert isinstance(found, PayloadFile) and found.estimator.covariance == "auto"
     assert settings_class("identify", "payload") is PayloadFile
 
 

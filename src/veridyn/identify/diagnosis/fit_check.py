@@ -120,6 +120,7 @@ def diagnose_fit(
     it is of least squares, whose residual shows traces of small damage. `uncorrelated`: its deviations assume uncorrelated residuals.
     Checks that cannot be carried out, and damage that this log cannot show, are noted in `failed`.
     """
+    fit = fit.for_white_noise()
     states = [state.name for state in fit.described.states]
     if level == "off" or any(name not in m.signals for name in states for m in motions):
         return []  # a law whose state is not in the motion has no column
@@ -162,6 +163,7 @@ def with_traces(
     and so does noise of currents where the gains of drives are estimated; such fits are not asked. Damage that this log cannot show is
     added to `untestable`. `samples`: at most so many are looked at, all if left out.
     """
+    fit = fit.for_white_noise()
     gains = estimated_gains(fit.described)
     if gains or fit.known is not None or any(m.kind not in (CONTRADICTION, *WRONG_SIGNS) for m in found):
         return found

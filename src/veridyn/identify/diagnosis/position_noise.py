@@ -103,7 +103,7 @@ def noise_bias(fit: Fit, m: Motion, noise: Array | None = None) -> Array | None:
     of the coordinates with an equation of their own, which takes the others along; None where others were measured in their place.
     """
     machine, s = fit.described, m.qdd_noise if noise is None else noise
-    if s is None or not np.isfinite(fit.covariance).all():
+    if s is None or not np.isfinite(fit.column_covariance).all():
         return None
     sizes = np.sqrt(np.mean(m.qdd**2, axis=0))
     s = np.broadcast_to(s, (len(fit.rows), machine.n))
@@ -120,7 +120,7 @@ def noise_bias(fit: Fit, m: Motion, noise: Array | None = None) -> Array | None:
     gram = np.zeros((len(columns), len(columns)))
     for k, slope, _ in acceleration_slopes(machine, still, names, columns, noisy):
         gram += np.einsum("nrp,r,nrq->pq", slope, weights * s[:, k] ** 2, slope, optimize=True)
-    return -fit.covariance @ gram @ fit.values
+    return -fit.column_covariance @ gram @ fit.values
 
 
 def at_rest(m: Motion) -> Motion:

@@ -92,6 +92,7 @@ def examine(fit: Fit, motions: Sequence[Motion], sampling: Sampling, samples: in
 
     `samples`: at most so many are looked at, in stretches; all if left out.
     """
+    fit = fit.for_white_noise()
     rows = [r.row for r in fit.rows if r.row in fit.described.coordinates]
     if not rows or not len(fit.values):
         return Examined([])

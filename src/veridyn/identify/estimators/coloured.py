@@ -62,7 +62,7 @@ class ScoreFunction(Protocol):
     def slope(self, u: Array) -> Array: ...
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Sandwich:
     """`covariance` of a solution's base parameters with `lags` L.
 
@@ -251,7 +251,12 @@ def sandwich(
     left = sums.equations - min(max(taken, float(p)), 0.5 * (sums.equations + p))
     residual_sigma = float(np.sqrt(sums.scores / left)) / slope
     covariance = half @ meat @ half.T
-    return Sandwich(covariance if window > 1 else spread * covariance, window - 1, residual_sigma, capped)
+    return Sandwich(
+        covariance=covariance if window > 1 else spread * covariance,
+        lags=window - 1,
+        residual_sigma=residual_sigma,
+        capped=capped,
+    )
 
 
 def _stride(s: Solution, window: int) -> int:

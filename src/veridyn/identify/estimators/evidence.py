@@ -70,7 +70,7 @@ def calibrate_prior(
     how = settings or IdentifySettings()
     samples = stream(machine, motion, rows, how)
     s = solve(samples.observe(), sigma=how.sigma)
-    made = sandwich(samples, s, None, how.correlated or Hac())
+    made = sandwich(samples, s, None, how.correlated if isinstance(how.correlated, Hac) else Hac())
     names = _groups(machine, start)
     if not names:
         what = "no parameter has a value in the drawing, so that nothing can be said about how wrong it is."

@@ -224,7 +224,7 @@ def _from_residuals(stream: EquationStream, start: Solution, how: GaussMarkov, p
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class ArrayEstimate:
     """Estimates of arrays of equations: `values` (…, p) and their `covariance` (…, p, p)."""
 
     values: Array
@@ -235,7 +235,7 @@ class Estimate:
         return np.sqrt(np.einsum("...ii->...i", self.covariance))
 
 
-def estimated(A: Array, y: Array, noise: NoiseModel, weights: NoiseModel | None = None) -> Estimate:
+def estimated(A: Array, y: Array, noise: NoiseModel, weights: NoiseModel | None = None) -> ArrayEstimate:
     """Estimates from equations of whole periods A (…, N, r, p), y (…, N, r), with deviations for the actual noise.
 
     Without `weights` by Gauss and Markov, P = (ΨᵀΣ⁻¹Ψ)⁻¹. With `weights`, least squares that assumes another noise: the values are
@@ -249,9 +249,9 @@ def estimated(A: Array, y: Array, noise: NoiseModel, weights: NoiseModel | None 
     inverse = np.linalg.inv(R)
     values = (inverse @ (np.swapaxes(Q, -1, -2) @ flat[..., -1:]))[..., 0]
     if weights is None:
-        return Estimate(values, inverse @ np.swapaxes(inverse, -1, -2))
+        return ArrayEstimate(values, inverse @ np.swapaxes(inverse, -1, -2))
     # VΨ, sample by sample, with the assumed noise; then how much the actual noise moves (VΨ)ᵀe
     V = assumed.unwhitened(W[..., :-1])
     S = noise.spread(V)
     bread = inverse @ np.swapaxes(inverse, -1, -2)
-    return Estimate(values, bread @ S @ bread)
+    return ArrayEstimate(values, bread @ S @ bread)

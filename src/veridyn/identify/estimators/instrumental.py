@@ -241,7 +241,7 @@ def instrumental(
         given = how_correlated.lags
         lags = andrews(sums.square, sums.product, sums.samples)[0] if given is None else given
         sums = summed(stream, motions, s, lags)
-    made = Sandwich(spread * half @ sums.meat @ half.T, lags, s.sigma)
+    made = Sandwich(covariance=spread * half @ sums.meat @ half.T, lags=lags, residual_sigma=s.sigma)
     if isinstance(how_correlated, Auto):
         made = stated(_spectrum(stream, motions, s), half, plain)
     return Instruments(

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Faults
 from veridyn.identify.estimator import Estimator, FitProblem
-from veridyn.identify.estimators.gauss_markov import MODELLED, MODELLED_HINT, Estimate, GaussMarkov, estimated
+from veridyn.identify.estimators.gauss_markov import MODELLED, MODELLED_HINT, ArrayEstimate, GaussMarkov, estimated
 from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.excitation.closed import closed_samples, plant_of
 from veridyn.identify.excitation.plant import Plant
@@ -186,7 +186,7 @@ class Scan:
     bic: Array
     criterion: str
     chosen: int
-    estimate: Estimate
+    estimate: ArrayEstimate
 
     def least(self, criterion: str) -> int:
         """The number of harmonics that one of the three criteria prefers."""
@@ -239,7 +239,7 @@ def scan(data: PeriodicData, highest: int = 30, criterion: Criterion = "bic", pr
     top = min(highest, (len(data.coordinates) - 1) // 2)
     numbers = np.arange(1, top + 1)
     costs = np.zeros(top)
-    found: dict[int, Estimate] = {}
+    found: dict[int, ArrayEstimate] = {}
     for k, harmonics in enumerate(numbers):
         X = data.filtered(int(harmonics))
         found[int(harmonics)], costs[k] = _fitted(data, X)
@@ -253,7 +253,7 @@ def scan(data: PeriodicData, highest: int = 30, criterion: Criterion = "bic", pr
     )
 
 
-def _fitted(data: PeriodicData, X: Array) -> tuple[Estimate, float]:
+def _fitted(data: PeriodicData, X: Array) -> tuple[ArrayEstimate, float]:
     """The parameters that are best for a filtered motion, and the cost with them."""
     A = data.plant.regressor(X)
     best = estimated(A, data.forces, data.force_noise)
@@ -271,7 +271,7 @@ def _delta(data: PeriodicData, X: Array) -> Array:
 class JointEstimate:
     """Parameters and trajectory estimated together: `estimate` of the parameters, `trajectory`, the cost and the steps it took."""
 
-    estimate: Estimate
+    estimate: ArrayEstimate
     trajectory: FourierTrajectory
     cost: float
     steps: int
@@ -305,7 +305,7 @@ def jointly(data: PeriodicData, harmonics: int, steps: int = 10, tolerance: floa
     k_over = np.arange(1, harmonics + 1)[:, None]
     H = harmonics
     trajectory = FourierTrajectory(C[0], (C[1 : H + 1] / k_over).T, (C[H + 1 :] / k_over).T, f)
-    return JointEstimate(Estimate(p, covariance), trajectory, cost, done)
+    return JointEstimate(ArrayEstimate(p, covariance), trajectory, cost, done)
 
 
 def trajectory_noise(data: PeriodicData, harmonics: int, p: Array) -> tuple[Array, float]:

@@ -208,7 +208,7 @@ def with_sandwich_note(fit: Fit, made: Sandwich, s: Solution) -> Fit:
     """The fit with a note on how far the sandwich of its data is from that of white noise."""
     plain = np.sqrt(np.diag(s.covariance))
     note = with_sandwich(replace(fit, notes=()), made, plain).notes
-    return replace(fit, notes=(*fit.notes, *note))
+    return replace(fit, white_covariance=np.full_like(fit.covariance, np.nan), notes=(*fit.notes, *note))
 
 
 def posterior(s: Solution, K: Array, mean: Array, root: Array, noise: Array | None = None) -> Posterior:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2, norm
+from scipy.special import chdtrc, ndtri
 
 Array = NDArray[np.float64]
 FALSE_ALARM_RATE = 0.01  # of logs that agree: how often bands are widened, and how often a parameter is named
@@ -52,7 +52,7 @@ class Agreement:
     @property
     def changed(self) -> tuple[int, ...]:
         """Parameters whose change is beyond chance, the surest first."""
-        limit = norm.isf(0.5 * FALSE_ALARM_RATE / (self.stretches * max(len(self.changes), 1)))
+        limit = -float(ndtri(0.5 * FALSE_ALARM_RATE / (self.stretches * max(len(self.changes), 1))))
         order = np.argsort(-np.abs(self.changes))
         return tuple(int(k) for k in order if abs(self.changes[k]) > limit)
 
@@ -82,4 +82,4 @@ def agreement(parts: PartSums, S: Array, triangle: Array) -> Agreement:
     count = len(parts.gram)
     independent = freedom * (count - 1) / count
     ratio = total / freedom if freedom else 1.0
-    return Agreement(count, ratio, float(chi2.sf(ratio * independent, independent)), changes)
+    return Agreement(count, ratio, float(chdtrc(independent, ratio * independent)), changes)

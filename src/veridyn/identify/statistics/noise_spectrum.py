@@ -23,12 +23,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import next_fast_len, rfft
-
-from veridyn.mechanics.compiled import kept
+from scipy.fft import next_fast_len
 
 Array = NDArray[np.float64]
 BANDS_PER_OCTAVE = 8  # of the columns' power
@@ -93,7 +92,7 @@ class BandSums:
 def band_sums(bands: Bands, columns: Array, residuals: Array, used: NDArray[np.bool_]) -> BandSums:
     """The sums of one stretch: columns (rows, N, p), residuals (rows, N), both zero where a sample is not `used` (rows, N)."""
     rows, N, p = columns.shape
-    length = next_fast_len(int(PADDING * N) + 1, real=True)
+    length = cast(int, next_fast_len(int(PADDING * N) + 1, real=True))
     omega = 2.0 * np.pi * np.arange(length // 2 + 1) / length
     weight = np.full(len(omega), 2.0)
     weight[0] = 1.0
@@ -105,10 +104,10 @@ def band_sums(bands: Bands, columns: Array, residuals: Array, used: NDArray[np.b
     starts[-1] = len(omega)
     total = BandSums.zero(rows, bands, p)
     for j in range(rows):
-        r = np.asarray(rfft(residuals[j], length))
+        r = np.fft.rfft(residuals[j], length)
         total.power[j] = np.bincount(cell, (r.real**2 + r.imag**2) * weight / length, len(bands.cells) - 1)
         total.freedom[j] = np.bincount(cell, weight * (used[j].sum() / length), len(bands.cells) - 1)
-        q = np.asarray(rfft(columns[j], length, axis=0)) * np.sqrt(weight / length)[:, None]
+        q = np.fft.rfft(columns[j], length, axis=0) * np.sqrt(weight / length)[:, None]
         parts = np.concatenate([q.real, q.imag], axis=1).reshape(len(omega), 2, p)
         for b in np.flatnonzero(np.diff(starts)):
             z = parts[starts[b] : starts[b + 1]].reshape(-1, p)
@@ -116,7 +115,7 @@ def band_sums(bands: Bands, columns: Array, residuals: Array, used: NDArray[np.b
     return total
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class NoiseSpectrum:
     """What the residuals show of their noise: `spectra` f (rows, bands), `orders` of the autoregressions, covariance `scores` S (p, p).
 
@@ -180,17 +179,22 @@ def noise_spectrum(bands: Bands, sums: BandSums, seen: float = 1.0) -> NoiseSpec
     rows, count, p, _ = sums.gram.shape
     flat = sums.gram.reshape(rows * count, p * p)
     t = np.trace(sums.gram, axis1=2, axis2=3)
-    n = np.array([np.bincount(where, own, count) for own in sums.freedom])
+    n = np.array([np.bincount(where, own, count) for own in sums.freedom], dtype=np.float64)
     shape = _Shape(bands, _autoregressive_limit(bands, t), float(sums.freedom.sum()) / rows)
-    lost, size = np.zeros_like(n), 0.0
-    for _ in range(ROUNDS):
+
+    def agreed(lost: Array) -> tuple[list[_Model], Array, Array, Array]:
+        """Models and densities of noise of which so much was lost, the S of these, and what is lost by that."""
         put_back = np.divide(lost, n, out=np.zeros_like(n), where=n > 0.0)[:, where] * sums.freedom
         models = shape.fitted(sums.power + put_back, sums.freedom)
         f = np.array([m.density for m in models])
         S = (f.ravel() @ flat).reshape(p, p) / seen
-        lost = 2.0 * f * t - (flat @ S.ravel()).reshape(rows, count)
-        last, size = size, float(np.trace(S))
-        if abs(size - last) <= CONVERGED * size:
+        return models, f, S, 2.0 * f * t - (flat @ S.ravel()).reshape(rows, count)
+
+    models, f, S, lost = agreed(np.zeros_like(n))
+    for _ in range(ROUNDS - 1):
+        last = float(np.trace(S))
+        models, f, S, lost = agreed(lost)
+        if abs(float(np.trace(S)) - last) <= CONVERGED * last:
             break
     own = (f * n).sum(axis=1, keepdims=True) / n.sum(axis=1, keepdims=True)
     gain = 0.5 * float((n * (np.log(np.maximum(own, TINY)) - np.log(f))).sum())
@@ -276,7 +280,7 @@ class _Shape:
             share, self.starts
         )
         information = 0.5 * (slopes * np.repeat(freedom[: self.cells] / POINTS, POINTS)) @ slopes.T
-        return by_band.T, np.linalg.pinv(information, hermitian=True)
+        return by_band.T, np.asarray(np.linalg.pinv(information, hermitian=True), dtype=np.float64)
 
 
 def autoregressions(R: Array, samples: Array) -> list[tuple[Array, float]]:
@@ -284,36 +288,20 @@ def autoregressions(R: Array, samples: Array) -> list[tuple[Array, float]]:
 
     By Levinson's recursion, which ends where R is no longer that of a stationary process; k has the least AIC for so many samples.
     """
-    a, news, order = np.zeros_like(R), np.zeros(len(R)), np.zeros(len(R), dtype=np.int64)
-    _levinson(np.ascontiguousarray(R), np.ascontiguousarray(samples), a, news, order)
-    return [(own[: k + 1], float(size)) for own, k, size in zip(a, order, news, strict=True)]
-
-
-@kept
-def _levinson(R: Array, samples: Array, best: Array, best_news: Array, order: NDArray[np.int64]) -> None:
     rows, count = R.shape
-    a, before = np.empty(count), np.empty(count)
-    for row in range(rows):
-        r = R[row]
-        news = max(r[0], TINY)
-        a[0] = best[row, 0] = 1.0
-        best_news[row] = news
-        least = samples[row] * np.log(news)
-        for k in range(1, count):
-            total = 0.0
-            for i in range(k):
-                total += a[i] * r[k - i]
-            reflection = -total / news
-            if abs(reflection) >= 1.0:
-                break
-            before[:k] = a[:k]
-            a[k] = 0.0
-            for i in range(1, k + 1):
-                a[i] += reflection * before[k - i]
-            news = max(news * (1.0 - reflection**2), TINY)
-            cost = samples[row] * np.log(news) + 2.0 * k
-            if cost < least:
-                least = cost
-                order[row] = k
-                best_news[row] = news
-                best[row, : k + 1] = a[: k + 1]
+    a, news, alive = np.zeros((rows, count)), np.maximum(R[:, 0], TINY), np.ones(rows, dtype=bool)
+    a[:, 0] = 1.0
+    least, order, best, best_news = samples * np.log(news), np.zeros(rows, dtype=np.intp), a.copy(), news
+    for k in range(1, count):
+        reflection = -np.einsum("ij,ij->i", a[:, :k], R[:, k:0:-1]) / news
+        alive &= np.abs(reflection) < 1.0
+        if not alive.any():
+            break
+        reflection = np.where(alive, reflection, 0.0)
+        a[:, 1 : k + 1] += reflection[:, None] * a[:, k - 1 :: -1][:, :k]
+        news = np.maximum(news * (1.0 - reflection**2), TINY)
+        cost = samples * np.log(news) + 2.0 * k
+        better = alive & (cost < least)
+        least, order = np.where(better, cost, least), np.where(better, k, order)
+        best[better], best_news = a[better], np.where(better, news, best_news)
+    return [(own[: k + 1], float(size)) for own, k, size in zip(best, order, best_news, strict=True)]

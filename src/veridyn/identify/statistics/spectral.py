@@ -63,7 +63,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class SpectralSums:
     """What one pass sums: powers in bands, scores of logs or parts of one, Σψ², Σψ' and the number of equations."""
 
     bands: BandSums
@@ -72,8 +72,8 @@ class Sums:
     slopes: float = 0.0
     equations: int = 0
 
-    def __add__(self, o: Sums) -> Sums:
-        return Sums(
+    def __add__(self, o: SpectralSums) -> SpectralSums:
+        return SpectralSums(
             self.bands + o.bands,
             self.parts + o.parts,
             self.scores + o.scores,
@@ -101,10 +101,10 @@ class _Pass:
     stride: int
     turn: Array | None = None
 
-    def __call__(self, plan: EquationPlan, job: Job) -> Sums | None:
+    def __call__(self, plan: EquationPlan, job: Job) -> SpectralSums | None:
         if (job.before + job.start) // JOB_SAMPLES % self.stride:
             return None
-        total: Sums | None = None
+        total: SpectralSums | None = None
         with one_blas_thread():
             for stretch in self.stretches(plan, job):
                 part = self.summed(stretch)
@@ -135,7 +135,7 @@ class _Pass:
             u[k, used] = (A[:, -1] - A[:, :-1] @ self.values[list(columns)]) / self.scale[k]
         return Stretch(block.numbers + before, Z, u, np.array(block.used))
 
-    def summed(self, stretch: Stretch) -> Sums:
+    def summed(self, stretch: Stretch) -> SpectralSums:
         Z, u, used = stretch.columns, stretch.residuals, stretch.used
         psi, slope = u, used.astype(np.float64)
         if self.score is not None:
@@ -145,7 +145,7 @@ class _Pass:
         if self.turn is not None:
             Z, psi = np.einsum("jk,knp->jnp", self.turn, Z, optimize=True), self.turn @ psi
             used = np.broadcast_to(used.any(axis=0), used.shape)
-        return Sums(band_sums(self.bands, Z, psi, used), parts, *counted)
+        return SpectralSums(band_sums(self.bands, Z, psi, used), parts, *counted)
 
     def _by_part(self, part: NDArray[np.intp], Z: Array, psi: Array, slope: Array) -> PartSums:
         p = Z.shape[2]
@@ -179,7 +179,7 @@ def spectral(stream: EquationStream, s: Solution, score: ScoreFunction | None = 
     first = next(iter(stream.each(_First(work), 0, "correlation of the rows")))
     work = replace(work, turn=_uncorrelated(work, first))
     if samples <= len(first.numbers):
-        total: Sums | None = work.summed(first)
+        total: SpectralSums | None = work.summed(first)
     else:
         total = None
         for part in stream.each(work, 0, "spectrum of the residuals"):
@@ -217,7 +217,7 @@ def stated(found: NoiseSpectrum, half: Array, plain: Array | None = None) -> San
         C = found.white * half @ half.T if plain is None else plain
     else:
         C = found.covariance(half)[0]
-    return Sandwich(C, 0, residual_sigma, spectrum=found)
+    return Sandwich(covariance=C, lags=0, residual_sigma=residual_sigma, spectrum=found)
 
 
 def _uncorrelated(work: _Pass, first: Stretch) -> Array | None:

@@ -18,9 +18,9 @@ from veridyn.observe.car.log import SLOWEST_M_S
 from veridyn.observe.car.observation import ObservedCar, car_setting, car_under_filter, quantity_name
 from veridyn.observe.car.system import CarQuantities, Inflation
 from veridyn.observe.filters.filter import Filter
+from veridyn.observe.filters.methods import refuse_smoother
 from veridyn.observe.result import Belief
 from veridyn.observe.settings import ObserveSettings
-from veridyn.observe.streaming.observer import refuse_smoother
 from veridyn.observe.streaming.stream import as_vector
 from veridyn.observe.virtual import Virtual
 

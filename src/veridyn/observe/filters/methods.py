@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from veridyn.errors import ModelError
 from veridyn.method import method_of
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.filter import ErrorModel, Filter
@@ -66,3 +67,9 @@ FILTERS: dict[str, type[Filter]] = {kind.word: kind for kind in (LinearKF, Error
 def filter_of(given: Filter | str, verb: str) -> Filter:
     """The filter that the third argument of `verb` means: an object, or a word for one with default settings."""
     return method_of(given, Filter, FILTERS, verb)
+
+
+def refuse_smoother(method: Filter) -> None:
+    """A filter beside a running program has no later readings to go back from."""
+    if isinstance(method, Smoother):
+        raise ModelError("a smoother needs the whole log.", where="Observer", expected="another filter")

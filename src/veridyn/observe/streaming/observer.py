@@ -22,7 +22,7 @@ from veridyn.model.machine import Machine
 from veridyn.observe.bounds import ParameterBounds
 from veridyn.observe.consistency.health import Repeats, Silence
 from veridyn.observe.filters.filter import Filter
-from veridyn.observe.filters.methods import Smoother, filter_of
+from veridyn.observe.filters.methods import filter_of, refuse_smoother
 from veridyn.observe.filters.passage import Passage
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import MISSING, NOT_FINITE, STATUSES, USED, Codes, Status
@@ -128,11 +128,6 @@ def streaming_settings(given: ObserveSettings | None) -> ObserveSettings:
         )
     faults.raise_if_any(ModelError)
     return settings
-
-
-def refuse_smoother(method: Filter) -> None:
-    if isinstance(method, Smoother):
-        raise ModelError("a smoother needs the whole log.", where="Observer", expected="another filter")
 
 
 class Observer:

@@ -304,7 +304,7 @@ def _suspected(
         limits = {name: (x.lower, x.upper) for name, x in urdf_limits(work.model_file).items()}
     return [
         *attempt("Measured speeds beside positions", lambda: work.odd_rates(lowpass), failed),
-        *suspicions(result.fit, seen, apart, limits, progress, failed=failed),
+        *suspicions(result.fit.for_white_noise(), seen, apart, limits, progress, failed=failed),
     ]
 
 

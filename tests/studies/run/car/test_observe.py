@@ -56,7 +56,7 @@ def test_a_study_gives_what_the_verb_gives(tmp_path: Path, name: str) -> None:
     log = vd.Experiment.from_arrays(DRIVE["t"], {n: DRIVE[n] for n in UNITS}, UNITS)
     method = {"ekf": vd.EKF, "ukf": vd.filters.UKF, "smoother": vd.filters.Smoother}[name](gate=0.999)
     noise = CarNoise(slip_error=0.001, bank=0.001)
-    own = vd.observe(load_model(tmp_path / "model.yaml"), log, method, process_noise=noise)
+    own = vd.observe(load_model(tmp_path / "model.yaml"), log, method, vd.ObserveSettings(process_noise=noise))
     assert found.filter == name
     # A log in a file has nine digits.
     np.testing.assert_allclose(found.reduced, own.reduced, rtol=1e-5, atol=1e-7)
