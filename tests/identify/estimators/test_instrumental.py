@@ -17,7 +17,8 @@ from identify.smooth_arm import truth as smooth_arm
 from veridyn.errors import DataError, IdentificationError, IdentificationWarning
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.coloured import bartlett
-from veridyn.identify.estimators.instrumental import Instrumental, summed, weakest_of
+from veridyn.identify.estimators.instrument_sums import summed, weakest_of
+from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression.observation import stream
 from veridyn.identify.regression.sampling import Sampling

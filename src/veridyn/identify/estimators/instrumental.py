@@ -13,9 +13,9 @@ blocks of the instruments' motion are those of the log; what the log drops is dr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,16 +33,14 @@ from veridyn.errors import (
 )
 from veridyn.identify.estimator import Estimator, FitProblem, fit_of, with_sandwich
 from veridyn.identify.estimators.coloured import Sandwich, andrews
+from veridyn.identify.estimators.instrument_sums import spectrum, summed, weakest_of
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL, Solution, solved
 from veridyn.identify.output_error.log_runs import check_motions, check_open_tree, cut
 from veridyn.identify.output_error.shooting import LAW, Law, Shooting
-from veridyn.identify.regression.equation_plan import JOB_SAMPLES, EquationPlan, Job
-from veridyn.identify.regression.linear_algebra import one_blas_thread
 from veridyn.identify.regression.observation import EquationStream
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import Auto, Hac
-from veridyn.identify.statistics.noise_spectrum import Bands, BandSums, NoiseSpectrum, band_sums, noise_spectrum
-from veridyn.identify.statistics.spectral import Stretch, stated
+from veridyn.identify.statistics.spectral import stated
 from veridyn.mechanics.system.control import Reference
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.coordinates import Rows
@@ -52,21 +50,11 @@ from veridyn.model.motion import Motion
 from veridyn.settings import Rule, above, at_least
 
 Array = NDArray[np.float64]
-T = TypeVar("T", covariant=True)
 Values = Callable[[Array], Array]  # base parameters → all parameters
 # Least correlation between instruments and columns, in any direction, with which they are instruments
 WEAK_CORRELATION = 0.1
 SIGMA_CHANGE = 0.02  # a change of every σ_j below which the weights agree with the residuals
 ROUNDING = 1e-13  # of the prediction: with exact data no step can be smaller
-
-
-class _Work(Protocol[T]):
-    """What is done with a job of the log and the same samples of the instruments; `lead`: equations before its own that it needs."""
-
-    @property
-    def lead(self) -> int: ...
-
-    def __call__(self, plan: EquationPlan, twin: EquationPlan, jobs: tuple[Job, Job]) -> T: ...
 
 
 def _is_reference(value: Any) -> bool:
@@ -243,7 +231,7 @@ def instrumental(
         sums = summed(stream, motions, s, lags)
     made = Sandwich(covariance=spread * half @ sums.meat @ half.T, lags=lags, residual_sigma=s.sigma)
     if isinstance(how_correlated, Auto):
-        made = stated(_spectrum(stream, motions, s), half, plain)
+        made = stated(spectrum(stream, motions, s), half, plain)
     return Instruments(
         solution=s,
         plain=plain,
@@ -326,156 +314,3 @@ def _weighed(s: Solution, values: Array, given: Mapping[str, float]) -> Solution
     new = solved(s.observation, s.observation.stacked(list(1.0 / row_sigma)), s.groups, row_sigma, s.tolerance)
     square = sum((r / w) ** 2 for r, w in zip(residuals, row_sigma, strict=True))
     return replace(new, values=values, sigma=math.sqrt(square / s.freedom))
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Sums:
-    """Products of orthonormalised instruments with columns, measurements and themselves; of scores, with and without lags."""
-
-    columns: Array
-    measured: Array
-    own: Array
-    meat: Array
-    square: Array
-    product: Array
-    samples: int
-
-    def __add__(self, o: Sums) -> Sums:
-        return Sums(**{f.name: getattr(self, f.name) + getattr(o, f.name) for f in fields(self)})
-
-
-@dataclass(frozen=True, eq=False)
-class Pass:
-    """One pass over a job of the log and the same samples of the instruments.
-
-    Scores are h_t = Σ_j Z_jtᵀ r_jt/σ_j² over the rows of a sample, so that rows may be correlated; `lags` as of a sandwich.
-    """
-
-    leads: tuple[int, ...]
-    values: Array  # of all parameters: the leads of groups, zero elsewhere
-    inverse: Array
-    weights: Array  # 1/σ_j of the rows
-    lags: int
-
-    def __call__(self, plan: EquationPlan, twin: EquationPlan, jobs: tuple[Job, Job]) -> Sums:
-        p = len(self.leads)
-        ZW, Zy, ZZ, scores, before = np.zeros((p, p)), np.zeros(p), np.zeros((p, p)), [], 0
-        with one_blas_thread():
-            for block, other in zip(plan.blocks(jobs[0]), twin.blocks(jobs[1]), strict=True):
-                h = np.zeros((len(block.numbers), p))
-                for k, (A, used, B) in enumerate(zip(block.equations, block.used, other.equations, strict=True)):
-                    at = {c: i for i, c in enumerate(plan.columns[k])}
-                    affecting = [i for i, c in enumerate(self.leads) if c in at]
-                    own = [at[self.leads[i]] for i in affecting]
-                    turn = self.inverse[affecting] * self.weights[k]
-                    W, Z = A[:, own] @ turn, B[used][:, own] @ turn
-                    y = self.weights[k] * A[:, -1]
-                    r = y - self.weights[k] * (A[:, :-1] @ self.values[list(plan.columns[k])])
-                    h[used] += Z * r[:, None]
-                    mine = (block.numbers >= jobs[0].start)[used]
-                    Z = Z[mine]
-                    ZW += Z.T @ W[mine]
-                    Zy += Z.T @ y[mine]
-                    ZZ += Z.T @ Z
-                scores.append(h)
-                before += int((block.numbers < jobs[0].start).sum())
-        # Windows that end at the job's own samples, and behind its last sample where the log ends.
-        h = np.concatenate(scores)
-        own = h[before:]
-        line = np.vstack([np.zeros((self.lead, p)), h])[before:]
-        last = np.zeros((self.lags if jobs[0].stop == jobs[0].total else 0, p))
-        summed = np.cumsum(np.vstack([np.zeros((1, p)), line, last]), axis=0)
-        G = summed[self.lead + 1 :] - summed[self.lead - self.lags : len(summed) - self.lags - 1]
-        product = (own * line[self.lead - 1 : -1]).sum(axis=0)
-        return Sums(
-            columns=ZW,
-            measured=Zy,
-            own=ZZ,
-            meat=G.T @ G / (self.lags + 1.0),
-            square=(own**2).sum(axis=0),
-            product=product,
-            samples=len(own),
-        )
-
-    @property
-    def lead(self) -> int:
-        return max(self.lags, 1)
-
-
-def summed(stream: EquationStream, motions: list[Motion], s: Solution, lags: int) -> Sums:
-    """All samples, in the same jobs and blocks for the log and for the instruments, which drop nothing by themselves."""
-    plan = stream.plan
-    twin = replace(plan, how=replace(plan.how, dead_zone={}, drop={}, trim=0))
-    work = Pass(s.columns, s.all_values, s.inverse, 1.0 / s.row_sigma, lags)
-    total: Sums | None = None
-    for part in _each(stream, plan, twin, motions, work):
-        total = part if total is None else total + part
-    assert total is not None
-    return total
-
-
-@dataclass(frozen=True, eq=False)
-class _SpectralPass:
-    """Sums of residuals and instruments over bands of frequency, of a job of the log and the same samples of the instruments."""
-
-    leads: tuple[int, ...]
-    values: Array
-    inverse: Array
-    weights: Array
-    bands: Bands
-    lead: int = 0
-
-    def __call__(self, plan: EquationPlan, twin: EquationPlan, jobs: tuple[Job, Job]) -> BandSums:
-        p = len(self.leads)
-        held: list[Stretch] = []
-        with one_blas_thread():
-            for block, other in zip(plan.blocks(jobs[0]), twin.blocks(jobs[1]), strict=True):
-                Z, u = np.zeros((len(plan.rows), len(block.numbers), p)), np.zeros((len(plan.rows), len(block.numbers)))
-                for k, (A, used, B) in enumerate(zip(block.equations, block.used, other.equations, strict=True)):
-                    at = {c: i for i, c in enumerate(plan.columns[k])}
-                    affecting = [i for i, c in enumerate(self.leads) if c in at]
-                    own = [at[self.leads[i]] for i in affecting]
-                    Z[k, used] = B[used][:, own] @ (self.inverse[affecting] * self.weights[k])
-                    u[k, used] = self.weights[k] * (A[:, -1] - A[:, :-1] @ self.values[list(plan.columns[k])])
-                held.append(Stretch(block.numbers, Z, u, np.array(block.used)))
-            whole = Stretch.joined(held)
-            return band_sums(self.bands, whole.columns, whole.residuals, whole.used)
-
-
-def _spectrum(stream: EquationStream, motions: list[Motion], s: Solution) -> NoiseSpectrum:
-    """The spectrum of the residuals, and of scores of instruments with them."""
-    plan = stream.plan
-    twin = replace(plan, how=replace(plan.how, dead_zone={}, drop={}, trim=0))
-    bands = Bands.for_samples(min(JOB_SAMPLES, max(f.samples for f in s.observation.rows)))
-    work = _SpectralPass(s.columns, s.all_values, s.inverse, 1.0 / s.row_sigma, bands)
-    total = BandSums.zero(len(plan.rows), bands, len(s.values))
-    for part in _each(stream, plan, twin, motions, work):
-        total += part
-    return noise_spectrum(bands, total)
-
-
-def _each(
-    stream: EquationStream, plan: EquationPlan, twin: EquationPlan, motions: list[Motion], work: _Work[T]
-) -> Iterator[T]:
-    pairs, before = [], 0
-    for motion, other in zip(stream.motions, motions, strict=True):
-        pairs += list(zip(plan.jobs(motion, work.lead, before), twin.jobs(other, work.lead, before), strict=True))
-        before += len(motion)
-    count = len(pairs)
-    found = (
-        (work(plan, twin, pair) for pair in pairs)
-        if stream.executor is None
-        else stream.executor.map(work, [plan] * count, [twin] * count, pairs)
-    )
-    for k, part in enumerate(found, 1):
-        yield part
-        stream.progress("instruments", float(k), float(count))
-
-
-def weakest_of(sums: Sums) -> float:
-    """The least correlation of any combination of columns with the instruments; W is orthonormal, so its norm is 1."""
-    values, V = np.linalg.eigh(sums.own)
-    if values[0] <= 0.0:
-        return 0.0
-    whitened = (V / np.sqrt(values)) @ V.T @ sums.columns
-    return float(np.linalg.svd(whitened, compute_uv=False)[-1])
