@@ -172,9 +172,8 @@ class _Pass:
         scores, slopes, equations = 0.0, 0.0, 0
         for k, (A, used) in enumerate(zip(block.equations, block.used, strict=True)):
             columns = plan.columns[k]
-            at = {c: i for i, c in enumerate(columns)}
-            affecting = [i for i, c in enumerate(self.leads) if c in at]
-            Z = A[:, [at[self.leads[i]] for i in affecting]] @ (self.inverse[affecting] / self.scale[k])
+            affecting, own_columns = plan.lead_columns(k, self.leads)
+            Z = A[:, own_columns] @ (self.inverse[affecting] / self.scale[k])
             u = (A[:, -1] - A[:, :-1] @ self.values[list(columns)]) / self.scale[k]
             psi = u if self.score is None else self.score.psi(u)
             h[used] += Z * psi[:, None]

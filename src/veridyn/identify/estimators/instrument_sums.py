@@ -69,9 +69,7 @@ class Pass:
             for block, other in zip(plan.blocks(jobs[0]), twin.blocks(jobs[1]), strict=True):
                 h = np.zeros((len(block.numbers), p))
                 for k, (A, used, B) in enumerate(zip(block.equations, block.used, other.equations, strict=True)):
-                    at = {c: i for i, c in enumerate(plan.columns[k])}
-                    affecting = [i for i, c in enumerate(self.leads) if c in at]
-                    own = [at[self.leads[i]] for i in affecting]
+                    affecting, own = plan.lead_columns(k, self.leads)
                     turn = self.inverse[affecting] * self.weights[k]
                     W, Z = A[:, own] @ turn, B[used][:, own] @ turn
                     y = self.weights[k] * A[:, -1]
@@ -137,9 +135,7 @@ class _SpectralPass:
             for block, other in zip(plan.blocks(jobs[0]), twin.blocks(jobs[1]), strict=True):
                 Z, u = np.zeros((len(plan.rows), len(block.numbers), p)), np.zeros((len(plan.rows), len(block.numbers)))
                 for k, (A, used, B) in enumerate(zip(block.equations, block.used, other.equations, strict=True)):
-                    at = {c: i for i, c in enumerate(plan.columns[k])}
-                    affecting = [i for i, c in enumerate(self.leads) if c in at]
-                    own = [at[self.leads[i]] for i in affecting]
+                    affecting, own = plan.lead_columns(k, self.leads)
                     Z[k, used] = B[used][:, own] @ (self.inverse[affecting] * self.weights[k])
                     u[k, used] = self.weights[k] * (A[:, -1] - A[:, :-1] @ self.values[list(plan.columns[k])])
                 held.append(Stretch(block.numbers, Z, u, np.array(block.used)))

@@ -96,6 +96,12 @@ class EquationPlan:
         paths = ((r, *added) for r, added in zip(self.rows, self._added, strict=True))
         return tuple(tuple(sorted({c for r in path for c in own[r]})) for path in paths)
 
+    def lead_columns(self, k: int, leads: Sequence[int]) -> tuple[list[int], list[int]]:
+        """Which of the parameters `leads` enter the k-th row, and the places of these among its columns."""
+        at = {c: i for i, c in enumerate(self.columns[k])}
+        entering = [i for i, c in enumerate(leads) if c in at]
+        return entering, [at[leads[i]] for i in entering]
+
     @property
     def _affecting(self) -> tuple[tuple[int, ...], ...]:
         """The same for each computed row by itself."""

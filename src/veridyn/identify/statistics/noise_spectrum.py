@@ -117,14 +117,13 @@ def band_sums(bands: Bands, columns: Array, residuals: Array, used: NDArray[np.b
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NoiseSpectrum:
-    """What the residuals show of their noise: `spectra` f (rows, bands), `orders` of the autoregressions, covariance `scores` S (p, p).
+    """What the residuals show of their noise: `spectra` f (rows, bands) and the covariance `scores` S (p, p).
 
     `white`: the mean of f, which is S over the unit matrix where noise is white. `sensitivity`: for each row ∂ ln f/∂θ (bands, k) and the
     covariance (k, k) of the coefficients θ. `gain`: logarithm of the likelihood over that of white noise in every row.
     """
 
     spectra: Array
-    orders: tuple[int, ...]
     scores: Array
     white: float
     gram: Array
@@ -141,9 +140,9 @@ class NoiseSpectrum:
     @property
     def memory(self) -> float:
         """Samples that are worth one of white noise, where the spectrum is largest; infinite where there is no noise at all."""
-        if self.is_white and self.white > 10.0 * TINY:
-            return 1.0
-        return float(self.spectra.max()) / self.white if self.white > 10.0 * TINY else np.inf
+        if self.white <= 10.0 * TINY:
+            return np.inf
+        return 1.0 if self.is_white else float(self.spectra.max()) / self.white
 
     @property
     def independent(self) -> float:
@@ -163,10 +162,10 @@ class NoiseSpectrum:
         C = half @ self.stated_scores @ half.T
         s2 = np.zeros(len(half))
         variance = np.zeros(len(half))
-        for f, gram, (slopes, unsure) in zip(self.spectra, self.gram, self.sensitivity, strict=True):
+        for f, gram, (slopes, uncertainty) in zip(self.spectra, self.gram, self.sensitivity, strict=True):
             share = ((half @ gram) * half).sum(axis=2).T * f
             gradient = share @ slopes
-            s2 += ((gradient @ unsure) * gradient).sum(axis=1)
+            s2 += ((gradient @ uncertainty) * gradient).sum(axis=1)
             variance += share.sum(axis=1)
         s2 /= np.maximum(variance**2, TINY)
         wider = np.sqrt(1.0 + s2)
@@ -200,7 +199,6 @@ def noise_spectrum(bands: Bands, sums: BandSums, seen: float = 1.0) -> NoiseSpec
     gain = 0.5 * float((n * (np.log(np.maximum(own, TINY)) - np.log(f))).sum())
     return NoiseSpectrum(
         spectra=f,
-        orders=tuple(m.order for m in models),
         scores=S,
         white=float((f * n).sum() / n.sum()),
         gram=sums.gram / seen,

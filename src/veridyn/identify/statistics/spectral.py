@@ -64,11 +64,10 @@ class Stretch:
 
 @dataclass(frozen=True, eq=False)
 class SpectralSums:
-    """What one pass sums: powers in bands, scores of logs or parts of one, Σψ², Σψ' and the number of equations."""
+    """What one pass sums: powers in bands, scores of logs or parts of one, Σψ' and the number of equations."""
 
     bands: BandSums
     parts: PartSums
-    scores: float = 0.0
     slopes: float = 0.0
     equations: int = 0
 
@@ -76,7 +75,6 @@ class SpectralSums:
         return SpectralSums(
             self.bands + o.bands,
             self.parts + o.parts,
-            self.scores + o.scores,
             self.slopes + o.slopes,
             self.equations + o.equations,
         )
@@ -128,11 +126,9 @@ class _Pass:
         rows, n, p = len(plan.rows), len(block.numbers), len(self.leads)
         Z, u = np.zeros((rows, n, p)), np.zeros((rows, n))
         for k, (A, used) in enumerate(zip(block.equations, block.used, strict=True)):
-            columns = plan.columns[k]
-            at = {c: i for i, c in enumerate(columns)}
-            affecting = [i for i, c in enumerate(self.leads) if c in at]
-            Z[k, used] = A[:, [at[self.leads[i]] for i in affecting]] @ (self.inverse[affecting] / self.scale[k])
-            u[k, used] = (A[:, -1] - A[:, :-1] @ self.values[list(columns)]) / self.scale[k]
+            affecting, own = plan.lead_columns(k, self.leads)
+            Z[k, used] = A[:, own] @ (self.inverse[affecting] / self.scale[k])
+            u[k, used] = (A[:, -1] - A[:, :-1] @ self.values[list(plan.columns[k])]) / self.scale[k]
         return Stretch(block.numbers + before, Z, u, np.array(block.used))
 
     def summed(self, stretch: Stretch) -> SpectralSums:
@@ -141,7 +137,7 @@ class _Pass:
         if self.score is not None:
             psi, slope = np.where(used, self.score.psi(u), 0.0), np.where(used, self.score.slope(u), 0.0)
         parts = self._by_part(np.searchsorted(self.parts, stretch.numbers, side="right"), Z, psi, slope)
-        counted = (float((psi**2).sum()), float(slope.sum()), int(used.sum()))
+        counted = (float(slope.sum()), int(used.sum()))
         if self.turn is not None:
             Z, psi = np.einsum("jk,knp->jnp", self.turn, Z, optimize=True), self.turn @ psi
             used = np.broadcast_to(used.any(axis=0), used.shape)
@@ -194,7 +190,7 @@ def spectral(stream: EquationStream, s: Solution, score: ScoreFunction | None = 
     found = noise_spectrum(work.bands, total.bands, seen)
     made = stated(found, half, s.covariance if score is None else None)
     shortest = float(np.diff(work.parts, prepend=0).min())
-    if len(stream.motions) > 1 or shortest >= INDEPENDENT_MEMORIES * found.memory:
+    if len(work.parts) > 1 and (len(stream.motions) > 1 or shortest >= INDEPENDENT_MEMORIES * found.memory):
         same = agreement(total.parts, seen * found.stated_scores, s.triangle)
         made = replace(made, covariance=same.widening * made.covariance, agreement=same)
     return replace(made, residual_sigma=made.residual_sigma * total.equations / total.slopes)
