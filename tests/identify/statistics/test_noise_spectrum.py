@@ -45,7 +45,7 @@ def summed(Q: Array, e: Array, segments: int = 1) -> tuple[Bands, BandSums]:
     total = BandSums.zero(len(Q), bands, Q.shape[2])
     for k in range(segments):
         part = slice(k * length, (k + 1) * length)
-        total += band_sums(bands, Q[:, part], r[:, part], np.ones((len(Q), length), dtype=bool))
+        total += band_sums(bands, np.moveaxis(Q[:, part], 1, 2), r[:, part], np.ones((len(Q), length), dtype=bool))
     return bands, total
 
 

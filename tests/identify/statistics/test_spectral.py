@@ -100,7 +100,7 @@ def test_the_cut_of_the_samples_does_not_matter(monkeypatch: pytest.MonkeyPatch)
 def test_of_a_long_log_some_stretches_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     log = logged(moved(4, 40_000), noise(5, 40_000))
     whole = fitted(log)
-    monkeypatch.setattr(module, "MAX_SAMPLES", 17_000)
+    monkeypatch.setattr(module, "MAX_SAMPLES", 20_000)
     assert fitted(log).sigma == pytest.approx(whole.sigma, rel=0.2)
 
 

@@ -133,10 +133,11 @@ class _SpectralPass:
         held: list[Stretch] = []
         with one_blas_thread():
             for block, other in zip(plan.blocks(jobs[0]), twin.blocks(jobs[1]), strict=True):
-                Z, u = np.zeros((len(plan.rows), len(block.numbers), p)), np.zeros((len(plan.rows), len(block.numbers)))
+                rows, n = len(plan.rows), len(block.numbers)
+                Z, u = np.zeros((rows, p, n)), np.zeros((rows, n))
                 for k, (A, used, B) in enumerate(zip(block.equations, block.used, other.equations, strict=True)):
                     affecting, own = plan.lead_columns(k, self.leads)
-                    Z[k, used] = B[used][:, own] @ (self.inverse[affecting] * self.weights[k])
+                    Z[k][:, used] = (self.inverse[affecting] * self.weights[k]).T @ B[used][:, own].T
                     u[k, used] = self.weights[k] * (A[:, -1] - A[:, :-1] @ self.values[list(plan.columns[k])])
                 held.append(Stretch(block.numbers, Z, u, np.array(block.used)))
             whole = Stretch.joined(held)

@@ -279,7 +279,7 @@ def _spectrum(
     bands = Bands.for_samples(max(g.samples for g in problem.groups))
     total: BandSums | None = None
     for Q, r in _orthonormal(problem, x, initial, heads, sigma, inverse):
-        part = band_sums(bands, np.moveaxis(Q, 1, 0), r.T, np.ones(r.T.shape, dtype=bool))
+        part = band_sums(bands, np.moveaxis(Q, 0, 2), r.T, np.ones(r.T.shape, dtype=bool))
         total = part if total is None else total + part
     assert total is not None
     return noise_spectrum(bands, total)

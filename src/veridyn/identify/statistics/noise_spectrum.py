@@ -27,7 +27,8 @@ from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import next_fast_len
+from scipy.fft import next_fast_len, rfft
+from scipy.linalg.lapack import dpotrf, dtrtrs
 
 Array = NDArray[np.float64]
 BANDS_PER_OCTAVE = 8  # of the columns' power
@@ -90,9 +91,30 @@ class BandSums:
 
 
 def band_sums(bands: Bands, columns: Array, residuals: Array, used: NDArray[np.bool_]) -> BandSums:
-    """The sums of one stretch: columns (rows, N, p), residuals (rows, N), both zero where a sample is not `used` (rows, N)."""
-    rows, N, p = columns.shape
+    """The sums of one stretch: columns (rows, p, N), residuals (rows, N), both zero where a sample is not `used` (rows, N)."""
+    rows, p, N = columns.shape
     length = cast(int, next_fast_len(int(PADDING * N) + 1, real=True))
+    cell, starts, weight = _layout(bands, length)
+    once = [k for k in (0, length // 2) if weight[k] == 1.0]  # frequencies that have no conjugate
+    total = BandSums.zero(rows, bands, p)
+    free = np.bincount(cell, weight / length, len(bands.cells) - 1)
+    for j in range(rows):
+        r = rfft(residuals[j], length)
+        total.power[j] = np.bincount(cell, (r.real**2 + r.imag**2) * weight / length, len(bands.cells) - 1)
+        total.freedom[j] = used[j].sum() * free
+        q = rfft(columns[j], length)
+        q[:, once] *= np.sqrt(0.5)
+        parts = q.view(np.float64)  # real and imaginary parts side by side
+        for b in np.flatnonzero(np.diff(starts)):
+            z = parts[:, 2 * starts[b] : 2 * starts[b + 1]]
+            np.matmul(z, z.T, out=total.gram[j, b])
+    total.gram[...] *= 2.0 / length
+    return total
+
+
+@lru_cache(maxsize=16)
+def _layout(bands: Bands, length: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
+    """Of the frequencies of a transform: the cell of each, the first of each band, and how often each counts."""
     omega = 2.0 * np.pi * np.arange(length // 2 + 1) / length
     weight = np.full(len(omega), 2.0)
     weight[0] = 1.0
@@ -102,17 +124,7 @@ def band_sums(bands: Bands, columns: Array, residuals: Array, used: NDArray[np.b
     band = np.searchsorted(bands.edges, omega, side="right") - 1
     starts = np.searchsorted(band, np.arange(len(bands.edges)))
     starts[-1] = len(omega)
-    total = BandSums.zero(rows, bands, p)
-    for j in range(rows):
-        r = np.fft.rfft(residuals[j], length)
-        total.power[j] = np.bincount(cell, (r.real**2 + r.imag**2) * weight / length, len(bands.cells) - 1)
-        total.freedom[j] = np.bincount(cell, weight * (used[j].sum() / length), len(bands.cells) - 1)
-        q = np.fft.rfft(columns[j], length, axis=0) * np.sqrt(weight / length)[:, None]
-        parts = np.concatenate([q.real, q.imag], axis=1).reshape(len(omega), 2, p)
-        for b in np.flatnonzero(np.diff(starts)):
-            z = parts[starts[b] : starts[b + 1]].reshape(-1, p)
-            total.gram[j, b] = z.T @ z
-    return total
+    return cell, starts, weight
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -163,10 +175,12 @@ class NoiseSpectrum:
         s2 = np.zeros(len(half))
         variance = np.zeros(len(half))
         for f, gram, (slopes, uncertainty) in zip(self.spectra, self.gram, self.sensitivity, strict=True):
-            share = ((half @ gram) * half).sum(axis=2).T * f
-            gradient = share @ slopes
+            weights = np.column_stack([f, f[:, None] * slopes])  # of the bands
+            combined = (weights.T @ gram.reshape(len(f), -1)).reshape(-1, *gram.shape[1:])
+            share = ((half @ combined) * half).sum(axis=2)
+            gradient = share[1:].T
             s2 += ((gradient @ uncertainty) * gradient).sum(axis=1)
-            variance += share.sum(axis=1)
+            variance += share[0]
         s2 /= np.maximum(variance**2, TINY)
         wider = np.sqrt(1.0 + s2)
         return C * np.outer(wider, wider), s2
@@ -284,22 +298,23 @@ class _Shape:
 def autoregressions(R: Array, samples: Array) -> list[tuple[Array, float]]:
     """Of each row of autocovariances R_0 … R_L (rows, L + 1) the coefficients (1, a_1 … a_k) and the variance of the news.
 
-    By Levinson's recursion, which ends where R is no longer that of a stationary process; k has the least AIC for so many samples.
+    With the Toeplitz matrix T = L Lᵀ of a row, the squares of L's diagonal are the variances of the news of every order. Orders end where
+    R is no longer that of a stationary process; k has the least AIC for so many samples.
     """
-    rows, count = R.shape
-    a, news, alive = np.zeros((rows, count)), np.maximum(R[:, 0], TINY), np.ones(rows, dtype=bool)
-    a[:, 0] = 1.0
-    least, order, best, best_news = samples * np.log(news), np.zeros(rows, dtype=np.intp), a.copy(), news
-    for k in range(1, count):
-        reflection = -np.einsum("ij,ij->i", a[:, :k], R[:, k:0:-1]) / news
-        alive &= np.abs(reflection) < 1.0
-        if not alive.any():
-            break
-        reflection = np.where(alive, reflection, 0.0)
-        a[:, 1 : k + 1] += reflection[:, None] * a[:, k - 1 :: -1][:, :k]
-        news = np.maximum(news * (1.0 - reflection**2), TINY)
-        cost = samples * np.log(news) + 2.0 * k
-        better = alive & (cost < least)
-        least, order = np.where(better, cost, least), np.where(better, k, order)
-        best[better], best_news = a[better], np.where(better, news, best_news)
-    return [(own[: k + 1], float(size)) for own, k, size in zip(best, order, best_news, strict=True)]
+    lags = np.arange(R.shape[1])
+    return [_autoregression(own, float(n), np.abs(lags[:, None] - lags)) for own, n in zip(R, samples, strict=True)]
+
+
+def _autoregression(R: Array, samples: float, lags: NDArray[np.intp]) -> tuple[Array, float]:
+    if R[0] <= TINY:
+        return np.ones(1), TINY
+    T = R[lags]
+    L, failed = dpotrf(T, lower=1, clean=0)
+    if failed:
+        L, _ = dpotrf(T[: failed - 1, : failed - 1], lower=1, clean=0)
+    news = np.maximum(np.diagonal(L) ** 2, TINY)
+    k = int(np.argmin(samples * np.log(news) + 2.0 * np.arange(len(news))))
+    last = np.zeros(k + 1)
+    last[k] = L[k, k]
+    a, _ = dtrtrs(L[: k + 1, : k + 1], last, lower=1, trans=1)
+    return np.asarray(a[::-1], dtype=np.float64), float(news[k])

@@ -34,7 +34,7 @@ from veridyn.identify.statistics.noise_spectrum import (
 )
 
 Array = NDArray[np.float64]
-MAX_SAMPLES = 131_072
+MAX_SAMPLES = 65_536  # of all logs together: four stretches show spectra to a hundredth where noise has a memory of some ten samples
 SEGMENT_BYTES = 64e6  # of the columns that are held at once
 SHORTEST_SEGMENT = 1024  # samples, whatever they weigh
 PARTS = 4  # of a single log, which are compared with each other
@@ -44,7 +44,7 @@ FALSE_CORRELATION_SIGMAS = 4.0  # of a correlation of independent rows: one pair
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """Consecutive samples: their `numbers` in the count of all logs, columns (rows, n, p), residuals and which are `used` (rows, n)."""
+    """Consecutive samples: their `numbers` in the count of all logs, columns (rows, p, n), residuals and which are `used` (rows, n)."""
 
     numbers: NDArray[np.intp]
     columns: Array
@@ -58,7 +58,7 @@ class Stretch:
             return held[0]
         return cls(
             np.concatenate([h.numbers for h in held]),
-            *(np.concatenate([getattr(h, name) for h in held], axis=1) for name in ("columns", "residuals", "used")),
+            *(np.concatenate([getattr(h, name) for h in held], axis=-1) for name in ("columns", "residuals", "used")),
         )
 
 
@@ -85,7 +85,7 @@ class _Pass:
     """One pass over the samples, in coordinates in which the weighted base regressor is orthonormal.
 
     `turn` (rows, rows): of residuals. `parts`: numbers of samples, in the count of all logs, at which each part ends. `segment`: samples
-    of a stretch at most. Of every `stride` jobs one is looked at.
+    of a stretch at most. Of every `stride` jobs one is looked at, but for those whose samples end before `done`.
     """
 
     values: Array  # of all parameters: the leads of groups, zero elsewhere
@@ -98,9 +98,10 @@ class _Pass:
     segment: int
     stride: int
     turn: Array | None = None
+    done: int = 0
 
     def __call__(self, plan: EquationPlan, job: Job) -> SpectralSums | None:
-        if (job.before + job.start) // JOB_SAMPLES % self.stride:
+        if (job.before + job.start) // JOB_SAMPLES % self.stride or job.before + job.stop <= self.done:
             return None
         total: SpectralSums | None = None
         with one_blas_thread():
@@ -124,11 +125,18 @@ class _Pass:
 
     def _rows(self, plan: EquationPlan, block: Block, before: int) -> Stretch:
         rows, n, p = len(plan.rows), len(block.numbers), len(self.leads)
-        Z, u = np.zeros((rows, n, p)), np.zeros((rows, n))
+        Z = np.zeros((rows, p + 1, n))
         for k, (A, used) in enumerate(zip(block.equations, block.used, strict=True)):
             affecting, own = plan.lead_columns(k, self.leads)
-            Z[k, used] = A[:, own] @ (self.inverse[affecting] / self.scale[k])
-            u[k, used] = (A[:, -1] - A[:, :-1] @ self.values[list(plan.columns[k])]) / self.scale[k]
+            to = np.zeros((p + 1, A.shape[1]))  # columns, and residuals in the last row
+            to[:p, own] = self.inverse[affecting].T
+            to[p, :-1], to[p, -1] = -self.values[list(plan.columns[k])], 1.0
+            to /= self.scale[k]
+            if used.all():
+                np.matmul(to, A.T, out=Z[k])
+            else:
+                Z[k][:, used] = to @ A.T
+        Z, u = Z[:, :p], Z[:, p]
         return Stretch(block.numbers + before, Z, u, np.array(block.used))
 
     def summed(self, stretch: Stretch) -> SpectralSums:
@@ -139,19 +147,18 @@ class _Pass:
         parts = self._by_part(np.searchsorted(self.parts, stretch.numbers, side="right"), Z, psi, slope)
         counted = (float(slope.sum()), int(used.sum()))
         if self.turn is not None:
-            Z, psi = np.einsum("jk,knp->jnp", self.turn, Z, optimize=True), self.turn @ psi
+            Z, psi = np.einsum("jk,kpn->jpn", self.turn, Z, optimize=True), self.turn @ psi
             used = np.broadcast_to(used.any(axis=0), used.shape)
         return SpectralSums(band_sums(self.bands, Z, psi, used), parts, *counted)
 
     def _by_part(self, part: NDArray[np.intp], Z: Array, psi: Array, slope: Array) -> PartSums:
-        p = Z.shape[2]
+        p = Z.shape[1]
         gram, score = np.zeros((len(self.parts), p, p)), np.zeros((len(self.parts), p))
         for k in np.unique(part):
-            first, last = np.searchsorted(part, [k, k + 1])
-            own = Z[:, first:last].reshape(-1, p)
-            weighted = own if self.score is None else own * slope[:, first:last].reshape(-1, 1)
-            gram[k] = own.T @ weighted
-            score[k] = psi[:, first:last].reshape(-1) @ own
+            own = slice(*np.searchsorted(part, [k, k + 1]))
+            for z, h, w in zip(Z[:, :, own], psi[:, own], slope[:, own], strict=True):
+                gram[k] += (z if self.score is None else z * w) @ z.T
+                score[k] += z @ h
         return PartSums(gram, score)
 
 
@@ -170,14 +177,15 @@ def spectral(stream: EquationStream, s: Solution, score: ScoreFunction | None = 
         bands=Bands.for_samples(min(segment, longest)),
         parts=_part_ends(stream, samples),
         segment=segment,
-        stride=max(1, samples // MAX_SAMPLES),
+        stride=-(-samples // MAX_SAMPLES),
     )
-    first = next(iter(stream.each(_First(work), 0, "correlation of the rows")))
+    first, done = next(iter(stream.each(_First(work), 0, "correlation of the rows")))
     work = replace(work, turn=_uncorrelated(work, first))
-    if samples <= len(first.numbers):
-        total: SpectralSums | None = work.summed(first)
-    else:
-        total = None
+    total: SpectralSums | None = None
+    if done and not isinstance(stream.motions, MadeMotions):  # whose samples are not counted from log to log
+        total = work.summed(first)
+        work = replace(work, done=done)
+    if samples > work.done:
         for part in stream.each(work, 0, "spectrum of the residuals"):
             if part is not None:
                 total = part if total is None else total + part
@@ -238,12 +246,15 @@ def _uncorrelated(work: _Pass, first: Stretch) -> Array | None:
 
 @dataclass(frozen=True, eq=False)
 class _First:
-    """The first samples of a job."""
+    """The first samples of a job, and up to which sample they are all of it; 0 where they are not."""
 
     work: _Pass
 
-    def __call__(self, plan: EquationPlan, job: Job) -> Stretch:
-        return next(self.work.stretches(plan, job))
+    def __call__(self, plan: EquationPlan, job: Job) -> tuple[Stretch, int]:
+        with one_blas_thread():
+            first = next(self.work.stretches(plan, job))
+        whole = first.numbers[-1] + plan.how.decimate >= job.before + job.stop
+        return first, job.before + job.stop if whole else 0
 
 
 def noise_covariance(
