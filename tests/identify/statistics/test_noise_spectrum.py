@@ -90,7 +90,7 @@ def test_what_a_short_fit_takes_is_put_back(monkeypatch: pytest.MonkeyPatch) -> 
     stated = float(np.mean([np.trace(found(Q, e).scores) for e in noises])) / true
     monkeypatch.setattr(module, "ROUNDS", 1)
     without = float(np.mean([np.trace(found(Q, e).scores) for e in noises])) / true
-    assert without < 0.6
+    assert without < 0.7  # a third is missing
     assert 0.8 < stated < 1.1
 
 
@@ -135,6 +135,22 @@ def test_coefficients_solve_the_equations_of_yule_and_walker() -> None:
     assert second[0][1:] == pytest.approx(-solve_toeplitz(R[0, :k], R[0, 1 : k + 1]))
     assert first[0] == pytest.approx([1.0, -0.95])
     assert first[1] == pytest.approx(1.0 - 0.95**2)
+
+
+def test_few_samples_are_not_worth_many_coefficients() -> None:
+    """AICc (Hurvich and Tsai, 1989, Biometrika 76): at 20 samples an order of ten costs 2·10·20/8, not 2·10."""
+    news = np.exp(
+        -2.2 * np.arange(11.0) / 20.0
+    )  # each coefficient gains 2.2 in −2 log L, a little more than AIC charges
+    R, a = np.ones(1), np.ones(1)
+    for k in range(1, 11):  # autocovariances that have these variances of the news, by Levinson's recursion
+        reflection = np.sqrt(1.0 - news[k] / news[k - 1])
+        R = np.append(R, -reflection * news[k - 1] - a[1:] @ R[k - 1 : 0 : -1])
+        a = np.append(a, 0.0) + reflection * np.append(a, 0.0)[::-1]
+    ((many, _),) = autoregressions(R[None], np.array([1e6]))
+    ((few, _),) = autoregressions(R[None], np.array([20.0]))
+    assert len(many) == 11
+    assert len(few) == 1
 
 
 def test_autocovariances_of_no_process_end_the_recursion() -> None:

@@ -10,11 +10,11 @@ Residuals have lost what the columns explain. With G = S, and n_b the degrees of
     E P_j(b) = n_b f_j(b) − 2 f_j(b) tr I_j(b) + tr(I_j(b) G),
 
 and what is lost is put back: f follows from P, S from f, and so on until both agree. Where the columns have their power, f is an
-autoregression (Levinson, 1947; order by Akaike's criterion), because there the columns take most of the residuals away and few degrees of
-freedom are left; above, where nearly nothing is lost, it is the mean power of each band.
+autoregression (order by Akaike's criterion for few samples: Hurvich and Tsai, 1989), because there the columns take most of the residuals
+away and few degrees of freedom are left; above, where nearly nothing is lost, it is the mean power of each band.
 
-f is an estimate. The relative variance s² of a parameter's variance follows from the information that the degrees of freedom carry about
-the coefficients of f (Whittle, 1953), and the variance is stated (1 + s²) times as large. No direction of S is smaller than under white
+f is an estimate. The relative variance s² of the variance along an axis of S follows from the information that the degrees of freedom
+carry about the coefficients of f (Whittle, 1953), and it is stated (1 + s²) times as large. No direction of S is smaller than under white
 noise of the same power.
 """
 
@@ -170,20 +170,24 @@ class NoiseSpectrum:
         return np.asarray((V * np.maximum(values, self.white)) @ V.T, dtype=np.float64)
 
     def covariance(self, half: Array) -> tuple[Array, Array]:
-        """C = H S Hᵀ of parameters x = H h, widened by what is not known of the spectra; and s² of each parameter."""
-        C = half @ self.stated_scores @ half.T
-        s2 = np.zeros(len(half))
-        variance = np.zeros(len(half))
+        """C = H S Hᵀ of parameters x = H h, each direction of S widened by what is not known of its spectra; and s² of each parameter."""
+        values, V = np.linalg.eigh(self.stated_scores)
+        H = half @ V
+        C = (H * values) @ H.T
+        wide = (H * (values * (1.0 + self.uncertainty(V.T)))) @ H.T
+        return np.asarray(wide, dtype=np.float64), np.diag(wide) / np.maximum(np.diag(C), TINY) - 1.0
+
+    def uncertainty(self, directions: Array) -> Array:
+        """s², the relative variance of the variance of D h, of each row of D."""
+        squares, variance = np.zeros(len(directions)), np.zeros(len(directions))
         for f, gram, (slopes, uncertainty) in zip(self.spectra, self.gram, self.sensitivity, strict=True):
             weights = np.column_stack([f, f[:, None] * slopes])  # of the bands
             combined = (weights.T @ gram.reshape(len(f), -1)).reshape(-1, *gram.shape[1:])
-            share = ((half @ combined) * half).sum(axis=2)
+            share = ((directions @ combined) * directions).sum(axis=2)
             gradient = share[1:].T
-            s2 += ((gradient @ uncertainty) * gradient).sum(axis=1)
+            squares += ((gradient @ uncertainty) * gradient).sum(axis=1)
             variance += share[0]
-        s2 /= np.maximum(variance**2, TINY)
-        wider = np.sqrt(1.0 + s2)
-        return C * np.outer(wider, wider), s2
+        return squares / np.maximum(variance**2, TINY)
 
 
 def noise_spectrum(bands: Bands, sums: BandSums, seen: float = 1.0) -> NoiseSpectrum:
@@ -198,7 +202,7 @@ def noise_spectrum(bands: Bands, sums: BandSums, seen: float = 1.0) -> NoiseSpec
     def agreed(lost: Array) -> tuple[list[_Model], Array, Array, Array]:
         """Models and densities of noise of which so much was lost, the S of these, and what is lost by that."""
         put_back = np.divide(lost, n, out=np.zeros_like(n), where=n > 0.0)[:, where] * sums.freedom
-        models = shape.fitted(sums.power + put_back, sums.freedom)
+        models = shape.fitted(sums.power + put_back, sums.freedom, t)
         f = np.array([m.density for m in models])
         S = (f.ravel() @ flat).reshape(p, p) / seen
         return models, f, S, 2.0 * f * t - (flat @ S.ravel()).reshape(rows, count)
@@ -265,12 +269,16 @@ class _Shape:
         self.starts = np.searchsorted(np.repeat(where[: self.cells], POINTS), np.arange(inside))
         self.band_widths = np.add.reduceat(self.widths, self.starts)
 
-    def fitted(self, power: Array, freedom: Array) -> list[_Model]:
-        """The spectra of all rows from the power of their noise and the degrees of freedom of that (rows, cells)."""
+    def fitted(self, power: Array, freedom: Array, taken: Array) -> list[_Model]:
+        """The spectra of all rows from the power of their noise and the degrees of freedom of that (rows, cells).
+
+        `taken` (rows, bands): degrees of freedom that the fit took.
+        """
         below, n = power[:, : self.cells], freedom[:, : self.cells].sum(axis=1)
+        left = n - taken[:, : self.inside].sum(axis=1)
         R = np.column_stack([below.sum(axis=1), below @ self.wave.T]) / n[:, None]
         found = []
-        for (a, news), mean, P, m in zip(autoregressions(R, n), R[:, 0], power, freedom, strict=True):
+        for (a, news), mean, P, m in zip(autoregressions(R, left), R[:, 0], power, freedom, strict=True):
             A = a @ self.powers[: len(a)]
             f = np.empty(self.count)
             share = self.widths * news / (A.real**2 + A.imag**2)
@@ -299,7 +307,7 @@ def autoregressions(R: Array, samples: Array) -> list[tuple[Array, float]]:
     """Of each row of autocovariances R_0 … R_L (rows, L + 1) the coefficients (1, a_1 … a_k) and the variance of the news.
 
     With the Toeplitz matrix T = L Lᵀ of a row, the squares of L's diagonal are the variances of the news of every order. Orders end where
-    R is no longer that of a stationary process; k has the least AIC for so many samples.
+    R is no longer that of a stationary process; k has the least AICc for so many samples.
     """
     lags = np.arange(R.shape[1])
     return [_autoregression(own, float(n), np.abs(lags[:, None] - lags)) for own, n in zip(R, samples, strict=True)]
@@ -313,7 +321,10 @@ def _autoregression(R: Array, samples: float, lags: NDArray[np.intp]) -> tuple[A
     if failed:
         L, _ = dpotrf(T[: failed - 1, : failed - 1], lower=1, clean=0)
     news = np.maximum(np.diagonal(L) ** 2, TINY)
-    k = int(np.argmin(samples * np.log(news) + 2.0 * np.arange(len(news))))
+    orders = np.arange(len(news))
+    spare = samples - orders - 2.0  # the mean and the variance are not free either
+    cost = np.where(spare > 0.0, samples * np.log(news) + 2.0 * orders * samples / np.maximum(spare, 1e-9), np.inf)
+    k = int(np.argmin(cost)) if spare[0] > 0.0 else 0
     last = np.zeros(k + 1)
     last[k] = L[k, k]
     a, _ = dtrtrs(L[: k + 1, : k + 1], last, lower=1, trans=1)
