@@ -13,6 +13,7 @@ from scipy.signal import lfilter
 
 import veridyn as vd
 from identify.smooth_arm import path, truth
+from veridyn.identify.estimator import Estimator
 from veridyn.identify.result import Fit
 from veridyn.identify.statistics import spectral as module
 
@@ -38,9 +39,14 @@ def logged(motion: vd.Motion, disturbance: Array) -> vd.Motion:
     return replace(motion, forces=vd.inverse_dynamics(truth(), motion) + disturbance)
 
 
-def fitted(*motions: vd.Motion, settings: vd.IdentifySettings | None = None, executor: Executor | None = None) -> Fit:
+def fitted(
+    *motions: vd.Motion,
+    method: str | Estimator = "ols",
+    settings: vd.IdentifySettings | None = None,
+    executor: Executor | None = None,
+) -> Fit:
     data = motions[0] if len(motions) == 1 else list(motions)
-    return vd.identify(truth(), data, "ols", settings, diagnose="off", executor=executor)
+    return vd.identify(truth(), data, method, settings, diagnose="off", executor=executor)
 
 
 def exact_sigma(fit: Fit, motion: vd.Motion, between_rows: Array, memory: float = MEMORY) -> Array:
@@ -109,17 +115,20 @@ def test_a_log_that_is_short_for_its_noise_is_reported() -> None:
     assert any("the log is short for its parameters" in note for note in fit.notes)
 
 
-def test_logs_that_disagree_are_reported_and_widen_the_deviations() -> None:
+@pytest.mark.parametrize(
+    "method", ["ols", "robust", vd.estimators.Instrumental(reference="measured")], ids=["ols", "robust", "iv"]
+)
+def test_logs_that_disagree_are_reported_and_widen_the_deviations(method: str | Estimator) -> None:
     """The second log has twice the viscous friction of the first joint."""
     first, second = logged(moved(6), noise(7)), logged(moved(7), noise(8))
     friction = next(e.parameter_name for e in truth().elements if e.kind == "damper")
     assert second.forces is not None
     more = second.forces.copy()
     more[:, 0] += truth().parameters.values[truth().parameters.index(friction)] * second.qd[:, 0]
-    fit = fitted(first, replace(second, forces=more))
+    fit = fitted(first, replace(second, forces=more), method=method)
     (note,) = (n for n in fit.notes if "disagree beyond their deviations" in n)
     assert friction in note
-    agreeing = fitted(first, second)
+    agreeing = fitted(first, second, method=method)
     assert not any("disagree" in n for n in agreeing.notes)
     assert float(np.median(fit.sigma / agreeing.sigma)) > 1.2
 

@@ -12,12 +12,14 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.identify.estimators.coloured import Sandwich
 from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.regression.equation_plan import JOB_SAMPLES, EquationPlan, Job
 from veridyn.identify.regression.linear_algebra import one_blas_thread
-from veridyn.identify.regression.observation import EquationStream
-from veridyn.identify.statistics.noise_spectrum import Bands, BandSums, NoiseSpectrum, band_sums, noise_spectrum
-from veridyn.identify.statistics.spectral import Stretch
+from veridyn.identify.regression.observation import EquationStream, samples_of
+from veridyn.identify.statistics.agreement import PartSums
+from veridyn.identify.statistics.noise_spectrum import Bands, BandSums, band_sums, noise_spectrum
+from veridyn.identify.statistics.spectral import Stretch, compared, part_ends, stated
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
@@ -126,9 +128,10 @@ class _SpectralPass:
     inverse: Array
     weights: Array
     bands: Bands
+    parts: NDArray[np.intp]
     lead: int = 0
 
-    def __call__(self, plan: EquationPlan, twin: EquationPlan, jobs: tuple[Job, Job]) -> BandSums:
+    def __call__(self, plan: EquationPlan, twin: EquationPlan, jobs: tuple[Job, Job]) -> tuple[BandSums, PartSums]:
         p = len(self.leads)
         held: list[Stretch] = []
         with one_blas_thread():
@@ -139,21 +142,31 @@ class _SpectralPass:
                     affecting, own = plan.lead_columns(k, self.leads)
                     Z[k][:, used] = (self.inverse[affecting] * self.weights[k]).T @ B[used][:, own].T
                     u[k, used] = self.weights[k] * (A[:, -1] - A[:, :-1] @ self.values[list(plan.columns[k])])
-                held.append(Stretch(block.numbers, Z, u, np.array(block.used)))
+                held.append(Stretch(block.numbers + jobs[0].before, Z, u, np.array(block.used)))
             whole = Stretch.joined(held)
-            return band_sums(self.bands, whole.columns, whole.residuals, whole.used)
+            sums = band_sums(self.bands, whole.columns, whole.residuals, whole.used)
+            return sums, PartSums.of(self.parts, whole.numbers, whole.columns, whole.residuals, None)
 
 
-def spectrum(stream: EquationStream, motions: list[Motion], s: Solution) -> NoiseSpectrum:
-    """The spectrum of the residuals, and of scores of instruments with them."""
+def by_spectrum(stream: EquationStream, motions: list[Motion], s: Solution, half: Array, plain: Array) -> Sandwich:
+    """The covariance by the spectrum of the residuals, and of scores of instruments with them; `half`, `plain` as :func:`stated` has them.
+
+    Logs, or parts of one, are compared with instruments in place of the columns: both are the same but for noise.
+    """
     plan = stream.plan
     twin = replace(plan, how=replace(plan.how, dead_zone={}, drop={}, trim=0))
     bands = Bands.for_samples(min(JOB_SAMPLES, max(f.samples for f in s.observation.rows)))
-    work = _SpectralPass(s.columns, s.all_values, s.inverse, 1.0 / s.row_sigma, bands)
-    total = BandSums.zero(len(plan.rows), bands, len(s.values))
-    for part in _each(stream, plan, twin, motions, work):
-        total += part
-    return noise_spectrum(bands, total)
+    ends = part_ends(stream, samples_of(stream.motions))
+    work = _SpectralPass(s.columns, s.all_values, s.inverse, 1.0 / s.row_sigma, bands, ends)
+    p = len(s.values)
+    total, parts = (
+        BandSums.zero(len(plan.rows), bands, p),
+        PartSums(np.zeros((len(ends), p, p)), np.zeros((len(ends), p))),
+    )
+    for own, of_parts in _each(stream, plan, twin, motions, work):
+        total, parts = total + own, parts + of_parts
+    found = noise_spectrum(bands, total)
+    return compared(stated(found, half, plain), found, parts, ends, len(stream.motions), s.triangle)
 
 
 def _each(

@@ -33,14 +33,13 @@ from veridyn.errors import (
 )
 from veridyn.identify.estimator import Estimator, FitProblem, fit_of, with_sandwich
 from veridyn.identify.estimators.coloured import Sandwich, andrews
-from veridyn.identify.estimators.instrument_sums import spectrum, summed, weakest_of
+from veridyn.identify.estimators.instrument_sums import by_spectrum, summed, weakest_of
 from veridyn.identify.estimators.least_squares import EXACT_RESIDUAL, Solution, solved
 from veridyn.identify.output_error.log_runs import check_motions, check_open_tree, cut
 from veridyn.identify.output_error.shooting import LAW, Law, Shooting
 from veridyn.identify.regression.observation import EquationStream
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import Auto, Hac
-from veridyn.identify.statistics.spectral import stated
 from veridyn.mechanics.system.control import Reference
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.coordinates import Rows
@@ -231,7 +230,7 @@ def instrumental(
         sums = summed(stream, motions, s, lags)
     made = Sandwich(covariance=spread * half @ sums.meat @ half.T, lags=lags, residual_sigma=s.sigma)
     if isinstance(how_correlated, Auto):
-        made = stated(spectrum(stream, motions, s), half, plain)
+        made = by_spectrum(stream, motions, s, half, plain)
     return Instruments(
         solution=s,
         plain=plain,

@@ -34,6 +34,21 @@ class PartSums:
     def __add__(self, o: PartSums) -> PartSums:
         return PartSums(self.gram + o.gram, self.score + o.score)
 
+    @classmethod
+    def of(
+        cls, ends: NDArray[np.intp], numbers: NDArray[np.intp], Z: Array, psi: Array, slope: Array | None
+    ) -> PartSums:
+        """Those of samples with `numbers` (n,), of parts that end at `ends`: columns Z (rows, p, n), ψ and ψ' (rows, n), None for 1."""
+        part = np.searchsorted(ends, numbers, side="right")
+        p = Z.shape[1]
+        gram, score = np.zeros((len(ends), p, p)), np.zeros((len(ends), p))
+        for k in np.unique(part):
+            own = slice(*np.searchsorted(part, [k, k + 1]))
+            for j, z in enumerate(Z[:, :, own]):
+                gram[k] += (z if slope is None else z * slope[j, own]) @ z.T
+                score[k] += z @ psi[j, own]
+        return cls(gram, score)
+
 
 @dataclass(frozen=True, eq=False)
 class Agreement:

@@ -28,7 +28,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import next_fast_len, rfft
-from scipy.linalg.lapack import dpotrf, dtrtrs
+from scipy.linalg import get_lapack_funcs, solve_triangular
 
 Array = NDArray[np.float64]
 BANDS_PER_OCTAVE = 8  # of the columns' power
@@ -40,6 +40,7 @@ POINTS = 4  # of a cell, at which f is computed
 FEWEST_SAMPLES = 8.0  # where the columns have their power, for any coefficient
 CONVERGED = 1e-2  # relative change of the mean variance
 TINY = 1e-300  # power of no noise at all
+(CHOLESKY,) = get_lapack_funcs(("potrf",))  # scipy.linalg.cholesky does not return the part before a failure
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,10 +100,10 @@ def band_sums(bands: Bands, columns: Array, residuals: Array, used: NDArray[np.b
     total = BandSums.zero(rows, bands, p)
     free = np.bincount(cell, weight / length, len(bands.cells) - 1)
     for j in range(rows):
-        r = rfft(residuals[j], length)
+        r = _transform(residuals[j], length)
         total.power[j] = np.bincount(cell, (r.real**2 + r.imag**2) * weight / length, len(bands.cells) - 1)
         total.freedom[j] = used[j].sum() * free
-        q = rfft(columns[j], length)
+        q = _transform(columns[j], length)
         q[:, once] *= np.sqrt(0.5)
         parts = q.view(np.float64)  # real and imaginary parts side by side
         for b in np.flatnonzero(np.diff(starts)):
@@ -110,6 +111,11 @@ def band_sums(bands: Bands, columns: Array, residuals: Array, used: NDArray[np.b
             np.matmul(z, z.T, out=total.gram[j, b])
     total.gram[...] *= 2.0 / length
     return total
+
+
+def _transform(x: Array, length: int) -> NDArray[np.complex128]:
+    """Fourier transforms along the last axis, padded with zeros to a `length`."""
+    return cast("NDArray[np.complex128]", rfft(x, length))
 
 
 @lru_cache(maxsize=16)
@@ -317,9 +323,9 @@ def _autoregression(R: Array, samples: float, lags: NDArray[np.intp]) -> tuple[A
     if R[0] <= TINY:
         return np.ones(1), TINY
     T = R[lags]
-    L, failed = dpotrf(T, lower=1, clean=0)
+    L, failed = CHOLESKY(T, lower=1, clean=0)
     if failed:
-        L, _ = dpotrf(T[: failed - 1, : failed - 1], lower=1, clean=0)
+        L, _ = CHOLESKY(T[: failed - 1, : failed - 1], lower=1, clean=0)
     news = np.maximum(np.diagonal(L) ** 2, TINY)
     orders = np.arange(len(news))
     spare = samples - orders - 2.0  # the mean and the variance are not free either
@@ -327,5 +333,5 @@ def _autoregression(R: Array, samples: float, lags: NDArray[np.intp]) -> tuple[A
     k = int(np.argmin(cost)) if spare[0] > 0.0 else 0
     last = np.zeros(k + 1)
     last[k] = L[k, k]
-    a, _ = dtrtrs(L[: k + 1, : k + 1], last, lower=1, trans=1)
+    a = solve_triangular(L[: k + 1, : k + 1], last, lower=True, trans=1, check_finite=False)
     return np.asarray(a[::-1], dtype=np.float64), float(news[k])

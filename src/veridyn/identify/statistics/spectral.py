@@ -144,22 +144,12 @@ class _Pass:
         psi, slope = u, used.astype(np.float64)
         if self.score is not None:
             psi, slope = np.where(used, self.score.psi(u), 0.0), np.where(used, self.score.slope(u), 0.0)
-        parts = self._by_part(np.searchsorted(self.parts, stretch.numbers, side="right"), Z, psi, slope)
+        parts = PartSums.of(self.parts, stretch.numbers, Z, psi, None if self.score is None else slope)
         counted = (float(slope.sum()), int(used.sum()))
         if self.turn is not None:
             Z, psi = np.einsum("jk,kpn->jpn", self.turn, Z, optimize=True), self.turn @ psi
             used = np.broadcast_to(used.any(axis=0), used.shape)
         return SpectralSums(band_sums(self.bands, Z, psi, used), parts, *counted)
-
-    def _by_part(self, part: NDArray[np.intp], Z: Array, psi: Array, slope: Array) -> PartSums:
-        p = Z.shape[1]
-        gram, score = np.zeros((len(self.parts), p, p)), np.zeros((len(self.parts), p))
-        for k in np.unique(part):
-            own = slice(*np.searchsorted(part, [k, k + 1]))
-            for z, h, w in zip(Z[:, :, own], psi[:, own], slope[:, own], strict=True):
-                gram[k] += (z if self.score is None else z * w) @ z.T
-                score[k] += z @ h
-        return PartSums(gram, score)
 
 
 def spectral(stream: EquationStream, s: Solution, score: ScoreFunction | None = None) -> Sandwich:
@@ -175,7 +165,7 @@ def spectral(stream: EquationStream, s: Solution, score: ScoreFunction | None = 
         scale=s.row_sigma,
         score=score,
         bands=Bands.for_samples(min(segment, longest)),
-        parts=_part_ends(stream, samples),
+        parts=part_ends(stream, samples),
         segment=segment,
         stride=-(-samples // MAX_SAMPLES),
     )
@@ -197,14 +187,28 @@ def spectral(stream: EquationStream, s: Solution, score: ScoreFunction | None = 
     half = s.inverse if score is None else s.inverse @ np.linalg.inv(M)
     found = noise_spectrum(work.bands, total.bands, seen)
     made = stated(found, half, s.covariance if score is None else None)
-    shortest = float(np.diff(work.parts, prepend=0).min())
-    if len(work.parts) > 1 and (len(stream.motions) > 1 or shortest >= INDEPENDENT_MEMORIES * found.memory):
-        same = agreement(total.parts, seen * found.stated_scores, s.triangle)
-        made = replace(made, covariance=same.widening * made.covariance, agreement=same)
+    made = compared(made, found, total.parts, work.parts, len(stream.motions), s.triangle, seen)
     return replace(made, residual_sigma=made.residual_sigma * total.equations / total.slopes)
 
 
-def _part_ends(stream: EquationStream, samples: int) -> NDArray[np.intp]:
+def compared(
+    made: Sandwich,
+    found: NoiseSpectrum,
+    parts: PartSums,
+    ends: NDArray[np.intp],
+    logs: int,
+    triangle: Array,
+    seen: float = 1.0,
+) -> Sandwich:
+    """The covariance, widened where logs or parts of one disagree; as it is where parts are too short to be independent of each other."""
+    shortest = float(np.diff(ends, prepend=0).min())
+    if len(ends) < 2 or (logs == 1 and shortest < INDEPENDENT_MEMORIES * found.memory):
+        return made
+    same = agreement(parts, seen * found.stated_scores, triangle)
+    return replace(made, covariance=same.widening * made.covariance, agreement=same)
+
+
+def part_ends(stream: EquationStream, samples: int) -> NDArray[np.intp]:
     """Where the parts end that are compared: logs, or equal parts of one; one part where logs are made one by one."""
     if isinstance(stream.motions, MadeMotions):
         return np.array([samples], dtype=np.intp)
