@@ -1,6 +1,6 @@
 """A QR step in vector code: the triangle R takes in a block of equations A.
 
-Householder reflections in panels of eight columns; a panel is applied to the columns behind it several at a time, so that each
+Householder reflections in panels of four columns; a panel is applied to the columns behind it several at a time, so that each
 number read serves several products. No library is called, so threads run side by side without waiting for one another.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from veridyn.symbolic.llvm_functions import constant, spread
 
-PANEL = 8  # columns of one panel
+PANEL = 4  # columns of one panel: within it each number read serves one product only, so wider ones are slower
 AT_ONCE = 512  # rows of one step: a panel of them stays in the first cache
 SUMS = 4  # of a product of two columns: as many as a fused operation takes cycles
 
@@ -19,7 +19,7 @@ def qr_program(width: int) -> str:
     A line of the table is (m, n, R, ldr, A, lda): R (n, n) becomes the R factor of [R; A], A (m, n) is used up. Both in column order; m
     is a multiple of 8; `work` holds 128 doubles.
     """
-    columns = 3 if width == 8 else 1  # as many as the registers hold
+    columns = 2 if width == 4 else 4  # as many as the registers hold: 16 of AVX, 32 of AVX-512 and NEON
     parts = [_header(width), dot(width), axpy(width), scale(width), _panel(), _form_t()]
     parts += [_apply(width, c) for c in sorted({1, columns})]
     return "".join(parts) + _main(columns) + _all()
@@ -102,7 +102,7 @@ done:
 
 
 def _form_t() -> str:
-    """T (8, 8), column order, with I − V T Vᵀ the product of a panel's eight reflections: T[:j, j] = −τ_j T[:j, :j] (Vᵀ v_j)."""
+    """T (4, 4), column order, with I − V T Vᵀ the product of a panel's reflections: T[:j, j] = −τ_j T[:j, :j] (Vᵀ v_j)."""
     p = PANEL
     lines = []
     for j in range(p):
@@ -142,7 +142,7 @@ define internal void @form(i64 %m, ptr %V, i64 %lda, ptr %tau, ptr %T) #0 {{
 
 
 def _apply(w: int, columns: int) -> str:
-    """The eight reflections of a panel on some columns at once: W = Tᵀ (R_panel + Vᵀ A), R_panel −= W, A −= V W."""
+    """The reflections of a panel on some columns at once: W = Tᵀ (R_panel + Vᵀ A), R_panel −= W, A −= V W."""
     V, Z, p = f"<{w} x double>", constant(0.0, w), PANEL
     L: list[str] = []
     for b in range(p):
