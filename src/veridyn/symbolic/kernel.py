@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,7 +118,13 @@ class Kernel:
     def __post_init__(self) -> None:
         self.function = loaded(self.code, "kernel", _SIGNATURE)
 
-    def _work(self) -> int:
+    @property
+    def address(self) -> int:
+        """Where its machine code begins, for other machine code that calls it; see :class:`~veridyn.symbolic.emit_llvm.Program`."""
+        function: Any = self.function
+        return int(ctypes.cast(function, ctypes.c_void_p).value or 0)
+
+    def work_address(self) -> int:
         """This thread's work array, made once: the address of its first aligned place."""
         if not hasattr(self._local, "work"):
             self._local.work = np.empty(self.places * place_stride(self.block) + 8)
@@ -166,7 +172,7 @@ class Kernel:
             strides.ctypes.data,
             values.ctypes.data,
             out.ctypes.data,
-            self._work(),
+            self.work_address(),
             int(far and not (out % 64).any()),
         )
         held = (memory, pointers, strides, values, out)

@@ -1,23 +1,21 @@
-"""How samples become equations: stretches of a log, computed, filtered, decimated and thinned, a block at a time.
-
-Before any is computed, motions and settings are checked: forces where motors act, and names that exist.
-"""
+"""How samples become equations: stretches of a log, computed, filtered, decimated and thinned, a block at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import DataError, Faults, did_you_mean
 from veridyn.identify.error_measures import Moments, row_unit
+from veridyn.identify.regression.compiled_stream import RowSamples, absorb_samples, thread_memory
+from veridyn.identify.regression.equation_checks import check_equations, driven
 from veridyn.identify.regression.factor import RowFactor, accumulate, empty
 from veridyn.identify.regression.linear_algebra import one_blas_thread
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.identify.regression.tables import SymbolTables
+from veridyn.identify.regression.tables import CACHE_DOUBLES, SymbolTables, block_samples
 from veridyn.mechanics.tree.loops.projection import open_rows, projection
 from veridyn.mechanics.tree.recursion.equations import structure
 from veridyn.model.machine import Machine
@@ -28,7 +26,6 @@ from veridyn.signals.resample import uniform_rate
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 JOB_SAMPLES = 16384  # samples one job deals with
-LARGEST_VALUE = 1e50  # no quantity in SI units is larger, and the squares of much larger ones overflow
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -146,8 +143,10 @@ class EquationPlan:
             )
 
     def factors(self, job: Job, weigh: Weigh | None = None) -> tuple[RowFactor, ...]:
-        """The factors of one job's samples, block by block."""
+        """The factors of one job's samples: in one call of machine code where that can be, otherwise block by block."""
         own = self.empty_factors()
+        if self.in_one_call and weigh is None:
+            return self._factors_in_one_call(job, own)
         moments = [Moments()] * len(own)
         with one_blas_thread():
             for block in self.blocks(job, wide=True):
@@ -158,6 +157,38 @@ class EquationPlan:
                         weigh(k, A)
                 accumulate([f.R for f in own], block.equations, self.how.method)
         return tuple(replace(f, samples=m.samples, measured=m) for f, m in zip(own, moments, strict=True))
+
+    @cached_property
+    def in_one_call(self) -> bool:
+        """Whether machine code can make the factors of a job without coming back: no filter, no row that is added to another."""
+        return self.compile and self.how.method == "qr" and not self.how.filtering and not any(self._added)
+
+    def _factors_in_one_call(self, job: Job, own: tuple[RowFactor, ...]) -> tuple[RowFactor, ...]:
+        """:meth:`factors` by :mod:`veridyn.identify.regression.compiled_stream`."""
+        part = job.motion[job.first - job.offset : job.stop - job.offset]
+        block = block_samples(self._places, self.how.block)
+        step = min(block, block_samples(self._places, self.how.block, CACHE_DOUBLES))
+        tables = self.tables(0, largest=step, memory=thread_memory().take)
+        beside = self._measured_tables(tables.block, 0, part) if self.subtracts else None
+        forces = [self.force(part, r) for r in self.rows]
+        rows = [
+            RowSamples(f.R, force if isinstance(force, np.ndarray) else None, used)
+            for f, force, used in zip(own, forces, self._used(job, thin=True), strict=True)
+        ]
+        moments = absorb_samples(tables, beside, self.subtracts, part, rows, block, self.how.decimate)
+        return tuple(replace(f, samples=m.samples, measured=m) for f, m in zip(own, moments, strict=True))
+
+    def _used(self, job: Job, thin: bool = False) -> list[Mask | None]:
+        """For each row, which samples of a job it takes, None for all of them; `thin`: after decimation."""
+        how, names = self.how, [self.machine.rows[r] for r in self.rows]
+        numbers = np.arange(job.first, job.stop)
+        whole = job.first >= how.trim and job.stop <= job.total - how.trim
+        kept = numbers % how.decimate == 0 if thin and how.decimate > 1 else None
+        if not how.zones and whole and kept is None and how.drop.keys().isdisjoint(names):
+            return [None] * len(names)
+        qd = job.motion.qd[job.first - job.offset : job.stop - job.offset]
+        taken = how.uses_of_rows(self.machine, names, qd, numbers, job.total, job.before)
+        return [mask if kept is None else mask & kept for mask in taken]
 
     def measured_moments(self, motion: Motion, stretch: slice, before: int = 0) -> list[Moments]:
         """For each row the moments of its measured force at a decimated stretch of a motion whose rows are not filtered."""
@@ -179,15 +210,30 @@ class EquationPlan:
         margin = self.how.margin(job.rate) if self.how.filtering else 0
         tables = self.tables(margin, wide)
         beside = self._measured_tables(tables.block, margin, job.motion) if self.subtracts else None
+        taken = self._used(job)
         for start in range(job.first, job.stop, tables.block):
             stop = min(start + tables.block, job.stop)
-            yield self._equations(job, tables, beside, start, stop, margin)
+            own = slice(start - job.first, stop - job.first)
+            masks = [None if mask is None else mask[own] for mask in taken]
+            yield self._equations(job, tables, beside, masks, start, stop, margin)
 
-    def tables(self, margin: int, wide: bool = False) -> SymbolTables:
+    def tables(
+        self,
+        margin: int,
+        wide: bool = False,
+        largest: int | None = None,
+        memory: Callable[[int], Array] = np.empty,
+    ) -> SymbolTables:
         """Where blocks of equations are written, by machine code or by the reference."""
+        most = self.how.block if largest is None else largest
         return SymbolTables(
-            self.machine, self.computed, self._affecting, self.wanted, self.compile, self.how.block, margin, wide
+            self.machine, self.computed, self._affecting, self.wanted, self.compile, most, margin, wide, memory
         )
+
+    @cached_property
+    def _places(self) -> int:
+        """How many numbers the tables hold for each sample."""
+        return sum(len(columns) + 1 for columns in self._affecting)
 
     def _measured_tables(self, block: int, margin: int, motion: Motion) -> SymbolTables | None:
         """Where wrenches and known drive gains alone are written; None where there are none."""
@@ -197,9 +243,16 @@ class EquationPlan:
         return SymbolTables(self.machine, self.computed, none, self._gains, self.compile, block, margin)
 
     def _equations(
-        self, job: Job, tables: SymbolTables, beside: SymbolTables | None, start: int, stop: int, margin: int
+        self,
+        job: Job,
+        tables: SymbolTables,
+        beside: SymbolTables | None,
+        masks: Sequence[Mask | None],
+        start: int,
+        stop: int,
+        margin: int,
     ) -> Block:
-        """[W_j | Y_j] of one block for each row, filtered, decimated and thinned, in column order."""
+        """[W_j | Y_j] of one block for each row, filtered, decimated and thinned, in column order; `masks`: which samples each takes."""
         how = self.how
         lo = max(job.offset, start - margin)
         hi = min(job.offset + len(job.motion), stop + margin)
@@ -208,14 +261,16 @@ class EquationPlan:
         numbers = np.arange(start, stop)
         thin = numbers % how.decimate == 0
         found: list[Array] = []
-        masks: list[Mask] = []
+        used_masks: list[Mask] = []
         measured: list[Array] = []
         noise: list[Moments | None] = []
         forces = self._measured(part, beside) if self.subtracts else {}
-        for r, A in self._projected(part, dict(zip(self.computed, tables.fill(part), strict=True))):
+        every = np.ones(stop - start, dtype=np.bool_)
+        rows = self._projected(part, dict(zip(self.computed, tables.fill(part), strict=True)))
+        for (r, A), mask in zip(rows, masks, strict=True):
             A[:, -1] = self.force(part, r) - A[:, -1]  # Γ − Γ_ext, paper 001 (5)
             low = how.filter_of(self.machine.rows[r])
-            taken = how.uses(self.machine, self.machine.rows[r], part.qd[inner], numbers, job.total, job.before)
+            taken = every if mask is None else mask
             noise.append(None)
             if low is not None:
                 raw = (forces[r] if r in forces else A[:, -1])[inner]
@@ -227,9 +282,9 @@ class EquationPlan:
             used = thin & np.isfinite(A[inner, -1]) & taken
             whole = used.all() and A.strides[0] == A.itemsize
             found.append(A[inner] if whole else np.asfortranarray(A[inner][used]))
-            masks.append(used[thin])
+            used_masks.append(used[thin])
             measured.append(forces[r][inner][used] if r in forces else found[-1][:, -1])
-        return Block(numbers[thin], found, masks, measured, noise)
+        return Block(numbers[thin], found, used_masks, measured, noise)
 
     def _measured(self, part: Motion, beside: SymbolTables | None) -> dict[int, Array]:
         """y of each row (N,): Γ − Γ_ext before known parameters are subtracted, what known drive gains give included."""
@@ -302,126 +357,3 @@ def _wanted(machine: Machine, kept: tuple[int, ...] | None) -> tuple[tuple[int, 
         if value != 0.0 and not left_out:
             out.append((c, to, factor, value))
     return tuple(out)
-
-
-def check_equations(machine: Machine, rows: Sequence[int], how: Sampling, motions: Sequence[Motion]) -> None:
-    """Refuse what cannot be streamed: every fault at once. `rows`: their numbers."""
-    faults = Faults()
-    if not motions:
-        raise DataError("there is no motion to identify from.", where=machine.name)
-    for motion in motions:
-        machine.check_motion(motion)
-        _check_sizes(machine, motion, faults)
-        _check_forces(machine, rows, how, motion, faults)
-    names = [machine.rows[r] for r in rows]
-    moving = [e.parameter_name for e in machine.elements if e.on_body is None and e.between is None]
-    joints = [*names, *(c for c in machine.coordinates if machine.closed and c not in names)]
-    for setting, keys, known in (("dead_zone", how.zones, [*joints, *moving]), ("drop", how.drop, names)):
-        for name in keys:
-            if name not in known:
-                faults.add(
-                    f"'{name}' is not one of the rows.", where=f"sampling.{setting}", hint=did_you_mean(name, known)
-                )
-            elif setting == "dead_zone" and name not in machine.coordinates and name not in moving:
-                faults.add(f"row '{name}' has no speed of its own.", where="sampling.dead_zone")
-    for name in (*how.filters, *how.along):
-        if name not in names:
-            where = "sampling.filters" if name in how.filters else "sampling.along"
-            faults.add(f"'{name}' is not one of the rows.", where=where, hint=did_you_mean(name, names))
-    for row, path in how.along.items():
-        for other, signal in path.items():
-            if other not in machine.rows:
-                hint = did_you_mean(other, machine.rows)
-                faults.add(f"there is no row '{other}'.", where=f"sampling.along['{row}']", hint=hint)
-            if any(signal not in motion.signals for motion in motions):
-                hint = did_you_mean(signal, list(motions[0].signals))
-                faults.add(f"the motion has no signal '{signal}'.", where=f"sampling.along['{row}']", hint=hint)
-    for name, mask in how.drop.items():
-        total = sum(len(motion) for motion in motions)
-        if np.asarray(mask).shape != (total,):
-            faults.add(
-                "a mask has one entry for each sample of all motions, in order.",
-                where=f"sampling.drop['{name}']",
-                expected=f"({total},)",
-                found=f"{np.asarray(mask).shape}",
-            )
-    if how.decimate < 1 or how.trim < 0 or how.block < 1:
-        faults.add("decimate and block must be at least 1, trim at least 0.", where="sampling")
-    if how.method not in ("qr", "gram"):
-        faults.add(f"there is no method '{how.method}'.", where="sampling.method", expected="'qr' or 'gram'")
-    faults.raise_if_any(DataError, machine.name)
-
-
-def _check_forces(machine: Machine, rows: Sequence[int], how: Sampling, motion: Motion, faults: Faults) -> None:
-    first = len(machine.rows) - machine.n
-    for r in rows:
-        if r < first:
-            continue
-        k, name = r - first, machine.rows[r]
-        given = None if motion.forces is None else motion.forces[:, k]
-        missing = given is None or np.isnan(given).all()
-        if machine.actuated[k] and missing and name not in driven(machine):
-            faults.add(
-                "the joint is actuated, and no force of it is measured.",
-                where=f"row '{name}'",
-                expected="a column of motion.forces, or a drive_gain element with its signal",
-                hint="Leave the row out (rows=…), or mark the joint passive if it has no motor.",
-            )
-        if given is not None and not machine.actuated[k] and np.nanmax(np.abs(given), initial=0.0) > 0.0:
-            faults.add(
-                "the joint is passive, and yet a force of it is given.",
-                where=f"row '{name}'",
-                expected="zero or NaN",
-                found=f"up to {np.nanmax(np.abs(given)):.4g}",
-                hint="Mark the joint actuated, or give NaN.",
-            )
-        if given is not None and how.filter_of(name) is not None and np.isnan(given).any() and not missing:
-            faults.add(
-                "its measured force has gaps (NaN), which a filter would smear.",
-                where=f"row '{name}'",
-                hint="Cut the motion into pieces without gaps and give them as a list.",
-            )
-
-
-def _check_sizes(machine: Machine, motion: Motion, faults: Faults) -> None:
-    """Numbers that no measurement has, such as the 1e160 or infinity of a failed conversion; NaN marks a gap and may stand."""
-    for where, x in _arrays(machine, motion):
-        if not _too_large(x):
-            continue
-        rows = np.abs(x.reshape(len(x), -1))
-        large = (rows > LARGEST_VALUE).any(axis=1)
-        first, count = int(np.argmax(large)), int(large.sum())
-        faults.add(
-            "no measured quantity is so large.",
-            where=where,
-            expected=f"at most {LARGEST_VALUE:g} in SI units",
-            found=f"{np.nanmax(rows[first]):.4g} at t = {motion.t[first]:.6g} s"
-            + (f", {count} in all" if count > 1 else ""),
-            hint="Cut these samples out, or mark them as missing where the log is read.",
-        )
-
-
-def _too_large(x: NDArray[np.float64]) -> bool:
-    """Whether some number is; by reductions, which need no copy of a long log, and in which gaps do not count."""
-    return bool(x.size) and bool(max(np.fmax.reduce(x, axis=None), -np.fmin.reduce(x, axis=None)) > LARGEST_VALUE)
-
-
-def _arrays(machine: Machine, motion: Motion) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """Arrays of a motion (N,) or (N, k) that may be too large, with their places."""
-    for name in ("q", "qd", "qdd", "forces"):
-        x = getattr(motion, name)
-        if x is not None and _too_large(x):  # a column alone is read as slowly as all of them
-            yield from ((f"motion.{name}, '{c}'", x[:, k]) for k, c in enumerate(machine.coordinates))
-    for f in fields(motion.base) if motion.base is not None else ():
-        x = getattr(motion.base, f.name)
-        if x is not None:
-            yield f"motion.base.{f.name}", x
-    for name, x in motion.wrenches.items():
-        yield f"motion.wrenches['{name}']", x
-    for name, x in motion.signals.items():
-        yield f"motion.signals['{name}']", x
-
-
-def driven(machine: Machine) -> set[str]:
-    """Coordinates whose force is a drive gain times a signal, so that no measured force is needed."""
-    return {c for e in machine.elements if e.kind == "drive_gain" for c in e.on}

@@ -7,7 +7,7 @@ in blocks of equations by compiled QR steps, free of the interpreter's lock and 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -56,11 +56,15 @@ class RowFactor:
 
     def merge(self, other: RowFactor) -> RowFactor:
         """The factor of both sets of equations."""
-        if (self.row, self.columns, self.method) != (other.row, other.columns, other.method):
-            raise DataError("factors of different rows cannot be merged.", found=f"'{self.row}' and '{other.row}'")
+        self.check_same_row(other)
         made = replace(self, R=self.R + other.R) if self.method == "gram" else self._absorbed(other.R)
         both = self.measured.merge(other.measured)
         return replace(made, samples=self.samples + other.samples, measured=both)
+
+    def check_same_row(self, other: RowFactor) -> None:
+        """Refuse a factor of another row, of other columns or made by another method."""
+        if (self.row, self.columns, self.method) != (other.row, other.columns, other.method):
+            raise DataError("factors of different rows cannot be merged.", found=f"'{self.row}' and '{other.row}'")
 
     def finished(self) -> RowFactor:
         """The triangle; a gram factor becomes one by Cholesky, or is refused where its condition makes it unsafe."""
@@ -107,6 +111,25 @@ def accumulate(factors: Sequence[Array], blocks: Sequence[Array], method: Litera
         return
     for R, A in zip(factors, blocks, strict=True):
         R += A.T @ A
+
+
+def merge_in_order(start: Sequence[RowFactor], parts: Iterable[Sequence[RowFactor]]) -> tuple[RowFactor, ...]:
+    """The factors of `start` and of all parts, merged one after the other as :meth:`RowFactor.merge` does, rows side by side."""
+    own = [replace(f, R=np.array(f.R, order="F")) for f in start]
+    for part in parts:
+        for f, other in zip(own, part, strict=True):
+            f.check_same_row(other)
+        triangles = [f.R for f in own]
+        if any(f.method == "gram" for f in own):
+            for R, other in zip(triangles, part, strict=True):
+                R += other.R
+        else:
+            absorb_all(triangles, [np.array(other.R, order="F") for other in part])
+        own = [
+            replace(f, samples=f.samples + other.samples, measured=f.measured.merge(other.measured))
+            for f, other in zip(own, part, strict=True)
+        ]
+    return tuple(own)
 
 
 def empty(row: str, columns: tuple[int, ...], method: Literal["qr", "gram"] = "qr", unit: str = "") -> RowFactor:

@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, DeviceError
 from veridyn.identify.grouping import group
-from veridyn.identify.regression.equation_plan import EquationPlan, Job, driven
-from veridyn.identify.regression.factor import RowFactor, RowFactors
+from veridyn.identify.regression.equation_checks import driven
+from veridyn.identify.regression.equation_plan import EquationPlan, Job
+from veridyn.identify.regression.factor import RowFactor, RowFactors, merge_in_order
 from veridyn.identify.regression.linear_algebra import one_blas_thread, triangle_of
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.regression.tables import equations
@@ -175,12 +176,9 @@ class EquationStream:
 
     def merged(self, parts: Iterable[tuple[RowFactor, ...]]) -> RowFactors:
         """The factors of all jobs together."""
-        plan = self.plan
-        factors = plan.empty_factors()
         with one_blas_thread():
-            for part in parts:
-                factors = tuple(a.merge(b) for a, b in zip(factors, part, strict=True))
-        return RowFactors(plan.machine.parameters, tuple(f.finished() for f in factors))
+            factors = merge_in_order(self.plan.empty_factors(), parts)
+        return RowFactors(self.plan.machine.parameters, tuple(f.finished() for f in factors))
 
     def each(
         self, work: Callable[[EquationPlan, Job], T], lead: int = 0, task: str = "streaming samples"
@@ -250,11 +248,8 @@ def _each_of_log(
 
 def _factors_of_log(plan: EquationPlan, motions: MadeMotions, source: object) -> tuple[RowFactor, ...]:
     """The factors of one log."""
-    factors = plan.empty_factors()
     with one_blas_thread():
-        for part in _each_of_log(EquationPlan.factors, plan, motions, 0, source):
-            factors = tuple(a.merge(b) for a, b in zip(factors, part, strict=True))
-    return factors
+        return merge_in_order(plan.empty_factors(), _each_of_log(EquationPlan.factors, plan, motions, 0, source))
 
 
 @dataclass(frozen=True, eq=False)

@@ -100,17 +100,36 @@ class Sampling:
 
         `before`: samples of the motions before this one, which masks count as well.
         """
-        used = (numbers >= self.trim) & (numbers < total - self.trim)
-        zones = self.zones
-        elements = {e.parameter_name: e for e in machine.elements} if zones else {}
-        acting = machine.acting_on(row) if zones else set()
-        for name, speed in zones.items():
+        return self.uses_of_rows(machine, (row,), qd, numbers, total, before)[0]
+
+    def uses_of_rows(
+        self,
+        machine: Machine,
+        rows: Sequence[str],
+        qd: Array,
+        numbers: NDArray[np.intp],
+        total: int,
+        before: int = 0,
+    ) -> list[NDArray[np.bool_]]:
+        """:meth:`uses` for each of some rows; speeds are compared once for all of them."""
+        inside = (numbers >= self.trim) & (numbers < total - self.trim)
+        elements = {e.parameter_name: e for e in machine.elements} if self.zones else {}
+        moving: list[tuple[Mapping[str, float], NDArray[np.bool_]]] = []
+        for name, speed in self.zones.items():
             on = elements[name].on if name in elements else {name: 1.0}
-            if acting & on.keys():
-                used &= np.abs(qd @ np.array([on.get(c, 0.0) for c in machine.coordinates])) >= speed
-        if row in self.drop:
-            used &= ~np.asarray(self.drop[row], dtype=bool)[numbers + before]
-        return used
+            weights = np.array([on.get(c, 0.0) for c in machine.coordinates])
+            moving.append((on, np.abs(qd @ weights) >= speed))
+        found: list[NDArray[np.bool_]] = []
+        for row in rows:
+            used = inside.copy()
+            acting = machine.acting_on(row) if moving else set()
+            for on, fast in moving:
+                if acting & on.keys():
+                    used &= fast
+            if row in self.drop:
+                used &= ~np.asarray(self.drop[row], dtype=bool)[numbers + before]
+            found.append(used)
+        return found
 
 
 def with_dead_zones(how: Sampling, machine: Machine, motions: Sequence[Motion], rows: Rows = "all") -> Sampling:

@@ -5,7 +5,7 @@ All tables of a block are parts of one buffer, sized to stay in cache until the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from veridyn.symbolic.kernel import padded
 
 Array = NDArray[np.float64]
 BUFFER_DOUBLES = 2**20  # doubles of one buffer: eight megabytes, which stay near while the factors take them in
+CACHE_DOUBLES = 2**18  # doubles of a buffer in the second cache of a core: two megabytes
 MARGINS = 8  # of a filter that a block is long: its margins, computed and thrown away, are then a quarter of it
 WIDE_BUFFER_DOUBLES = 2**22  # doubles that such blocks may take
 
@@ -35,11 +36,17 @@ def equations(machine: Machine, rows: tuple[int, ...], wanted: Wanted, motion: M
     return Request("equations", rows, fate, loaded_bodies(machine, motion.wrenches))
 
 
+def block_samples(places: int, largest: int, doubles: int = BUFFER_DOUBLES) -> int:
+    """Samples of a block with so many places for each: full groups that a buffer of so many doubles holds, and at most `largest`."""
+    return min(largest, max(2 * BLOCK, doubles // max(1, places) // BLOCK * BLOCK))
+
+
 class SymbolTables:
     """A buffer for one block of equations of some rows.
 
     `columns` are each row's; `wanted` says what becomes of every parameter: (column, column it counts for, factor, known value or NaN).
     A block has at most `largest` samples, more only where a filter's `margin` asks for it, and as many as are quickest where it is `wide`.
+    `memory` gives so many doubles for the buffer.
     """
 
     def __init__(
@@ -52,15 +59,14 @@ class SymbolTables:
         largest: int,
         margin: int,
         wide: bool = False,
+        memory: Callable[[int], Array] = np.empty,
     ) -> None:
         self.machine, self.rows, self.columns, self.wanted, self.compile = machine, rows, columns, wanted, compile
         self.place = {(r, c): k for k, (r, c) in enumerate((r, c) for r, cs in zip(rows, columns) for c in (*cs, -1))}
-        places = max(1, len(self.place))
-        fits = BUFFER_DOUBLES // places // BLOCK * BLOCK
-        longer = min(MARGINS * margin, WIDE_BUFFER_DOUBLES // places) if wide else 0
-        self.block = max(2 * margin, longer, min(largest, max(2 * BLOCK, fits)))
+        longer = min(MARGINS * margin, WIDE_BUFFER_DOUBLES // max(1, len(self.place))) if wide else 0
+        self.block = max(2 * margin, longer, block_samples(len(self.place), largest))
         self.width = padded(self.block + 2 * margin) + SPREAD
-        self.buffer = np.zeros((len(self.place), self.width))
+        self.buffer = memory(len(self.place) * self.width).reshape(len(self.place), self.width)
         self._made: Compiled | None = None
 
     def fill(self, part: Motion) -> Iterator[Array]:
@@ -74,16 +80,27 @@ class SymbolTables:
             yield self.buffer[first : first + len(cs) + 1, : len(part)].T
             first += len(cs) + 1
 
-    def _by_machine_code(self, part: Motion) -> None:
-        if self._made is None or self._loaded != set(part.wrenches):
+    def machine_code(self, part: Motion) -> Compiled:
+        """The kernel that fills the buffer from samples like these; it writes to `addresses`, and not to the `blank` rows of the buffer."""
+        loaded = set(part.wrenches)
+        if self._made is None or self._loaded != loaded:
             self._made = compiled(self.machine, equations(self.machine, self.rows, self.wanted, part))
-            self._loaded = set(part.wrenches)
+            self._loaded = loaded
             at = np.array([self.place[label[0], label[1]] for label in self._made.labels], dtype=np.uintp)
-            self._addresses = self.buffer.ctypes.data + 8 * self.width * at
+            self.addresses = self.buffer.ctypes.data + 8 * self.width * at
             written = set(at.tolist())
-            self._blank = [k for k in self.place.values() if k not in written]
-        self.buffer[self._blank] = 0.0
-        self._made(self.machine, part, self._addresses, self.machine.parameters.values)
+            self.blank = [k for k in self.place.values() if k not in written]
+        return self._made
+
+    @property
+    def blank_addresses(self) -> list[int]:
+        """Where the rows of the buffer begin that the kernel does not write."""
+        return [self.buffer.ctypes.data + 8 * self.width * k for k in self.blank]
+
+    def _by_machine_code(self, part: Motion) -> None:
+        made = self.machine_code(part)
+        self.buffer[self.blank] = 0.0
+        made(self.machine, part, self.addresses, self.machine.parameters.values)
 
     def _by_reference(self, part: Motion) -> None:
         tree, N = tree_of(self.machine), len(part)
