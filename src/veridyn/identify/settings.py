@@ -87,6 +87,10 @@ class IdentifySettings(Settings):
     device : {"cpu", "cuda"}
         Where samples become equations and factors: this processor (the default), or an NVIDIA GPU, for "ols", "wls", "map" and
         "consistent" of open machines without filters; see :mod:`veridyn.identify.regression.gpu`.
+    threads : int of at least 1, or None
+        Threads of this process that share in the samples where there is no executor: never more than it may use processors, or than the
+        variable OMP_NUM_THREADS allows. None, the default, takes all of these where a log is long and its samples go through machine code
+        without filters; 1 takes none beside the calling one. Results do not depend on it.
 
     Raises
     ------
@@ -109,6 +113,7 @@ class IdentifySettings(Settings):
     tolerance: Annotated[float, between(0.0, 1.0)] = RANK_TOLERANCE
     engine: Engine = "auto"
     device: Device = "cpu"
+    threads: Annotated[int, at_least(1)] | None = None
 
     @property
     def correlated(self) -> Hac | Auto | None:

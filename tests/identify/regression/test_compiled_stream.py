@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -11,10 +12,9 @@ import numpy as np
 import pytest
 
 from strangers.machines import any_motion, branched_arm, free_machine
-from veridyn.identify.regression.compiled_stream import absorb_samples, thread_memory
+from veridyn.identify.regression.compiled_stream import absorb_samples, kept_tables
 from veridyn.identify.regression.equation_plan import EquationPlan
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.identify.regression.tables import CACHE_DOUBLES
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
@@ -106,12 +106,18 @@ def test_no_sample_and_no_row() -> None:
     assert absorb_samples(tables, None, False, motion[:0], [], 64) == []
 
 
-def test_memory_of_a_thread_is_its_own_and_stays() -> None:
-    memory = thread_memory()
-    own = memory.take(1000)
-    assert np.shares_memory(own, memory.take(500)) and len(memory.take(CACHE_DOUBLES)) == CACHE_DOUBLES
-    other: list[np.ndarray] = []
-    thread = threading.Thread(target=lambda: other.append(memory.take(1000)))
+def test_tables_stay_with_their_thread_and_owner() -> None:
+    """Kept from job to job; another plan, and another thread, have their own, and a plan that is gone is not kept alive."""
+    machine, _ = recorded("arm")
+    plan = plan_of(machine, Sampling())
+    tables = kept_tables(plan, lambda: plan.tables(0))
+    assert kept_tables(plan, lambda: plan.tables(0)) is tables
+    found: list[object] = []
+    thread = threading.Thread(target=lambda: found.append(kept_tables(plan, lambda: plan.tables(0))))
     thread.start()
     thread.join()
-    assert not np.shares_memory(memory.take(1000), other[0])
+    assert found[0] is not tables
+    others = [plan_of(machine, Sampling())]
+    assert kept_tables(others[0], others[0]._tables_in_cache) is not tables
+    gone = weakref.ref(others.pop())
+    assert gone() is None

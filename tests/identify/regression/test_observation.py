@@ -9,6 +9,7 @@ import sys
 import textwrap
 import tracemalloc
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 
 import veridyn.identify.regression.observation as module
-from identify.dense_equations import RIGHT, arm, check, dense, log, same
+from identify.dense_equations import RIGHT, arm, check, dense, log
 from strangers.cars import TEN_ROWS, car_20, estimated_33
 from strangers.random_trees import random_motion, random_open_machine
 from veridyn.errors import DataError, IdentificationError
@@ -61,17 +62,57 @@ def long_log() -> tuple[Motion, RowFactors]:
     return motion, observation(arm(), motion)
 
 
-def test_threads_share_the_samples() -> None:
-    motion, alone = long_log()
-    with ThreadPoolExecutor(2) as pool:
-        same(observation(arm(), motion, executor=pool), alone)
+def identical(a: RowFactors, b: RowFactors) -> None:
+    """To the last bit: jobs do not depend on who does them, and are merged in their order."""
+    for x, y in zip(a.rows, b.rows, strict=True):
+        assert (x.row, x.columns, x.samples, x.measured) == (y.row, y.columns, y.samples, y.measured)
+        assert np.array_equal(x.R, y.R)
 
 
-def test_processes_share_the_samples() -> None:
-    """Spawned, so that everything that travels is pickled; the motion is longer than one job."""
+@pytest.mark.parametrize("workers", [1, 2, 3, 5])
+def test_any_number_of_threads_gives_the_same_numbers(monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
+    """By an executor, and by the setting where the processors allow it; the motion is longer than one job."""
     motion, alone = long_log()
-    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
-        same(observation(arm(), motion, executor=pool), alone)
+    with ThreadPoolExecutor(workers) as pool:
+        identical(observation(arm(), motion, executor=pool), alone)
+    monkeypatch.setattr(module, "usable_threads", lambda wanted=None: 16 if wanted is None else wanted)
+    for engine in ("compiled", "numpy"):
+        one, several = (
+            observation(arm(), motion, settings=IdentifySettings(engine=engine, threads=n)) for n in (1, workers)
+        )
+        identical(several, one)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 5])
+def test_any_number_of_processes_gives_the_same_numbers(workers: int) -> None:
+    """Spawned, so that everything that travels is pickled."""
+    motion, alone = long_log()
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        identical(observation(arm(), motion, executor=pool), alone)
+
+
+def test_threads_by_default_where_a_long_log_goes_through_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for what holds the interpreter's lock, nor for more threads than jobs; what is asked for is given."""
+    asked: list[int] = []
+
+    def threads_unless(executor: object, threads: int) -> object:
+        asked.append(threads)
+        return nullcontext((executor, 8))
+
+    monkeypatch.setattr(module, "threads_unless", threads_unless)
+    monkeypatch.setattr(module, "usable_threads", lambda wanted=None: 16 if wanted is None else wanted)
+    motion, _ = long_log()
+    for settings in (
+        IdentifySettings(engine="compiled"),
+        IdentifySettings(engine="compiled", threads=2),
+        IdentifySettings(engine="compiled", sampling=Sampling(filter=Butterworth(20.0))),
+        IdentifySettings(engine="numpy"),
+        IdentifySettings(engine="numpy", threads=2),
+    ):
+        observation(arm(), motion, settings=settings)
+    observation(arm(), motion[:2000], settings=IdentifySettings(engine="compiled"))
+    jobs = 3  # of 16,384 samples in 40,000
+    assert asked == [jobs, 2, 1, 1, 2, 1]
 
 
 def test_an_error_in_a_worker_arrives_whole() -> None:

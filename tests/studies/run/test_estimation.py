@@ -104,9 +104,16 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> IdentifyRun:
     return run(tmp_path_factory.mktemp("bench"))
 
 
-@pytest.mark.parametrize("word", ["local", "{local: 3}"])
-def test_threads_change_nothing(tmp_path: Path, alone: IdentifyRun, word: str) -> None:
-    found = run(tmp_path, f"executor: {word}\n").study
+def test_the_threads_of_a_study_are_those_of_its_settings(tmp_path: Path) -> None:
+    assert made(tmp_path, "{name: wls}").settings.threads is None
+    assert made(tmp_path, "{name: wls}\nthreads: 3").settings.threads == 3
+    with pytest.raises(FileError, match="threads"):
+        made(tmp_path, "{name: wls}\nthreads: 0")
+
+
+@pytest.mark.parametrize("line", ["executor: local", "executor: {local: 3}", "threads: 2"])
+def test_threads_change_nothing(tmp_path: Path, alone: IdentifyRun, line: str) -> None:
+    found = run(tmp_path, f"{line}\n").study
     assert found.fit.values == pytest.approx(alone.study.fit.values, rel=1e-12)
     assert found.figures == pytest.approx(alone.study.figures, rel=1e-9, nan_ok=True)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -17,12 +18,12 @@ from numpy.typing import NDArray
 
 from veridyn.identify.error_measures import Moments
 from veridyn.identify.regression.tables import SymbolTables
-from veridyn.mechanics.tree.dynamics.engine import sample_arrays, uniform_values
+from veridyn.mechanics.tree.dynamics.engine import check_angles, sample_source, uniform_values
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.motion import Motion
 from veridyn.symbolic.cache import Stored, key_of, load_or_make, remembered
 from veridyn.symbolic.kernel import Host, compile_object, loaded, this_host
-from veridyn.symbolic.stream_llvm import LINE, MOMENTS, ROW, stream_program
+from veridyn.symbolic.stream_llvm import LINE, MOMENTS, stream_program
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -39,22 +40,22 @@ class RowSamples:
     used: Mask | None
 
 
-class ThreadMemory(threading.local):
-    """Memory of this thread for one job after the other: fresh memory of some megabytes costs a few percent of a job."""
+class _Kept(threading.local):
+    """The tables that this thread filled last, and whose they are."""
 
-    def __init__(self) -> None:
-        self._memory = np.empty(0)
-
-    def take(self, size: int) -> Array:
-        """So many doubles, whatever they hold; good until the next call in this thread."""
-        if len(self._memory) < size:
-            self._memory = np.empty(size)
-        return self._memory[:size]
+    owner: weakref.ref[object] | None = None
+    tables: SymbolTables | None = None
 
 
-def thread_memory() -> ThreadMemory:
-    """The memory that the threads of this process keep."""
-    return remembered("memory of streams", ThreadMemory)
+def kept_tables(owner: object, make: Callable[[], SymbolTables]) -> SymbolTables:
+    """The tables of an owner that this thread keeps from one job to the next; `make` makes them. Filled again, they are written over.
+
+    Fresh memory of some megabytes and the places of all columns cost as much as a few percent of a job.
+    """
+    kept = remembered("tables of streams", _Kept)
+    if kept.tables is None or kept.owner is None or kept.owner() is not owner:
+        kept.tables, kept.owner = make(), weakref.ref(owner)
+    return kept.tables
 
 
 def absorb_samples(
@@ -82,28 +83,26 @@ def absorb_samples(
     work = np.empty(WORK_DOUBLES)
     equations, held = _kernel_record(tables, motion)
     second, held_beside = (np.zeros_like(equations), None) if beside is None else _kernel_record(beside, motion)
-    start, table, kept = tables.buffer.ctypes.data, np.empty((len(rows), len(ROW)), dtype=np.int64), []
-    for k, row in enumerate(rows):
+    kept = [_aligned(row) for row in rows]
+    start, known, per_row = tables.buffer.ctypes.data, zero.ctypes.data, 0
+    if beside is not None:
+        known, per_row = beside.buffer.ctypes.data, 8 * beside.width
+    no_force, all_used, measured, first = (a.ctypes.data for a in (zero, always, own, moments))
+    table: list[tuple[int, ...]] = []
+    for k, row in enumerate(kept):
         n = len(tables.columns[k]) + 1
-        force = zero if row.force is None else row.force
-        used = always if row.used is None else np.ascontiguousarray(row.used)
-        if force.strides[0] % 8:
-            force = np.ascontiguousarray(force)
-        kept.append((force, used))
-        last = start + 8 * width * (n - 1)
-        known = zero.ctypes.data if beside is None else beside.buffer.ctypes.data + 8 * beside.width * k
-        table[k] = (
-            *(n, start, width, row.R.ctypes.data, row.R.strides[1] // 8),
-            *(force.ctypes.data, 0 if row.force is None else force.strides[0] // 8),
-            *(known, 0 if beside is None else 1),
-            *(used.ctypes.data, 0 if row.used is None else 1),
-            *(own.ctypes.data, own.ctypes.data if subtracts else last, moments[k].ctypes.data),
-        )
+        line = [n, start, width, row.R.ctypes.data, row.R.strides[1] // 8]
+        line += [no_force, 0] if row.force is None else [row.force.ctypes.data, row.force.strides[0] // 8]
+        line += [known + per_row * k, 0 if beside is None else 1]
+        line += [all_used, 0] if row.used is None else [row.used.ctypes.data, 1]
+        line += [measured, measured if subtracts else start + 8 * width * (n - 1), first + 8 * MOMENTS * k]
+        table.append(tuple(line))
         start += 8 * width * n
+    described = np.array(table, dtype=np.int64)
     blank = np.array([*tables.blank_addresses, *(() if beside is None else beside.blank_addresses)], dtype=np.uintp)
     stretch = np.array(
         [
-            *(samples, tables.block, block, len(rows), table.ctypes.data, lines.ctypes.data, work.ctypes.data),
+            *(samples, tables.block, block, len(rows), described.ctypes.data, lines.ctypes.data, work.ctypes.data),
             *(places.ctypes.data, 2 * decimate, len(blank), blank.ctypes.data),
             *(equations.ctypes.data, second.ctypes.data),
         ],
@@ -111,25 +110,41 @@ def absorb_samples(
     )
     _stream(host or this_host())(stretch.ctypes.data)
     del held, held_beside, kept  # what the addresses above point into
-    return [Moments(int(m[0]), float(m[1]), float(m[2]), float(m[3]), int(m[4])) for m in moments]
+    return [Moments(int(m[0]), m[1], m[2], m[3], int(m[4])) for m in moments[:, :5].tolist()]
+
+
+def _aligned(row: RowSamples) -> RowSamples:
+    """The row with its force in whole steps of eight bytes, and its mask without gaps."""
+    force, used = row.force, row.used
+    if force is not None and force.strides[0] % 8:
+        force = np.ascontiguousarray(force)
+    return RowSamples(row.R, force, None if used is None else np.ascontiguousarray(used))
 
 
 def _kernel_record(tables: SymbolTables, motion: Motion) -> tuple[NDArray[np.int64], object]:
     """The numbers that describe the kernel of some tables on a motion, and the memory that they point into."""
     kernel = tables.machine_code(motion).kernel
     tree = tree_of(tables.machine)
-    columns = [
-        c if c.strides[0] % 8 == 0 else np.ascontiguousarray(c) for c in sample_arrays(tree, motion, kernel.inputs)
-    ]
-    pointers = np.array([c.ctypes.data for c in columns], dtype=np.uintp)
-    strides = np.array([c.strides[0] // 8 for c in columns], dtype=np.int64)
+    check_angles(tree, motion.q)
+    arrays: dict[
+        int, tuple[Array, Array, int]
+    ] = {}  # by identity: an array has many columns, and its address takes a while
+    pointers, strides = np.empty(len(kernel.inputs), dtype=np.uintp), np.empty(len(kernel.inputs), dtype=np.int64)
+    for k, name in enumerate(kernel.inputs):
+        array, column = sample_source(tree, motion, name)
+        if id(array) not in arrays:
+            whole = array if all(step % 8 == 0 for step in array.strides) else np.ascontiguousarray(array)
+            arrays[id(array)] = array, whole, whole.ctypes.data
+        _, whole, address = arrays[id(array)]
+        pointers[k] = address if column is None else address + column * whole.strides[1]
+        strides[k] = whole.strides[0] // 8
     scratch = np.empty_like(pointers)
     values = np.ascontiguousarray(uniform_values(tree, tables.machine.parameters.values, kernel.parameters))
     out = np.ascontiguousarray(tables.addresses, dtype=np.uintp)
     memory = (pointers, strides, scratch, values, out)
     where = [a.ctypes.data for a in memory]
-    record = np.array([kernel.address, len(columns), *where, kernel.work_address()], dtype=np.int64)
-    return record, (columns, memory)
+    record = np.array([kernel.address, len(pointers), *where, kernel.work_address()], dtype=np.int64)
+    return record, (arrays, memory)
 
 
 def _stream(host: Host) -> Callable[..., None]:

@@ -10,20 +10,24 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Faults, did_you_mean
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.regression.workers import map_in_order, threads_unless
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
+STRETCH = 16384  # samples that are looked at in one go
 LARGEST_VALUE = 1e50  # no quantity in SI units is larger, and the squares of much larger ones overflow
 
 
-def check_equations(machine: Machine, rows: Sequence[int], how: Sampling, motions: Sequence[Motion]) -> None:
-    """Refuse what cannot be streamed: every fault at once. `rows`: their numbers."""
+def check_equations(
+    machine: Machine, rows: Sequence[int], how: Sampling, motions: Sequence[Motion], threads: int = 1
+) -> None:
+    """Refuse what cannot be streamed: every fault at once. `rows`: their numbers; `threads`: so many look at the numbers of long logs."""
     faults = Faults()
     if not motions:
         raise DataError("there is no motion to identify from.", where=machine.name)
     for motion in motions:
         machine.check_motion(motion)
-        _check_sizes(machine, motion, faults)
+        _check_sizes(machine, motion, faults, threads)
         _check_forces(machine, rows, how, motion, faults)
     names = [machine.rows[r] for r in rows]
     moving = [e.parameter_name for e in machine.elements if e.on_body is None and e.between is None]
@@ -71,7 +75,7 @@ def _check_forces(machine: Machine, rows: Sequence[int], how: Sampling, motion: 
             continue
         k, name = r - first, machine.rows[r]
         given = None if motion.forces is None else motion.forces[:, k]
-        missing = given is None or np.isnan(given).all()
+        missing = given is None or _nothing_in(given)
         if machine.actuated[k] and missing and name not in driven(machine):
             faults.add(
                 "the joint is actuated, and no force of it is measured.",
@@ -95,11 +99,14 @@ def _check_forces(machine: Machine, rows: Sequence[int], how: Sampling, motion: 
             )
 
 
-def _check_sizes(machine: Machine, motion: Motion, faults: Faults) -> None:
+def _nothing_in(force: NDArray[np.float64]) -> bool:
+    """Whether all numbers are missing; the first, as a rule, shows that they are not."""
+    return bool(np.isnan(force[:1]).all() and np.isnan(force).all())
+
+
+def _check_sizes(machine: Machine, motion: Motion, faults: Faults, threads: int) -> None:
     """Numbers that no measurement has, such as the 1e160 or infinity of a failed conversion; NaN marks a gap and may stand."""
-    for where, x in _arrays(machine, motion):
-        if not _too_large(x):
-            continue
+    for where, x in _too_large_arrays(machine, motion, threads):
         rows = np.abs(x.reshape(len(x), -1))
         large = (rows > LARGEST_VALUE).any(axis=1)
         first, count = int(np.argmax(large)), int(large.sum())
@@ -113,25 +120,37 @@ def _check_sizes(machine: Machine, motion: Motion, faults: Faults) -> None:
         )
 
 
+def _too_large_arrays(machine: Machine, motion: Motion, threads: int) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    """Arrays of a motion (N,) or (N, k) with a number that is too large, and their places; of coordinates, the columns that have one."""
+    arrays = {f"motion.{name}": getattr(motion, name) for name in ("q", "qd", "qdd", "forces")}
+    by_column = set(arrays)
+    if motion.base is not None:
+        arrays |= {f"motion.base.{f.name}": getattr(motion.base, f.name) for f in fields(motion.base)}
+    arrays |= {f"motion.wrenches['{name}']": x for name, x in motion.wrenches.items()}
+    arrays |= {f"motion.signals['{name}']": x for name, x in motion.signals.items()}
+    given = {where: x for where, x in arrays.items() if x is not None and x.size}
+    stretches = [
+        (where, x[start : start + STRETCH]) for where, x in given.items() for start in range(0, len(x), STRETCH)
+    ]
+    with threads_unless(None, min(threads, len(stretches))) as (executor, ahead):
+        found = map_in_order(executor, _too_large, (x for _, x in stretches), ahead)
+        large = {where for (where, _), answer in zip(stretches, found, strict=True) if answer}
+    for where in (w for w in given if w in large):
+        if where not in by_column:
+            yield where, given[where]
+            continue
+        # A column alone is read as slowly as all of them, so they are looked at where one is known to be too large.
+        columns = ((f"{where}, '{c}'", given[where][:, k]) for k, c in enumerate(machine.coordinates))
+        yield from ((place, x) for place, x in columns if _too_large(x))
+
+
 def _too_large(x: NDArray[np.float64]) -> bool:
-    """Whether some number is; by reductions, which need no copy of a long log, and in which gaps do not count."""
-    return bool(x.size) and bool(max(np.fmax.reduce(x, axis=None), -np.fmin.reduce(x, axis=None)) > LARGEST_VALUE)
-
-
-def _arrays(machine: Machine, motion: Motion) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """Arrays of a motion (N,) or (N, k) that may be too large, with their places."""
-    for name in ("q", "qd", "qdd", "forces"):
-        x = getattr(motion, name)
-        if x is not None and _too_large(x):  # a column alone is read as slowly as all of them
-            yield from ((f"motion.{name}, '{c}'", x[:, k]) for k, c in enumerate(machine.coordinates))
-    for f in fields(motion.base) if motion.base is not None else ():
-        x = getattr(motion.base, f.name)
-        if x is not None:
-            yield f"motion.base.{f.name}", x
-    for name, x in motion.wrenches.items():
-        yield f"motion.wrenches['{name}']", x
-    for name, x in motion.signals.items():
-        yield f"motion.signals['{name}']", x
+    """Whether some number is. The sum of squares of smaller ones is small, and quickly made; where it is not, gaps do not count."""
+    flat = x.reshape(-1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if float(flat @ flat) <= LARGEST_VALUE**2:
+            return False
+    return bool(max(np.fmax.reduce(flat), -np.fmin.reduce(flat)) > LARGEST_VALUE)
 
 
 def driven(machine: Machine) -> set[str]:

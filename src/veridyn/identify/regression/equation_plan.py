@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.error_measures import Moments, row_unit
-from veridyn.identify.regression.compiled_stream import RowSamples, absorb_samples, thread_memory
+from veridyn.identify.regression.compiled_stream import RowSamples, absorb_samples, kept_tables
 from veridyn.identify.regression.equation_checks import check_equations, driven
 from veridyn.identify.regression.factor import RowFactor, accumulate, empty
 from veridyn.identify.regression.linear_algebra import one_blas_thread
@@ -123,9 +123,14 @@ class EquationPlan:
 
     def empty_factors(self) -> tuple[RowFactor, ...]:
         """The factors of no equations, one for each row."""
-        machine, method = self.machine, self.how.method
-        names = [machine.rows[r] for r in self.rows]
-        return tuple(empty(n, cs, method, row_unit(machine, n)) for n, cs in zip(names, self.columns, strict=True))
+        method = self.how.method
+        rows = zip(self._names_and_units, self.columns, strict=True)
+        return tuple(empty(name, columns, method, unit) for (name, unit), columns in rows)
+
+    @cached_property
+    def _names_and_units(self) -> tuple[tuple[str, str], ...]:
+        names = [self.machine.rows[r] for r in self.rows]
+        return tuple((name, row_unit(self.machine, name)) for name in names)
 
     def jobs(self, motion: Motion, lead: int = 0, before: int = 0) -> Iterator[Job]:
         """Stretches of a motion with the margins their filter needs and `lead` equations before their own."""
@@ -167,8 +172,7 @@ class EquationPlan:
         """:meth:`factors` by :mod:`veridyn.identify.regression.compiled_stream`."""
         part = job.motion[job.first - job.offset : job.stop - job.offset]
         block = block_samples(self._places, self.how.block)
-        step = min(block, block_samples(self._places, self.how.block, CACHE_DOUBLES))
-        tables = self.tables(0, largest=step, memory=thread_memory().take)
+        tables = kept_tables(self, self._tables_in_cache)
         beside = self._measured_tables(tables.block, 0, part) if self.subtracts else None
         forces = [self.force(part, r) for r in self.rows]
         rows = [
@@ -217,18 +221,14 @@ class EquationPlan:
             masks = [None if mask is None else mask[own] for mask in taken]
             yield self._equations(job, tables, beside, masks, start, stop, margin)
 
-    def tables(
-        self,
-        margin: int,
-        wide: bool = False,
-        largest: int | None = None,
-        memory: Callable[[int], Array] = np.empty,
-    ) -> SymbolTables:
+    def tables(self, margin: int, wide: bool = False, largest: int | None = None) -> SymbolTables:
         """Where blocks of equations are written, by machine code or by the reference."""
         most = self.how.block if largest is None else largest
-        return SymbolTables(
-            self.machine, self.computed, self._affecting, self.wanted, self.compile, most, margin, wide, memory
-        )
+        return SymbolTables(self.machine, self.computed, self._affecting, self.wanted, self.compile, most, margin, wide)
+
+    def _tables_in_cache(self) -> SymbolTables:
+        """Tables of fewer samples, which stay in the second cache."""
+        return self.tables(0, largest=block_samples(self._places, self.how.block, CACHE_DOUBLES))
 
     @cached_property
     def _places(self) -> int:
@@ -322,16 +322,25 @@ class EquationPlan:
 
     def force(self, part: Motion, row: int) -> Array | float:
         """Γ of a row: measured where a motor acts and is measured, zero elsewhere (paper 001, 5.2)."""
-        machine = self.machine
-        k = row - len(machine.rows) + machine.n
-        if k < 0 or not machine.actuated[k] or part.forces is None:
+        k = row - len(self.machine.rows) + self.machine.n
+        if k < 0 or not self._actuated[k] or part.forces is None:
             return 0.0
         gamma = part.forces[:, k]
-        return 0.0 if machine.coordinates[k] in driven(machine) and np.isnan(gamma).all() else gamma
+        return 0.0 if k in self._driven and np.isnan(gamma).all() else gamma
 
-    def check(self, motions: Sequence[Motion]) -> None:
-        """Refuse what cannot be streamed: every fault at once."""
-        check_equations(self.machine, self.rows, self.how, motions)
+    @cached_property
+    def _actuated(self) -> tuple[bool, ...]:
+        """Which coordinates have a motor."""
+        return tuple(bool(x) for x in self.machine.actuated)
+
+    @cached_property
+    def _driven(self) -> frozenset[int]:
+        """The numbers of coordinates whose force is a drive gain times a signal."""
+        return frozenset(self.machine.coordinates.index(c) for c in driven(self.machine))
+
+    def check(self, motions: Sequence[Motion], threads: int = 1) -> None:
+        """Refuse what cannot be streamed: every fault at once; `threads` look at the numbers."""
+        check_equations(self.machine, self.rows, self.how, motions, threads)
 
 
 @lru_cache(maxsize=16)

@@ -14,6 +14,7 @@ A factor costs the square of its columns. Of the 20-dof car's 150 columns 84 sta
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -26,12 +27,12 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, DeviceError
 from veridyn.identify.grouping import group
 from veridyn.identify.regression.equation_checks import driven
-from veridyn.identify.regression.equation_plan import EquationPlan, Job
+from veridyn.identify.regression.equation_plan import JOB_SAMPLES, EquationPlan, Job
 from veridyn.identify.regression.factor import RowFactor, RowFactors, merge_in_order
 from veridyn.identify.regression.linear_algebra import one_blas_thread, triangle_of
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.regression.tables import equations
-from veridyn.identify.regression.workers import MadeMotions, map_in_order
+from veridyn.identify.regression.workers import MadeMotions, map_in_order, threads_unless, usable_threads
 from veridyn.identify.settings import Device, IdentifySettings
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.engine import Engine, wants_compiled
@@ -62,8 +63,9 @@ def observation(
     """Stream one motion, or several, into row factors of [W_j | Y_j] (22).
 
     Y_j is the measured force (zero for a passive joint, a virtual one and the base; paper 001, 5.2), less what the wrenches ask of the
-    row, less the columns of known parameters times their values. With an `executor` the samples are shared out. `settings`: sampling and
-    engine are used; `passes`: how often as many samples will be streamed, for which machine code may pay for itself.
+    row, less the columns of known parameters times their values. With an `executor` the samples are shared out, and without one by
+    threads of this process where that is worth it. `settings`: sampling, engine and threads are used; `passes`: how often as many samples
+    will be streamed, for which machine code may pay for itself.
     """
     return stream(machine, motion, rows, settings, executor=executor, progress=progress, passes=passes).observe()
 
@@ -94,13 +96,19 @@ def stream(
     measured = measured_rows(machine, seen, rows)[0]
     how = with_dead_zones(how, machine, seen, measured)
     plan = EquationPlan(machine, machine.select_rows(measured), how)
-    plan.check(seen)
+    plan.check(seen, usable_threads(chosen.threads))
     work = passes * samples_of(seen) * (len(several) if seen is not several else 1)
     fewer = _fewer_columns(plan, chosen.engine, seen[0], work)
     request = equations(machine, plan.computed, plan.wanted, seen[0])
     plan = replace(plan, compile=wants_compiled(chosen.engine, machine, request, work))
     return EquationStream(
-        plan=plan, motions=several, executor=executor, progress=progress, device=chosen.device, fewer=fewer
+        plan=plan,
+        motions=several,
+        executor=executor,
+        progress=progress,
+        device=chosen.device,
+        fewer=fewer,
+        threads=chosen.threads,
     )
 
 
@@ -155,6 +163,7 @@ class EquationStream:
     progress: Progress = silent
     device: Device = "cpu"
     fewer: tuple[EquationPlan, Dependence] | None = None
+    threads: int | None = None
 
     def observe(self) -> RowFactors:
         """The factors of all rows, made on this processor; :func:`veridyn.identify.regression.gpu.observed` looks at the device.
@@ -196,21 +205,28 @@ class EquationStream:
         total, done = float(samples_of(self.motions)), 0.0
         self.progress(task, done, total)
         bound = partial(_counted, work, plan)
-        jobs = self._jobs(lead)
-        for part, count in map_in_order(self.executor, bound, jobs):
-            yield part
-            done += count
-            self.progress(task, done, total)
+        threads = min(self._threads(work), math.ceil(total / JOB_SAMPLES))
+        with threads_unless(self.executor, threads) as (executor, ahead):
+            for part, count in map_in_order(executor, bound, self._jobs(lead), ahead):
+                yield part
+                done += count
+                self.progress(task, done, total)
+
+    def _threads(self, work: object) -> int:
+        """Threads of this process that share in some work: by default only in what leaves the interpreter's lock free."""
+        free = work is EquationPlan.factors and self.plan.in_one_call
+        return usable_threads(self.threads) if free or self.threads is not None else 1
 
     def _each_log(self, work: Callable[[object], T], task: str) -> Iterator[T]:
         """What `work` makes of each source of made motions, in order."""
         assert isinstance(self.motions, MadeMotions)
         sources, total = self.motions.sources, float(len(self.motions))
         self.progress(task, 0.0, total)
-        found = map_in_order(self.executor, work, sources)
-        for done, part in enumerate(found, start=1):
-            yield part
-            self.progress(task, float(done), total)
+        threads = min(usable_threads(self.threads) if self.threads is not None else 1, len(sources))
+        with threads_unless(self.executor, threads) as (executor, ahead):
+            for done, part in enumerate(map_in_order(executor, work, sources, ahead), start=1):
+                yield part
+                self.progress(task, float(done), total)
 
     def _check_processor(self) -> None:
         if self.device != "cpu":

@@ -5,7 +5,7 @@ All tables of a block are parts of one buffer, sized to stay in cache until the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +46,6 @@ class SymbolTables:
 
     `columns` are each row's; `wanted` says what becomes of every parameter: (column, column it counts for, factor, known value or NaN).
     A block has at most `largest` samples, more only where a filter's `margin` asks for it, and as many as are quickest where it is `wide`.
-    `memory` gives so many doubles for the buffer.
     """
 
     def __init__(
@@ -59,14 +58,13 @@ class SymbolTables:
         largest: int,
         margin: int,
         wide: bool = False,
-        memory: Callable[[int], Array] = np.empty,
     ) -> None:
         self.machine, self.rows, self.columns, self.wanted, self.compile = machine, rows, columns, wanted, compile
         self.place = {(r, c): k for k, (r, c) in enumerate((r, c) for r, cs in zip(rows, columns) for c in (*cs, -1))}
         longer = min(MARGINS * margin, WIDE_BUFFER_DOUBLES // max(1, len(self.place))) if wide else 0
         self.block = max(2 * margin, longer, block_samples(len(self.place), largest))
         self.width = padded(self.block + 2 * margin) + SPREAD
-        self.buffer = memory(len(self.place) * self.width).reshape(len(self.place), self.width)
+        self.buffer = np.empty((len(self.place), self.width))
         self._made: Compiled | None = None
 
     def fill(self, part: Motion) -> Iterator[Array]:

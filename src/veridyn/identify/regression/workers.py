@@ -9,13 +9,21 @@ whatever the number of workers and the order in which they end.
 
 Jobs are made when there is room for them, some ahead, so that a log need not fit the memory. Only ``submit`` of the executor is used, so
 threads, processes and a cluster (dask's ``Client.get_executor()``) serve alike.
+
+Without an executor, jobs that are one call of machine code are shared by threads of this process: as many as it may use processors, and no
+more than the variable OMP_NUM_THREADS or the setting `threads` allows. A worker starts no threads of its own.
 """
 
 from __future__ import annotations
 
+import os
+import re
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar, overload
 
 from veridyn.errors import DataError, VeridynError
@@ -24,6 +32,41 @@ from veridyn.model.motion import Motion
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 MAX_PENDING_JOBS = 128  # jobs handed out and not yet taken back; chosen: a few for each worker of a large machine
+JOBS_AHEAD = 2  # for each thread of this process: one at work, one waiting
+THREADS_VARIABLE = "OMP_NUM_THREADS"
+
+
+class _Worker(threading.local):
+    """Whether this thread works for an executor."""
+
+    busy = False
+
+
+_worker = _Worker()
+
+
+def usable_threads(wanted: int | None = None) -> int:
+    """How many threads may share in a piece of work: at most the processors that this process may use, OMP_NUM_THREADS and `wanted`.
+
+    One in a worker: whoever shares out the work has given it a processor, not the machine.
+    """
+    if _worker.busy:
+        return 1
+    affinity = getattr(os, "sched_getaffinity", None)
+    most = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    allowed = re.match(r"\s*0*([1-9]\d*)", os.environ.get(THREADS_VARIABLE, ""))
+    limits = [most, *([int(allowed[1])] if allowed else []), *([wanted] if wanted is not None else [])]
+    return max(1, min(limits))
+
+
+@contextmanager
+def threads_unless(executor: Executor | None, threads: int) -> Iterator[tuple[Executor | None, int]]:
+    """An executor and how many jobs to hand it ahead: the given one, else so many threads of this process, none for a single one."""
+    if executor is not None or threads <= 1:
+        yield executor, MAX_PENDING_JOBS
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        yield pool, JOBS_AHEAD * threads
 
 
 class MadeMotions(Sequence[Motion]):
@@ -85,7 +128,7 @@ def map_in_order(
     waiting: deque[Future[Result]] = deque()
     try:
         for job in jobs:
-            waiting.append(executor.submit(work, job))
+            waiting.append(executor.submit(partial(_as_worker, work), job))
             if len(waiting) >= ahead:
                 yield waiting.popleft().result()
         while waiting:
@@ -93,3 +136,12 @@ def map_in_order(
     finally:
         for future in waiting:
             future.cancel()
+
+
+def _as_worker(work: Callable[[Job], Result], job: Job) -> Result:
+    """work(job), in a thread that knows that it is one of several."""
+    before, _worker.busy = _worker.busy, True
+    try:
+        return work(job)
+    finally:
+        _worker.busy = before

@@ -6,7 +6,6 @@ whether it fits before any log is read.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import Any
 from veridyn.errors import DataError, DeviceError, Fault, IdentificationError, did_you_mean
 from veridyn.files.yaml_reader import Place
 from veridyn.identify.estimate import ESTIMATORS
+from veridyn.identify.regression.workers import usable_threads
 from veridyn.identify.settings import Device, IdentifySettings
 from veridyn.model.machine import Machine
 from veridyn.settings import names
@@ -38,7 +38,7 @@ def estimation_of(loaded: Loaded, at: Place, chosen: EstimatorSettings) -> Estim
     if chosen.settings and not names(kind):
         what = f"estimator '{chosen.name}' has no settings."
         raise loaded.error(loaded.fault((*at, "settings"), what, hint="Drop the key."))
-    settings = IdentifySettings(covariance=chosen.covariance, device=device_of(loaded))
+    settings = IdentifySettings(covariance=chosen.covariance, device=device_of(loaded), threads=loaded.study.threads)
     return Estimation(loaded.build((*at, "settings"), kind, chosen.settings), settings)
 
 
@@ -77,7 +77,7 @@ def executor_of(loaded: Loaded) -> Iterator[Executor | None]:
         yield None
         return
     if not isinstance(named, ExecutorSettings) or named.local is not None:
-        threads = named.local if isinstance(named, ExecutorSettings) else os.cpu_count()
+        threads = named.local if isinstance(named, ExecutorSettings) else usable_threads()
         with ThreadPoolExecutor(threads) as pool:
             yield pool
         return
