@@ -32,8 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.identification import with_forces, with_motors
-from benchmarks.subjects import car, motion
+from benchmarks.made_logs import car, motion, with_forces, with_motors
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.workers import MadeMotions

@@ -5,17 +5,17 @@ from __future__ import annotations
 import resource
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
 
 from benchmarks.kernels import states
-from benchmarks.subjects import PinModel, car, motion
+from benchmarks.made_logs import car, recorded
+from benchmarks.subjects import PinModel
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.settings import IdentifySettings
-from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
@@ -53,28 +53,6 @@ def identification() -> Result:
     loop, qr, difference = _peer(machine, m[:FITS])
     scale = SAMPLES / FITS
     return Result(one, one_cpu, two, extra, scale * (loop + qr), scale * loop, scale * qr, difference)
-
-
-def recorded(plain: Machine, samples: int) -> tuple[Machine, Motion]:
-    """The machine with a force on every joint and a wrench on its base, both exact but for one percent of noise."""
-    machine = with_motors(plain)
-    return machine, with_forces(machine, motion(machine, samples), 2)
-
-
-def with_motors(plain: Machine) -> Machine:
-    """The machine with a motor on every joint."""
-    driven = [j if j.kind == "floating" else replace(j, actuated=True) for j in plain.joints]
-    return replace(plain, joints=tuple(driven))
-
-
-def with_forces(machine: Machine, m: Motion, seed: int) -> Motion:
-    """The motion with measured forces: exact ones and one percent of noise."""
-    forces = inverse_dynamics(machine, m)
-    noise = np.random.default_rng(seed).normal(size=forces.shape)
-    forces = forces + 0.01 * forces.std(axis=0) * noise
-    if machine.base == "fixed":
-        return replace(m, forces=forces)
-    return replace(m, forces=forces[:, 6:], wrenches={machine.root: forces[:, :6]})
 
 
 def _peer(machine: Machine, m: Motion) -> tuple[float, float, float]:

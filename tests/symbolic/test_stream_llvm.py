@@ -24,14 +24,12 @@ def stream(width: int):
 
 
 @cache
-def powers() -> Kernel:
-    """x, x², x³ and 2 x of an input x; the program's order of outputs is undone by addresses."""
+def powers() -> tuple[Kernel, tuple[int, ...]]:
+    """x, x², x³ and 2 x of an input x, and the order in which the program has them."""
     g = Graph()
     x = g.input("x")
     program = emit(g, [x * 1.0 + 0.0, x * x, x * x * x, 2.0 * x], {"x": 0}, {}, this_host().width)
-    kernel = Kernel(compile_object(program.text), ("x",), (), 4, program.places)
-    kernel.order = program.order  # pyright: ignore[reportAttributeAccessIssue]
-    return kernel
+    return Kernel(compile_object(program.text), ("x",), (), 4, program.places), program.order
 
 
 def numbers(*values: int) -> np.ndarray:
@@ -50,10 +48,10 @@ def streamed(
     own: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """R (5, 5) and the moments of one row; `own`: they are of the force itself, not of the right-hand side."""
-    kernel, room = powers(), padded(step) + 8
+    (kernel, order), room = powers(), padded(step) + 8
     table, R = np.full((COLUMNS, room), 7.5), np.zeros((COLUMNS, COLUMNS))
     rows = [0, 1, 2, 4]
-    out = np.array([table[rows[k]].ctypes.data for k in kernel.order], dtype=np.uintp)  # pyright: ignore[reportAttributeAccessIssue]
+    out = np.array([table[rows[k]].ctypes.data for k in order], dtype=np.uintp)
     pointers, strides, scratch = np.array([x.ctypes.data], dtype=np.uintp), numbers(x.strides[0] // 8), numbers(0)
     where = [a.ctypes.data for a in (pointers, strides, scratch, np.empty(1), out)]
     equations = numbers(kernel.address, 1, *where, kernel.work_address())
