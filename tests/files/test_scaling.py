@@ -15,7 +15,7 @@ import pytest
 
 from veridyn.errors import Faults, FileError, VeridynError, did_you_mean
 from veridyn.files.log.columns import choose
-from veridyn.files.log.tables import first_places
+from veridyn.files.log.layout import first_places
 from veridyn.files.machine.load import load_model
 from veridyn.files.yaml_nodes import MAX_DEPTH, compose
 from veridyn.model.parameters import ParameterSet

@@ -14,9 +14,10 @@ import pytest
 
 from veridyn.errors import DataError, Faults, FileError
 from veridyn.files.log import tables
+from veridyn.files.log.arrow import read_parquet
 from veridyn.files.log.layout import CsvLayout, find_layout
 from veridyn.files.log.load import load_log
-from veridyn.files.log.tables import read_columns, read_parquet, save_log
+from veridyn.files.log.tables import read_columns, save_log
 from veridyn.model.experiment import Channel, Experiment
 
 

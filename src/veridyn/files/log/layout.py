@@ -29,6 +29,10 @@ MOTIVE_CLOCK = "time (seconds)"
 MOTIVE_WORDS = ("rotation", "position", "mean marker error", "marker quality")
 
 
+class Unparsed(ValueError):
+    """What a fast reader says of a table with a fault: hardly more than that there is one."""
+
+
 @dataclass(frozen=True)
 class CsvLayout:
     """How a file is laid out: `delimiter`, `decimal` mark, the names of all columns, and whether a header row has them.
@@ -59,6 +63,11 @@ def cells_of(line: str, delimiter: str) -> list[str]:
     if delimiter == BLANKS:
         return line.split()
     return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter), [])]
+
+
+def first_places(headers: Sequence[str]) -> dict[str, int]:
+    """Where each header stands first."""
+    return {header: k for k, header in reversed([*enumerate(headers)])}
 
 
 def is_number(cell: str, decimal: str = ".") -> bool:

@@ -21,8 +21,6 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from veridyn.arguments import checked
@@ -38,8 +36,8 @@ from veridyn.files.log.columns import (
     merged_headers,
     raise_faults,
 )
-from veridyn.files.log.layout import find_layout
-from veridyn.files.log.tables import Frame, FrameTable, read_columns, read_parquet
+from veridyn.files.log.layout import Unparsed, find_layout
+from veridyn.files.log.tables import Frame, FrameTable, parquet, read_columns
 from veridyn.model.experiment import Experiment
 
 Array = NDArray[np.float64]
@@ -128,14 +126,15 @@ def load_log(
         with _unchanged(file):
             if file.suffix.lower() in PARQUET:
                 _refuse_header(names)
-                headers, read = tuple(pq.read_schema(file).names), partial(read_parquet, file)
+                arrow = parquet(file)
+                headers, read = arrow.parquet_headers(file), partial(arrow.read_parquet, file)
             else:
                 layout = find_layout(file, names, delimiter, decimal, skip)
                 headers, read = layout.headers, partial(read_columns, file, layout)
             return _experiment(headers, read, str(file), columns, units or {}, time, name or file.name, rate)
     except UnicodeDecodeError as error:
         raise FileError(replace(unreadable(error), line=_line_that_is_no_text(file)), str(file)) from error
-    except (OSError, csv.Error, pa.ArrowInvalid) as error:
+    except (OSError, csv.Error, Unparsed) as error:
         raise FileError(unreadable(error), str(file)) from error
 
 

@@ -22,8 +22,6 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, FileError, did_you_mean, part_at
@@ -40,13 +38,12 @@ from veridyn.files.log.columns import (
     raise_faults,
     split_header,
 )
-from veridyn.files.log.layout import BLANKS, CsvLayout, find_layout
-from veridyn.files.log.tables import parsed_blocks, read_columns, read_parquet
+from veridyn.files.log.layout import BLANKS, CsvLayout, Unparsed, find_layout
+from veridyn.files.log.tables import parquet, parsed_blocks, read_columns
 from veridyn.files.units import to_si
 from veridyn.model.experiment import Channel, Experiment
 
 Array = NDArray[np.float64]
-PARQUET_ROWS = 8192  # of a Parquet file that are read at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,12 +121,12 @@ class LogFile:
         used = columns_of([c.header for c in (self.clock, *self.wanted) if c is not None], self.stamps)
         try:
             if self.layout is None:
-                for batch in pq.ParquetFile(self.file).iter_batches(batch_size=PARQUET_ROWS, columns=used):
-                    yield merged({h: _numbers(batch.column(h)) for h in used}, self.stamps)
+                for block in parquet(self.file).parquet_blocks(self.file, used):
+                    yield merged(block, self.stamps)
                 return
             for block in parsed_blocks(self.file, self.layout, used, threads=False):
                 yield merged({h: x.copy() for h, x in block.items()}, self.stamps)
-        except (pa.ArrowInvalid, OSError) as error:
+        except (Unparsed, OSError) as error:
             hint = "load_log reads it whole and lists every fault by line."
             fault = Fault("it cannot be read to its end.", found=str(error).splitlines()[0], hint=hint)
             raise FileError(fault, str(self.file)) from error
@@ -149,7 +146,8 @@ def open_log(
     file = existing_log(path)
     layout = None
     if file.suffix.lower() in PARQUET:
-        headers, rows = tuple(pq.read_schema(file).names), pq.read_metadata(file).num_rows
+        arrow = parquet(file)
+        headers, rows = arrow.parquet_headers(file), arrow.parquet_rows(file)
     elif file.suffix.lower() in ARRAYS or clocked_format(file):
         fault = Fault("it cannot be read in blocks.", expected="CSV or Parquet", hint="Leave log.block out.")
         raise FileError(fault, str(file))
@@ -165,10 +163,6 @@ def open_log(
     wanted, clock = choose(headers, columns, units, time if rate is None else None, structure, meaning)
     raise_faults(structure, meaning, str(file))
     return LogFile(file, clock, tuple(wanted), layout, rows, rate, stamps)
-
-
-def _numbers(column: pa.Array) -> Array:
-    return np.array(column.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def _rows(block: Mapping[str, Array]) -> int:
@@ -266,7 +260,7 @@ def _table(part: LogPart, wanted: set[str], faults: Faults) -> dict[str, Array]:
     file = existing_file(part.file)
     try:
         if file.suffix.lower() in PARQUET:
-            return read_parquet(file, None, faults)
+            return parquet(file).read_parquet(file, None, faults)
         if part.interleaved:
             return _interleaved(file, part, faults)
         layout = find_layout(file, tuple(part.header) or None, part.delimiter, part.decimal, part.skip)

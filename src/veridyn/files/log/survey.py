@@ -21,7 +21,7 @@ from veridyn.errors import DataError, Fault, Faults, FileError
 from veridyn.files.access import ARRAYS, PARQUET, clocked_format, existing_log, unreadable
 from veridyn.files.log.columns import merged, merged_headers, split_header
 from veridyn.files.log.layout import CsvLayout, find_layout, is_number, numbered_names
-from veridyn.files.log.tables import read_columns, read_parquet
+from veridyn.files.log.tables import parquet, read_columns
 from veridyn.files.units import dimension
 
 Array = NDArray[np.float64]
@@ -54,7 +54,7 @@ def survey(path: str | os.PathLike[str]) -> Survey:
         if suffix in ARRAYS:
             return _of_arrays(file)
         if suffix in PARQUET:
-            return _named(file, read_parquet(file, None, Faults()), True)
+            return _named(file, parquet(file).read_parquet(file, None, Faults()), True)
         return _of_text(file)
     except (OSError, UnicodeDecodeError, ValueError, csv.Error) as error:
         raise FileError(unreadable(error), str(file)) from error

@@ -1,6 +1,7 @@
 """Columns of numbers of tables, by header: delimited text, Parquet files, data frames in memory; and logs written as tables.
 
-Text is read fast by pyarrow or, where that finds a fault, cell by cell with every fault. Cells hold a number, or nothing (also "nan", "NA",
+Text is read in blocks, by pyarrow where that is installed (:mod:`veridyn.files.log.arrow`) and by NumPy elsewhere, or, where a block has a
+fault, cell by cell with every fault. Cells hold a number, or nothing (also "nan", "NA",
 "null"), which is NaN. Lines are counted from 1, as an editor does. Text is UTF-8, with or without a byte-order mark; empty lines are
 skipped. How a file is laid out is found in :mod:`veridyn.files.log.layout`. Of a data frame of pandas, polars or pyarrow, none of which is
 imported here, a named index is a column like the others; dates are times in seconds since 1970, durations in seconds.
@@ -12,29 +13,27 @@ import contextlib
 import csv
 import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv as pacsv
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from veridyn.arguments import checked
-from veridyn.errors import DataError, Faults, FileError, part_at
-from veridyn.files.access import PARQUET, too_large, write_atomic
-from veridyn.files.log.layout import BLANKS, MISSING, CsvLayout, is_number
+from veridyn.errors import DataError, Fault, Faults, FileError, part_at
+from veridyn.files.access import PARQUET, write_atomic
+from veridyn.files.log.layout import BLANKS, MISSING, CsvLayout, Unparsed, first_places, is_number
 from veridyn.files.units import dimension
 from veridyn.model.experiment import Experiment
 
 Array = NDArray[np.float64]
 
 BLOCK_BYTES = 1 << 20  # of text that is parsed at a time
+QUOTE = b'"'
 MOST_FAULTS = 20  # of one kind; a file of the wrong format would otherwise report every line
-VALUE_BYTES = 8
 NANOSECONDS = 1e9  # in a second
 
 
@@ -44,10 +43,8 @@ def read_columns(file: Path, layout: CsvLayout, wanted: Sequence[str], faults: F
     The fast reader stops at the first fault, so a file with faults (here or found before) is read again, cell by cell.
     """
     if not faults:
-        try:
+        with contextlib.suppress(Unparsed):
             return _fast(file, layout, wanted)
-        except pa.ArrowInvalid:
-            pass
     return _cell_by_cell(file, layout, wanted, faults)
 
 
@@ -70,36 +67,68 @@ def _fast(file: Path, layout: CsvLayout, wanted: Sequence[str]) -> dict[str, Arr
 def parsed_blocks(
     source: Path | io.BytesIO, layout: CsvLayout, wanted: Sequence[str], *, threads: bool = True
 ) -> Iterator[dict[str, Array]]:
-    """The columns `wanted` of consecutive rows, by header, in the parser's memory: copy what is kept. Blanks are no delimiter here."""
-    numbers = [f"{i}" for i in range(len(layout.headers))]  # headers may repeat in columns that are not wanted
+    """The columns `wanted` of consecutive rows, by header, in the parser's memory: copy what is kept. Blanks are no delimiter here.
+
+    :class:`~veridyn.files.log.layout.Unparsed` ends them at the first fault.
+    """
+    try:
+        from veridyn.files.log.arrow import text_blocks
+    except ModuleNotFoundError:
+        yield from _numpy_blocks(source, layout, wanted)
+    else:
+        yield from text_blocks(source, layout, wanted, threads)
+
+
+def _numpy_blocks(source: Path | io.BytesIO, layout: CsvLayout, wanted: Sequence[str]) -> Iterator[dict[str, Array]]:
     first = first_places(layout.headers)
-    chosen = {header: numbers[first[header]] for header in wanted}
-    with pacsv.open_csv(
-        source,
-        read_options=pacsv.ReadOptions(
-            column_names=numbers, skip_rows=layout.before, block_size=BLOCK_BYTES, use_threads=threads
-        ),
-        parse_options=pacsv.ParseOptions(delimiter=layout.delimiter),
-        convert_options=pacsv.ConvertOptions(
-            include_columns=list(dict.fromkeys(chosen.values())),
-            column_types={number: pa.float64() for number in chosen.values()},
-            null_values=list(MISSING),
-            decimal_point=layout.decimal,
-        ),
-    ) as reader:
-        for batch in reader:
-            yield {header: _numbers(batch[number]) for header, number in chosen.items()}
+    places = [first[header] for header in wanted]
+    with source.open("rb") if isinstance(source, Path) else contextlib.nullcontext(source) as stream:
+        if stream.read(3) != b"\xef\xbb\xbf":
+            stream.seek(0)
+        for _ in range(layout.before):
+            stream.readline()
+        while lines := stream.readlines(BLOCK_BYTES):
+            text = b"".join(lines)
+            while text.count(QUOTE) % 2 and (line := stream.readline()):  # a quoted cell goes on
+                text += line
+            values = _numpy_block(text, layout, places)
+            yield dict(zip(wanted, values.T, strict=True))
 
 
-def first_places(headers: Sequence[str]) -> dict[str, int]:
-    """Where each header stands first."""
-    return {header: k for k, header in reversed([*enumerate(headers)])}
+def _numpy_block(text: bytes, layout: CsvLayout, places: Sequence[int]) -> Array:
+    """Columns at some `places` of consecutive lines, (rows, columns); :class:`Unparsed` at the first fault."""
+    if QUOTE not in text and _is_even(text, layout):
+        try:
+            plain = text.replace(layout.decimal.encode(), b".") if layout.decimal != "." else text
+            return np.loadtxt(
+                io.StringIO(plain.decode()), delimiter=layout.delimiter, usecols=places, ndmin=2, comments=None
+            )
+        except ValueError:
+            pass  # cells without a number
+    rows = [row for row in csv.reader(io.StringIO(text.decode(), newline=""), delimiter=layout.delimiter) if row]
+    if any(len(row) != len(layout.headers) for row in rows):
+        raise Unparsed("a row has another length than the first")
+    values = [[_number(row[k].strip(), layout.decimal) for k in places] for row in rows]
+    if any(v is None for row in values for v in row):
+        raise Unparsed("a cell is not a number")
+    return np.array(values, dtype=np.float64).reshape(len(rows), len(places))
 
 
-def _numbers(column: pa.Array) -> Array:
-    """A column with NaN where a cell is empty. Arrow's own ``to_numpy`` imports pandas, which takes longer than to read most logs."""
-    whole = column.fill_null(float("nan")) if column.null_count else column
-    return np.asarray(np.from_dlpack(whole), dtype=np.float64)
+def _is_even(text: bytes, layout: CsvLayout) -> bool:
+    """Whether every line has as many delimiters as the table has columns, less one; empty lines do not count."""
+    marks = np.frombuffer(text, dtype=np.uint8)
+    ends = np.flatnonzero(marks == ord("\n"))
+    if b"\r" in text.replace(b"\r\n", b""):
+        return False  # lines that end otherwise are left to the careful reader
+    if not len(ends) or ends[-1] != len(marks) - 1:
+        ends = np.append(ends, len(marks))
+    count = np.cumsum(marks == ord(layout.delimiter))
+    per_line = np.diff(count[np.minimum(ends, len(marks) - 1)], prepend=0)
+    lengths = np.diff(ends, prepend=-1) - 1
+    empty = lengths == 0
+    if text.endswith(b"\r\n") or b"\r\n" in text:
+        empty |= (lengths == 1) & (per_line == 0)
+    return bool((per_line[~empty] == len(layout.headers) - 1).all())
 
 
 def _lines(source: Path | io.BytesIO) -> int:
@@ -168,25 +197,15 @@ def _number(cell: str, decimal: str) -> float | None:
     return float(cell.replace(decimal, ".")) if is_number(cell, decimal) else None
 
 
-def read_parquet(file: Path, used: list[str] | None, faults: Faults) -> dict[str, Array]:
-    """The columns `used`, or all, by name; what is no column of numbers goes to `faults`."""
-    held = pq.read_metadata(file)
-    # A column that stands still takes next to nothing on disk and eight bytes a row in memory.
-    width = held.num_columns if used is None else len(used)
-    bomb = too_large(VALUE_BYTES * held.num_rows * width, file.stat().st_size, "Read fewer columns, or in blocks.")
-    if bomb is not None:
-        raise FileError(bomb, str(file))
-    table = pq.read_table(file, columns=used)
-    out = {}
-    for header in table.column_names if used is None else used:
-        kind = table.schema.field(header).type
-        if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
-            faults.add("the column does not hold numbers.", where=part_at("column", header), found=f"{kind}")
-        else:
-            out[header] = np.array(table[header].cast(pa.float64()).to_numpy(), dtype=np.float64)
-    if table.num_rows == 0:
-        faults.add("it holds no samples.", expected="rows of numbers", found="none")
-    return out
+def parquet(file: Path) -> ModuleType:
+    """What reads Parquet files; refused where nothing here does."""
+    try:
+        from veridyn.files.log import arrow
+    except ModuleNotFoundError as error:
+        hint = "pip install 'veridyn[parquet]'. Or save the log as CSV, which needs nothing more."
+        fault = Fault("it is a Parquet file, and pyarrow is not installed.", hint=hint)
+        raise FileError(fault, str(file)) from error
+    return arrow
 
 
 class Frame(Protocol):
@@ -268,10 +287,18 @@ def save_log(experiment: Experiment, path: str | os.PathLike[str], overwrite: bo
     if not channels:
         faults.add("it has no channels to save.", where=experiment.name)
     faults.raise_if_any(DataError)
-    table = pa.table({"t [s]": channels[0].t} | {f"{c.name} [{c.unit}]": c.values for c in channels})
-    buffer = pa.BufferOutputStream()
+    table = {"t [s]": channels[0].t} | {f"{c.name} [{c.unit}]": c.values for c in channels}
+    return write_atomic(file, _encoded(file, table), overwrite)
+
+
+def _encoded(file: Path, table: Mapping[str, Array]) -> bytes:
+    """A table as the suffix of its file says."""
     if file.suffix.lower() in PARQUET:
-        pq.write_table(table, buffer)
-    else:
-        pacsv.write_csv(table, buffer)
-    return write_atomic(file, buffer.getvalue().to_pybytes(), overwrite)
+        return parquet(file).parquet_of(table)
+    try:
+        from veridyn.files.log.arrow import text_of
+    except ModuleNotFoundError:
+        header = ",".join(f'"{name}"' for name in table)
+        rows = (",".join(map(repr, row)) for row in np.column_stack(list(table.values())).tolist())
+        return "\n".join([header, *rows, ""]).encode()
+    return text_of(table)
