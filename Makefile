@@ -20,7 +20,7 @@ endif
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all urdfs fuzz bench lint types docs clean
+.PHONY: help setup demo test test-all urdfs fuzz bench lint types docs dist clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,10 @@ types: $(VENV)/.ready-test  ## types of the package and of its tests
 docs: $(VENV)/.ready-docs  ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "The documentation is in site/index.html"
+
+dist: $(VENV)/.ready-test  ## build wheel and source distribution into dist/, and try the wheel in an empty environment
+	@$(BIN)/python -m pip install --quiet build twine
+	$(BIN)/python packaging/check.py --keep dist
 
 clean:  ## remove .venv and everything that was generated (not runs/)
 	rm -rf $(VENV) site build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis

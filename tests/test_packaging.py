@@ -1,0 +1,47 @@
+"""What packagers rely on: one version everywhere, the recipe's requirements are the package's, and the check of the wheel is whole."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+import veridyn as vd
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def yaml(path: Path) -> dict:
+    return YAML(typ="safe").load(path.read_text(encoding="utf-8"))
+
+
+def test_one_version() -> None:
+    assert PROJECT["version"] == vd.__version__
+    assert yaml(ROOT / "CITATION.cff")["version"] == vd.__version__
+    assert yaml(ROOT / "packaging/conda/recipe.yaml")["context"]["version"] == vd.__version__
+
+
+def test_the_recipe_requires_what_the_package_does() -> None:
+    run = yaml(ROOT / "packaging/conda/recipe.yaml")["requirements"]["run"]
+    asked = {re.sub(r"\s", "", line) for line in run if not line.startswith("python ")}
+    assert asked == set(PROJECT["dependencies"])
+
+
+def test_extras_that_docs_list_exist() -> None:
+    table = (ROOT / "docs/getting-started.md").read_text(encoding="utf-8")
+    listed = {
+        name
+        for row in re.findall(r"^\| (`[a-z`, ]+`) \|", table, re.MULTILINE)
+        for name in re.findall(r"`([a-z]+)`", row)
+    }
+    assert listed <= set(PROJECT["optional-dependencies"])
+    assert {"parquet", "logs", "consistent"} <= listed
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / ".github").rglob("*.yml")), ids=lambda p: p.name)
+def test_workflows_and_templates_are_yaml(path: Path) -> None:
+    assert isinstance(yaml(path), dict)
