@@ -33,6 +33,7 @@ from veridyn.studies.config.guessing import (
     time_unit,
     wrench_columns,
 )
+from veridyn.studies.config.rotors import rotor_lines
 from veridyn.studies.config.text import flow
 
 Array = NDArray[np.float64]
@@ -71,7 +72,7 @@ def template(
         f"  file: {flow(beside(model, study))}",
         *urdf_lines(model, machine, strict),
         *_lock_line(machine, held),
-        *_elements(welded(machine, dict.fromkeys(held, 0.0), unknown="keep") if held else machine),
+        *_elements(model, welded(machine, dict.fromkeys(held, 0.0), unknown="keep") if held else machine),
         "",
         "log:",
         *_log_lines(time, columns, units, spread, seen[0], rate),
@@ -331,18 +332,22 @@ def urdf_lines(model: Path, machine: Machine, strict: bool) -> list[str]:
     return lines
 
 
-def _elements(machine: Machine) -> list[str]:
+def _elements(model: Path, machine: Machine) -> list[str]:
+    """Friction where the model has no element, rotor inertia where a motor is known of and the model has none."""
+    rotors = rotor_lines(model, machine)
     if machine.elements:
         listed = ", ".join(e.parameter_name for e in machine.elements[:8]) + (
             ", …" if len(machine.elements) > 8 else ""
         )
-        return [f"  elements: [] # besides those of the model: {listed}"]
+        empty = "" if any(line.lstrip().startswith("- ") for line in rotors) else " []"
+        return [f"  elements:{empty} # besides those of the model: {listed}", *rotors]
     on = "actuated" if machine.closed else "each"
     return [
         "  elements: # the model has none; most joints rub, and torque sensors have an offset",
         f"    - {{kind: damper, on: {on}}}",
         f"    - {{kind: coulomb, on: {on}}}",
         f"    - {{kind: offset, on: {on}}}",
+        *rotors,
     ]
 
 
