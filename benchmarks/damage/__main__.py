@@ -1,155 +1,166 @@
-"""Damaged logs with a score: ``python -m benchmarks.damage --logs 20 --seed 1``, or ``--real`` for logs of measured robots.
+"""Damaged logs with a score: ``python -m benchmarks.damage --logs 20 --seed 1``, on a simulated four-joint arm.
 
-Twenty-two kinds of damage at three strengths on logs of a simulated four-joint arm. Where a damage has a size, the weakest is that which
-moves a parameter by 5 standard deviations, found by bisection; the others are 4 and 16 times as strong. A damage is *named* where a
-warning has one of the words that belong to it, *warned* of where there is any other warning, *silent* where a parameter moved by more
-than 3 deviations without one, *harmless* where none did. A silent change is *undetectable* in principle where the damage changes the
-equations by what the parameters explain, to within the noise: with δ the change of the weighted equations and δ_⊥ its part beside the
-regressor, the likelihood ratio of a test that knew the kind of damage, and not the joint, would see ‖δ_⊥‖ deviations, and find it in fewer
-than half of such logs at one false alarm in a hundred. Of a damage that is silent all the same, it is said how often such a test finds it,
-one that knows the joint as well, and one that knows neither. False alarms are warnings on logs that are not damaged. `--level full` asks
-what the command line asks; `--level cli` is ``veridyn identify`` but for its report, and its equations are filtered and decimated as those
-of a study are. The last lines are what preparing a clean log, its fit and its fast diagnosis take, in one thread.
+Where a damage has a size, the weakest is that which moves a parameter by 5 standard deviations, found by bisection; the others are 4 and
+16 times as strong. A damage is *named* where the first of ``fit.findings``, or one of equal rank, has its cause and its joint (where the
+fit has no findings: where a warning has one of the words that belong to it), *warned* of where there is anything else, *silent* where a
+parameter moved by more than 3 deviations without a word, *harmless* where none did. A silent change is *undetectable* in principle where
+the damage changes the equations by what the parameters explain, to within the noise: with δ the change of the weighted equations and δ_⊥
+its part beside the regressor, the likelihood ratio of a test that knew the kind of damage, and not the joint, would see ‖δ_⊥‖ deviations,
+and find it in fewer than half of such logs at one false alarm in a hundred. Of a damage that is silent all the same, it is said how often
+such a test finds it, one that knows the joint as well, and one that knows neither. `--level full` asks what the command line asks;
+`--level cli` is ``veridyn identify`` but for its report, and its equations are filtered and decimated as those of a study are.
 
-``--real`` damages logs in the folder that VERIDYN_DATA names in the same ways. What the undamaged log is warned of is listed first, and a
-warning of a damaged log counts where it is not among these. For the log without noise stands that with the forces of its fit, and all that
-the fit leaves counts as noise.
+``--foreign``  logs of machines of Pinocchio with gears, rotors, friction and coloured noise: structure that their models lack, new damage.
+``--untold``   rotors, load friction, flexibility and warm-up of every joint: runs that are wrong and do not say why.
+``--wrist``    a six-axis arm with a coupled wrist whose file has a gear, or the coupling, wrong.
+``--clean N``  false alarms on N undamaged logs, of the simulated arm or, with ``--foreign``, of Pinocchio's machines; nothing else is run
+               unless ``--logs`` is given.
+``--cost``     what the default diagnosis adds to a fit, on logs of a Panda and a UR10e in the folder that VERIDYN_DATA names.
+``--real``     damages logs of measured robots in that folder in the same ways. What the undamaged log is warned of is listed first, and a
+               warning of a damaged log counts where it is not among these. For the log without noise stands that with the forces of its
+               fit, and all that the fit leaves counts as noise.
 """
 
 from __future__ import annotations
 
+import os
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
 import argparse
+import json
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
+from dataclasses import asdict
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
-import numpy as np
+TESTS = str(Path(__file__).parents[2] / "tests")
+if TESTS not in sys.path:
+    sys.path.insert(0, TESTS)
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
-
-import veridyn as vd
-from benchmarks.damage.bench import Bench, Level
-from benchmarks.damage.kinds import DAMAGES, Damage
+from benchmarks.damage.cost import costs
+from benchmarks.damage.cost import line as cost_line
+from benchmarks.damage.foreign import FOREIGN_KINDS, TABLES, WRIST_KINDS
+from benchmarks.damage.kinds import DAMAGES
 from benchmarks.damage.real import ROBOTS
-from benchmarks.damage.score import HALF, KINDS, Kind, Outcome, outcome, power, weakest
-from benchmarks.damage.simulated import DEAD_ZONE, clean, simulated
-from identify.smooth_arm import drawn
-from veridyn.identify.diagnosis.fit_check import Diagnose
-from veridyn.identify.regression.sampling import Sampling
+from benchmarks.damage.run import (
+    STRENGTHS,
+    Job,
+    Line,
+    Source,
+    as_json,
+    by_kind,
+    clean,
+    lines_of,
+    print_table,
+    print_untold,
+    shared_out,
+    untold_run,
+)
+from benchmarks.damage.untold import CASES
 
-COSTS = 21  # repetitions of which the median counts
-COST_SECONDS = (15.0, 60.0, 300.0)
-STRENGTHS = (1.0, 4.0, 16.0)
-
-
-def scored(benches: Sequence[Bench], damages: Sequence[Damage], level: Level) -> list[Outcome]:
-    """The table of all kinds of damage, printed, and its entries."""
-    width = max(len(d.name) for d in damages) + 1
-    print(" " * width + "".join(f"{k:>13}" for k in KINDS), flush=True)
-    every: list[Outcome] = []
-    for d in damages:
-        found, left = [], []
-        for bench in benches:
-            first = 1.0 if d.sizes is None else weakest(d, bench)
-            for strength in (1.0,) if d.sizes is None else STRENGTHS:
-                done = outcome(d, first * strength, bench, level)
-                found.append(done)
-                if done.kind == "silent":
-                    left.append(
-                        f"    {bench.name}, {strength:g} times the weakest ({done.size:.3g}): {explained(done, bench)}"
-                    )
-        print("\n".join([f"{d.name:{width}}{_counts(found)}", *left]), flush=True)
-        every += found
-    print(f"{'all':{width}}{_counts(every)}")
-    shares = ", ".join(f"{100 * _count(every, k) / max(len(every), 1):.1f} % {k}" for k in KINDS)
-    print(f"{len(every)} damaged logs: {shares}")
-    strict = sum(o.kind in ("silent", "undetectable") and power(o.visible, 1) >= HALF for o in every)
-    print(
-        f"{100 * strict / max(len(every), 1):.1f} % silent where a test that knows the joint as well counts", flush=True
-    )
-    return every
+FOREIGN_STRENGTHS = (1.0, 4.0)
+DEFAULT_LOGS = 3
 
 
-def explained(o: Outcome, bench: Bench) -> str:
-    """How often tests would find a silent damage."""
-    joints = len(bench.machine.coordinates)
-    odds = [100.0 * power(o.visible, shapes) for shapes in (1, joints, len(DAMAGES) * joints)]
-    return (
-        f"{o.visible:.2f} deviations visible, found in {odds[0]:.0f} % by a test that knows kind and joint, "
-        f"in {odds[1]:.0f} % by one that knows the kind, in {odds[2]:.0f} % by one that knows neither"
-    )
-
-
-def _count(found: Sequence[Outcome], kind: Kind) -> int:
-    return sum(o.kind == kind for o in found)
-
-
-def _counts(found: Sequence[Outcome]) -> str:
-    return "".join(f"{_count(found, k):13d}" for k in KINDS)
-
-
-def costs(seed: int, seconds: float) -> tuple[float, float, float]:
-    """Milliseconds of processor time of preparing a clean log of so many seconds, of its fit, and of the fast diagnosis.
-
-    Medians of fits without and with diagnosis in turn, each of a machine that was not met before.
-    """
-    how, bench = Sampling(dead_zone=DEAD_ZONE), simulated(seed, seconds)
-    log = bench.experiment(bench.log())
-    levels: tuple[Diagnose, ...] = ("off", "fast")
-    times = np.zeros((COSTS, 1 + len(levels)))
-    for row in times:
-        begin = time.process_time()
-        motion = vd.motion(bench.machine, log)
-        row[0] = 1e3 * (time.process_time() - begin)
-        for k, level in enumerate(levels, start=1):
-            machine = drawn(seed)
-            begin = time.process_time()
-            vd.identify(machine, motion, settings=vd.IdentifySettings(sampling=how), diagnose=level)
-            row[k] = 1e3 * (time.process_time() - begin)
-    prepared, alone, both = np.median(times, axis=0)
-    return float(prepared), float(alone), float(both - alone)
-
-
-def false_alarms(first: int, count: int, level: Level) -> int:
-    """Logs in order that raise a warning; each is printed."""
-    alarms = 0
-    for seed in range(first, first + count):
-        bench = simulated(seed)
-        said = bench.identified(clean(seed), bench.machine, level).said
-        alarms += bool(said)
-        print("".join(f"    clean log {seed}: {text}\n" for text in said), end="", flush=True)
-    return alarms
-
-
-def main() -> None:
+def parser() -> argparse.ArgumentParser:
     asked = argparse.ArgumentParser(prog="python -m benchmarks.damage")
-    asked.add_argument("--logs", type=int, default=3)
-    asked.add_argument("--clean", type=int, default=200)
+    modes = asked.add_mutually_exclusive_group()
+    modes.add_argument("--foreign", action="store_true", help="logs of machines of Pinocchio")
+    modes.add_argument("--untold", action="store_true", help="structure of every joint that the model lacks")
+    modes.add_argument("--wrist", action="store_true", help="a coupled wrist whose file is wrong")
+    modes.add_argument("--cost", action="store_true", help="what the default diagnosis adds to a fit")
+    modes.add_argument("--real", nargs="*", choices=tuple(ROBOTS), help="measured robots; all where none is named")
+    asked.add_argument("--logs", type=int, help=f"logs of each kind, or runs of each case; {DEFAULT_LOGS} if left out")
+    asked.add_argument("--clean", type=int, default=0, help="undamaged logs")
     asked.add_argument("--seed", type=int, default=1)
     asked.add_argument("--level", choices=("fast", "full", "cli"), default="fast")
-    asked.add_argument("--only", nargs="*", default=[], help="names of damages")
-    asked.add_argument("--real", nargs="*", choices=tuple(ROBOTS), help="measured robots; all where none is named")
-    given = asked.parse_args()
-    damages = [d for d in DAMAGES if not given.only or d.name in given.only]
-    if given.real is not None:
-        for name in given.real or ROBOTS:
-            bench = ROBOTS[name](given.seed)
-            said = bench.good(given.level).said
-            print(f"{name}: {len(said)} warnings on the undamaged log")
-            print("".join(f"    {text.replace(chr(10), ' ')}\n" for text in said), end="", flush=True)
-            scored([bench], damages, given.level)
+    asked.add_argument("--kind", "--only", nargs="*", default=[], help="names of damages, structures or cases")
+    asked.add_argument("--strengths", type=float, nargs="*", help="multiples of the weakest size")
+    asked.add_argument("--workers", type=int, default=1, help="processes")
+    asked.add_argument("--json", action="store_true", help="every log as JSON in place of tables")
+    return asked
+
+
+def kinds_of(given: argparse.Namespace) -> tuple[str, ...]:
+    """The kinds that are asked for, refused by name where one is unknown."""
+    usual: tuple[str, ...] = tuple(d.name for d in DAMAGES)
+    known = usual
+    if given.untold:
+        usual = known = tuple(CASES)
+    elif given.wrist:
+        usual = known = WRIST_KINDS
+    elif given.foreign:
+        usual, known = FOREIGN_KINDS, tuple(dict.fromkeys((*FOREIGN_KINDS, *TABLES)))
+    unknown = [name for name in given.kind if name not in known]
+    if unknown:
+        raise SystemExit(f"no such kind: {', '.join(unknown)}. Known: {', '.join(known)}")
+    return tuple(given.kind) or usual
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    given = parser().parse_args(arguments)
+    if not given.json:
+        measured(given)
         return
-    scored([simulated(seed) for seed in range(given.seed, given.seed + given.logs)], damages, given.level)
-    alarms = false_alarms(1000 * given.seed, given.clean, given.level)
-    print(f"{alarms} false alarms on {given.clean} clean logs")
-    for seconds in COST_SECONDS:
-        before, alone, more = costs(given.seed, seconds)
-        print(
-            f"log of {seconds:g} s: preparing it {before:.1f} ms, fit {alone:.1f} ms, fast diagnosis {more:.1f} ms: "
-            f"{more / (before + alone):.2f} times preparing and fitting, {more / alone:.2f} times the fit",
-            flush=True,
-        )
+    with redirect_stdout(StringIO()):
+        out = measured(given)
+    print(json.dumps(out, indent=1))
+
+
+def measured(given: argparse.Namespace) -> dict[str, Any]:
+    """Measure and print what is asked for."""
+    if given.cost:
+        found = costs()
+        print("\n".join(map(cost_line, found)))
+        return {"cost": [asdict(c) | {"limit": c.limit, "within": c.within} for c in found]}
+    if given.real is not None:
+        return {"real": {name: real(name, given) for name in given.real or ROBOTS}}
+    logs = given.logs if given.logs is not None else 0 if given.clean else DEFAULT_LOGS
+    seeds = range(given.seed, given.seed + logs)
+    if given.untold:
+        jobs = [Job("foreign", name, seed, given.level) for name in kinds_of(given) for seed in seeds]
+        runs = list(shared_out(untold_run, jobs, given.workers))
+        print_untold(runs)
+        return {"untold": [asdict(r) | {"wrong": r.wrong, "silently_wrong": r.silently_wrong} for r in runs]}
+    source: Source = "foreign" if given.foreign or given.wrist else "simulated"
+    usual = FOREIGN_STRENGTHS if source == "foreign" else STRENGTHS
+    strengths, kinds = tuple(given.strengths or usual), kinds_of(given)
+    jobs = [Job(source, kind, seed, given.level, strengths) for kind in kinds for seed in seeds]
+    out: dict[str, Any] = {}
+    if jobs:
+        lines = print_table(by_kind(jobs, given.workers), max(map(len, kinds)) + 1, blame=source == "foreign")
+        out["damaged"] = [as_json(x) for x in lines]
+    if given.clean:
+        first = 1000 * given.seed
+        jobs = [Job(source, "clean", seed, given.level) for seed in range(first, first + given.clean)]
+        alarms = []
+        for c in shared_out(clean, jobs, given.workers):
+            print("".join(f"    clean log {c.seed}, {c.bench}: {text}\n" for text in c.said), end="", flush=True)
+            alarms += [asdict(c)] if c.said else []
+        print(f"{len(alarms)} false alarms on {given.clean} clean logs")
+        out |= {"clean": given.clean, "alarms": alarms}
+    return out
+
+
+def real(name: str, given: argparse.Namespace) -> dict[str, Any]:
+    """The table of one measured robot."""
+    bench = ROBOTS[name](given.seed)
+    said = bench.good(given.level).said
+    print(f"{name}: {len(said)} warnings on the undamaged log")
+    print("".join(f"    {text.replace(chr(10), ' ')}\n" for text in said), end="", flush=True)
+    kinds = kinds_of(given)
+
+    def groups() -> Iterator[tuple[str, list[Line]]]:
+        for d in (d for d in DAMAGES if d.name in kinds):
+            yield d.name, lines_of(bench, d, given.level, tuple(given.strengths or STRENGTHS))
+
+    lines = print_table(groups(), max(map(len, kinds)) + 1)
+    return {"undamaged": list(said), "damaged": [as_json(x) for x in lines]}
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -16,7 +16,7 @@ import veridyn as vd
 from benchmarks.damage.kinds import Table
 from studies.bench_robot import table as text_of
 from veridyn.identify.diagnosis.fit_check import Diagnose
-from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.model.machine import Machine
 from veridyn.progress import silent
 from veridyn.studies.config.identify import IdentifyFile
@@ -40,21 +40,35 @@ validation: none
 """
 
 
+class Finding(Protocol):
+    """One of ``fit.findings``: causes are ranked from 1 on, and of equal rank where a log cannot tell them apart."""
+
+    @property
+    def cause(self) -> str: ...
+    @property
+    def place(self) -> str: ...
+    @property
+    def rank(self) -> int: ...
+
+
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a door answered: parameters with deviations, None where the log was refused, and all that was said."""
+    """What a door answered: parameters with deviations, None where the log was refused, all that was said, and the findings of the fit."""
 
     names: tuple[str, ...] | None
     values: np.ndarray
     sigma: np.ndarray
     said: tuple[str, ...]
+    findings: tuple[Finding, ...] = ()
+    fit: vd.Fit | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Bench:
     """A `machine` and a log of it, `table`; `quiet`: the same log without noise, which needs to be known only where a score asks.
 
-    `signals` and `sampling` are what the API is given, `study` the end of a study file. Damage is drawn from `seed`.
+    `signals` and `sampling` are what the API is given, `study` the end of a study file. Damage is drawn from `seed`. `fixed`: signals by
+    which logs with and without noise are compared, where those that the API chooses by default would depend on the noise.
     """
 
     name: str
@@ -65,6 +79,7 @@ class Bench:
     signals: vd.Signals | None = None
     sampling: Sampling = field(default_factory=Sampling)
     study: str = ""
+    fixed: vd.Signals | None = None
     _good: dict[Level, Answer] = field(default_factory=dict)
 
     def log(self, quiet: bool = False) -> Table:
@@ -81,7 +96,7 @@ class Bench:
     @cached_property
     def units(self) -> Mapping[str, str]:
         """Of the columns but the clock."""
-        unit = {"q": "rad", "force": "N*m", "signal": "A"}
+        unit = {"q": "rad", "force": "N*m", "q_motor": "rad", "force_motor": "N*m", "signal": "A"}
         return {k: unit[k.partition(".")[0]] for k in self.table if k != "t"}
 
     def identified(self, x: Table, machine: Machine, level: Level) -> Answer:
@@ -92,7 +107,8 @@ class Bench:
                 fit = self._by_study(x, machine) if level == "cli" else self.fitted(x, machine, level)[0]
             except vd.VeridynError as error:
                 return Answer(None, NOTHING, NOTHING, (str(error),))
-        return Answer(fit.names, fit.values, fit.sigma, tuple(str(w.message) for w in told))
+        found: tuple[Finding, ...] = tuple(getattr(fit, "findings", ()))
+        return Answer(fit.names, fit.values, fit.sigma, tuple(str(w.message) for w in told), found, fit)
 
     def fitted(self, x: Table, machine: Machine, level: Diagnose = "off") -> tuple[vd.Fit, vd.Motion]:
         signals = self.signals
@@ -125,8 +141,9 @@ class Bench:
     def prepared(self, x: Table, machine: Machine, level: Level) -> tuple[vd.Fit, list[vd.Motion], Sampling]:
         """The fit of a log, the motions it was made from, and how their samples become equations; without any check of the log."""
         if level != "cli":
-            fit, motion = self.fitted(x, machine)
-            return fit, [motion], self.sampling
+            same = self if self.fixed is None else replace(self, signals=self.fixed)
+            fit, motion = same.fitted(x, machine)
+            return fit, [motion], with_dead_zones(self.sampling, machine, [motion])
         with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             loaded = self._files(x, machine, Path(place))

@@ -1,7 +1,8 @@
 """Kinds of damage: what happens to logs on their way from a machine to a file, and a model that is of another machine.
 
-A log is a table: "t", positions "q.*", and forces "force.*" or currents "signal.*", in the order of the joints. Which joint is damaged is
-drawn.
+A log is a table: "t", positions "q.*", and forces "force.*" or currents "signal.*", in the order of the joints; "q_motor.*" and
+"force_motor.*" where it was recorded at motors. Which joint is damaged is drawn. What a machine has and its model lacks are the kinds of
+:mod:`benchmarks.damage.structure`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.signal import lfilter
 
 from veridyn.model.machine import Machine
 from veridyn.model.place import Attachment
@@ -27,7 +29,9 @@ def unchanged(machine: Machine, _size: float) -> Machine:
 class Damage:
     """`apply(columns, size, rng)` changes a log in place, `machine(machine, size)` the model that it is said to be of.
 
-    `words`: one of them is in a message that names the damage; `sizes` bracket the bisection, None where a damage has no size.
+    `words`: one of them is in a message that names the damage; `sizes` bracket the bisection, None where a damage has no size. `causes`:
+    one of them is in the cause of a finding that names it; none where the damage is found in the signals, before any fit. `log(size,
+    quiet)` is the log itself where the machine that leaves it is another one, `places` what a finding may call the joint then.
     """
 
     name: str
@@ -35,16 +39,19 @@ class Damage:
     words: tuple[str, ...]
     sizes: tuple[float, float] | None = None
     machine: Callable[[Machine, float], Machine] = unchanged
+    causes: tuple[str, ...] = ()
+    log: Callable[[float, bool], Table] | None = None
+    places: tuple[str, ...] = ()
 
 
 def positions(x: Table) -> list[str]:
     """Columns of positions."""
-    return [k for k in x if k.startswith("q.")]
+    return [k for k in x if k.startswith(("q.", "q_motor."))]
 
 
 def forces(x: Table) -> list[str]:
     """Columns of forces or currents."""
-    return [k for k in x if k.startswith(("force.", "signal."))]
+    return [k for k in x if k.startswith(("force.", "force_motor.", "signal."))]
 
 
 def _one(names: list[str], rng: np.random.Generator) -> str:
@@ -152,6 +159,32 @@ def encoder_offset(x: Table, size: float, rng: np.random.Generator) -> None:
     x[_one(positions(x)[1:-1], rng)] += size
 
 
+def encoder_drift(x: Table, size: float, rng: np.random.Generator) -> None:
+    """A position that is off by `size` at the end, growing evenly."""
+    x[_one(positions(x)[1:], rng)] += size * (x["t"] - x["t"][0]) / (x["t"][-1] - x["t"][0])
+
+
+def quantum(x: Table, size: float, rng: np.random.Generator) -> None:
+    """A force in steps of that share of its range: 0.05 leaves twenty levels."""
+    k = _one(forces(x), rng)
+    step = size * float(np.ptp(x[k]))
+    x[k][:] = step * np.round(x[k] / step)
+
+
+def low_pass(x: Table, size: float, rng: np.random.Generator) -> None:
+    """A force behind a filter of first order with a time constant of `size` seconds, as drives report it."""
+    k, step = _one(forces(x), rng), float(np.median(np.diff(x["t"])))
+    a = np.exp(-step / size)
+    x[k][:], _ = lfilter([1.0 - a], [1.0, -a], x[k], zi=[a * x[k][0]])
+
+
+def swap_positions_halfway(x: Table, _size: float, _rng: np.random.Generator) -> None:
+    """From the middle on, two positions stand in each other's columns."""
+    a, b = positions(x)[1:3]
+    late = slice(len(x["t"]) // 2, None)
+    x[a][late], x[b][late] = x[b][late].copy(), x[a][late].copy()
+
+
 def whole(_x: Table, _size: float, _rng: np.random.Generator) -> None:
     """The log is as it was."""
 
@@ -197,19 +230,49 @@ DAMAGES = (
     Damage("spike of a force", spike, ("spike",), (0.1, 1e6)),
     Damage("spike of a position", spike_position, ("spike",), (1e-4, 1e3)),
     Damage("clipped force", clip, ("clipped",), (0.001, 0.9)),
-    Damage("forces swapped", swap_forces, ("swapped", "below zero")),
-    Damage("positions swapped", swap_positions, ("swapped", "below zero", "sign")),
-    Damage("force turned", turn_force, ("sign", "below zero")),
-    Damage("position turned", turn_position, ("sign", "other way", "below zero")),
-    Damage("degrees", degrees, ("degrees", "too fast")),
-    Damage("scale of a force", scale_force, ("factor", "times what it should be"), (0.005, 1000.0)),
-    Damage("all forces × 1000", scale_all, ("factor",)),
-    Damage("late force", late_force, ("late",), (1e-4, 0.3)),
-    Damage("drift of a force", drift, ("drift",), (0.01, 300.0)),
+    Damage("forces swapped", swap_forces, ("swapped", "below zero"), causes=("swap",)),
+    Damage("positions swapped", swap_positions, ("swapped", "below zero", "sign"), causes=("swap",)),
+    Damage("force turned", turn_force, ("sign", "below zero"), causes=("sign",)),
+    Damage("position turned", turn_position, ("sign", "other way", "below zero"), causes=("sign",)),
+    Damage("degrees", degrees, ("degrees", "too fast"), causes=("unit", "degrees")),
+    Damage(
+        "scale of a force",
+        scale_force,
+        ("factor", "times what it should be"),
+        (0.005, 1000.0),
+        causes=("gain", "scale"),
+    ),
+    Damage("all forces × 1000", scale_all, ("factor",), causes=("gain", "scale", "unit")),
+    Damage("late force", late_force, ("late",), (1e-4, 0.3), causes=("delay", "late")),
+    Damage("drift of a force", drift, ("drift",), (0.01, 300.0), causes=("drift",)),
     Damage("milliseconds", milliseconds, ("clock",)),
     Damage("held values", held, ("keeps each value",), (2.0, 40.0)),
     Damage("constant force", constant, ("never changes",)),
-    Damage("encoder offset", encoder_offset, ("another zero", "sit elsewhere"), (1e-4, 1.0)),
-    Damage("robot of another size", whole, ("sit elsewhere", "another zero"), (1e-3, 1.0), longer_links),
-    Damage("robot with other axes", whole, ("sit elsewhere", "model does not explain"), None, other_axes),
+    Damage("encoder offset", encoder_offset, ("another zero", "sit elsewhere"), (1e-4, 1.0), causes=("zero",)),
+    Damage(
+        "robot of another size",
+        whole,
+        ("sit elsewhere", "another zero"),
+        (1e-3, 1.0),
+        longer_links,
+        ("length", "size", "place"),
+    ),
+    Damage(
+        "robot with other axes",
+        whole,
+        ("sit elsewhere", "model does not explain"),
+        None,
+        other_axes,
+        ("length", "place", "axis"),
+    ),
+    Damage("drifting encoder", encoder_drift, ("drift",), (1e-5, 300.0), causes=("drift",)),
+    Damage("torque in steps", quantum, ("steps", "levels", "quantum"), (1e-3, 0.5), causes=("quantum",)),
+    Damage(
+        "torque behind a low-pass",
+        low_pass,
+        ("low-passed", "behind a low-pass"),
+        (1e-4, 0.3),
+        causes=("low-pass", "lowpass"),
+    ),
+    Damage("positions swapped halfway", swap_positions_halfway, ("swapped",), causes=("swap",)),
 )

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 import veridyn as vd
-from benchmarks.damage.bench import Answer, Bench, Level
+from benchmarks.damage.bench import Answer, Bench, Finding, Level
 from benchmarks.damage.kinds import Damage, Table
 from veridyn.identify.diagnosis.score_test import Projected, best_power, limit_of
 from veridyn.identify.diagnosis.signature_samples import Samples, samples_of
@@ -26,16 +26,20 @@ KINDS: tuple[Kind, ...] = ("named", "warned", "silent", "undetectable", "harmles
 
 @dataclass(frozen=True)
 class Outcome:
-    """`visible`: deviations of the noise by which the damage shows beside the parameters, NaN where it was found or did no harm."""
+    """`visible`: deviations of the noise by which the damage shows beside the parameters, NaN where it was found or did no harm.
+
+    `said`: what was blamed first, where something was.
+    """
 
     kind: Kind
     size: float
     visible: float = float("nan")
+    said: str = ""
 
 
 def damaged(bench: Bench, d: Damage, size: float, quiet: bool = False) -> tuple[Table, Machine]:
     """The log with a damage, and the model that is said to be its own."""
-    x = bench.log(quiet)
+    x = bench.log(quiet) if d.log is None else d.log(size, quiet)
     d.apply(x, size, np.random.default_rng([bench.seed, 2]))
     return x, d.machine(bench.machine, size)
 
@@ -106,18 +110,50 @@ def power(seen: float, shapes: int) -> float:
 
 
 def outcome(d: Damage, size: float, bench: Bench, level: Level) -> Outcome:
-    """How a damaged log was answered. Warnings that the undamaged log raises, too, do not count."""
-    found = bench.identified(*damaged(bench, d, size), level)
-    before = {_plain(text) for text in bench.good(level).said}
-    said = [text for text in found.said if found.names is None or _plain(text) not in before]
-    if any(word in text for word in d.words for text in said):
-        return Outcome("named", size)
-    if said:
-        return Outcome("warned", size)
+    """How a damaged log was answered. Warnings and findings that the undamaged log raises, too, do not count."""
+    x, machine = damaged(bench, d, size)
+    found, before = bench.identified(x, machine, level), bench.good(level)
+    plain, known = {_plain(text) for text in before.said}, {(f.cause, f.place) for f in before.findings}
+    said = [text for text in found.said if found.names is None or _plain(text) not in plain]
+    blamed = [f for f in found.findings if (f.cause, f.place) not in known]
+    first = f"{blamed[0].cause} {blamed[0].place}".strip() if blamed else said[0].partition("\n")[0] if said else ""
+    if named(d, blamed, said, _places(d, bench, x)):
+        return Outcome("named", size, said=first)
+    if said or blamed:
+        return Outcome("warned", size, said=first)
     if moved(found, bench, level) <= SILENT:
         return Outcome("harmless", size)
     seen = visible(d, size, bench, level)
     return Outcome("undetectable" if power(seen, len(bench.machine.coordinates)) < HALF else "silent", size, seen)
+
+
+def named(d: Damage, findings: Sequence[Finding], said: Sequence[str], places: Sequence[str]) -> bool:
+    """Whether the first finding, or one of its rank, is the damage, at one of these places if there are any.
+
+    Where there are no findings, or the damage is one of signals, a word of it in any warning counts.
+    """
+    if findings and d.causes:
+        first = min(f.rank for f in findings)
+        return any(f.rank == first and causes_match(d.causes, f) and _there(f.place, places) for f in findings)
+    return any(word in text for word in d.words for text in said)
+
+
+def causes_match(causes: Sequence[str], finding: Finding) -> bool:
+    """Whether a word of the causes is in the cause of a finding."""
+    return any(word in finding.cause.lower() for word in causes)
+
+
+def _there(place: str, places: Sequence[str]) -> bool:
+    words = re.findall(r"\w+", place)
+    return not places or any(p in words for p in places)
+
+
+def _places(d: Damage, bench: Bench, x: Table) -> tuple[str, ...]:
+    """Joints or motors whose columns are damaged; none where all are, or none is."""
+    if d.log is not None:
+        return d.places
+    changed = {k.partition(".")[2] for k in x if k != "t" and not np.array_equal(x[k], bench.table[k])}
+    return tuple(changed) if len(changed) < len(bench.machine.coordinates) else ()
 
 
 def _plain(text: str) -> str:

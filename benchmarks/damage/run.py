@@ -1,0 +1,165 @@
+"""Many damaged logs: jobs that may be shared out among processes, and the tables of their outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from typing import Any, Literal, TypeVar
+
+from benchmarks.damage import untold
+from benchmarks.damage.bench import Bench, Level
+from benchmarks.damage.foreign import case, clean_bench
+from benchmarks.damage.kinds import DAMAGES, Damage
+from benchmarks.damage.score import HALF, KINDS, Kind, Outcome, outcome, power, weakest
+from benchmarks.damage.simulated import simulated
+
+Source = Literal["simulated", "foreign"]
+T = TypeVar("T")
+R = TypeVar("R")
+STRENGTHS = (1.0, 4.0, 16.0)
+
+
+@dataclass(frozen=True)
+class Job:
+    """Logs of one kind of damage and one seed: the weakest damage that counts, and stronger ones."""
+
+    source: Source
+    kind: str
+    seed: int
+    level: Level
+    strengths: tuple[float, ...] = STRENGTHS
+
+
+@dataclass(frozen=True)
+class Line:
+    """One damaged log; `joints`: how many the machine has."""
+
+    kind: str
+    bench: str
+    strength: float
+    joints: int
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class Clean:
+    """One undamaged log, and the warnings it raised."""
+
+    seed: int
+    bench: str
+    said: tuple[str, ...]
+
+
+def outcomes(job: Job) -> list[Line]:
+    """The damaged logs of a job."""
+    if job.source == "simulated":
+        return lines_of(simulated(job.seed), next(d for d in DAMAGES if d.name == job.kind), job.level, job.strengths)
+    return lines_of(*case(job.kind, job.seed), job.level, job.strengths)
+
+
+def lines_of(bench: Bench, d: Damage, level: Level, strengths: Sequence[float] = STRENGTHS) -> list[Line]:
+    """Outcomes of one damage of a log at several strengths, none beyond the largest size of its kind."""
+    first = 1.0 if d.sizes is None else weakest(d, bench)
+    largest = 1.0 if d.sizes is None else max(d.sizes[1], first)
+    sizes = {min(first * s, largest): s for s in reversed((1.0,) if d.sizes is None else tuple(strengths))}
+    joints = len(bench.machine.coordinates)
+    return [Line(d.name, bench.name, s, joints, outcome(d, size, bench, level)) for size, s in sorted(sizes.items())]
+
+
+def clean(job: Job) -> Clean:
+    """What an undamaged log raises."""
+    bench = simulated(job.seed) if job.source == "simulated" else clean_bench(job.seed)
+    answer = bench.good(job.level)
+    return Clean(job.seed, bench.name, (*answer.said, *(str(f) for f in answer.findings if not answer.said)))
+
+
+def untold_run(job: Job) -> untold.Untold:
+    """One run of a case of :mod:`benchmarks.damage.untold`."""
+    return untold.run(job.kind, job.seed, job.level)
+
+
+def shared_out(work: Callable[[T], R], jobs: Sequence[T], workers: int) -> Iterator[R]:
+    """Results in the order of the jobs; in this process where one worker is asked for."""
+    if workers <= 1:
+        yield from map(work, jobs)
+        return
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(work, jobs)
+
+
+def explained(line: Line) -> str:
+    """How often tests would find a silent damage."""
+    o, joints = line.outcome, line.joints
+    odds = [100.0 * power(o.visible, shapes) for shapes in (1, joints, len(DAMAGES) * joints)]
+    return (
+        f"{o.visible:.2f} deviations visible, found in {odds[0]:.0f} % by a test that knows kind and joint, "
+        f"in {odds[1]:.0f} % by one that knows the kind, in {odds[2]:.0f} % by one that knows neither"
+    )
+
+
+def count(found: Sequence[Line], kind: Kind) -> int:
+    return sum(line.outcome.kind == kind for line in found)
+
+
+def print_table(groups: Iterator[tuple[str, list[Line]]], width: int, blame: bool = False) -> list[Line]:
+    """Print the outcomes of each kind of damage as they come, and all of them together; `blame`: what was blamed in place of it."""
+    print(" " * width + "".join(f"{k:>13}" for k in KINDS), flush=True)
+    every: list[Line] = []
+    for name, found in groups:
+        left = [
+            f"    {x.bench}, {x.strength:g} times the weakest ({x.outcome.size:.3g}): {explained(x)}"
+            for x in found
+            if x.outcome.kind == "silent"
+        ]
+        if blame:
+            left += [f"    {x.bench}: {x.outcome.said[:120]}" for x in found if x.outcome.kind == "warned"]
+        print("\n".join([f"{name:{width}}{_counts(found)}", *left]), flush=True)
+        every += found
+    print(f"{'all':{width}}{_counts(every)}")
+    shares = ", ".join(f"{100 * count(every, k) / max(len(every), 1):.1f} % {k}" for k in KINDS)
+    print(f"{len(every)} damaged logs: {shares}")
+    strict = sum(x.outcome.kind in ("silent", "undetectable") and power(x.outcome.visible, 1) >= HALF for x in every)
+    print(
+        f"{100 * strict / max(len(every), 1):.1f} % silent where a test that knows the joint as well counts", flush=True
+    )
+    return every
+
+
+def _counts(found: Sequence[Line]) -> str:
+    return "".join(f"{count(found, k):13d}" for k in KINDS)
+
+
+def by_kind(jobs: Sequence[Job], workers: int) -> Iterator[tuple[str, list[Line]]]:
+    """Lines of the jobs, those of one kind together: jobs of a kind follow each other."""
+    waiting: list[Line] = []
+    for job, lines in zip(jobs, shared_out(outcomes, jobs, workers), strict=True):
+        if waiting and waiting[0].kind != job.kind:
+            yield waiting[0].kind, waiting
+            waiting = []
+        waiting += lines
+    if waiting:
+        yield waiting[0].kind, waiting
+
+
+def as_json(line: Line) -> dict[str, Any]:
+    """A line for ``--json``; what is not a number is None."""
+    out = asdict(line)
+    seen = line.outcome.visible
+    out["outcome"]["visible"] = seen if seen == seen and abs(seen) != float("inf") else None
+    return out
+
+
+def print_untold(runs: Sequence[untold.Untold]) -> None:
+    """The table of cases, and the runs that are silently wrong."""
+    print(f"{'':16}{'runs':>8}{'wrong':>8}{'cause first':>13}{'silently wrong':>16}{'median z²':>12}")
+    for name in dict.fromkeys(r.case for r in runs):
+        own = [r for r in runs if r.case == name]
+        middle = sorted(r.mean_square for r in own)[len(own) // 2]
+        wrong, first, silent = (sum(getattr(r, k) for r in own) for k in ("wrong", "first", "silently_wrong"))
+        print(f"{name:16}{len(own):8d}{wrong:8d}{first:13d}{silent:16d}{middle:12.1f}")
+        for r in own:
+            if r.silently_wrong:
+                said = r.said[:110] or "nothing said"
+                print(f"    seed {r.seed}: mean z² {r.mean_square:.1f}, worst {r.worst:.1f}: {said}")
