@@ -14,7 +14,7 @@ from benchmarks.damage.bench import Answer
 from benchmarks.damage.foreign import FOREIGN_KINDS, WRIST_KINDS, case, clean_bench
 from benchmarks.damage.kinds import DAMAGES, Damage, Table, whole
 from benchmarks.damage.run import Job, lines_of, outcomes
-from benchmarks.damage.score import damaged, named
+from benchmarks.damage.score import damaged, named, visible
 from benchmarks.damage.structure import (
     STRIBECK_SPEED,
     asymmetric,
@@ -35,6 +35,7 @@ from scipy.integrate import solve_ivp
 from scipy.interpolate import CubicSpline
 
 import veridyn as vd
+from veridyn.identify.diagnosis.signature_samples import samples_of
 
 Array = NDArray[np.float64]
 ROUNDING = 1e-9  # of torques: two codes in double precision
@@ -270,3 +271,27 @@ def test_clean_logs_from_the_command_line(capsys: pytest.CaptureFixture[str]) ->
 def test_unknown_kinds_are_refused_by_name() -> None:
     with pytest.raises(SystemExit, match="no such kind: rust"):
         main(["--foreign", "--kind", "rust"])
+
+
+def test_what_is_visible_allows_for_the_memory_of_the_noise() -> None:
+    """A base that leans, against generalised least squares: δ_⊥ of the log without noise under the covariance a^|i−j| of its noise.
+
+    The true memory of 0.9 and the true size of the noise stand in for those measured in `visible`, of 9,000 samples: 5 % at most.
+    """
+    bench, d = case("gravity tilted", 1)
+    fit, (motion,), how = bench.prepared(bench.log(quiet=True), bench.machine, "fast")
+    _, (after,), _ = bench.prepared(*damaged(bench, d, 0.01, quiet=True), "fast")
+    subject = MACHINES["arm"]
+    rows, every = [r.row for r in fit.rows], replace(how, dead_zone={})
+    x, y = (samples_of(fit, [m], rows, every, window=1) for m in (motion, after))
+    used = np.stack(
+        [how.uses(fit.described, r, motion.qd, np.arange(len(motion)), len(motion), 0) for r in rows], axis=1
+    )
+    whiten = 1.0 / (subject.noise * np.sqrt(1.0 - 0.9**2))
+
+    def innovations(z: Array) -> Array:
+        return (z[1:] - 0.9 * z[:-1]) * (used[1:] * whiten).reshape(len(z) - 1, -1, *[1] * (z.ndim - 2))
+
+    W, change = innovations(y.W).reshape(-1, y.W.shape[2]), innovations(y.y - x.y).ravel()
+    left = change - W @ np.linalg.lstsq(W, change, rcond=None)[0]
+    assert visible(d, 0.01, bench, "fast") == pytest.approx(np.linalg.norm(left), rel=0.05)

@@ -68,7 +68,8 @@ def visible(d: Damage, size: float, bench: Bench, level: Level) -> float:
     """‖δ_⊥‖: by how many deviations of the noise a test that knows the shape of a damage sees it beside the parameters.
 
     δ is what the damage makes of the equations of that level themselves, from the log without noise; the noise of a row is that of the
-    damaged log, because a damage that makes a force larger makes its noise larger, too.
+    damaged log, because a damage that makes a force larger makes its noise larger, too. It is taken for one of first order, as that of
+    Pinocchio's machines is, and equations are replaced by their innovations.
     """
     fit, noisy, how = bench.prepared(bench.log(), bench.machine, level)
     before = bench.prepared(bench.log(quiet=True), bench.machine, level)[1]
@@ -83,10 +84,18 @@ def visible(d: Damage, size: float, bench: Bench, level: Level) -> float:
     a = samples_of(fit, before, rows, every, window=1)
     b, c = (samples_of(other, motions, rows, every, window=1) for motions in (after, with_noise))
     used = _used(fit.described, noisy, rows, how)
-    apart = np.where(used, _misfit(c, fit) - _misfit(b, fit), 0.0)
+    noise = _misfit(c, fit) - _misfit(b, fit)
+    memory = np.sum(noise[1:] * noise[:-1] * used[1:], axis=0) / np.sum(noise[:-1] ** 2 * used[1:], axis=0)
+    apart = np.where(used, _innovations(noise, memory), 0.0)
     weight = used / np.sqrt(np.sum(apart**2, axis=0) / used.sum(axis=0))
-    delta = (_misfit(b, fit) - _misfit(a, fit)) * weight
-    return float(np.linalg.norm(Projected.of(b.W * weight[:, :, None], delta).residual))
+    delta = _innovations(_misfit(b, fit) - _misfit(a, fit), memory) * weight
+    W = _innovations(b.W, memory[:, None]) * weight[:, :, None]
+    return float(np.linalg.norm(Projected.of(W, delta).residual))
+
+
+def _innovations(x: np.ndarray, memory: np.ndarray) -> np.ndarray:
+    """x_k − a x_(k−1) of each row: white where x is noise of first order; the first sample as it is."""
+    return np.concatenate([x[:1], x[1:] - memory * x[:-1]])
 
 
 def _used(machine: Machine, motions: Sequence[vd.Motion], rows: Sequence[str], how: Sampling) -> np.ndarray:
