@@ -49,6 +49,7 @@ class Found:
     cause: str
     place: str
     rank: int
+    alternatives: tuple[tuple[str, str], ...] = ()
 
 
 def forces(x: Table) -> Array:
@@ -215,7 +216,8 @@ def test_the_first_finding_decides_and_its_joint_counts() -> None:
     d = Damage("rotor", whole, ("rotor",), causes=("rotor",))
     right, other = Found("rotor inertia", "joint q3", 1), Found("delay", "q3", 1)
     assert named(d, [right], [], ("q3",)) and not named(d, [right], [], ("q2",)) and named(d, [right], [], ())
-    assert named(d, [other, right], [], ("q3",))  # of equal rank: a pair that cannot be told apart
+    pair = replace(other, alternatives=(("rotor inertia", "q3"),))
+    assert named(d, [pair], [], ("q3",)) and not named(d, [pair], [], ("q1",))  # a pair that cannot be told apart
     assert not named(d, [other, replace(right, rank=2)], ["rotor"], ("q3",))
     assert named(d, [], ["perhaps a rotor"], ()) and not named(d, [], [], ())
     signals = Damage("spike", whole, ("spike",))

@@ -1,14 +1,15 @@
 """Damaged logs with a score: ``python -m benchmarks.damage --logs 20 --seed 1``, on a simulated four-joint arm.
 
 Where a damage has a size, the weakest is that which moves a parameter by 5 standard deviations, found by bisection; the others are 4 and
-16 times as strong. A damage is *named* where the first of ``fit.findings``, or one of equal rank, has its cause and its joint (where the
-fit has no findings: where a warning has one of the words that belong to it), *warned* of where there is anything else, *silent* where a
-parameter moved by more than 3 deviations without a word, *harmless* where none did. A silent change is *undetectable* in principle where
-the damage changes the equations by what the parameters explain, to within the noise: with δ the change of the weighted equations and δ_⊥
-its part beside the regressor, the likelihood ratio of a test that knew the kind of damage, and not the joint, would see ‖δ_⊥‖ deviations,
-and find it in fewer than half of such logs at one false alarm in a hundred. Of a damage that is silent all the same, it is said how often
-such a test finds it, one that knows the joint as well, and one that knows neither. `--level full` asks what the command line asks;
-`--level cli` is ``veridyn identify`` but for its report, and its equations are filtered and decimated as those of a study are.
+16 times as strong. A damage is *named* where the first of ``fit.findings``, or a cause that this one cannot be told from, has its cause
+and its joint (where the fit has no findings: where a warning has one of the words that belong to it), *warned* of where there is anything
+else, *silent* where a parameter moved by more than 3 deviations without a word, *harmless* where none did. A silent change is
+*undetectable* in principle where the damage changes the equations by what the parameters explain, to within the noise: with δ the change
+of the weighted equations and δ_⊥ its part beside the regressor, the likelihood ratio of a test that knew the kind of damage, and not the
+joint, would see ‖δ_⊥‖ deviations, and find it in fewer than half of such logs at one false alarm in a hundred. Of a damage that is silent
+all the same, it is said how often such a test finds it, one that knows the joint as well, and one that knows neither. `--level full` asks
+what the command line asks; `--level cli` is ``veridyn identify`` but for its report, and its equations are filtered and decimated as
+those of a study are.
 
 ``--foreign``  logs of machines of Pinocchio with gears, rotors, friction and coloured noise: structure that their models lack, new damage.
 ``--untold``   rotors, load friction, flexibility and warm-up of every joint: runs that are wrong and do not say why.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -41,7 +41,7 @@ validation: none
 
 
 class Finding(Protocol):
-    """One of ``fit.findings``: causes are ranked from 1 on, and of equal rank where a log cannot tell them apart."""
+    """One of ``fit.findings``, ranked from 1 on; `alternatives`: causes and places that the log cannot tell from it."""
 
     @property
     def cause(self) -> str: ...
@@ -49,6 +49,8 @@ class Finding(Protocol):
     def place(self) -> str: ...
     @property
     def rank(self) -> int: ...
+    @property
+    def alternatives(self) -> Sequence[tuple[str, str]]: ...
 
 
 @dataclass(frozen=True, eq=False)

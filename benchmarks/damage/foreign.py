@@ -13,7 +13,7 @@ import numpy as np
 
 import veridyn as vd
 from benchmarks.damage.bench import Bench
-from benchmarks.damage.kinds import DAMAGES, Damage, Table, whole
+from benchmarks.damage.kinds import DAMAGES, TURNED, Damage, Table, whole
 from benchmarks.damage.structure import KINDS_BY_NAME, Joints, Structure, as_it_is
 from benchmarks.damage.world import FREQUENCIES, World, machine_of, world
 from benchmarks.damage.wrist import GEARS, coupling_reversed, gear_reversed, without_coupling
@@ -24,7 +24,7 @@ NEW_DAMAGES = ("drifting encoder", "torque in steps", "torque behind a low-pass"
 TABLES = {d.name: d for d in DAMAGES}
 FOREIGN_KINDS = (*KINDS_BY_NAME, *NEW_DAMAGES)
 WRIST_KINDS = (*(f"gear {k} reversed" for k in range(1, GEARS + 1)), "no coupling", "coupling reversed")
-SIGN_CAUSES, COUPLING_CAUSES = ("sign",), ("coupling", "sign")
+COUPLING_CAUSES = ("coupling", "sign")
 
 
 def bench_of(w: World, machine: Machine, name: str, seed: int) -> Bench:
@@ -93,7 +93,7 @@ def _wrist_case(kind: str, seed: int) -> tuple[Bench, Damage]:
     structure = Structure(
         kind,
         as_it_is,
-        SIGN_CAUSES if model is None else COUPLING_CAUSES,
+        TURNED if model is None else COUPLING_CAUSES,
         ("other way", "gear sign", "wrong sign") if model is None else ("coupl",),
         model=gear_reversed if model is None else lambda machine, _k: model(machine),
     )

@@ -222,6 +222,7 @@ def _parallel(p: MDH | Placement) -> bool:
     return bool(abs(p.rotation[2, 2]) > 0.5)
 
 
+TURNED = ("sign", "turned round")  # causes of a column, or of a gear, that counts the other way
 DAMAGES = (
     Damage("dropout to zero", dropout, ("drops to zero",), (2.0, 20.0)),
     Damage("long dropout", long_dropout, ("frozen", "drops to zero", "clipped"), (21.0, 600.0)),
@@ -232,8 +233,8 @@ DAMAGES = (
     Damage("clipped force", clip, ("clipped",), (0.001, 0.9)),
     Damage("forces swapped", swap_forces, ("swapped", "below zero"), causes=("swap",)),
     Damage("positions swapped", swap_positions, ("swapped", "below zero", "sign"), causes=("swap",)),
-    Damage("force turned", turn_force, ("sign", "below zero"), causes=("sign",)),
-    Damage("position turned", turn_position, ("sign", "other way", "below zero"), causes=("sign",)),
+    Damage("force turned", turn_force, ("sign", "below zero"), causes=TURNED),
+    Damage("position turned", turn_position, ("sign", "other way", "below zero"), causes=TURNED),
     Damage("degrees", degrees, ("degrees", "too fast"), causes=("unit", "degrees")),
     Damage(
         "scale of a force",
@@ -244,7 +245,7 @@ DAMAGES = (
     ),
     Damage("all forces × 1000", scale_all, ("factor",), causes=("gain", "scale", "unit")),
     Damage("late force", late_force, ("late",), (1e-4, 0.3), causes=("delay", "late")),
-    Damage("drift of a force", drift, ("drift",), (0.01, 300.0), causes=("drift",)),
+    Damage("drift of a force", drift, ("drift",), (0.01, 300.0), causes=("force drift",)),
     Damage("milliseconds", milliseconds, ("clock",)),
     Damage("held values", held, ("keeps each value",), (2.0, 40.0)),
     Damage("constant force", constant, ("never changes",)),
@@ -255,7 +256,7 @@ DAMAGES = (
         ("sit elsewhere", "another zero"),
         (1e-3, 1.0),
         longer_links,
-        ("length", "size", "place"),
+        ("length", "size", "larger machine", "geometry"),
     ),
     Damage(
         "robot with other axes",
@@ -263,10 +264,10 @@ DAMAGES = (
         ("sit elsewhere", "model does not explain"),
         None,
         other_axes,
-        ("length", "place", "axis"),
+        ("length", "geometry", "axis", "unexplained"),
     ),
-    Damage("drifting encoder", encoder_drift, ("drift",), (1e-5, 300.0), causes=("drift",)),
-    Damage("torque in steps", quantum, ("steps", "levels", "quantum"), (1e-3, 0.5), causes=("quantum",)),
+    Damage("drifting encoder", encoder_drift, ("drift",), (1e-5, 300.0), causes=("encoder drift",)),
+    Damage("torque in steps", quantum, ("steps", "multiples of", "quantum"), (1e-3, 0.5)),
     Damage(
         "torque behind a low-pass",
         low_pass,

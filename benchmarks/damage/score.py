@@ -137,19 +137,19 @@ def outcome(d: Damage, size: float, bench: Bench, level: Level) -> Outcome:
 
 
 def named(d: Damage, findings: Sequence[Finding], said: Sequence[str], places: Sequence[str]) -> bool:
-    """Whether the first finding, or one of its rank, is the damage, at one of these places if there are any.
+    """Whether the first finding, or a cause that it is said not to be told from, is the damage, at one of these places if there are any.
 
     Where there are no findings, or the damage is one of signals, a word of it in any warning counts.
     """
     if findings and d.causes:
-        first = min(f.rank for f in findings)
-        return any(f.rank == first and causes_match(d.causes, f) and _there(f.place, places) for f in findings)
+        first = min(findings, key=lambda f: f.rank)
+        blamed = [(first.cause, first.place), *first.alternatives]
+        return any(_matches(d.causes, cause) and _there(place, places) for cause, place in blamed)
     return any(word in text for word in d.words for text in said)
 
 
-def causes_match(causes: Sequence[str], finding: Finding) -> bool:
-    """Whether a word of the causes is in the cause of a finding."""
-    return any(word in finding.cause.lower() for word in causes)
+def _matches(causes: Sequence[str], cause: str) -> bool:
+    return any(word in cause.lower() for word in causes)
 
 
 def _there(place: str, places: Sequence[str]) -> bool:

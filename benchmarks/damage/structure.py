@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import veridyn as vd
 from benchmarks.calibration_foreign import RATE
-from benchmarks.damage.kinds import Table
+from benchmarks.damage.kinds import TURNED, Table
 from benchmarks.damage.world import World, rigid_torques, without_laws
 from benchmarks.damage.wrist import coupled_motors, gear_reversed, without_coupling
 from veridyn.model.machine import Machine
@@ -150,16 +150,16 @@ def separate_rotors(machine: Machine) -> list[int]:
 STRUCTURES = (
     Structure("rotor inertia missing", rotor, ("rotor", "motor inertia"), ("rotor", "motor inertia"), (1e-4, 10.0),
               without_rotors, among=separate_rotors),
-    Structure("load-dependent friction", load_friction, ("load",), ("load",), (1e-4, 1.0)),
+    Structure("load-dependent friction", load_friction, ("load-dependent",), ("load-dependent",), (1e-4, 1.0)),
     Structure("flexible joint", flexible, ("flexib", "elastic"), ("flexib", "elastic", "yields"), (1e-7, 1.0)),
     Structure("friction that warms up", warm_up, ("warm",), ("warm",), (1e-3, 2.0)),
     Structure("asymmetric friction", asymmetric, ("asymmetric",), ("asymmetric", "each direction"), (1e-3, 0.9)),
     Structure("Stribeck friction", stribeck, ("stribeck",), ("Stribeck",), (1e-2, 3.0)),
-    Structure("payload taken up halfway", payload, ("payload",), ("payload",), (1e-3, 10.0), located=False),
+    Structure("payload taken up halfway", payload, ("payload", "load taken up"), ("payload", "load taken up"), (1e-3, 10.0), located=False),
     Structure("gravity tilted", tilted, ("gravity",), ("gravity", "tilted"), (1e-4, 0.5), located=False),
     Structure("gravity tilted by 5°", lambda w, _size, joints, quiet: tilted(w, TILT, joints, quiet), ("gravity",),
               ("gravity", "tilted"), located=False),
-    Structure("gear sign", as_it_is, ("gear sign", "sign"), ("other way", "gear sign", "wrong sign"), model=gear_reversed, geared=True),
+    Structure("gear sign", as_it_is, TURNED, ("other way", "gear sign", "wrong sign"), model=gear_reversed, geared=True),
     Structure("coupling missing", as_it_is, ("coupling",), ("coupl",), model=lambda m, _k: without_coupling(m),
               among=coupled_motors, geared=True),
 )  # fmt: skip
