@@ -110,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     with redirect_stdout(StringIO()):
         out = measured(given)
-    print(json.dumps(out, indent=1))
+    print(json.dumps(as_json(out), indent=1, allow_nan=False))
 
 
 def measured(given: argparse.Namespace) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def measured(given: argparse.Namespace) -> dict[str, Any]:
     out: dict[str, Any] = {}
     if jobs:
         lines = print_table(by_kind(jobs, given.workers), max(map(len, kinds)) + 1, blame=source == "foreign")
-        out["damaged"] = [as_json(x) for x in lines]
+        out["damaged"] = [asdict(x) for x in lines]
     if given.clean:
         first = 1000 * given.seed
         jobs = [Job(source, "clean", seed, given.level) for seed in range(first, first + given.clean)]
@@ -161,7 +161,7 @@ def real(name: str, given: argparse.Namespace) -> dict[str, Any]:
             yield d.name, lines_of(bench, d, given.level, tuple(given.strengths or STRENGTHS))
 
     lines = print_table(groups(), max(map(len, kinds)) + 1)
-    return {"undamaged": list(said), "damaged": [as_json(x) for x in lines]}
+    return {"undamaged": list(said), "damaged": [asdict(x) for x in lines]}
 
 
 if __name__ == "__main__":

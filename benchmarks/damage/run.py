@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any, Literal, TypeVar
 
@@ -143,12 +144,13 @@ def by_kind(jobs: Sequence[Job], workers: int) -> Iterator[tuple[str, list[Line]
         yield waiting[0].kind, waiting
 
 
-def as_json(line: Line) -> dict[str, Any]:
-    """A line for ``--json``; what is not a number is None."""
-    out = asdict(line)
-    seen = line.outcome.visible
-    out["outcome"]["visible"] = seen if seen == seen and abs(seen) != float("inf") else None
-    return out
+def as_json(record: Any) -> Any:
+    """A record for ``--json``: what is no finite number is None."""
+    if isinstance(record, dict):
+        return {k: as_json(v) for k, v in record.items()}
+    if isinstance(record, list | tuple):
+        return [as_json(v) for v in record]
+    return None if isinstance(record, float) and not math.isfinite(record) else record
 
 
 def print_untold(runs: Sequence[untold.Untold]) -> None:
@@ -162,4 +164,6 @@ def print_untold(runs: Sequence[untold.Untold]) -> None:
         for r in own:
             if r.silently_wrong:
                 said = r.said[:110] or "nothing said"
-                print(f"    seed {r.seed}: mean z² {r.mean_square:.1f}, worst {r.worst:.1f}: {said}")
+                print(
+                    f"    seed {r.seed}: mean z² {r.mean_square:.1f}, worst {r.worst:.1f}, visible {r.visible:.1f}: {said}"
+                )

@@ -7,18 +7,17 @@ wrong where the mean of z² exceeds 3 or some |z| exceeds 5, and *silently wrong
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.damage.bench import Level
+from benchmarks.damage.bench import Bench, Level
 from benchmarks.damage.foreign import bench_of, subject_of
 from benchmarks.damage.kinds import Damage, Table, whole
-from benchmarks.damage.score import named
-from benchmarks.damage.structure import KINDS_BY_NAME, separate_rotors
-from benchmarks.damage.world import World, machine_of, without_laws, world
-from veridyn.model.machine import Machine
+from benchmarks.damage.score import damaged, named, visible
+from benchmarks.damage.structure import KINDS_BY_NAME
+from benchmarks.damage.world import World, machine_of, world
 
 Array = NDArray[np.float64]
 WRONG_MEAN_SQUARE, WRONG_DEVIATIONS = 3.0, 5.0  # beyond what a right model's errors reach by chance
@@ -29,7 +28,10 @@ WARM_SHARE = 0.3  # of the friction: how much of it goes as a drive warms up
 
 @dataclass(frozen=True)
 class Untold:
-    """One run: mean z² and largest |z|, infinite where the log was refused, whether the true cause came first, and what `said` did."""
+    """One run: mean z² and largest |z|, infinite where the log was refused, whether the true cause came first, and what `said` did.
+
+    `visible`: deviations of the noise by which the structure shows beside the parameters, of runs that are silently wrong, else NaN.
+    """
 
     case: str
     seed: int
@@ -37,6 +39,7 @@ class Untold:
     worst: float
     first: bool
     said: str
+    visible: float = float("nan")
 
     @property
     def wrong(self) -> bool:
@@ -47,42 +50,47 @@ class Untold:
         return self.wrong and not self.first
 
 
-def _rotor(w: World, machine: Machine) -> tuple[Table, Machine]:
-    return w.log(), without_laws(machine, w.subject.names, "Ia", tuple(separate_rotors(machine)))
-
-
-def _with(kind: str, size: Callable[[World], float | Array]) -> Callable[[World, Machine], tuple[Table, Machine]]:
-    def made(w: World, machine: Machine) -> tuple[Table, Machine]:
-        joints = tuple(range(len(w.subject.joints)))
-        return KINDS_BY_NAME[kind].record(w, size(w), joints, False), machine
-
-    return made
-
-
 def _compliance(w: World) -> Array:
     """By which each joint that turns yields by TWIST rms, beside its mean; one that slides is stiff."""
     turning = np.array([not joint.slides for joint in w.subject.joints])
     return np.where(turning, TWIST / np.std(w.load(), axis=0), 0.0)
 
 
-CASES: dict[str, tuple[str, Callable[[World, Machine], tuple[Table, Machine]]]] = {
-    "rotor": ("rotor inertia missing", _rotor),
-    "load friction": ("load-dependent friction", _with("load-dependent friction", lambda _: LOAD_SHARE)),
-    "flexibility": ("flexible joint", _with("flexible joint", _compliance)),
-    "warm-up": ("friction that warms up", _with("friction that warms up", lambda _: WARM_SHARE)),
+def _rotors(w: World) -> Array:
+    return w.law("Ia")
+
+
+# Kind of structure, and its size at every joint.
+CASES: dict[str, tuple[str, Callable[[World], float | Array]]] = {
+    "rotor": ("rotor inertia missing", _rotors),
+    "load friction": ("load-dependent friction", lambda _: LOAD_SHARE),
+    "flexibility": ("flexible joint", _compliance),
+    "warm-up": ("friction that warms up", lambda _: WARM_SHARE),
 }
 
 
-def run(case: str, seed: int, level: Level) -> Untold:
-    """The fit of one run against the machine that left the log."""
+def prepared(case: str, seed: int) -> tuple[World, Bench, Damage]:
+    """The world without the structure of a case, its bench, and the structure as a damage of it, at all joints where it can be seen."""
     subject = subject_of(seed)
-    kind, make = CASES[case]
-    w = world(subject, seed)
-    table, machine = make(w, machine_of(subject))
-    bench = bench_of(w, machine, f"{subject} {seed}", seed)
+    whole_world, machine = world(subject, seed), machine_of(subject)
+    name, size_of = CASES[case]
+    structure = KINDS_BY_NAME[name]
+    among = range(len(whole_world.subject.joints)) if structure.among is None else structure.among(machine)
+    joints, size = tuple(among), size_of(whole_world)
+    w, machine = structure.prepare(whole_world, machine, joints)
+
+    def log(_size: float, quiet: bool) -> Table:
+        return structure.record(w, size, joints, quiet)
+
+    damage = Damage(structure.name, whole, structure.words, causes=structure.causes, log=log)
+    return w, bench_of(w, machine, f"{subject} {seed}", seed), damage
+
+
+def run(case: str, seed: int, level: Level) -> Untold:
+    """The fit of one run against the machine that left the log, without what its model lacks."""
+    w, bench, damage = prepared(case, seed)
+    table, machine = damaged(bench, damage, 1.0)
     answer = bench.identified(table, machine, level)
-    known = KINDS_BY_NAME[kind]
-    damage = Damage(known.name, whole, known.words, causes=known.causes)
     first = named(damage, answer.findings, answer.said, ())
     blamed = f"{answer.findings[0].cause} {answer.findings[0].place}" if answer.findings else ""
     said = blamed or (answer.said[0].partition("\n")[0] if answer.said else "")
@@ -90,4 +98,7 @@ def run(case: str, seed: int, level: Level) -> Untold:
         return Untold(case, seed, np.inf, np.inf, first, said)
     base = answer.fit.base
     z = (answer.values - base.reduce([w.values[name] for name in base.parameters.names])) / answer.sigma
-    return Untold(case, seed, float(np.mean(z**2)), float(np.max(np.abs(z))), first, said)
+    found = Untold(case, seed, float(np.mean(z**2)), float(np.max(np.abs(z))), first, said)
+    if not found.silently_wrong:
+        return found
+    return replace(found, visible=visible(damage, 1.0, bench, "off" if level == "cli" else level))
