@@ -6,6 +6,7 @@ from veridyn.model.elements.element import bump_stop as bump_stop
 from veridyn.model.elements.element import coulomb as coulomb
 from veridyn.model.elements.element import cubic as cubic
 from veridyn.model.elements.element import damper as damper
+from veridyn.model.elements.element import dc_motor as dc_motor
 from veridyn.model.elements.element import dead_zone as dead_zone
 from veridyn.model.elements.element import drag as drag
 from veridyn.model.elements.element import drive_gain as drive_gain

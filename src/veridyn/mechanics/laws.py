@@ -149,6 +149,12 @@ def _lugre(e: Element, x: Acting) -> Scalar:
     return add(x.state("z"), mul(x.constant("time"), _bristles(x))) / x.constant("deflection")
 
 
+def _current_rate(e: Element, x: Acting) -> Scalar:
+    """di/dt of a motor under its voltage."""
+    drop = add(mul(x.constant("resistance"), x.state("i")), mul(x.constant("emf"), x.rate()))
+    return sub(x.signals[e.signal], drop) / x.constant("inductance")
+
+
 def _cube(x: Acting) -> Scalar:
     c = _stretch(x)
     return mul(c, mul(c, c))
@@ -179,6 +185,7 @@ _LAWS: dict[str, Callable[[Element, Acting], Scalar]] = {
     "lugre": _lugre,
     "maxwell": lambda e, x: x.state("s"),
     "relaxation": lambda e, x: x.state("s"),
+    "dc_motor": lambda e, x: mul(-1.0, x.state("i")),
     "inertia": lambda e, x: x.acceleration(),
     "drive_gain": lambda e, x: mul(-1.0, x.signals[e.signal]),
     "law": _own,
@@ -187,6 +194,7 @@ _LAWS: dict[str, Callable[[Element, Acting], Scalar]] = {
 _RATES: dict[str, Callable[[Element, Acting], dict[str, Scalar]]] = {
     "lugre": lambda e, x: {"z": _bristles(x)},
     "maxwell": lambda e, x: {"s": sub(x.rate(), x.state("s") / x.constant("time"))},
+    "dc_motor": lambda e, x: {"i": _current_rate(e, x)},
     "relaxation": lambda e, x: {
         "s": mul(x.algebra.abs(x.signals[e.signal]), sub(x.position(), x.state("s"))) / x.constant("length")
     },

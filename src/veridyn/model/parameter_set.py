@@ -125,7 +125,12 @@ def _typical(e: Element, kinds: Mapping[str, str], weight: float, length: float)
     sizes |= {"stribeck": 0.01 * force, "tanh_friction": 0.01 * force, "cubic": force / reach**3}
     sizes |= {"bump_stop": 10.0 * force / reach, "dead_zone": force / reach}
     sizes |= {"lugre": 0.01 * force, "maxwell": force / reach, "relaxation": force / reach}
-    sizes |= {"inertia": 0.1 * force * length / weight, "drive_gain": force / 10.0, "drag": force / 1000.0}
+    sizes |= {
+        "inertia": 0.1 * force * length / weight,
+        "drive_gain": force / 10.0,
+        "dc_motor": force / 10.0,
+        "drag": force / 1000.0,
+    }
     sizes |= {"law": force, "table": force}
     return sizes[e.kind.removesuffix("_forward").removesuffix("_backward")]
 

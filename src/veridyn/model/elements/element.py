@@ -280,6 +280,19 @@ def relaxation(on: On, length: float, signal: str, value: float = NAN, name: str
     return Element(kind="relaxation", on=acts, value=value, name=name, signal=signal, constants={"length": length})
 
 
+def dc_motor(
+    on: On, signal: str, resistance: float, inductance: float, emf: float, value: float = NAN, name: str = ""
+) -> Element:
+    """A motor with its winding of `resistance` (Ohm) and `inductance` (H): `value` is its torque constant (N*m/A or N/A).
+
+    `emf` (V*s/rad or V*s/m) is the voltage that its speed induces, ideally the same number. `signal` names its voltage. Behind a gear of
+    ratio N it acts on N q.
+    """
+    acts = {on: 1.0} if isinstance(on, str) else on
+    constants = {"resistance": resistance, "inductance": inductance, "emf": emf}
+    return Element(kind="dc_motor", on=acts, value=value, name=name, signal=signal, constants=constants)
+
+
 def law(on: On, formula: str, value: float = NAN, name: str = "", *, unit: str = "", typical: float = NAN) -> Element:
     """A law of one's own: value · formula, the formula in c, v, coordinates, rate(NAME) and signal(NAME).
 

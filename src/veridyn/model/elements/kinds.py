@@ -21,6 +21,7 @@ dead_zone         c ∓ gap outside     stiffness outside ±gap, none inside    
 lugre             (z + τ ż)/ζ         dry friction of the LuGre model, state z      N*m | N
 maxwell           s                   stiffness of a spring and damper in series   N*m/rad | N/m
 relaxation        s                   stiffness whose force follows with a lag     N*m/rad | N/m
+dc_motor          −i                  torque constant of a motor, its current i    N*m/A | N/A
 inertia           d²c/dt²             inertia of the motor, seen from c            kg*m^2 | kg
 drive_gain        −signal             force per unit of a measured signal          N*m/A | N/A
 drag              V²                  force per squared speed of a body            N/(m/s)^2, N*m/(m/s)^2
@@ -44,6 +45,8 @@ Laws with a state of their own (`states`) have a differential equation besides:
 - lugre: ż = v − |v| z/(ζ g), g = 1 + (ratio − 1) e^(−(v/speed)²); ζ is the `deflection` at which the bristles slide, τ their damping
   `time`, `ratio` that of static to dry friction. At constant speed the law is g sign(v). Canudas de Wit et al., 1995, IEEE T-AC 40(3).
 - maxwell: ṡ = v − s/`time`.
+- dc_motor: `inductance` di/dt = u − `resistance` i − `emf` v, u the voltage (V) that `signal` names. c is the angle of the motor:
+  with a gear of ratio N it acts `on` N q.
 - tyre, linear_tyre: see below; they act on a `wheel`, and their states are the lagging slips.
 - relaxation: ṡ = |V| (c − s)/`length`, V the travelling speed that `signal` names: a tyre's force follows its slip over a length.
 
@@ -297,6 +300,20 @@ KINDS: Mapping[str, ElementKind] = MappingProxyType(
             _positive("length", "m", "m", "the length travelled in which the force follows"),
             states=(StateKind("s", "rad", "m"),),
             signal="the speed of travel",
+        ),
+        "dc_motor": _kind(
+            "kt",
+            "N*m/A",
+            "N/A",
+            "torque constant of a motor",
+            _positive("resistance", "Ohm", "Ohm", "the resistance of its winding"),
+            _positive("inductance", "H", "H", "the inductance of its winding"),
+            ConstantKind(
+                key="emf", turning="V*s/rad", sliding="V*s/m", doc="the voltage that its speed induces", low=BELOW_ZERO
+            ),
+            between=False,
+            states=(StateKind("i", "A", "A"),),
+            signal="the voltage",
         ),
         "inertia": _kind("Ia", "kg*m^2", "kg", "motor inertia", between=False),
         "drive_gain": _kind(
