@@ -1,6 +1,8 @@
 """What machines are led through in a simulation, and what real sensors do to a signal."""
 
 from veridyn.simulate.car import Steered as Steered
+from veridyn.simulate.commanded import Commanded as Commanded
+from veridyn.simulate.commanded import CommandLog as CommandLog
 from veridyn.simulate.imperfection import Imperfection as Imperfection
 from veridyn.simulate.imperfection import Imperfections as Imperfections
 from veridyn.simulate.imperfection import edge_intervals as edge_intervals

@@ -12,6 +12,7 @@ from veridyn.cli.output import console, plain_table
 from veridyn.identify.base import BaseParameters
 from veridyn.mechanics.tree.loops.assembly import CLOSED_TOLERANCE_M, AssembledPose, assembled_pose
 from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.model.controller import Controller
 from veridyn.model.elements.element import Element
 from veridyn.model.graph import Body
 from veridyn.model.load import Transmission
@@ -32,6 +33,7 @@ def model_content(machine: Machine, base: BaseParameters) -> dict[str, Any]:
         "coordinates": dict(zip(machine.coordinates, machine.coordinate_kinds, strict=True)),
         "loops": [c.name for c in machine.cut_joints],
         **_assembly_content(machine),
+        "controllers": {c.name: controller_line(machine, c) for c in machine.controllers},
         "laws": {e.parameter_name: law_line(e) for e in machine.elements if e.own_law is not None},
         "parameters": dict(zip(p.names, p.states, strict=True)),
         "parameters_missing": list(p.missing()),
@@ -117,11 +119,29 @@ def print_machine(machine: Machine) -> None:
         out.print(plain_table(("element", "kind", "acts on", "unit", "value"), elements, left=4))
         for line in (law_line(e) for e in machine.elements if e.own_law is not None):
             out.print(line, highlight=False, soft_wrap=True)
+    if machine.controllers:
+        out.print()
+        for c in machine.controllers:
+            out.print(f"controller {c.name}: {controller_line(machine, c)}", highlight=False, soft_wrap=True)
     if machine.transmission is not None:
         out.print()
         out.print(f"transmission: {_transmission(machine.transmission)}", highlight=False)
     if machine.closed:
         _print_loops(machine)
+
+
+def controller_line(machine: Machine, c: Controller) -> str:
+    """What a controller does, in one line: its kind, coordinate and rate, then its constants with units."""
+    own = [k for k in machine.controller_constants if k.controller == c.name]
+    words = [f"{k.key} {number(k.value)}{_deviation(k.sigma)} {unit_text(k.unit)}".rstrip() for k in own]
+    words += [f"feedforward {c.feedforward}"] if c.feedforward != "none" else []
+    words += [f"anti_windup {c.anti_windup}"] if c.integrates else []
+    words += [f"motor {c.motor}, current loop at {c.rate * c.current_ticks:g} Hz"] if c.motor else []
+    return f"{c.kind} on {c.on} at {c.rate:g} Hz: {', '.join(words)}"
+
+
+def _deviation(sigma: float) -> str:
+    return "" if np.isnan(sigma) else f" ± {number(sigma)}"
 
 
 def _print_loops(machine: Machine) -> None:

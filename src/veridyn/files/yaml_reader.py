@@ -28,6 +28,7 @@ EXAMPLES = {  # what a part of a model file looks like, by its word in messages
     "element": "{kind: inertia, on: joint1}",
     "load": "{name: motor, kind: drive, on: joint1, value: 2.0}",
     "sensor": "{name: encoder, kind: coordinate, on: joint1, sigma: 0.001}",
+    "controller": "{name: servo, kind: pd, on: joint1, rate: 1000, kp: 100, kd: 5}",
     "point": "{name: A, at: [0, 0]}",
     "vector": "{name: u, along: [1, 0]}",
     "coordinate": "{name: phi, of: [A, B], from: [1, 0]}",

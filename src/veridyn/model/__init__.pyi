@@ -5,6 +5,7 @@ from veridyn.mechanics.tree.elsewhere import on_six_joints as on_six_joints
 from veridyn.mechanics.tree.elsewhere import rebased as rebased
 from veridyn.mechanics.tree.weld import welded as welded
 from veridyn.model.car import CarDescription as CarDescription
+from veridyn.model.controller import Controller as Controller
 from veridyn.model.elements.element import Element as Element
 from veridyn.model.experiment import Channel as Channel
 from veridyn.model.experiment import Experiment as Experiment

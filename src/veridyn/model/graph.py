@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import Fault, Faults, ModelError, did_you_mean, part_at
 from veridyn.model.car import CarDescription
+from veridyn.model.controller import Controller
 from veridyn.model.elements.element import Element
 from veridyn.model.link import End, Joint, JointKind, Link
 from veridyn.model.load import Drive, Load, Transmission
@@ -60,7 +61,7 @@ class PointDescription:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MachineGraph:
-    """Bodies, joints, elements, loads and sensors of one machine.
+    """Bodies, joints, elements, loads, sensors and controllers of one machine.
 
     `gravity` (3,) in the ground's axes. `dimension` 2: everything moves in the plane of the ground's x and y, and every body's z is
     normal to it. `prescribed`: coordinates whose motion is an input. `description`: the points of natural coordinates, where a user
@@ -75,6 +76,7 @@ class MachineGraph:
     elements: tuple[Element, ...] = ()
     loads: tuple[Load, ...] = ()
     sensors: tuple[Sensor, ...] = ()
+    controllers: tuple[Controller, ...] = ()
     prescribed: tuple[str, ...] = ()
     transmission: Transmission | None = None
     assembly: Assembly = field(default_factory=Assembly)
@@ -128,6 +130,7 @@ class MachineGraph:
         for e in self.elements:
             names |= {*e.on, *e.named_coordinates}
         names |= {load.coordinate for load in self.loads if isinstance(load, Drive)}
+        names |= {c.on for c in self.controllers}
         names |= {str(s.on) for s in self.sensors if s.kind in ("coordinate", "rate")}
         names |= set(self.transmission.joints if self.transmission else ())
         for joint in self.joints:

@@ -15,6 +15,7 @@ from veridyn.lazy import above
 from veridyn.model.car import CarDescription, car_link, car_parameters, car_with
 from veridyn.model.check.machine import check_graph, check_prescribed, formulation_fault
 from veridyn.model.check.motion import check_motion
+from veridyn.model.controller import Controlled, Controller, check_controllers
 from veridyn.model.coordinates import Coordinates, Rows, coordinates_of
 from veridyn.model.elements.element import Element
 from veridyn.model.graph import (
@@ -42,7 +43,7 @@ __all__ = ["Joint", "Link", "Machine"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Machine(MachineGraph, Acted):
+class Machine(MachineGraph, Acted, Controlled):
     """A machine as a user describes it; made by :meth:`build`, which checks it whole.
 
     It does not know how it is computed: :mod:`veridyn.mechanics.formulation` makes the form that its `formulation` asks for, a tree with
@@ -59,6 +60,7 @@ class Machine(MachineGraph, Acted):
         elements: Iterable[Element] = (),
         loads: Iterable[Load] = (),
         sensors: Iterable[Sensor] = (),
+        controllers: Iterable[Controller] = (),
         prescribed: Iterable[str] = (),
         parameters: ParameterSet | None = None,
         transmission: Transmission | None = None,
@@ -77,6 +79,7 @@ class Machine(MachineGraph, Acted):
         joints : the joints between frames on them, or on "ground".
         elements : springs, dampers, friction, motor inertias and so on, on coordinates or between places.
         loads, sensors : what acts and what measures.
+        controllers : the control laws of its own drives, one for a coordinate.
         prescribed : names of coordinates whose motion is an input.
         parameters : values, typical sizes, states and ties; by default those that links and elements give.
         assembly : where the machine stands when it is put together.
@@ -118,7 +121,7 @@ class Machine(MachineGraph, Acted):
         faults = check_graph(machine)
         if faults:
             raise ModelError(faults, name)
-        return _checked(machine)
+        return _checked(machine).with_controllers(controllers)
 
     @classmethod
     def of_bodies(
@@ -376,6 +379,18 @@ class Machine(MachineGraph, Acted):
     def with_sensors(self, sensors: Iterable[Sensor]) -> Machine:
         """The same machine with these sensors, and no others."""
         return _checked(replace(self, sensors=tuple(sensors)))
+
+    def with_controllers(self, controllers: Iterable[Controller]) -> Machine:
+        """The same machine with these controllers, and no others."""
+        new = tuple(controllers)
+        if not new and not self.controllers:
+            return self
+        faults = check_controllers(new, self.kinds, self.actuated_coordinates, self.elements, self.prescribed)
+        if faults:
+            raise ModelError(faults, self.name)
+        made = replace(self, controllers=new)
+        made.shaped_as(self)
+        return made
 
     def with_formulation(self, formulation: Formulation) -> Machine:
         """The same machine in another formulation, refused by name where that cannot carry it."""

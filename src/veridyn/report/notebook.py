@@ -131,6 +131,7 @@ def show_machine(machine: Machine) -> Display:
         f"{count(len(machine.parameters), 'parameter')}",
         *([f"elements: {listed([e.name or e.kind for e in machine.elements])}"] if machine.elements else []),
         *([f"sensors: {listed([s.name for s in machine.sensors])}"] if machine.sensors else []),
+        *([f"controllers: {listed([c.name for c in machine.controllers])}"] if machine.controllers else []),
         *([f"prescribed: {listed(machine.prescribed)}"] if machine.prescribed else []),
     ]
     table = Table(("body", "carried by", "joint", "mass, kg"), rows, left=(1, 2))

@@ -32,6 +32,7 @@ from veridyn.mechanics.system.control import Reference, Tracker, feedforward
 from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Trajectory, clock
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.loops.closure import closed_motion
+from veridyn.model.controller import MOTOR
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.load import Drive, Force, channels
@@ -48,7 +49,7 @@ Array = NDArray[np.float64]
 STIFF = Method("LSODA", rtol=1e-6, atol=1e-7, friction_speed=0.02)  # dry friction that turns round is stiff
 SMOOTH = Method(friction_speed=0.02)
 MOTION = ("q.*", "base.omega.*", "base.acceleration.*", "base.velocity.*")
-INPUTS = ("force.*", "wrench.*", "signal.*")
+INPUTS = ("force.*", "wrench.*", "signal.*", "command.*")
 
 
 class Manoeuvre(Protocol):
@@ -181,7 +182,7 @@ def simulate(
         The machine, in either formulation, in whose coordinates the motion is integrated; a :class:`Prescribed` motion is closed and its
         forces found as on the tree. Its sensors record, each with its own noise, clock, delay and bias. A car of a few numbers is
         ``Steered``.
-    manoeuvre : Tracking, Driven or Prescribed
+    manoeuvre : Tracking, Driven, Prescribed or Commanded
         What it does, for how long (s), sampled at which rate (Hz).
     rng : numpy.random.Generator, optional
         Needed where a sensor has noise; the seed is the caller's to note.
@@ -259,7 +260,7 @@ def record(
 
 @checked
 def exact(machine: Machine, trajectory: Trajectory) -> Experiment:
-    """Every channel of a motion without any error: q., qd., qdd., force., and base., wrench. and signal. where they exist.
+    """Every channel of a motion without any error: q., qd., qdd., force., and base., wrench., command. and signal. where they exist.
 
     A passive coordinate has no force channel, nor has one that is driven by a gain times a signal. The force of a coordinate with a drive
     stands under the drive's name, and other loads under theirs.
@@ -276,7 +277,7 @@ def _truth(machine: Machine, trajectory: Trajectory) -> Iterator[tuple[str, Arra
     for prefix, values, power in (("q", m.q, ""), ("qd", m.qd, "/s"), ("qdd", m.qdd, "/s^2")):
         for k, name in enumerate(machine.coordinates):
             yield f"{prefix}.{name}", values[:, k], ("rad" if turning[k] else "m") + power
-    driven = {c for e in machine.elements if e.kind == "drive_gain" for c in e.on}
+    driven = {c for e in machine.elements if e.kind in ("drive_gain", MOTOR) for c in e.on}
     drives = {load.coordinate: load.name for load in reversed(loads) if isinstance(load, Drive)}
     for k, name in enumerate(machine.coordinates):
         if m.forces is not None and name in drives:
@@ -296,12 +297,17 @@ def _truth(machine: Machine, trajectory: Trajectory) -> Iterator[tuple[str, Arra
     for body, w in m.wrenches.items():
         for k, component in enumerate(WRENCH_ROWS):
             yield f"wrench.{body}.{component}", w[:, k], "N" if k < 3 else "N*m"
+    for name, values in trajectory.commands.items():
+        yield f"command.{name}", values, "rad" if machine.kinds[name] == "turning" else "m"
     for name, values in m.signals.items():
         yield f"signal.{name}", values, signal_unit(machine, name)
 
 
 def signal_unit(machine: Machine, signal: str) -> str:
     """What a signal is measured in: the unit under the gain that multiplies it, as A in N*m/A; "1" where none says."""
+    own = {s.name: s.unit for s in machine.states} | {e.signal: "V" for e in machine.elements if e.kind == MOTOR}
+    if signal in own:
+        return own[signal]
     gains = (e.parameter_name for e in machine.elements if e.kind == "drive_gain" and e.signal == signal)
     units = (machine.parameters.units[machine.parameters.index(name)] for name in gains)
     return next((u for u in (unit.rpartition("/")[2] for unit in units if "/" in unit) if u.isalpha()), "1")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from veridyn.model.controller import CONTROLLER_CONSTANTS
 from veridyn.model.elements.kinds import CONSTANT_KEYS
 
 FORMAT = 2
 TOP = (
     *("veridyn", "name", "formulation", "dimension", "base", "gravity", "constants", "bodies", "joints"),
     *("points", "vectors", "coordinates", "racks"),
-    *("elements", "loads", "sensors", "parameters", "transmission", "assembly", "prescribed"),
+    *("elements", "loads", "sensors", "controllers", "parameters", "transmission", "assembly", "prescribed"),
     "car",
 )
 CAR_TOP = ("veridyn", "name", "formulation", "constants", "car", "sensors", "parameters")  # of a car of a few numbers
@@ -40,6 +41,8 @@ LOADS = ("drive", "force", "torque")
 LOAD = ("kind", "on", "value", "against")
 SENSOR_NUMBERS = ("quantum", "rate", "delay", "bias", "bias_sigma", "bias_walk")
 SENSOR = ("kind", "on", "to", "sigma", "axes", *SENSOR_NUMBERS, "turns")
+CONTROLLER_WORDS = ("feedforward", "anti_windup", "motor")
+CONTROLLER = ("kind", "on", "rate", *CONTROLLER_CONSTANTS, *CONTROLLER_WORDS, "current_rate", "sigma")
 TRANSMISSION = ("motors", "joints", "matrix")
 ASSEMBLY = ("hold", "guess")
 PARAMETERS = ("known", "tied", "typical", "values", "sigma", "covariance")

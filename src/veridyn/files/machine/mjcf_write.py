@@ -260,7 +260,7 @@ def _left_out(machine: Machine) -> list[str]:
         f"MJCF has no counterpart of elements of the kind '{kind}', left out: {', '.join(names)}."
         for kind, names in Carried.of(machine).left_out.items()
     ]
-    parts = (("sensors", machine.sensors), ("loads", machine.loads))
+    parts = (("sensors", machine.sensors), ("loads", machine.loads), ("controllers", machine.controllers))
     sentences += [f"its {len(part)} {word} are left out." for word, part in parts if part]
     if machine.prescribed:
         sentences.append(f"prescribed coordinates are driven by motors in MJCF: {', '.join(machine.prescribed)}.")

@@ -18,6 +18,7 @@ from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 from veridyn.errors import At, Fault, Faults, ModelError, did_you_mean, part_at, with_line
 from veridyn.files.expressions import warn_of_rounded_angles
 from veridyn.files.machine.bodies import ReadBody, read_body, read_joint
+from veridyn.files.machine.controllers import read_controllers
 from veridyn.files.machine.keys import BASES, POINT_TOP, SIX_PREFIX, TOP
 from veridyn.files.machine.parameters import (
     ParameterSection,
@@ -33,6 +34,7 @@ from veridyn.files.yaml_reader import Reader
 from veridyn.mechanics.tree.check import check_elements, check_tree
 from veridyn.mechanics.tree.elsewhere import SIX, on_six_joints
 from veridyn.model.check.machine import check_graph
+from veridyn.model.controller import Controller, check_controllers
 from veridyn.model.elements.element import Element
 from veridyn.model.graph import FORMULATIONS, GRAVITY, Body, Formulation, MachineGraph, joints_of_bodies
 from veridyn.model.link import Joint, Link
@@ -89,6 +91,7 @@ class _Draft:
     odd_names: list[str] = field(default_factory=list)
     loads: list[Load] = field(default_factory=list)
     sensors: list[Sensor] = field(default_factory=list)
+    controllers: list[Controller] = field(default_factory=list)
     transmission: Transmission | None = None
     assembly: Assembly | None = None
     prescribed: list[str] = field(default_factory=list)
@@ -107,6 +110,8 @@ class _Draft:
         self.sensors = parts.sensors(top["sensors"]) if "sensors" in top else []
         self.transmission = parts.transmission(top["transmission"]) if "transmission" in top else None
         self.odd_names, self.lines = parts.odd_names, self.lines | parts.lines
+        if "controllers" in top:
+            self.controllers = read_controllers(read, top["controllers"], self.lines)
         if "assembly" in top:
             self.assembly = read_assembly(read, top["assembly"])
         if "prescribed" in top:
@@ -221,6 +226,7 @@ class _Draft:
             inertia = {link.name: link.ten for link in self.links if link.inertia is not None}
             found = check_tree(carried, elements, inertia, base, self.gravity)
             kinds: dict[str, str] = {b.coordinate_name: b.joint for b in carried if b.coordinate_name}
+            driven = [b.coordinate_name for b in carried if b.coordinate_name and b.actuated]
         else:
             joints = self.all_joints()
             graph = MachineGraph(
@@ -234,6 +240,7 @@ class _Draft:
             )
             found = check_graph(graph)
             kinds = {c: s.motion for j in joints for c, s in zip(j.coordinate_names, j.course.steps, strict=False)}
+            driven = [c for j in joints for c, on in zip(j.coordinate_names, j.motors, strict=False) if on]
             stand_ins = [Body(name, joint="fixed") for name in names]
             stand_ins += [Body(c, joint=cast(Any, kind), real=False, coordinate=c) for c, kind in kinds.items()]
             check_elements(stand_ins, [e for e in elements if e.between is None], base, faults := Faults())
@@ -247,6 +254,7 @@ class _Draft:
             if name not in kinds:
                 what = f"it drives '{name}', which is no coordinate."
                 found.append(Fault(what, where=part_at("transmission"), hint=did_you_mean(name, [*kinds])))
+        found += check_controllers(self.controllers, kinds, driven, elements, self.prescribed)
         if self.dimension == 3:
             found += [*check_sensors(self.sensors, names, kinds), *check_loads(self.loads, names, [*kinds])]
         return found
@@ -265,6 +273,7 @@ class _Draft:
             elements=[e for e in self.elements if isinstance(e, Element)],  # only points have others
             loads=self.loads,
             sensors=self.sensors,
+            controllers=self.controllers,
             prescribed=self.prescribed,
             transmission=self.transmission,
             assembly=self.assembly,
@@ -294,4 +303,4 @@ class _Draft:
             assembly=self.assembly,
             formulation=self.formulation,
             **described,
-        )
+        ).with_controllers(self.controllers)

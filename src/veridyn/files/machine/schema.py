@@ -17,6 +17,7 @@ from veridyn.files.machine.keys import (
     BODY,
     CAPSULE,
     CENTRAL,
+    CONTROLLER,
     COVARIANCE,
     ELEMENT,
     END,
@@ -39,6 +40,7 @@ from veridyn.files.machine.points import BODY as POINT_BODY
 from veridyn.files.machine.points import KINDS as POINT_JOINTS
 from veridyn.model.car import TABLE as CAR_TABLE
 from veridyn.model.car import TYRE_LAWS
+from veridyn.model.controller import ANTI_WINDUPS, CONTROLLER_CONSTANTS, CONTROLLER_KINDS, CURRENT, FEEDFORWARDS
 from veridyn.model.elements.kinds import CONSTANT_KEYS, KINDS
 from veridyn.model.elements.table_law import MOST_POINTS, OUTSIDE, SHAPES
 from veridyn.model.graph import FORMULATIONS, SIGMA
@@ -79,8 +81,9 @@ DIRECTION: Schema = {"anyOf": [TEXT, PLACED, {"type": "array"}]}
 MOMENTS: Schema = {"anyOf": [SIX, _object(dict.fromkeys(INERTIAL[:6], NUMBER))]}
 COMMON: dict[str, Schema] = {  # what a key holds, where a part does not say otherwise
     **dict.fromkeys(("name", "body", "antecedent", "coordinate", "label", "signal", "unit", "formula"), TEXT),
-    **dict.fromkeys(("against", "distance", "angle"), TEXT),
+    **dict.fromkeys(("against", "distance", "angle", "motor"), TEXT),
     **dict.fromkeys(("ratio", "length", "radius", "offset", "mass", "sigma", *NUMBERS, *SENSOR_NUMBERS), NUMBER),
+    **dict.fromkeys((*CONTROLLER_CONSTANTS, "current_rate"), NUMBER),
     **dict.fromkeys(("actuated", "mu", "virtual", "fixed", "turns"), TRUTH),
     **dict.fromkeys(("position", "rpy", "axis"), THREE),
     **dict.fromkeys(("at", "along", "centre"), VECTOR),
@@ -104,6 +107,12 @@ def _of_constant(key: str) -> str:
     return f"Of {', '.join(name for name, c in owners.items() if c is not None)}: {'; or '.join(docs)}."
 
 
+def _of_law(key: str) -> str:
+    """What a constant of a controller is, and of which kinds."""
+    owners = {k: c.doc for k, own in {**CONTROLLER_KINDS, "a motor": CURRENT}.items() for c in own if c.key == key}
+    return f"Of {', '.join(owners)}: {'; or '.join(dict.fromkeys(owners.values()))}."
+
+
 DESCRIPTIONS = {
     "veridyn": "Version of the format.",
     "name": "Its name.",
@@ -121,6 +130,7 @@ DESCRIPTIONS = {
     "elements": "Springs, dampers, friction, motor inertias: what acts on coordinates or between two places.",
     "loads": "Forces and torques that act besides those of the joints.",
     "sensors": "What measures the machine.",
+    "controllers": "Control laws of its own drives, which follow commands; see docs/controllers.md.",
     "parameters": "What is known or tied, other values and typical sizes, and how well values are known.",
     "transmission": "Motors that drive several joints: joints = matrix · motors.",
     "assembly": "Where the machine is put together: coordinates to hold, and guesses of the others.",
@@ -165,6 +175,11 @@ DESCRIPTIONS = {
     "bias_sigma": "Standard deviation of an unknown offset at the start, which is estimated.",
     "bias_walk": "Its drift: variance per second.",
     "turns": "Whether it reads an angle modulo a full turn.",
+    **{key: _of_law(key) for key in CONTROLLER_CONSTANTS},
+    "feedforward": "What a model adds to the force: none, gravity (at the measured position), or model (along the command).",
+    "anti_windup": "What the integral does while the force is limited.",
+    "motor": "The element of kind dc_motor whose voltage it sets, by a current loop.",
+    "current_rate": "The clock of the current loop, Hz: a whole multiple of rate, and rate by default.",
 }
 
 
@@ -187,6 +202,7 @@ def model_schema() -> Schema:
         "elements": {"type": "array", "items": _element()},
         "loads": _named(_load()),
         "sensors": _named(_sensor()),
+        "controllers": _named(_controller()),
         "parameters": _parameters(),
         "transmission": _object(_keys(TRANSMISSION), TRANSMISSION),
         "assembly": _object(dict.fromkeys(ASSEMBLY, _free(NUMBER))),
@@ -275,6 +291,22 @@ def _sensor() -> Schema:
     axes = {"type": "string", "pattern": "^[xyz]*$"}
     keys = _keys(("name", *SENSOR), kind={"enum": list(SENSORS)}, axes=axes)
     return _described(keys, ("name", *SENSOR), ("kind", "on", "sigma"))
+
+
+def _controller() -> Schema:
+    own = {
+        "kind": {"enum": list(CONTROLLER_KINDS)},
+        "on": TEXT,
+        "feedforward": {"enum": list(FEEDFORWARDS)},
+        "anti_windup": {"enum": list(ANTI_WINDUPS)},
+        "sigma": _free(NUMBER),
+    }
+    keys = _described(_keys(("name", *CONTROLLER), **own), ("name", *CONTROLLER), ("kind", "on", "rate"))
+    words = {"on": "The coordinate that it moves.", "sigma": "Prior standard deviations of its constants, by key."}
+    words["rate"] = "Its own clock, Hz."
+    for key, text in words.items():
+        keys["properties"][key]["description"] = text
+    return keys
 
 
 def _parameters() -> Schema:

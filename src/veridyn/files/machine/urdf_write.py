@@ -85,8 +85,9 @@ def save_urdf(
     _check_agreement(_in_urdf(machine, placed.left_out), text, name)
     marked = like is not None and Path(like).read_bytes().startswith(BYTE_ORDER_MARK)
     write_atomic(path, (BYTE_ORDER_MARK if marked else b"") + text, overwrite)
-    if placed.left_out:
-        names = ", ".join(e.parameter_name for e in placed.left_out)
+    if placed.left_out or machine.controllers:
+        lost = [*(e.parameter_name for e in placed.left_out), *(f"controller {c.name}" for c in machine.controllers)]
+        names = ", ".join(lost)
         what = f"a URDF has no place for {names}: left out."
         warn(DataWarning, Fault(what, where=Path(path).name, hint="A model file keeps them: save_model."))
 
@@ -277,7 +278,7 @@ def _edit_joint(edits: _Edits, joint: UrdfJoint, values: Mapping[str, float]) ->
 def _in_urdf(machine: Machine, left_out: list[Element]) -> Machine:
     """The machine as a URDF has it: without these elements, and without what a URDF says nothing of."""
     kept = machine.without_elements(e.parameter_name for e in left_out)
-    return replace(kept, transmission=None, sensors=(), loads=(), prescribed=())
+    return replace(kept, transmission=None, sensors=(), controllers=(), loads=(), prescribed=())
 
 
 def _check_agreement(machine: Machine, text: bytes, source: str) -> None:

@@ -15,6 +15,7 @@ from veridyn.errors import Faults, ModelError
 from veridyn.files.access import write_atomic
 from veridyn.files.expressions import MAX_NUMBER
 from veridyn.files.machine.car import car_lines, parse_car
+from veridyn.files.machine.controllers import controller_text
 from veridyn.files.machine.keys import FORMAT
 from veridyn.files.machine.points import point_lines
 from veridyn.files.machine.read import parse_root
@@ -136,6 +137,8 @@ def _text(machine: Machine, start: bool) -> str:
         lines += ["loads:", *(flow("  - ", load_text(load)) for load in machine.loads)]
     if machine.sensors:
         lines += ["sensors:", *(flow("  - ", sensor_text(s)) for s in machine.sensors)]
+    if machine.controllers:
+        lines += ["controllers:", *(flow("  - ", controller_text(c)) for c in machine.controllers)]
     lines += parameter_lines(_parameters(machine), _plain(bare), machine.uncertainty)
     if machine.transmission is not None:
         lines += transmission_lines(machine.transmission)

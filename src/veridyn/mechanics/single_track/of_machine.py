@@ -16,7 +16,7 @@ NO_JOINTS = Limit(
     "inertias, motors and loops could be computed of",
     "Such a car can be identified and observed; for inverse dynamics describe bodies, joints and tyres.",
 )
-PARTS = ("elements", "loads", "transmission", "prescribed")  # that a car of a few numbers does not have
+PARTS = ("elements", "loads", "controllers", "transmission", "prescribed")  # that a car of a few numbers does not have
 NOT_READ = ("rate", "delay", "bias", "bias_sigma", "bias_walk", "turns")  # what sensors of other machines may have
 NOISES = ("slip_error", "bank", "lateral", "yaw")  # that may be tuned
 

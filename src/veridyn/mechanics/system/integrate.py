@@ -11,7 +11,7 @@ Stiff laws are no obstacle; the start decays, or is given.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +20,7 @@ from scipy.integrate import solve_ivp
 
 from veridyn.errors import DataError, Faults, SimulationError, did_you_mean
 from veridyn.mechanics.system.dry_friction import DryFriction, HoldingSteps, dry_friction
-from veridyn.mechanics.system.simulation import BaseState, Forces, Inputs, Method, Trajectory
+from veridyn.mechanics.system.simulation import SAME_INSTANT_S, BaseState, Forces, Inputs, Method, Trajectory
 from veridyn.mechanics.system.stepper import march, tableau
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.engine import Engine
@@ -216,10 +216,17 @@ def integrate(
     if how.name == "RK4":
         mend = system.mended if tree.loops or tree.held else None
         holding = None if dry is None else _holding(system, dry, rate)
-        path = march(tableau("RK4"), rate, clock, y0, how.step, mend, None if holding is None else _alone(holding))
+        advance = None if holding is None else _alone(holding)
+
+        def path_along(times: Array, y: Array) -> Array:
+            return march(tableau("RK4"), rate, times, y, how.step, mend, advance)
     else:
         hint = "Look for a stiff spring, dry friction at standstill (friction_speed=), or a force that runs away."
-        path = adaptive_path(rate, clock, y0, how, tree.name, hint)
+
+        def path_along(times: Array, y: Array) -> Array:
+            return adaptive_path(rate, times, y, how, tree.name, hint)
+
+    path = path_along(clock, y0) if system.inputs.sampled is None else _sampled_path(path_along, system, clock, y0)
     if tree.loops or tree.held:
         path = system.mended(clock, path)
     if tree.loops:
@@ -243,6 +250,41 @@ def adaptive_path(
             hint=hint,
         )
     return solution.y.T
+
+
+def _sampled_path(path_along: Callable[[Array, Array], Array], system: StateRates, clock: Array, y: Array) -> Array:
+    """The states at the times `clock`, integrated from each instant of a sampled law to the next."""
+    law, tree = system.inputs.sampled, system.tree
+    assert law is not None  # the caller looked
+    at, names = 7 if system.free else 0, [s.name for s in tree.states]
+
+    def reach(time: float, y: Array) -> None:
+        inner = y[len(y) - system.own :]
+        q, qd = y[at : at + tree.n], y[len(y) - system.own - tree.n : len(y) - system.own]
+        law.reach(time, q, qd, dict(zip(names, inner.tolist(), strict=True)))
+
+    start, end = float(clock[0]), float(clock[-1])
+    marks = _on_samples(law.instants(start, end), clock)
+    states, here, done = [y], start, 1
+    reach(start, y)
+    for there in marks[1:] if marks[-1] == end else [*marks[1:], end]:
+        upto = int(np.searchsorted(clock, there, side="right"))
+        inside = clock[done:upto]
+        ended = len(inside) > 0 and inside[-1] == there
+        found = path_along(np.concatenate([[here], inside, [] if ended else [there]]), y)
+        states += list(found[1 : 1 + len(inside)])
+        y, here, done = found[-1], there, upto
+        if there <= marks[-1]:
+            reach(there, y)
+    return np.array(states)
+
+
+def _on_samples(instants: Sequence[float], clock: Array) -> list[float]:
+    """The instants, those within rounding of a sample at its time, so that no step is as short as rounding."""
+    found = np.array(instants)
+    k = np.clip(np.searchsorted(clock, found), 1, len(clock) - 1)
+    near = np.where(found - clock[k - 1] < clock[k] - found, clock[k - 1], clock[k])
+    return np.where(np.abs(near - found) < SAME_INSTANT_S, near, found).tolist()
 
 
 def _holding(system: StateRates, dry: DryFriction, rate: Callable[[float, Array, Array | None], Array]) -> HoldingSteps:

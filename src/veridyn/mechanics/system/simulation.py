@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +15,7 @@ from veridyn.mechanics.ground.road import Road
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
+SAME_INSTANT_S = 1e-10  # instants closer than this are one: rounding of k/rate and of delays, far below any period
 Forces = Callable[[float, Array, Array], ArrayLike]
 
 
@@ -27,6 +29,18 @@ class BaseState:
     omega: ArrayLike = (0.0, 0.0, 0.0)
 
 
+class SampledLaw(Protocol):
+    """A law that acts at instants of its own: the motion is integrated from one to the next, and it is told the state at each."""
+
+    def instants(self, start: float, end: float, /) -> list[float]:
+        """The times from start to end, the first at the start, in order; a run begins anew with them."""
+        ...
+
+    def reach(self, time: float, q: Array, qd: Array, states: Mapping[str, float], /) -> None:
+        """The machine has reached the next of the instants; what the law now holds acts until the one after it."""
+        ...
+
+
 @dataclass(frozen=True)
 class Inputs:
     """What acts from outside, each a function of time, q and q̇: forces (n,) on the coordinates, wrenches by body, signals by name.
@@ -36,6 +50,7 @@ class Inputs:
     where `forces` are given, they are what the drives do. `contacts`: a function of time, the base's state, q and q̇ → wrenches by body,
     such as those of the ground on a machine whose base is free; they add to `wrenches`. `road`: what tyres roll on, above the height that
     they have as a constant; a wheel meets the plane that touches the road below its centre.
+    `sampled`: a law whose forces and signals, given as those above, change at its own instants only (machines in joint coordinates).
     """
 
     forces: Forces | None = None
@@ -45,6 +60,7 @@ class Inputs:
     loads: Callable[[float], Mapping[str, ArrayLike]] | None = None
     contacts: Callable[[float, BaseState, Array, Array], Mapping[str, ArrayLike]] | None = None
     road: Road | None = None
+    sampled: SampledLaw | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +86,7 @@ class Trajectory:
 
     `states`: those that elements have of their own, (N,) by name ("fl_q1.z"); they are among the signals of the motion too.
     `loads`: forces and torques that acted at places and on bodies, (N, 3) by name; drives are among the forces of the motion.
+    `commands`: what controllers were asked for, (N,) by coordinate.
     """
 
     motion: Motion
@@ -77,6 +94,7 @@ class Trajectory:
     base_rotation: Array | None = None
     states: Mapping[str, Array] = field(default_factory=dict)
     loads: Mapping[str, Array] = field(default_factory=dict)
+    commands: Mapping[str, Array] = field(default_factory=dict)
 
 
 def clock(duration: float, rate: float) -> Array:

@@ -134,6 +134,9 @@ def changes_machine(verb: Callable[Concatenate[Machine | Tree, P], Tree]) -> Cha
     @functools.wraps(verb)
     def changed(machine: Machine | Tree, /, *args: P.args, **kwargs: P.kwargs) -> Machine | Tree:
         made = verb(machine, *args, **kwargs)
-        return machine_of_tree(made) if isinstance(machine, Machine) else made
+        if not isinstance(machine, Machine):
+            return made
+        changed = machine_of_tree(made)
+        return changed.with_controllers(c for c in machine.controllers if c.on in changed.actuated_coordinates)
 
     return takes_machine(changed)  # pyright: ignore[reportReturnType]

@@ -16,7 +16,7 @@ from veridyn.model.machine import Machine
 
 PARTS = (
     *("name", "formulation", "dimension", "gravity", "joints", "loads", "sensors", "prescribed"),
-    *("transmission", "assembly", "uncertainty", "car"),
+    *("controllers", "transmission", "assembly", "uncertainty", "car"),
 )
 
 
