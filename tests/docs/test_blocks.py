@@ -251,7 +251,12 @@ def _panda(folder: Path, names: Names) -> None:
 
 
 # Page → what is made before the block of this number among those that run.
+def _servos(folder: Path, names: Names) -> None:
+    shutil.copy(STUDIES / "servo_arm_model.yaml", folder)
+
+
 GIVEN: dict[str, dict[int, Callable[[Path, Names], None]]] = {
+    "docs/controllers.md": {0: _servos},
     "docs/engine.md": {0: _engine},
     "docs/errors.md": {1: _checked},
     "docs/estimators.md": {0: _estimators},
