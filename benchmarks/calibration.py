@@ -12,7 +12,8 @@ case with R runs:
 
 The first cases are estimators under their own assumptions: the noise that each is made for, on machines that are what the model says. The
 full form has 200 runs; ``--quick`` has 24 and says so. ``--demos``: the demonstrations, 40 runs. ``--foreign``: machines of Pinocchio and
-MuJoCo with coloured noise, default deviations, 60 runs (:mod:`benchmarks.calibration_foreign`). ``--pairs``: two logs of one real machine
+MuJoCo with coloured noise, default deviations, 60 runs (:mod:`benchmarks.calibration_foreign`). ``--foreign --observers``: bands of
+observers on such machines, 20 runs (:mod:`benchmarks.calibration_observers`). ``--pairs``: two logs of one real machine
 (:mod:`benchmarks.calibration_pairs`). Numbers of the full form stand in docs/calibration.md.
 
 ``--workers N`` shares the runs out to so many processes, ``--dask ADDRESS`` to a cluster whose workers were started in this folder; each
@@ -331,7 +332,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_RUNS} runs a case instead of all")
     parser.add_argument("--runs", type=int, help="another number of runs a case")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, help="of the first run; 0, with --observers 2028")
     parser.add_argument(
         "--case", action="append", help="this case only, or all with this part of a name; may be repeated"
     )
@@ -340,6 +341,7 @@ def main(arguments: list[str] | None = None) -> int:
     subjects.add_argument(
         "--foreign", action="store_true", help=f"truth by Pinocchio and MuJoCo, {FOREIGN_FORM.runs} runs a case"
     )
+    parser.add_argument("--observers", action="store_true", help="with --foreign: bands of observers, 20 runs a case")
     subjects.add_argument("--pairs", action="store_true", help="two logs of one real machine against each other")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--workers", type=int, default=1, help="processes that share in the runs")
@@ -348,6 +350,9 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--dask", default="", metavar="ADDRESS", help="a cluster that shares in the runs")
     given = parser.parse_args(arguments)
+    if given.observers:
+        return _observers(parser, given)
+    given.seed = given.seed or 0
     cases, form = CASES, OWN
     if given.pairs:
         from benchmarks.calibration_pairs import report
@@ -361,12 +366,8 @@ def main(arguments: list[str] | None = None) -> int:
         from benchmarks.calibration_foreign import FOREIGN
 
         cases, form = FOREIGN, FOREIGN_FORM
-    asked = {word: cases_named(word, cases) for word in given.case or ()}
-    unknown = [word for word, names in asked.items() if not names]
-    if unknown:
-        parser.error(f"there is no case {unknown[0]!r}; there are: {'; '.join(cases)}")
     runs = given.runs or (min(QUICK_RUNS, form.runs) if given.quick else form.runs)
-    names = list(dict.fromkeys(name for chosen in asked.values() for name in chosen)) or list(cases)
+    names = _chosen(parser, given.case or (), cases)
     found, meter = [], TimeLeft(len(names))
     with shared_by(given.workers, given.dask) as executor:
         for name in names:
@@ -378,6 +379,28 @@ def main(arguments: list[str] | None = None) -> int:
     else:
         print("\n".join(table(found)))
     return 0 if all(c.within for c in found) else 1
+
+
+def _chosen(parser: argparse.ArgumentParser, words: Iterable[str], cases: Iterable[str]) -> list[str]:
+    """The cases that the command line names, all where it names none."""
+    asked = {word: cases_named(word, cases) for word in words}
+    unknown = [word for word, names in asked.items() if not names]
+    if unknown:
+        parser.error(f"there is no case {unknown[0]!r}; there are: {'; '.join(cases)}")
+    return list(dict.fromkeys(name for chosen in asked.values() for name in chosen)) or list(cases)
+
+
+def _observers(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
+    """Bands of observers in place of deviations of parameters."""
+    from benchmarks import calibration_observers as observers
+
+    if not given.foreign:
+        parser.error("--observers needs --foreign: the truth of their cases is made by other programs")
+    if given.keep is not None or given.dask or given.workers != 1:
+        parser.error("--keep, --dask and --workers are not available with --observers")
+    runs = given.runs or (observers.QUICK_RUNS if given.quick else observers.FULL_RUNS)
+    seed = observers.SEED if given.seed is None else given.seed
+    return observers.report(_chosen(parser, given.case or (), observers.CASES), runs, seed, given.json)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from veridyn.model.experiment import Channel, Experiment
 from veridyn.papers.buggy import trials
 from veridyn.papers.buggy.drive import BuggyDrive, BuggyTruth, driven, surveyed_road
 from veridyn.papers.buggy.machine import buggy
-from veridyn.papers.buggy.observers import best_observer, error_ekf, score_track
+from veridyn.papers.buggy.observers import MODEL_ERROR, best_observer, error_ekf, score_track
 from veridyn.papers.buggy.trials import (
     CRUISE,
     FAULTS,
@@ -75,7 +75,10 @@ def test_an_observer_that_knows_the_ground_is_better_than_one_that_takes_it_for_
 
 def test_process_noise_of_a_survey_is_not_smaller_than_the_observers_own():
     assert rough(error_ekf()) == error_ekf()
-    white = rough(best_observer()).noise.acceleration
+    own = rough(best_observer()).noise
+    assert isinstance(own.acceleration, dict) and own.acceleration["base.z"] == pytest.approx(0.1)
+    assert own.acceleration["base.x"] == MODEL_ERROR.planar and own.position["base.x"] == MODEL_ERROR.slip
+    white = rough(best_observer(model_error=None)).noise.acceleration
     assert (
         isinstance(white, dict) and min(white.values()) == pytest.approx(1e-4) and white["base.z"] == pytest.approx(0.1)
     )

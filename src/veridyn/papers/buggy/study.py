@@ -258,8 +258,11 @@ def _misaligned(run: BuggyRun) -> dict[str, float]:
 
 
 def _nees(model: Machine, runs: Mapping[str, BuggyRun], seeds: range, progress: Progress) -> dict[str, float]:
-    """Of the best observer, over further logs of both manoeuvres by turns: the mean and, of several logs, its standard error."""
-    observer, start, kinds = best_observer(), standing_start(model), list(runs)
+    """Of the best observer, over further logs of both manoeuvres by turns: the mean and, of several logs, its standard error.
+
+    The truth has the model's own equations, and the observer is told so: with the error of a model that is not there NEES would be small.
+    """
+    observer, start, kinds = best_observer(model_error=None), standing_start(model), list(runs)
     found = []
     for k, seed in enumerate(tracked(seeds, "further logs", progress)):
         truth = runs[kinds[k % len(kinds)]].truth

@@ -36,9 +36,12 @@ from veridyn.papers.buggy.machine import CORNERS, INDEPENDENT, buggy
 from veridyn.papers.buggy.observers import (
     FOLLOWING_S,
     INPUTS,
+    MODEL_ERROR,
     REFRESH,
-    SUSPENSIONS,
+    SPRUNG,
+    STANDING_SIGMA,
     BuggyObserver,
+    ModelError,
     Scored,
     best_observer,
     followed,
@@ -71,7 +74,6 @@ WAVELENGTHS = (10.0, 50.0)  # m
 STEEPEST = 0.015  # amplitude of each wave's slope
 LEVEL = (5.0, 12.0)  # m from the start: flat up to the first, in full from the second on
 SURVEY_SIGMA = 0.002  # m
-SPRUNG = ("base.z", "base.roll", "base.pitch", *SUSPENSIONS)
 # What the error of the survey does, chosen on another seed: white accelerations ((m/s²)²/Hz, (rad/s²)²/Hz) of what springs carry and of
 # the rest, and a walk (m²/s, rad²/s) of the former, which rests on points that are a few millimetres higher or lower than in the survey.
 SPRUNG_DENSITY, PLANAR_DENSITY, SPRUNG_WALK = 0.1, 1e-4, 1e-6
@@ -81,7 +83,8 @@ RACK = -0.010  # m, to the left
 RESISTANCE = (0.010, 0.020)
 HALF_WIDTHS = {"UNLOADED_RADIUS": 0.005, "PKX1": 0.10, "PKY1": 0.10}  # of uniform draws, relative
 CHASSIS_HALF_WIDTH = 0.02
-STANDING_SIGMA = {"base.z": 3e-3, "base.roll": 3e-3, "base.pitch": 3e-3, **dict.fromkeys(SUSPENSIONS, 1e-2)}
+# Where stiffness and mass are estimated, half of the error of slip is left: the relaxation of a tyre and the place where it slips.
+ESTIMATED_ERROR = replace(MODEL_ERROR, slip=MODEL_ERROR.slip / 4.0)
 Change = Callable[[Array, Array], Array]  # values from the fault on, and their times since then → what is read instead
 FAULT_GATE = 0.9999
 FAULT_BEGINS_SHARE = 0.4  # of the drive: when a sensor fails
@@ -147,12 +150,15 @@ def ground_run(model: Machine, resistance: float, duration: float, seed: int, pr
 
 def rough(observer: BuggyObserver) -> BuggyObserver:
     """The observer with the process noise of a ground that is known to the error of its survey; the errorEKF's is larger as it is."""
-    density = observer.noise.acceleration
-    if isinstance(density, Mapping):
+    if observer.course_as_yaw:
         return observer
     names = (*BASE_NAMES, *INDEPENDENT)
-    white = {name: max(density, SPRUNG_DENSITY if name in SPRUNG else PLANAR_DENSITY) for name in names}
-    walk = {name: SPRUNG_WALK if name in SPRUNG else 0.0 for name in names}
+    own_walk, own_white = np.split(observer.noise.coordinate_densities(names), 2)
+    own = zip(names, own_walk.tolist(), own_white.tolist(), strict=True)
+    white, walk = {}, {}
+    for name, walking, density in own:
+        walk[name] = max(walking, SPRUNG_WALK if name in SPRUNG else 0.0)
+        white[name] = max(density, SPRUNG_DENSITY if name in SPRUNG else PLANAR_DENSITY)
     return replace(observer, noise=replace(observer.noise, acceleration=white, position=walk))
 
 
@@ -215,8 +221,11 @@ def drawn_vehicle(rng: np.random.Generator) -> Machine:
     )
 
 
-def outage_observer(machine: Machine) -> BuggyObserver:
-    """Exact derivatives; what differs from vehicle to vehicle is estimated with the deviations of the draws."""
+def outage_observer(machine: Machine, model_error: ModelError | None = ESTIMATED_ERROR) -> BuggyObserver:
+    """Exact derivatives; what differs from vehicle to vehicle is estimated with the deviations of the draws.
+
+    `model_error`: what is left beside these; None where the truth has the model's own equations.
+    """
     constants = {c.name: c.value for c in machine.constants}
     spread = {"QSY1": (RESISTANCE[1] - RESISTANCE[0]) / np.sqrt(12.0)}
     parameters: dict[str, tuple[float, ...]] = {}
@@ -226,13 +235,9 @@ def outage_observer(machine: Machine) -> BuggyObserver:
             parameters[f"tyre_{c}.{key}"] = (abs(constants[f"tyre_{c}.{key}"]) * half / np.sqrt(3.0),)
     mass = float(machine.parameters.values[machine.parameters.index("M_chassis")])
     parameters["M_chassis"] = (mass * CHASSIS_HALF_WIDTH / np.sqrt(3.0),)
-    start = {**dict.fromkeys(BASE_NAMES, 1e-4), **STANDING_SIGMA}
-    noise = ProcessNoise(
-        start={**dict.fromkeys((f"spin_{c}" for c in CORNERS), 1e-4), **start},
-        start_rate=1e-4,
-        acceleration=1e-6,
-        start_element=1e-4,
-    )
+    start = {**dict.fromkeys((*BASE_NAMES, *INDEPENDENT), 1e-4), **STANDING_SIGMA}
+    rounding = ProcessNoise(start=start, start_rate=1e-4, acceleration=1e-6, start_element=1e-4)
+    noise = rounding if model_error is None else model_error.noise()
     return BuggyObserver(word="ekf", method=EKF(refresh=REFRESH), noise=noise, parameters=parameters)
 
 
@@ -251,9 +256,9 @@ def silenced(log: Experiment, gone: tuple[float, float] = SILENT) -> Experiment:
 def outages(
     seeds: range, duration: float = OUTAGE_S, gone: tuple[float, float] = SILENT, progress: Progress = silent
 ) -> Iterator[Outage]:
-    """One run for each seed."""
+    """One run for each seed, of vehicles with the observer's own equations and other numbers, which it estimates."""
     model = buggy(rolling_resistance=float(np.mean(RESISTANCE)))
-    observer, start = outage_observer(model), standing_start(model)
+    observer, start = outage_observer(model, model_error=None), standing_start(model)
     how = BuggyDrive(duration=duration, rack=RACK)
     for seed in tracked(seeds, "driving without GPS", progress):
         rng = np.random.default_rng([seed, 60])
@@ -354,7 +359,8 @@ class FaultRun:
 
 def fault_runs(model: Machine, truth: BuggyTruth, seed: int, progress: Progress = silent) -> Iterator[FaultRun]:
     """One run without a fault, then one for each."""
-    observer = replace(best_observer(), method=EKF(gate=FAULT_GATE), edges=False)
+    # The truth has the model's own equations: what the observer reports is a fault, and no error of the model.
+    observer = replace(best_observer(model_error=None), method=EKF(gate=FAULT_GATE), edges=False)
     start, begins = standing_start(model), round(FAULT_BEGINS_SHARE * float(truth.t[-1]), 2)
     log = truth.log(np.random.default_rng([seed, 5]), model.sensors)
     for fault in tracked((None, *FAULTS), "sensors that fail", progress):
