@@ -2,11 +2,13 @@
 
 The accuracy is that of the crank's angle after 4 s (2.53083926 rad: two independent calculations agree to 1e-10). Times are those of the
 whole motion, in one call where the program has one; at equal accuracy, the cheapest of the tried steps that comes as near. What is not
-installed is said, not guessed. ``python -m benchmarks.observers`` prints every step that was tried.
+installed is said, not guessed. ``python -m benchmarks.observers`` prints every step that was tried, and ``--latency`` the time of single
+steps of streaming observers (:mod:`benchmarks.latency`).
 """
 
 from __future__ import annotations
 
+import argparse
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -310,6 +312,22 @@ def _steps(observer: Observer, around: Array, by_name: bool) -> Callable[[], Non
     return step
 
 
-if __name__ == "__main__":
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.observers", description="What steps of observers cost.")
+    parser.add_argument("--latency", action="store_true", help="median, 99th percentile and worst of single steps")
+    parser.add_argument("--steps", type=int, default=100_000, help="with --latency: steps of each observer")
+    parser.add_argument("--json", action="store_true", help="with --latency: JSON instead of a table")
+    given = parser.parse_args(arguments)
+    if given.latency:
+        from benchmarks.latency import report
+
+        report(given.steps, given.json)
+        return
+    if given.json:
+        parser.error("--json needs --latency")
     found = list(runs())
     print(*found, *observers(found), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
