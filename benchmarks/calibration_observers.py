@@ -204,7 +204,7 @@ def fitted_and_observed(machine: SmallMachine, seed: int) -> Outcome:
         found = vd.observe(fit.machine(), log, "ekf")
     assert isinstance(found, Observation)
     names = (*machine.coordinates, *(f"{name}_dot" for name in machine.coordinates))
-    at = [found.states.index(name) for name in names]
+    at = np.array([found.states.index(name) for name in names])
     late = np.flatnonzero(truth.t >= BEGIN_S)
     true = np.hstack([truth.q, truth.qd])[late]
     errors = found.reduced[np.ix_(late, at)] - true

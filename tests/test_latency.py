@@ -37,7 +37,7 @@ def test_memory_that_a_step_keeps_is_counted(monkeypatch: pytest.MonkeyPatch) ->
 
     def hoarding(self: Observer, *given: object) -> object:
         kept.append([object() for _ in range(100)])
-        return own(self, *given)  # pyright: ignore[reportArgumentType]
+        return own(self, *given)
 
     monkeypatch.setattr(Observer, "step", hoarding)
     assert memory(made, steps)[0] - plain >= 100.0
