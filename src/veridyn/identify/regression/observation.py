@@ -46,6 +46,9 @@ T = TypeVar("T")
 Array = NDArray[np.float64]
 EXACT = 1e-12  # of the combinations of the closed rules: what a relation may miss them by
 WORTHWHILE = 0.75  # of the arithmetic of all columns: with more left, they stay
+BLOCKWISE_THREADS = (
+    4  # that gain from sharing jobs whose blocks come back to Python: more wait for the interpreter's lock (measured)
+)
 MIN_SAMPLES = 50_000  # from which on the machine code of fewer columns pays for itself
 
 
@@ -213,9 +216,12 @@ class EquationStream:
                 self.progress(task, done, total)
 
     def _threads(self, work: object) -> int:
-        """Threads of this process that share in some work: by default only in what leaves the interpreter's lock free."""
-        free = work is EquationPlan.factors and self.plan.in_one_call
-        return usable_threads(self.threads) if free or self.threads is not None else 1
+        """Threads of this process that share in some work: by default only where most of it is machine code."""
+        if self.threads is not None:
+            return usable_threads(self.threads)
+        if work is not EquationPlan.factors or not self.plan.compile:
+            return 1
+        return usable_threads() if self.plan.in_one_call else usable_threads(BLOCKWISE_THREADS)
 
     def _each_log(self, work: Callable[[object], T], task: str) -> Iterator[T]:
         """What `work` makes of each source of made motions, in order."""

@@ -10,8 +10,8 @@ whatever the number of workers and the order in which they end.
 Jobs are made when there is room for them, some ahead, so that a log need not fit the memory. Only ``submit`` of the executor is used, so
 threads, processes and a cluster (dask's ``Client.get_executor()``) serve alike.
 
-Without an executor, jobs that are one call of machine code are shared by threads of this process: as many as it may use processors, and no
-more than the variable OMP_NUM_THREADS or the setting `threads` allows. A worker starts no threads of its own.
+Without an executor, jobs that go through machine code are shared by threads of this process: as many as it may use processors, and no more
+than the variable OMP_NUM_THREADS or the setting `threads` allows. A worker starts no threads of its own.
 """
 
 from __future__ import annotations

@@ -320,7 +320,8 @@ class IdentifyFile(StudyFile):
     """Who shares in the work: none, local for the threads of this machine, {local: 4}, or {dask: ADDRESS} for a cluster (extra cluster)."""
     threads: int | None = Field(default=None, ge=1)
     """Threads of this machine that share in the samples of a log where executor is none: never more than it has, or than OMP_NUM_THREADS
-    allows. Left out, all of these are used where a log is long and its columns are not filtered. Results do not depend on it."""
+    allows.
+    Left out, all of these are used where a log is long, and up to four where columns are filtered. Results do not depend on it."""
     friction: FrictionSettings | None = None
     """Friction of one's choice, term by term; none is tried if left out."""
     essential: EssentialSettings = EssentialSettings()
