@@ -90,7 +90,8 @@ class IdentifySettings(Settings):
     threads : int of at least 1, or None
         Threads of this process that share in the samples where there is no executor: never more than it may use processors, or than the
         variable OMP_NUM_THREADS allows. None, the default, takes all of these where a log is long and its samples go through machine
-        code, and up to four where columns are filtered; 1 takes none beside the calling one. Results do not depend on it.
+        code, and up to four where columns are filtered or single equations are looked at; 1 takes none beside the calling one. Results do
+        not depend on it.
 
     Raises
     ------

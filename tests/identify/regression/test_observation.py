@@ -25,6 +25,7 @@ from veridyn.errors import DataError, IdentificationError
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression.equation_checks import driven
+from veridyn.identify.regression.equation_plan import EquationPlan, Job
 from veridyn.identify.regression.factor import RowFactor, RowFactors
 from veridyn.identify.regression.observation import dependence, observation, worthwhile
 from veridyn.identify.regression.sampling import Sampling
@@ -112,7 +113,13 @@ def test_threads_by_default_where_a_long_log_goes_through_machine_code(monkeypat
     ):
         observation(arm(), motion, settings=settings)
     observation(arm(), motion[:2000], settings=IdentifySettings(engine="compiled"))
-    assert asked == [5, 2, 4, 1, 2, 1]
+    list(module.stream(arm(), motion, settings=IdentifySettings(engine="compiled")).each(_starts))
+    assert asked == [5, 2, 4, 1, 2, 1, 4]
+
+
+def _starts(plan: EquationPlan, job: Job) -> int:
+    """Some work that is not the factors."""
+    return job.start
 
 
 def test_an_error_in_a_worker_arrives_whole() -> None:

@@ -216,12 +216,13 @@ class EquationStream:
                 self.progress(task, done, total)
 
     def _threads(self, work: object) -> int:
-        """Threads of this process that share in some work: by default only where most of it is machine code."""
+        """Threads of this process that share in some work: by default where equations are made by machine code."""
         if self.threads is not None:
             return usable_threads(self.threads)
-        if work is not EquationPlan.factors or not self.plan.compile:
+        if not self.plan.compile:
             return 1
-        return usable_threads() if self.plan.in_one_call else usable_threads(BLOCKWISE_THREADS)
+        in_one_call = work is EquationPlan.factors and self.plan.in_one_call
+        return usable_threads() if in_one_call else usable_threads(BLOCKWISE_THREADS)
 
     def _each_log(self, work: Callable[[object], T], task: str) -> Iterator[T]:
         """What `work` makes of each source of made motions, in order."""

@@ -321,7 +321,8 @@ class IdentifyFile(StudyFile):
     threads: int | None = Field(default=None, ge=1)
     """Threads of this machine that share in the samples of a log where executor is none: never more than it has, or than OMP_NUM_THREADS
     allows.
-    Left out, all of these are used where a log is long, and up to four where columns are filtered. Results do not depend on it."""
+    Left out, all of these are used where a log is long, and up to four where columns are filtered or single equations looked at. Results do
+    not depend on it."""
     friction: FrictionSettings | None = None
     """Friction of one's choice, term by term; none is tried if left out."""
     essential: EssentialSettings = EssentialSettings()
