@@ -18,6 +18,7 @@ import veridyn
 from benchmarks.buggy import lines as buggy
 from benchmarks.clock import best_of
 from benchmarks.cluster import printed as cluster
+from benchmarks.cores import sentence as cores
 from benchmarks.deviations import costs
 from benchmarks.deviations import line as deviations
 from benchmarks.excitation import excitation
@@ -92,6 +93,7 @@ def report() -> str:
         f"numpy.linalg.qr ({r.peer_qr:.0f} s) of the stored matrix, extrapolated from what fits in memory: "
         f"{r.peer:.0f} s, {r.peer / r.one:.0f} times as long. Residuals agree to {r.difference:.0e}.",
         deviations(costs()),
+        cores(),
         *cluster(),
         *panda(),
         *commands(),

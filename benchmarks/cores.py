@@ -50,14 +50,24 @@ class Rate:
     cpu_per_million: float
 
 
-def cores() -> int:
-    """Processors that this process may use, whatever OMP_NUM_THREADS says."""
+@contextmanager
+def allowed(threads: int | None) -> Iterator[None]:
+    """OMP_NUM_THREADS set to so many, or to nothing, and afterwards to what it was."""
     before = os.environ.pop(THREADS_VARIABLE, None)
+    if threads is not None:
+        os.environ[THREADS_VARIABLE] = str(threads)
     try:
-        return usable_threads()
+        yield
     finally:
+        os.environ.pop(THREADS_VARIABLE, None)
         if before is not None:
             os.environ[THREADS_VARIABLE] = before
+
+
+def cores() -> int:
+    """Processors that this process may use, whatever OMP_NUM_THREADS says."""
+    with allowed(None):
+        return usable_threads()
 
 
 def worker_counts(most: int) -> list[int]:
@@ -68,11 +78,11 @@ def worker_counts(most: int) -> list[int]:
 
 def identified(machine: Machine, log: Motion, threads: int) -> tuple[float, float, float]:
     """Start and end on the clock that all processes share, and seconds of the processor."""
-    os.environ[THREADS_VARIABLE] = str(threads)
     settings = IdentifySettings(engine="compiled", threads=threads)
-    cpu, start = time.process_time(), time.monotonic()
-    solve(observation(machine, log, settings=settings))
-    return start, time.monotonic(), time.process_time() - cpu
+    with allowed(threads):
+        cpu, start = time.process_time(), time.monotonic()
+        solve(observation(machine, log, settings=settings))
+        return start, time.monotonic(), time.process_time() - cpu
 
 
 def _serve(samples: int, pipe: Connection) -> None:
@@ -162,6 +172,16 @@ def lines(found: dict[int, tuple[Rate, Rate]]) -> Iterator[str]:
             f"| {t.cpu_per_million:.2f} | {p.cpu_per_million:.2f} |"
         )
     yield f"Goal: {GOAL} of the processes. {cores()} processors ({platform.machine()}), load {os.getloadavg()[0]:.1f}."
+
+
+def sentence() -> str:
+    """Two threads beside two processes, as a line of benchmarks/results.md."""
+    threads, apart = measure(2, QUICK_SAMPLES, ROUNDS)
+    return (
+        f"- Two threads identify {threads.samples_per_second / 1e3:,.0f} thousand samples of the 20-dof car a second, two processes "
+        f"that share nothing {apart.samples_per_second / 1e3:,.0f}: {threads.samples_per_second / apart.samples_per_second:.2f} times "
+        f"(goal {GOAL}); {threads.cpu_per_million:.1f} and {apart.cpu_per_million:.1f} s of the processor for a million."
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

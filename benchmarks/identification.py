@@ -43,7 +43,7 @@ def identification() -> Result:
     solve(observation(machine, m[:20_000], settings=IdentifySettings(engine="compiled")))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     wall, cpu = time.perf_counter(), time.process_time()
-    solve(observation(machine, m, settings=IdentifySettings(engine="compiled")))
+    solve(observation(machine, m, settings=IdentifySettings(engine="compiled", threads=1)))
     one, one_cpu = time.perf_counter() - wall, time.process_time() - cpu
     extra = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024.0
     with ThreadPoolExecutor(2) as pool:

@@ -13,12 +13,13 @@ from benchmarks.cores import Rate, figures, lines, main, worker_counts
 
 def test_two_threads_beside_two_processes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 600 samples each: every number is there and positive, and no ratio is judged."""
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # which the benchmark sets for each of its runs
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert main(["--workers", "1", "--samples", "600", "--rounds", "1", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     for name in ("threads", "processes"):
         assert set(found[f"samples_per_second_{name}"]) == {"1", "2"}
         assert all(rate > 0.0 for rate in found[f"samples_per_second_{name}"].values())
+    assert os.environ["OMP_NUM_THREADS"] == "3"
     assert found["two_threads_over_two_processes"] == found["threads_over_processes"]["2"] > 0.0
 
 
