@@ -266,7 +266,7 @@ DAMAGES = (
         other_axes,
         ("length", "geometry", "axis", "unexplained"),
     ),
-    Damage("drifting encoder", encoder_drift, ("drift",), (1e-5, 300.0), causes=("encoder drift",)),
+    Damage("drifting encoder", encoder_drift, ("encoder drift",), (1e-5, 300.0), causes=("encoder drift",)),
     Damage("torque in steps", quantum, ("steps", "multiples of", "quantum"), (1e-3, 0.5)),
     Damage(
         "torque behind a low-pass",
