@@ -106,8 +106,26 @@ def test_the_cut_of_the_samples_does_not_matter(monkeypatch: pytest.MonkeyPatch)
 def test_of_a_long_log_some_stretches_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     log = logged(moved(4, 40_000), noise(5, 40_000))
     whole = fitted(log)
-    monkeypatch.setattr(module, "MAX_SAMPLES", 20_000)
+    monkeypatch.setattr(module, "MAX_SAMPLES", 33_000)
     assert fitted(log).sigma == pytest.approx(whole.sigma, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("samples", "segment", "looked_at"),
+    [
+        (600, 16384, 600),
+        (60_000, 16384, 60_000),
+        (10**6, 16384, 4 * 16384),
+        (40_000, 4761, 8 * 4761),
+        (200_000, 4761, 8 * 4761),
+    ],
+)
+def test_how_much_of_a_log_is_looked_at(samples: int, segment: int, looked_at: int) -> None:
+    """All of a log that is not long; else as many stretches as are wanted, or a few more or fewer where jobs do not divide."""
+    stride, per_job = module._spread(samples, segment)
+    jobs = -(-samples // module.JOB_SAMPLES)
+    seen = min(samples, sum(min(per_job * segment, module.JOB_SAMPLES) for k in range(jobs) if k % stride == 0))
+    assert 0.7 * looked_at <= seen <= 1.1 * looked_at
 
 
 def test_a_log_that_is_short_for_its_noise_is_reported() -> None:

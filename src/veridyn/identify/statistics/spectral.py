@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,7 @@ from veridyn.identify.statistics.noise_spectrum import (
 
 Array = NDArray[np.float64]
 MAX_SAMPLES = 65_536  # of all logs together: four stretches show spectra to a hundredth where noise has a memory of some ten samples
+FEWEST_STRETCHES = 8  # of machines whose stretches are shorter: two of each part that is compared
 SEGMENT_BYTES = 64e6  # of the columns that are held at once
 SHORTEST_SEGMENT = 1024  # samples, whatever they weigh
 PARTS = 4  # of a single log, which are compared with each other
@@ -85,7 +87,7 @@ class _Pass:
     """One pass over the samples, in coordinates in which the weighted base regressor is orthonormal.
 
     `turn` (rows, rows): of residuals. `parts`: numbers of samples, in the count of all logs, at which each part ends. `segment`: samples
-    of a stretch at most. Of every `stride` jobs one is looked at, but for those whose samples end before `done`.
+    of a stretch at most. Of every `stride` jobs one is looked at, `per_job` stretches of it, but for those whose samples end before `done`.
     """
 
     values: Array  # of all parameters: the leads of groups, zero elsewhere
@@ -97,6 +99,7 @@ class _Pass:
     parts: NDArray[np.intp]
     segment: int
     stride: int
+    per_job: int
     turn: Array | None = None
     done: int = 0
 
@@ -105,7 +108,7 @@ class _Pass:
             return None
         total: SpectralSums | None = None
         with one_blas_thread():
-            for stretch in self.stretches(plan, job):
+            for stretch in islice(self.stretches(plan, job), self.per_job):
                 part = self.summed(stretch)
                 total = part if total is None else total + part
         return total
@@ -158,6 +161,7 @@ def spectral(stream: EquationStream, s: Solution, score: ScoreFunction | None = 
     rows, samples, p = len(s.observation.rows), samples_of(stream.motions), len(s.values)
     longest = max(f.samples for f in s.observation.rows)
     segment = int(np.clip(SEGMENT_BYTES / (8.0 * rows * p), SHORTEST_SEGMENT, JOB_SAMPLES))
+    stride, per_job = _spread(samples, segment)
     work = _Pass(
         values=s.all_values,
         leads=s.columns,
@@ -167,7 +171,8 @@ def spectral(stream: EquationStream, s: Solution, score: ScoreFunction | None = 
         bands=Bands.for_samples(min(segment, longest)),
         parts=part_ends(stream, samples),
         segment=segment,
-        stride=-(-samples // MAX_SAMPLES),
+        stride=stride,
+        per_job=per_job,
     )
     first, done = next(iter(stream.each(_First(work), 0, "correlation of the rows")))
     work = replace(work, turn=_uncorrelated(work, first))
@@ -189,6 +194,15 @@ def spectral(stream: EquationStream, s: Solution, score: ScoreFunction | None = 
     made = stated(found, half, s.covariance if score is None else None)
     made = compared(made, found, total.parts, work.parts, len(stream.motions), s.triangle, seen)
     return replace(made, residual_sigma=made.residual_sigma * total.equations / total.slopes)
+
+
+def _spread(samples: int, segment: int) -> tuple[int, int]:
+    """Of how many jobs one is looked at, and how many stretches of it: all of a log that is not long."""
+    wanted = max(MAX_SAMPLES // segment if segment == JOB_SAMPLES else FEWEST_STRETCHES, 1)
+    jobs = -(-samples // JOB_SAMPLES)
+    if samples <= wanted * segment:
+        return 1, -(-JOB_SAMPLES // segment)
+    return max(1, -(-jobs // wanted)), -(-wanted // jobs)
 
 
 def compared(
@@ -250,7 +264,7 @@ def _uncorrelated(work: _Pass, first: Stretch) -> Array | None:
 
 @dataclass(frozen=True, eq=False)
 class _First:
-    """The first samples of a job, and up to which sample they are all of it; 0 where they are not."""
+    """The first samples of a job, and up to which sample nothing more is to be looked at; 0 where there is."""
 
     work: _Pass
 
@@ -258,7 +272,7 @@ class _First:
         with one_blas_thread():
             first = next(self.work.stretches(plan, job))
         whole = first.numbers[-1] + plan.how.decimate >= job.before + job.stop
-        return first, job.before + job.stop if whole else 0
+        return first, job.before + job.stop if whole or self.work.per_job == 1 else 0
 
 
 def noise_covariance(
