@@ -87,7 +87,7 @@ def by_veridyn(q: Array, force: Array, start: float) -> Array:
     """The same by veridyn's output error, with friction that holds."""
     t = np.arange(len(q)) / 1000.0
     log = vd.Experiment.from_arrays(t, {"q.q1": q, "force.q1": force}, {"q.q1": "m", "force.q1": "N"})
-    motion = vd.motion(axis(), log, vd.Signals(rate=RATE, lowpass=50.0))
+    motion = vd.motion(axis(), log, vd.Signals(rate=RATE, lowpass=50.0, trim=0.0))
     q, qd = motion.q.copy(), motion.qd.copy()
     q[0], qd[0] = start, 0.0  # as every tool is given it
     motion = replace(motion, q=q, qd=qd)

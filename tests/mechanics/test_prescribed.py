@@ -15,8 +15,8 @@ from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.write import model_text
 from veridyn.identify.estimate import identify
 from veridyn.identify.regression.observation import measured_rows
+from veridyn.mechanics.system.compiled_run import CompiledRun
 from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, integrate
-from veridyn.mechanics.system.runs import simulate_runs
 from veridyn.mechanics.tree.dynamics.derivatives import forward_derivatives
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
@@ -266,4 +266,4 @@ def test_faults_and_files() -> None:
     with pytest.raises(DataError, match="start of the prescribed coordinate 'x'"):
         integrate(tree, [0.0, 1.0], [0.0, 0.0], [0.0, 0.0], Inputs(prescribed=lambda s: {"x": sine(s)}))
     with pytest.raises(ModelError, match="does not know prescribed coordinates"):
-        simulate_runs(tree, 0.01, 2, np.zeros((1, 2)), np.zeros((1, 2)), lambda t, q, qd: (q, {}))
+        CompiledRun(tree)

@@ -44,7 +44,7 @@ def test_sensitivities_are_those_of_finite_differences(law) -> None:
     initial = np.concatenate([runs.q[:, 0], runs.qd[:, 0]], axis=1)
     names = ("ZZ2", "MX1", "h_q1", "fs_q2")
     spread = np.stack([np.eye(len(values))[machine.parameters.index(n)] for n in names], axis=1)
-    found, S_q, S_v, _ = shooting.sensitivities(runs, initial, values, spread)
+    found, S_q, S_v = shooting.sensitivities(runs, initial, values, spread)
     assert found.q == pytest.approx(shooting.simulate(runs, initial, values).q, abs=1e-12)
     for k in range(len(names) + 4):
         size = 1e-5
@@ -78,7 +78,7 @@ def test_sensitivities_of_a_tyre_with_its_slip_as_a_state() -> None:
     spread = np.eye(len(values))[:, [machine.parameters.index("ZZ_wheel")]]
     initial = runs.initial
     assert initial.shape == (2, 6)
-    found, S_q, S_v, _ = shooting.sensitivities(runs, initial, values, spread)
+    found, S_q, S_v = shooting.sensitivities(runs, initial, values, spread)
     for k, size in enumerate([1e-5, 1.0, 1e-5, *[1e-6] * 6]):
         ends = []
         for way in (size, -size):

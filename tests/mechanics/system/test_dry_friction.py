@@ -12,8 +12,7 @@ from scipy.optimize import lsq_linear
 
 from veridyn.errors import SimulationError
 from veridyn.mechanics.system.dry_friction import HoldingSteps, dry_friction, solve_bounded
-from veridyn.mechanics.system.integrate import Inputs, Method, integrate
-from veridyn.mechanics.system.runs import simulate_runs
+from veridyn.mechanics.system.integrate import Method, integrate
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import Element, coulomb, damper, stribeck
@@ -156,23 +155,6 @@ def test_the_limit_of_rounding_off() -> None:
         off.append(np.abs(integrate(tree, t, [0.3, -0.9], [0.0, 3.0], method=how).motion.q - holds).max())
     print(f"rounded off below 10 and 1 mrad/s: {off[0]:.1e}, {off[1]:.1e} rad")
     assert off[1] < 0.3 * off[0] and off[1] < 3e-3
-
-
-def test_many_runs_are_the_same_as_single_ones() -> None:
-    tree, rng = arm(), np.random.default_rng(4)
-    q, qd = rng.normal(size=(2, 4, 2))
-
-    def pushed(time: float, q: Array) -> Array:
-        return np.stack([0.8 * np.sin(3.0 * time) * np.ones(len(q)), np.zeros(len(q))], axis=1)
-
-    many = simulate_runs(tree, 0.01, 100, q, qd, lambda t, q, qd: (pushed(t, q), {}), substeps=4)
-    for k in (0, 3):
-        inputs = Inputs(lambda t, q, qd: pushed(t, q[None])[0])
-        one = integrate(tree, 0.01 * np.arange(100), q[k], qd[k], inputs, method=Method("RK4", 2.5e-3)).motion
-        assert many.q[k] == pytest.approx(
-            one.q, abs=2e-6
-        )  # steps are parted at the stops of all runs, so errors differ
-    assert (np.abs(many.qd) < 1e-12).any()
 
 
 def test_a_step_that_finds_no_forces_says_so() -> None:

@@ -15,8 +15,8 @@ from veridyn.errors import DataError, ModelError, SimulationError
 from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.write import model_text
 from veridyn.identify.estimate import identify
+from veridyn.mechanics.system.compiled_run import CompiledRun
 from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, Trajectory, element_states, integrate
-from veridyn.mechanics.system.runs import simulate_runs
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import machine_of_tree, tree_of
 from veridyn.mechanics.tree.recursion.kinematics import energy
@@ -317,7 +317,8 @@ def test_states_along_a_measured_motion() -> None:
 def test_many_runs_carry_the_states() -> None:
     tree = slider(Element(kind="maxwell", on={"x": 1.0}, value=50.0, name="m", constants={"time": 0.2}))
     start = np.array([[0.1], [-0.2]]), np.array([[0.5], [0.3]])
-    found = simulate_runs(tree, 0.01, 51, *start, lambda t, q, qd: (0.0 * q, {}), inner=np.array([[0.02], [0.0]]))
+    initial = np.concatenate([*start, np.array([[0.02], [0.0]])], axis=1)
+    found, _ = CompiledRun(tree).run(0.01, initial, np.zeros((2, 51, 1)), {})
     for k, s in enumerate((0.02, 0.0)):
         one = integrate(
             tree, 0.01 * np.arange(51), start[0][k], start[1][k], states={"m.s": s}, method=Method("RK4", 0.01)

@@ -9,7 +9,10 @@ between −1 and 1 while it holds. Over a step the shares s are constant, and th
 moves by h² ΔF/(12 m), and back with the force. The speeds at the end of a step of an explicit rule are affine in the friction forces f to
 first order of the step, ċ⁺ = w − H f with H symmetric and positive semidefinite: each iteration is a linear complementarity problem with
 bounds, solved by pivoting (:func:`solve_bounded`). A step in which a sliding combination comes to rest is parted at that instant by the
-secant rule, so that reversals keep their time too; many runs share their parts.
+secant rule, so that reversals keep their time too.
+
+This is the step of :func:`~veridyn.mechanics.system.integrate.integrate`, whose inputs are functions of Python;
+:mod:`veridyn.mechanics.system.run_friction` is the same as machine code.
 
 The kinds coulomb, coulomb_forward, coulomb_backward and stribeck that act on coordinates are covered. Friction along the line between two
 places, and laws of one's own with a sign, stay as the model states them.

@@ -1,0 +1,248 @@
+"""Whole runs as machine code: all samples of all runs in one call, with dry friction that holds and with sensitivities.
+
+The work record is that of :mod:`veridyn.mechanics.system.run_record`; nothing returns to Python in between, except to a control law that
+is a function of Python.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, cast
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from veridyn.mechanics.compiled import core, kept
+from veridyn.mechanics.system.dry_friction import PARTS
+from veridyn.mechanics.system.dry_friction import STOPPED as STOPPED_SHARE
+from veridyn.mechanics.system.run_friction import part, refresh, settle
+from veridyn.mechanics.system.run_record import (
+    AFTER,
+    ARRIVED,
+    ARRIVING,
+    BEFORE,
+    BLOCK_AT,
+    BY_LAW,
+    CLOCK,
+    COLUMN,
+    COLUMN_FROM,
+    COMBINATIONS,
+    COUNT,
+    DONE,
+    END,
+    FORCE,
+    FRESH,
+    INSTANT,
+    INTERVAL,
+    INTERVAL_TIME,
+    LAW,
+    LEAVING,
+    OUT_ROW,
+    PENDING,
+    PUSH,
+    ROWS,
+    SHARE,
+    SIGNALS,
+    SIZE,
+    SLOPES,
+    STAGES,
+    START_TIME,
+    STATES,
+    STOPPED,
+    TABLE_B,
+    TRIED,
+    S,
+    Y,
+)
+from veridyn.mechanics.system.run_sensitivity import (
+    begin_sensitivities,
+    differentiate,
+    hold_still,
+    law_slopes,
+    pass_stops,
+)
+from veridyn.mechanics.system.run_stages import advance, combine, rate, set_instant, set_push
+
+Array = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+
+@core
+def leave_rest(I: Numbers, W: Array, now: float) -> int:
+    """Take S over what came to rest at the instant at which a part with shares TRIED begins."""
+    n, pending = I[COUNT], False
+    for i in range(I[COMBINATIONS]):
+        pending = pending or I[I[PENDING] + i] == 1
+    if not pending:
+        return DONE
+    set_instant(I, W, now)
+    set_push(I, W, I[Y] + n, I[TRIED])
+    status = rate(I, W, I[Y], I[SLOPES])
+    if status == DONE:
+        for j in range(n):
+            W[I[LEAVING] + j] = W[I[SLOPES] + n + j]
+        pass_stops(I, W)
+    return int(status)
+
+
+@core
+def holding_step(I: Numbers, W: Array, instant: float, h: float, sensitive: bool) -> int:
+    """Y after h seconds with friction that holds, parted where something comes to rest; S too where it is asked for."""
+    n, m, now, end = I[COUNT], I[COMBINATIONS], instant, instant + h
+    if not I[FRESH]:
+        status = refresh(I, W, I[Y], instant)
+        if status != DONE:
+            return int(status)
+    parts = 0
+    while True:
+        place = part(I, W, now, end - now, parts < PARTS)
+        if place <= 0.0:
+            return int(-place)
+        length = place * (end - now)
+        if sensitive:
+            status = leave_rest(I, W, now)
+            if status == DONE:
+                status = differentiate(I, W, I[Y], now, length, I[TRIED])
+            if status != DONE:
+                return int(status)
+            hold_still(I, W, I[TRIED])
+        stops = False
+        for i in range(m):
+            stops = stops or I[I[STOPPED] + i] == 1
+            W[I[SHARE] + i] = 0.0 if I[I[STOPPED] + i] else W[I[TRIED] + i]
+        for j in range(I[SIZE]):
+            W[I[Y] + j] = W[I[END] + j]
+        now += length
+        parts += 1
+        if stops and sensitive:
+            for i in range(m):
+                I[I[PENDING] + i] = I[I[STOPPED] + i]
+            for j in range(n):
+                W[I[ARRIVED] + j] = W[I[ARRIVING] + j]
+        if not stops or end - now <= STOPPED_SHARE * h:
+            return DONE
+
+
+@core
+def smooth_step(I: Numbers, W: Array, instant: float, h: float, sensitive: bool, known: int) -> int:
+    """Y after h seconds without friction that holds; `known`: whether its first slope stands in SLOPES."""
+    if sensitive:
+        status = differentiate(I, W, I[Y], instant, h, I[TRIED])
+        if status == DONE:
+            combine(I, W, I[Y], h, I[TABLE_B], I[STAGES], I[END])
+    else:
+        status = advance(I, W, I[Y], I[END], instant, h, I[TRIED], known)
+    if status == DONE:
+        for j in range(I[SIZE]):
+            W[I[Y] + j] = W[I[END] + j]
+    return int(status)
+
+
+@core
+def keep_sensitivities(I: Numbers, W: Array, out: Array) -> int:
+    """The rows of S that are kept, into out (rows, columns)."""
+    n = I[COUNT]
+    if I[LAW]:
+        status = law_slopes(I, W)
+        if status != DONE:
+            return int(status)
+    for o in range(I[ROWS]):
+        b, row = I[I[OUT_ROW] + 2 * o], I[I[OUT_ROW] + 2 * o + 1]
+        at, P = I[I[COLUMN_FROM] + max(b, 0)], I[I[COLUMN_FROM] + max(b, 0) + 1] - I[I[COLUMN_FROM] + max(b, 0)]
+        for p in range(P):
+            column = I[I[COLUMN] + at + p]
+            if column < 0:
+                continue
+            if b >= 0:
+                out[o, column] = W[I[S] + I[I[BLOCK_AT] + b] + row * P + p]
+                continue
+            total = 0.0  # the force of a law, which ties all coordinates into one block
+            for j in range(2 * n):
+                total += W[I[BY_LAW] + row * 2 * n + j] * W[I[S] + j * P + p]
+            out[o, column] = total
+    return DONE
+
+
+@kept
+def run(
+    I: Numbers,
+    W: Array,
+    start: Array,
+    initial: Array,
+    forces: Array,
+    signals: Array,
+    step: float,
+    substeps: int,
+    y: Array,
+    qdd: Array,
+    acting: Array,
+    sensitivities: Array,
+    reached: Array,
+) -> int:
+    """R runs of K samples every `step` seconds: y (R, K, size), q̈ and forces (R, K, n), sensitivities (R, K, rows, columns).
+
+    Forces (R, K, n) and measured signals (R, K, ·) at the samples; `start` (R,) in seconds, `initial` (R, size). How it ended; `reached`
+    (2,): the run and the time in it where it ended early.
+    """
+    n, m, size, measured = I[COUNT], I[COMBINATIONS], I[SIZE], I[SIGNALS] - I[STATES]
+    R, K = y.shape[0], y.shape[1]
+    sensitive = sensitivities.size > 0
+    clock, h, status = I[CLOCK], step / substeps, DONE
+    W[clock + INTERVAL] = step
+    for j in range(n):
+        W[I[PUSH] + j] = 0.0
+    for r in range(R):
+        I[FRESH] = 0
+        W[clock + START_TIME] = start[r]
+        for i in range(m):
+            W[I[SHARE] + i] = 0.0
+            I[I[PENDING] + i] = 0
+        for j in range(size):
+            W[I[Y] + j] = initial[r, j]
+        if sensitive:
+            begin_sensitivities(I, W)
+        for k in range(K):
+            after = min(k + 1, K - 1)
+            for j in range(n):
+                W[I[BEFORE] + j] = forces[r, k, j]
+                W[I[AFTER] + j] = forces[r, after, j]
+            for j in range(measured):
+                W[I[BEFORE] + n + j] = signals[r, k, j]
+                W[I[AFTER] + n + j] = signals[r, after, j]
+            W[clock + INTERVAL_TIME] = k * step
+            set_instant(I, W, 0.0)
+            status = settle(I, W, 0.0) if m else DONE
+            if status == DONE:
+                status = rate(I, W, I[Y], I[SLOPES])
+            if status == DONE:
+                for j in range(size):
+                    y[r, k, j] = W[I[Y] + j]
+                for j in range(n):
+                    qdd[r, k, j] = W[I[SLOPES] + n + j]
+                    acting[r, k, j] = W[I[FORCE] + j]
+                if sensitive:
+                    status = keep_sensitivities(I, W, sensitivities[r, k])
+            if k < K - 1:
+                for s in range(substeps):
+                    if status == DONE:
+                        if m:
+                            status = holding_step(I, W, s * h, h, sensitive)
+                        else:
+                            status = smooth_step(I, W, s * h, h, sensitive, 1 if s == 0 else 0)
+            if status != DONE:
+                reached[0], reached[1] = r, k * step + W[clock + INSTANT]
+                return int(status)
+    return DONE
+
+
+@cache
+def compiled_run() -> Any:
+    """:func:`run` for arrays in one piece, compiled or loaded now."""
+    dispatcher = cast(Any, run)
+    d1, d2, d3, d4 = (types.Array(types.float64, k, "C") for k in (1, 2, 3, 4))
+    dispatcher.compile(
+        (types.Array(types.int64, 1, "C"), d1, d1, d2, d3, d3, types.float64, types.int64, d3, d3, d3, d4, d1)
+    )
+    dispatcher.disable_compile()
+    return dispatcher

@@ -1,0 +1,91 @@
+"""The work record of a compiled run: where its state, inputs, friction and sensitivities lie in one array of doubles.
+
+As :mod:`veridyn.mechanics.tree.steps.record`, whose kernels of one sample it calls: sections of W by number, lists of whole numbers behind
+them in I. n coordinates, s states of elements' own, a state y = (q, q̇, z) of 2n + s numbers, m combinations of coordinates with dry
+friction that holds. Sensitivities lie in blocks: coordinates that no equation ties to each other, as the legs of a walking machine on a
+stand, have blocks of their own, each with the columns that it depends on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.int64]
+# `law`: the address of a control law in Python, 0 where there is none. `holds`: whether inputs are held between samples. `states`: of
+# elements of their own. `length`: of all sensitivities. `triples`: of the regressor. `rows`: kept of the sensitivities.
+# `fresh`: whether the response of accelerations to friction is known. `first_state`: the column of the first component of the start.
+HEADER = (
+    "n", "states", "size", "signals", "stages", "combinations", "elements", "holds", "law", "blocks", "length", "constants",
+    "triples", "rows", "fresh", "first_state",
+)  # fmt: skip
+(
+    COUNT, STATES, SIZE, SIGNALS, STAGES, COMBINATIONS, ELEMENTS, HOLDS, LAW, BLOCKS, LENGTH, CONSTANTS, TRIPLES, ROWS, FRESH,
+    FIRST_STATE,
+) = range(len(HEADER))  # fmt: skip
+SECTIONS = (
+    # states: where a step starts, of a stage, where the step ends; slopes of the stages; the tableau
+    "Y", "STAGE", "END", "SLOPES", "TABLE_A", "TABLE_B", "TABLE_C",
+    # what kernels read: q, q̇, forces, q̈, signals with elements' own states last; and write; their parameters
+    "GIVEN", "ACC", "RATES", "DERIVATIVES", "MASS", "REGRESSOR", "P_FORWARD", "P_RATES", "P_DERIVATIVES", "P_MASS", "P_REGRESSOR",
+    # forces and signals at the two samples around, forces at an instant; the start of the run, the time of its interval, its length,
+    # the instant within the interval; how near the mass matrix may come to singular
+    "BEFORE", "AFTER", "FORCE", "CLOCK",
+    # dry friction: combinations, values and constants of elements; shares; limits and speeds at rest; response of q̈; work
+    "C", "VALUE", "SPEED", "EXPONENT", "SHARE", "GUESS", "TRIED", "AHEAD", "BACK", "REST", "OWN", "RESPONSE", "ALONG", "REACHED",
+    "PUSH", "H", "H_WORK", "RIGHT", "LOW", "HIGH", "BOUNDED", "ROOM", "ARRIVING", "ARRIVED", "LEAVING",
+    # sensitivities: of the state, of a stage, of the slopes; right sides, mass matrix and held forces of a block; of a control law
+    "S", "S_STAGE", "S_SLOPES", "S_RIGHT", "M_BLOCK", "HELD_BLOCK", "HELD_RIGHT", "BY_LAW", "COEFFICIENTS",
+)  # fmt: skip
+(
+    Y, STAGE, END, SLOPES, TABLE_A, TABLE_B, TABLE_C,
+    GIVEN, ACC, RATES, DERIVATIVES, MASS, REGRESSOR, P_FORWARD, P_RATES, P_DERIVATIVES, P_MASS, P_REGRESSOR,
+    BEFORE, AFTER, FORCE, CLOCK,
+    C, VALUE, SPEED, EXPONENT, SHARE, GUESS, TRIED, AHEAD, BACK, REST, OWN, RESPONSE, ALONG, REACHED,
+    PUSH, H, H_WORK, RIGHT, LOW, HIGH, BOUNDED, ROOM, ARRIVING, ARRIVED, LEAVING,
+    S, S_STAGE, S_SLOPES, S_RIGHT, M_BLOCK, HELD_BLOCK, HELD_RIGHT, BY_LAW, COEFFICIENTS,
+) = range(len(HEADER), len(HEADER) + 3 * len(SECTIONS), 3)  # fmt: skip
+# Of element e: its combination OF[e], its KIND[e] (0 both ways, 1 forwards, 2 backwards; 4 more where it falls with the speed).
+# Flags and pivots of the combinations; PENDING: came to rest, and sensitivities are still those before it.
+# Block b: numbers of its coordinates, states, columns and combinations from COORDINATE_FROM[b] on …;
+# its sensitivities begin at S + BLOCK_AT[b], its right sides at S_RIGHT + RIGHT_AT[b]. TRIPLE: (entry of the regressor, place in S_RIGHT).
+# FRICTION_TRIPLE: (element, place); CONSTANT_TRIPLE: (entry of DERIVATIVES, place); factors of the first two in COEFFICIENTS. OUT_ROW:
+# (block, row of it) of the sensitivities that are kept, (−1, coordinate) for the force of a control law.
+LISTS = (
+    "OF", "KIND", "HOLDABLE", "STOPPED", "PENDING", "INDEX", "SIDE", "PIVOT", "PIVOT_BLOCK",
+    "COORDINATE_FROM", "COORDINATE", "STATE_FROM", "STATE", "COLUMN_FROM", "COLUMN", "COMBINATION_FROM", "COMBINATION",
+    "BLOCK_AT", "RIGHT_AT", "TRIPLE", "FRICTION_TRIPLE", "CONSTANT_TRIPLE", "OUT_ROW",
+)  # fmt: skip
+_after = len(HEADER) + 3 * len(SECTIONS)
+(
+    OF, KIND, HOLDABLE, STOPPED, PENDING, INDEX, SIDE, PIVOT, PIVOT_BLOCK,
+    COORDINATE_FROM, COORDINATE, STATE_FROM, STATE, COLUMN_FROM, COLUMN, COMBINATION_FROM, COMBINATION,
+    BLOCK_AT, RIGHT_AT, TRIPLE, FRICTION_TRIPLE, CONSTANT_TRIPLE, OUT_ROW,
+) = range(_after, _after + 2 * len(LISTS), 2)  # fmt: skip
+_after += 2 * len(LISTS)
+KERNELS = ("FORWARD_KERNEL", "RATES_KERNEL", "DERIVATIVES_KERNEL", "MASS_KERNEL", "REGRESSOR_KERNEL")
+(FORWARD_KERNEL, RATES_KERNEL, DERIVATIVES_KERNEL, MASS_KERNEL, REGRESSOR_KERNEL) = range(
+    _after, _after + 6 * len(KERNELS), 6
+)
+# CLOCK: time of the run's start, of the interval since then, length of an interval, instant within it, limit of the nearness to singular
+START_TIME, INTERVAL_TIME, INTERVAL, INSTANT, NEAREST = range(5)
+BOTH_WAYS, FORWARDS, BACKWARDS, FALLS = 0, 1, 2, 4  # kinds of dry friction
+DONE, ESCAPED, LAW_FAILED, UNBALANCED = 0, 1, 2, 3  # how a run ended
+
+
+def _law(typing_context: Any, address: Any, time: Any) -> tuple[Any, Callable[..., Any]]:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.FunctionType(ir.IntType(64), [ir.DoubleType()])
+        return builder.call(builder.inttoptr(args[0], kind.as_pointer()), [args[1]])
+
+    return types.int64(types.int64, types.float64), codegen
+
+
+_law.__doc__ = "Call law(time) at an address: 0 where it has put forces into FORCE."
+call_law: Callable[[int, float], int] = cast(Any, intrinsic(_law))
