@@ -12,8 +12,9 @@ from scipy.integrate import solve_ivp
 
 from strangers.pinocchio_logs import ArmLink, machine, pin_model, truth
 from veridyn.errors import ModelError, SimulationError
-from veridyn.mechanics.system.compiled_run import CompiledRun, Varied
+from veridyn.mechanics.system.compiled_run import CompiledRun, run_in_threads
 from veridyn.mechanics.system.integrate import Inputs, Method, integrate
+from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import Element, coulomb, damper, drive_gain, stribeck
 from veridyn.model.graph import Body
@@ -200,3 +201,17 @@ def test_what_cannot_be_simulated_is_refused() -> None:
     forces[0, 450, 1] = np.nan
     with pytest.raises(SimulationError, match=r"force of 'q2' is no number 4.5 s"):
         CompiledRun(tree).run(STEP, start, forces, none)
+
+
+def test_parameters_of_each_run() -> None:
+    tree, rng = arm(), np.random.default_rng(1)
+    sets = tree.parameters.values * rng.uniform(0.9, 1.1, (3, len(tree.parameters)))
+    start, push = np.tile([0.3, -0.9, 0.0, 3.0], (3, 1)), np.repeat(PUSHED[None], 3, axis=0)
+    run = CompiledRun(tree)
+    many, _ = run.run(STEP, start, push, {}, parameters=sets)
+    for k in range(3):
+        one, _ = run.run(STEP, start[k : k + 1], push[:1], {}, parameters=sets[k])
+        assert np.array_equal(many.q[k], one.q[0])
+    assert np.ptp(many.q[:, -1], axis=0).min() > 1e-3
+    apart = run_in_threads([CompiledRun(tree), CompiledRun(tree)], STEP, start, push, {}, parameters=sets)
+    assert np.array_equal(apart.q, many.q) and np.array_equal(apart.forces, many.forces)

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.identify.output_error.log_runs import Runs
-from veridyn.mechanics.system.compiled_run import CompiledRun, Simulated, Varied
+from veridyn.mechanics.system.compiled_run import CompiledRun, Simulated
 from veridyn.mechanics.system.dry_friction import KINDS
+from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.model.machine import Machine
 from veridyn.settings import Rule
 

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import ModelError, SimulationError
+from veridyn.errors import DataError, ModelError, SimulationError
 from veridyn.mechanics.system import run_record as k
 from veridyn.mechanics.system.dry_friction import DryFriction, dry_friction
-from veridyn.mechanics.system.run_blocks import Block, blocks_of, starts
+from veridyn.mechanics.system.run_blocks import Layout, Varied
 from veridyn.mechanics.system.run_kernel import compiled_run
 from veridyn.mechanics.system.stepper import tableau
 from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD, Compiled, compiled, uniform_values
@@ -53,19 +54,19 @@ class Simulated:
     signals: Mapping[str, Array]
 
 
-@dataclass(frozen=True, eq=False)
-class Varied:
-    """What sensitivities are computed by: p combinations of parameters, whose effect on all is `spread` (all, p), then constants of laws.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Servo:
+    """Controllers of all joints, in their order, as :mod:`veridyn.mechanics.system.run_servo` states; zero gains where a joint has none.
 
-    `constants` are their numbers in ``tree.constants``. The columns of a result are these, and behind them the initial state.
+    Every `ticks` steps of the run they read the state `lag` steps ago. A run is given their commands.
     """
 
-    spread: Array
-    constants: tuple[int, ...] = ()
-
-    @property
-    def count(self) -> int:
-        return self.spread.shape[1] + len(self.constants)
+    kp: Array
+    kd: Array
+    ki: Array
+    limit: Array
+    ticks: int = 1
+    lag: int = 0
 
 
 class CompiledRun:
@@ -81,6 +82,7 @@ class CompiledRun:
         friction_speed: float = 0.0,
         rule: str = "RK4",
         law: Law | None = None,
+        servo: Servo | None = None,
         varied: Varied | None = None,
     ) -> None:
         self.tree = tree = tree_of(machine)
@@ -90,6 +92,7 @@ class CompiledRun:
             raise ModelError(what, where=tree.name, found=found, hint="integrate() knows loops and free bases.")
         tree.check_unprescribed("a compiled run")
         self.friction_speed, self.rule, self.law, self.varied = friction_speed, tableau(rule), law, varied
+        self.servo = servo
         n = tree.n
         self.size = 2 * n + len(tree.states)
         dry = dry_friction(tree, np.zeros(len(tree.parameters))) if friction_speed == 0.0 else None
@@ -115,9 +118,10 @@ class CompiledRun:
         n, s, size, stages = tree.n, len(tree.states), self.size, len(self.rule.b)
         m, elements = (0, 0) if dry is None else (len(dry.C), len(dry.elements))
         constants = 0 if varied is None else len(varied.constants)
-        sensitive = _Sensitive.of(self)
+        sensitive = Layout.of(tree, varied, dry, made, self.law is not None)
         length, width = sensitive.at[-1], max((b.width for b in sensitive.blocks), default=0)
         largest = max((len(b.coordinates) for b in sensitive.blocks), default=0)
+        kept, forced = 1 if self.servo is None else self.servo.lag + 1, sensitive.servo_at[-1]
         parameters = {f"P_{name.removesuffix('_KERNEL')}": len(one.kernel.parameters) for name, one in made.items()}
         regressor = len(made["REGRESSOR_KERNEL"].labels) if "REGRESSOR_KERNEL" in made else 0
         lengths = {
@@ -125,11 +129,13 @@ class CompiledRun:
             "TABLE_A": stages**2, "TABLE_B": stages, "TABLE_C": stages,
             "GIVEN": 4 * n + len(tree.signals), "ACC": n + 1, "RATES": s, "DERIVATIVES": (n + s) * (size + constants), "MASS": n * n,
             "REGRESSOR": regressor, **parameters,
-            "BEFORE": n + len(tree.signals) - s, "AFTER": n + len(tree.signals) - s, "FORCE": n, "CLOCK": 5,
+            "BEFORE": 3 * n + len(tree.signals) - s, "AFTER": 3 * n + len(tree.signals) - s, "FORCE": n, "CLOCK": 5,
             "C": m * n, "VALUE": elements, "SPEED": elements, "EXPONENT": elements, "RESPONSE": n * m, "PUSH": n,
             "H": m * m, "H_WORK": m * m, "ARRIVING": n, "ARRIVED": n, "LEAVING": n,
             "S": length, "S_STAGE": length, "S_SLOPES": stages * length, "S_RIGHT": sensitive.right_at[-1], "M_BLOCK": largest**2,
             "HELD_BLOCK": m * m, "HELD_RIGHT": m * width, "BY_LAW": 2 * n * n, "COEFFICIENTS": len(sensitive.coefficients),
+            "KP": n, "KI": n, "KD": n, "LIMIT": n, "FEED": n, "WANTED": 2 * n, "INTEGRAL": n, "PAST": 2 * n * kept,
+            "S_FORCE": forced, "S_INTEGRAL": forced, "S_PAST": 2 * forced * kept,
         }  # fmt: skip
         kinds = [] if dry is None else [(i, FRICTION_KINDS[e.kind]) for i, e, _ in dry.elements]
         none = [0] * m
@@ -139,6 +145,7 @@ class CompiledRun:
         header = [
             n, s, size, len(tree.signals), stages, m, elements, 0, 0, len(sensitive.blocks), length, constants,
             len(sensitive.triples), len(sensitive.rows), 0, 0 if varied is None else varied.count,
+            int(self.servo is not None), 1 if self.servo is None else self.servo.ticks, kept - 1,
         ]  # fmt: skip
         record = record_of([(1, lengths.get(name, m)) for name in k.SECTIONS], lists, len(k.KERNELS), header)
         at = {name: int(record.I[getattr(k, name)]) for name in k.SECTIONS}
@@ -168,8 +175,14 @@ class CompiledRun:
         wide = {"DERIVATIVES_KERNEL": width, "MASS_KERNEL": n}.get(name, 1)
         return [at[first] + label[0] * wide + (label[1] if len(label) > 1 else 0) for label in one.labels]
 
-    def _set_values(self, tree: Tree, values: Array) -> None:
-        """Parameters of kernels and of friction, and constants of laws, which are those of `tree`."""
+    def _set_gains(self) -> None:
+        servo, W, n = self.servo, self._record.W, self.tree.n
+        if servo is not None:
+            for name, x in (("KP", servo.kp), ("KI", servo.ki), ("KD", servo.kd), ("LIMIT", servo.limit)):
+                W[self._at[name] : self._at[name] + n] = x
+
+    def _set_values(self, tree: Tree, values: Array) -> Array:
+        """Parameters of kernels and of friction, and constants of laws, which are those of `tree`; the part of W that holds them."""
         dry, W, at = self._dry, self._record.W, self._at
         smooth = values
         if dry is not None:
@@ -183,6 +196,7 @@ class CompiledRun:
         for name, one in self._made.items():
             start, given = at[f"P_{name.removesuffix('_KERNEL')}"], one.kernel.parameters
             W[start : start + len(given)] = uniform_values(tree, smooth, given)
+        return W[at["P_FORWARD"] : at["BEFORE"]]
 
     def run(
         self,
@@ -191,6 +205,7 @@ class CompiledRun:
         forces: Array,
         signals: Mapping[str, Array],
         *,
+        command: Array | None = None,
         parameters: Array | None = None,
         machine: Machine | Tree | None = None,
         start: Array | None = None,
@@ -201,20 +216,37 @@ class CompiledRun:
     ) -> tuple[Simulated, Array]:
         """R runs from `initial` (R, size) under forces (R, K, n) and signals (R, K) by name, sampled every `step` seconds.
 
-        `machine`: the same one with other constants of laws. `start` (R,): times of the runs' starts, for a control law. The sensitivities
-        (R, K, rows, columns) are those of the components `rows` of a state, or with `law_forces` of the law's forces; none by default.
+        `parameters` (p,), or (R, p) with values of their own for each run. `command` (R, K, 2n): r and ṙ of the joint controllers, whose
+        feed-forward `forces` are then. `machine`: the same one with other constants of laws. `start` (R,): times of the runs' starts, for
+        a control law. The sensitivities (R, K, rows, columns) are those of the components `rows` of a state, or with `law_forces` of the
+        law's forces on these coordinates; none by default.
         """
         tree = self.tree if machine is None else tree_of(machine)
         n, (R, K) = tree.n, forces.shape[:2]
-        values = complete_values(tree, parameters)
-        check_forces(tree, forces, step)
+        if (command is None) != (self.servo is None):
+            raise DataError("joint controllers need commands, and nothing else does.", where=tree.name)
+        for what, x in (("force", forces), ("command", command), ("initial state", initial[:, None])):
+            if x is not None:
+                check_finite(tree, what, x, step)
+        every = [
+            complete_values(tree, given)
+            for given in ([parameters] if parameters is None else np.atleast_2d(parameters))
+        ]
+        values, sets = every[0], np.zeros((0, 0))
+        for r, one in enumerate(every):
+            check_mass(
+                tree, mass_matrix(tree, initial[r : r + 1, :n], one, engine="numpy" if len(every) == 1 else "compiled")
+            )
+        if len(every) > 1:
+            sets = np.stack([self._set_values(tree, one).copy() for one in every])
         self._set_values(tree, values)
-        check_mass(tree, mass_matrix(tree, initial[:1, :n], values, engine="numpy"))
+        self._set_gains()
         W, I, at = self._record.W, self._record.I, self._at
         measured = [name for name in tree.signals if name not in {s.name for s in tree.states}]
         none = np.zeros((R, K))
         given = [signals.get(name, none) if name in tree.road_signals else signals[name] for name in measured]
-        heard = np.ascontiguousarray(np.stack(given, axis=2)) if given else np.zeros((R, K, 0))
+        asked = np.zeros((R, K, 0)) if command is None else command
+        heard = np.ascontiguousarray(np.concatenate([*(x[:, :, None] for x in given), asked], axis=2), dtype=np.float64)
         y, qdd, acting = np.empty((R, K, self.size)), np.empty((R, K, n)), np.empty((R, K, n))
         kept = self._sensitive.kept(rows, law_forces)
         list_at = int(I[k.OUT_ROW])
@@ -228,7 +260,7 @@ class CompiledRun:
         I[k.LAW] = 0 if called is None else called.address
         reached = np.zeros(2)
         arguments = (np.zeros(R) if start is None else np.ascontiguousarray(start, dtype=np.float64),
-            np.ascontiguousarray(initial, dtype=np.float64), np.ascontiguousarray(forces, dtype=np.float64), heard,
+            np.ascontiguousarray(initial, dtype=np.float64), np.ascontiguousarray(forces, dtype=np.float64), heard, sets,
             step, substeps, y, qdd, acting, S, reached)  # fmt: skip
         status = compiled_run()(I, W, *arguments)
         if status == k.ESCAPED and self._is_near_singular(tree, values):
@@ -273,13 +305,56 @@ class CompiledRun:
         )
 
 
-def check_forces(tree: Tree, forces: Array, step: float) -> None:
-    """Refuse forces (R, K, n) that are no numbers, with the time and the coordinate of the first."""
-    if np.isfinite(forces).all():
+def run_in_threads(
+    runs: Sequence[CompiledRun],
+    step: float,
+    initial: Array,
+    forces: Array,
+    signals: Mapping[str, Array],
+    *,
+    command: Array | None = None,
+    parameters: Array | None = None,
+    hold: Hold = "linear",
+    substeps: int = 1,
+) -> Simulated:
+    """:meth:`CompiledRun.run` of R runs on as many threads as there are `runs`, which are alike; each takes its share of R.
+
+    Every run is made alone, so that the result does not depend on their number.
+    """
+    cuts = [len(initial) * k // len(runs) for k in range(len(runs) + 1)]
+
+    def part(k: int) -> Simulated:
+        own = slice(cuts[k], cuts[k + 1])
+        return runs[k].run(
+            step,
+            initial[own],
+            forces[own],
+            {name: x[own] for name, x in signals.items()},
+            command=None if command is None else command[own],
+            parameters=parameters[own] if parameters is not None and parameters.ndim == 2 else parameters,
+            hold=hold,
+            substeps=substeps,
+        )[0]
+
+    with ThreadPoolExecutor(len(runs)) as pool:
+        found = list(pool.map(part, [k for k in range(len(runs)) if cuts[k] < cuts[k + 1]]))
+    q, qd, qdd, acting = (np.concatenate([getattr(f, name) for f in found]) for name in ("q", "qd", "qdd", "forces"))
+    return Simulated(
+        q, qd, qdd, acting, {name: np.concatenate([f.signals[name] for f in found]) for name in found[0].signals}
+    )
+
+
+def check_finite(tree: Tree, what: str, x: Array, step: float) -> None:
+    """Refuse x (R, K, ·) that is no number somewhere, with the time and the coordinate of the first."""
+    if np.isfinite(x).all():
         return
-    _, sample, j = (int(x) for x in np.argwhere(~np.isfinite(forces))[0])
-    what = f"the force of '{tree.coordinates[j]}' is no number {sample * step:.6g} s after the start."
-    raise SimulationError(what, where=tree.name, hint="Close gaps of the log, or cut it there.")
+    _, sample, j = (int(k) for k in np.argwhere(~np.isfinite(x))[0])
+    name = tree.coordinates[j % tree.n] if j < 2 * tree.n else tree.states[j - 2 * tree.n].name
+    where = f"{tree.name}, '{name}'"
+    hint = "Close gaps of the log, or cut it there."
+    raise SimulationError(
+        f"the {what} of '{name}' is no number {sample * step:.6g} s after the start.", where, hint=hint
+    )
 
 
 class _Called:
@@ -304,92 +379,3 @@ class _Called:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
         self.error = error
         return True
-
-
-@dataclass(frozen=True, eq=False)
-class _Sensitive:
-    """Blocks of sensitivities, where they lie, and what of the regressor and of friction enters which column."""
-
-    n: int
-    blocks: tuple[Block, ...]
-    at: list[int]
-    right_at: list[int]
-    triples: list[tuple[int, int]]
-    friction: list[tuple[int, int]]
-    constants: list[tuple[int, int]]
-    coefficients: list[float]
-    rows: list[int]
-
-    @classmethod
-    def of(cls, run: CompiledRun) -> _Sensitive:
-        """Those of a run; none where nothing is varied."""
-        tree, varied, dry, made = run.tree, run.varied, run._dry, run._made
-        n, size = tree.n, run.size
-        if varied is None:
-            return cls(n, (), [0], [0], [], [], [], [], [])
-        spread, states = varied.spread, len(tree.states)
-        slopes = made["DERIVATIVES_KERNEL"].labels
-        entries = list(enumerate(made["REGRESSOR_KERNEL"].labels)) if "REGRESSOR_KERNEL" in made else []
-        C = np.zeros((0, n)) if dry is None else dry.C
-
-        def row_of(column: int) -> int:
-            return column % n if column < 2 * n else column - n
-
-        ties = [(int(r), int(c)) for r, c in made["MASS_KERNEL"].labels]
-        ties += [(int(r), row_of(int(c))) for r, c in slopes if c < size]
-        by_parameter = {int(c): np.flatnonzero(spread[int(c)]).tolist() for c in np.flatnonzero(spread.any(axis=1))}
-        depends = [(int(r), j) for _, (r, c) in entries for j in by_parameter[int(c)]]
-        depends += [(int(r), spread.shape[1] + int(c) - size) for r, c in slopes if c >= size]
-        rubbing = [] if dry is None else [
-            (e, i, j, spread[column, j]) for e, (i, _, column) in enumerate(dry.elements) for j in by_parameter.get(column, ())
-        ]  # fmt: skip
-        depends += [(int(np.flatnonzero(C[i])[0]), j) for _, i, j, _ in rubbing]
-        blocks = blocks_of(n, states, ties, C, depends, varied.count, run.law is not None)
-        at = starts([b.rows * b.width for b in blocks])
-        right_at = starts([(len(b.coordinates) + len(b.states)) * b.width for b in blocks])
-        home = {
-            row: (b, a)
-            for b, one in enumerate(blocks)
-            for a, row in enumerate([*one.coordinates, *(n + s for s in one.states)])
-        }
-
-        def place(row: int, column: int) -> int:
-            b, a = home[row]
-            return right_at[b] + a * blocks[b].width + blocks[b].columns.index(column)
-
-        triples = [(e, place(int(r), j), spread[int(c), j]) for e, (r, c) in entries for j in by_parameter[int(c)]]
-        friction = [
-            (e, place(int(row), j), factor * C[i, row]) for e, i, j, factor in rubbing for row in np.flatnonzero(C[i])
-        ]
-        width = size + len(varied.constants)
-        constants = [
-            (int(r) * width + int(c), place(int(r), spread.shape[1] + int(c) - size)) for r, c in slopes if c >= size
-        ]
-        return cls(
-            n, blocks, at, right_at, [t[:2] for t in triples], [t[:2] for t in friction], constants,
-            [float(t[2]) for t in (*triples, *friction)], [0] * (2 * max(size, n)),
-        )  # fmt: skip
-
-    def lists(self) -> list[list[int]]:
-        """The lists of :mod:`~veridyn.mechanics.system.run_record` from COORDINATE_FROM on."""
-        found: list[list[int]] = []
-        for name in ("coordinates", "states", "columns", "combinations"):
-            parts = [list(getattr(b, name)) for b in self.blocks]
-            if name == "columns":
-                parts = [[*b.columns, *[-1] * len(b.combinations)] for b in self.blocks]
-            found += [starts([len(p) for p in parts]), [x for p in parts for x in p]]
-        flat = [[x for pair in pairs for x in pair] for pairs in (self.triples, self.friction, self.constants)]
-        return [*found, self.at, self.right_at, *flat, self.rows]
-
-    def kept(self, rows: Sequence[int], law_forces: bool) -> list[int]:
-        """(block, row of it) of components of a state, or (−1, coordinate) of the law's forces."""
-        if law_forces:
-            return [x for j in rows for x in (-1, j)]
-        home: dict[int, tuple[int, int]] = {}
-        for b, one in enumerate(self.blocks):
-            nb = len(one.coordinates)
-            for a, j in enumerate(one.coordinates):
-                home[j], home[self.n + j] = (b, a), (b, nb + a)
-            for a, j in enumerate(one.states):
-                home[2 * self.n + j] = (b, 2 * nb + a)
-        return [x for row in rows for x in home[row]]

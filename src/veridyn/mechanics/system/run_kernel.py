@@ -39,16 +39,18 @@ from veridyn.mechanics.system.run_record import (
     LAW,
     LEAVING,
     OUT_ROW,
+    P_FORWARD,
     PENDING,
     PUSH,
     ROWS,
+    S_FORCE,
+    SERVO,
+    SERVO_AT,
     SHARE,
-    SIGNALS,
     SIZE,
     SLOPES,
     STAGES,
     START_TIME,
-    STATES,
     STOPPED,
     TABLE_B,
     TRIED,
@@ -62,6 +64,7 @@ from veridyn.mechanics.system.run_sensitivity import (
     law_slopes,
     pass_stops,
 )
+from veridyn.mechanics.system.run_servo import begin_servo, tick
 from veridyn.mechanics.system.run_stages import advance, combine, rate, set_instant, set_push
 
 Array = NDArray[np.float64]
@@ -148,13 +151,17 @@ def keep_sensitivities(I: Numbers, W: Array, out: Array) -> int:
         if status != DONE:
             return int(status)
     for o in range(I[ROWS]):
-        b, row = I[I[OUT_ROW] + 2 * o], I[I[OUT_ROW] + 2 * o + 1]
-        at, P = I[I[COLUMN_FROM] + max(b, 0)], I[I[COLUMN_FROM] + max(b, 0) + 1] - I[I[COLUMN_FROM] + max(b, 0)]
+        of, row = I[I[OUT_ROW] + 2 * o], I[I[OUT_ROW] + 2 * o + 1]
+        b = of if of >= 0 else -1 - of
+        at, P = I[I[COLUMN_FROM] + b], I[I[COLUMN_FROM] + b + 1] - I[I[COLUMN_FROM] + b]
         for p in range(P):
             column = I[I[COLUMN] + at + p]
             if column < 0:
                 continue
-            if b >= 0:
+            if of < 0 and I[SERVO]:
+                out[o, column] = W[I[S_FORCE] + I[I[SERVO_AT] + row] + p]
+                continue
+            if of >= 0:
                 out[o, column] = W[I[S] + I[I[BLOCK_AT] + b] + row * P + p]
                 continue
             total = 0.0  # the force of a law, which ties all coordinates into one block
@@ -172,6 +179,7 @@ def run(
     initial: Array,
     forces: Array,
     signals: Array,
+    sets: Array,
     step: float,
     substeps: int,
     y: Array,
@@ -182,10 +190,11 @@ def run(
 ) -> int:
     """R runs of K samples every `step` seconds: y (R, K, size), q̈ and forces (R, K, n), sensitivities (R, K, rows, columns).
 
-    Forces (R, K, n) and measured signals (R, K, ·) at the samples; `start` (R,) in seconds, `initial` (R, size). How it ended; `reached`
+    Forces (R, K, n) at the samples, and measured signals with commands (R, K, ·) behind them. `sets` (R, ·): parameters of each run, from
+    P_FORWARD on, or (0, ·) where those of the record serve all; `start` (R,) in seconds, `initial` (R, size). How it ended; `reached`
     (2,): the run and the time in it where it ended early.
     """
-    n, m, size, measured = I[COUNT], I[COMBINATIONS], I[SIZE], I[SIGNALS] - I[STATES]
+    n, m, size, measured = I[COUNT], I[COMBINATIONS], I[SIZE], signals.shape[2]
     R, K = y.shape[0], y.shape[1]
     sensitive = sensitivities.size > 0
     clock, h, status = I[CLOCK], step / substeps, DONE
@@ -200,8 +209,12 @@ def run(
             I[I[PENDING] + i] = 0
         for j in range(size):
             W[I[Y] + j] = initial[r, j]
+        for j in range(sets.shape[1] if r < sets.shape[0] else 0):
+            W[I[P_FORWARD] + j] = sets[r, j]
         if sensitive:
             begin_sensitivities(I, W)
+        if I[SERVO]:
+            begin_servo(I, W)
         for k in range(K):
             after = min(k + 1, K - 1)
             for j in range(n):
@@ -212,6 +225,8 @@ def run(
                 W[I[AFTER] + n + j] = signals[r, after, j]
             W[clock + INTERVAL_TIME] = k * step
             set_instant(I, W, 0.0)
+            if I[SERVO]:
+                tick(I, W, k * substeps, h, sensitive)
             status = settle(I, W, 0.0) if m else DONE
             if status == DONE:
                 status = rate(I, W, I[Y], I[SLOPES])
@@ -226,6 +241,9 @@ def run(
             if k < K - 1:
                 for s in range(substeps):
                     if status == DONE:
+                        if I[SERVO] and s > 0:
+                            set_instant(I, W, s * h)
+                            tick(I, W, k * substeps + s, h, sensitive)
                         if m:
                             status = holding_step(I, W, s * h, h, sensitive)
                         else:
@@ -242,7 +260,7 @@ def compiled_run() -> Any:
     dispatcher = cast(Any, run)
     d1, d2, d3, d4 = (types.Array(types.float64, k, "C") for k in (1, 2, 3, 4))
     dispatcher.compile(
-        (types.Array(types.int64, 1, "C"), d1, d1, d2, d3, d3, types.float64, types.int64, d3, d3, d3, d4, d1)
+        (types.Array(types.int64, 1, "C"), d1, d1, d2, d3, d3, d2, types.float64, types.int64, d3, d3, d3, d4, d1)
     )
     dispatcher.disable_compile()
     return dispatcher

@@ -23,50 +23,58 @@ Numbers = NDArray[np.int64]
 # `fresh`: whether the response of accelerations to friction is known. `first_state`: the column of the first component of the start.
 HEADER = (
     "n", "states", "size", "signals", "stages", "combinations", "elements", "holds", "law", "blocks", "length", "constants",
-    "triples", "rows", "fresh", "first_state",
+    "triples", "rows", "fresh", "first_state", "servo", "ticks", "lag",
 )  # fmt: skip
 (
     COUNT, STATES, SIZE, SIGNALS, STAGES, COMBINATIONS, ELEMENTS, HOLDS, LAW, BLOCKS, LENGTH, CONSTANTS, TRIPLES, ROWS, FRESH,
-    FIRST_STATE,
+    FIRST_STATE, SERVO, TICKS, LAG,
 ) = range(len(HEADER))  # fmt: skip
 SECTIONS = (
     # states: where a step starts, of a stage, where the step ends; slopes of the stages; the tableau
     "Y", "STAGE", "END", "SLOPES", "TABLE_A", "TABLE_B", "TABLE_C",
     # what kernels read: q, q̇, forces, q̈, signals with elements' own states last; and write; their parameters
     "GIVEN", "ACC", "RATES", "DERIVATIVES", "MASS", "REGRESSOR", "P_FORWARD", "P_RATES", "P_DERIVATIVES", "P_MASS", "P_REGRESSOR",
+    # dry friction: values and constants of its elements, which change with the parameters of kernels
+    "VALUE", "SPEED", "EXPONENT",
     # forces and signals at the two samples around, forces at an instant; the start of the run, the time of its interval, its length,
     # the instant within the interval; how near the mass matrix may come to singular
     "BEFORE", "AFTER", "FORCE", "CLOCK",
-    # dry friction: combinations, values and constants of elements; shares; limits and speeds at rest; response of q̈; work
-    "C", "VALUE", "SPEED", "EXPONENT", "SHARE", "GUESS", "TRIED", "AHEAD", "BACK", "REST", "OWN", "RESPONSE", "ALONG", "REACHED",
+    # dry friction: combinations; shares; limits and speeds at rest; response of q̈; work
+    "C", "SHARE", "GUESS", "TRIED", "AHEAD", "BACK", "REST", "OWN", "RESPONSE", "ALONG", "REACHED",
     "PUSH", "H", "H_WORK", "RIGHT", "LOW", "HIGH", "BOUNDED", "ROOM", "ARRIVING", "ARRIVED", "LEAVING",
     # sensitivities: of the state, of a stage, of the slopes; right sides, mass matrix and held forces of a block; of a control law
     "S", "S_STAGE", "S_SLOPES", "S_RIGHT", "M_BLOCK", "HELD_BLOCK", "HELD_RIGHT", "BY_LAW", "COEFFICIENTS",
+    # joint controllers: gains, limits, feed-forward and command at an instant, integrals, past states, and sensitivities
+    "KP", "KI", "KD", "LIMIT", "FEED", "WANTED", "INTEGRAL", "PAST", "S_FORCE", "S_INTEGRAL", "S_PAST",
 )  # fmt: skip
 (
     Y, STAGE, END, SLOPES, TABLE_A, TABLE_B, TABLE_C,
     GIVEN, ACC, RATES, DERIVATIVES, MASS, REGRESSOR, P_FORWARD, P_RATES, P_DERIVATIVES, P_MASS, P_REGRESSOR,
+    VALUE, SPEED, EXPONENT,
     BEFORE, AFTER, FORCE, CLOCK,
-    C, VALUE, SPEED, EXPONENT, SHARE, GUESS, TRIED, AHEAD, BACK, REST, OWN, RESPONSE, ALONG, REACHED,
+    C, SHARE, GUESS, TRIED, AHEAD, BACK, REST, OWN, RESPONSE, ALONG, REACHED,
     PUSH, H, H_WORK, RIGHT, LOW, HIGH, BOUNDED, ROOM, ARRIVING, ARRIVED, LEAVING,
     S, S_STAGE, S_SLOPES, S_RIGHT, M_BLOCK, HELD_BLOCK, HELD_RIGHT, BY_LAW, COEFFICIENTS,
+    KP, KI, KD, LIMIT, FEED, WANTED, INTEGRAL, PAST, S_FORCE, S_INTEGRAL, S_PAST,
 ) = range(len(HEADER), len(HEADER) + 3 * len(SECTIONS), 3)  # fmt: skip
 # Of element e: its combination OF[e], its KIND[e] (0 both ways, 1 forwards, 2 backwards; 4 more where it falls with the speed).
 # Flags and pivots of the combinations; PENDING: came to rest, and sensitivities are still those before it.
 # Block b: numbers of its coordinates, states, columns and combinations from COORDINATE_FROM[b] on …;
 # its sensitivities begin at S + BLOCK_AT[b], its right sides at S_RIGHT + RIGHT_AT[b]. TRIPLE: (entry of the regressor, place in S_RIGHT).
 # FRICTION_TRIPLE: (element, place); CONSTANT_TRIPLE: (entry of DERIVATIVES, place); factors of the first two in COEFFICIENTS. OUT_ROW:
-# (block, row of it) of the sensitivities that are kept, (−1, coordinate) for the force of a control law.
+# (block, row of it) of the sensitivities that are kept, (−1 − block, coordinate) for the force of a control law or controller.
+# SERVO_AT[j]: where the sensitivities of the force of coordinate j begin in S_FORCE; GAIN_COLUMN[3j …]: columns of its block by k_p, k_i
+# and k_d, −1 where it is not varied.
 LISTS = (
     "OF", "KIND", "HOLDABLE", "STOPPED", "PENDING", "INDEX", "SIDE", "PIVOT", "PIVOT_BLOCK",
     "COORDINATE_FROM", "COORDINATE", "STATE_FROM", "STATE", "COLUMN_FROM", "COLUMN", "COMBINATION_FROM", "COMBINATION",
-    "BLOCK_AT", "RIGHT_AT", "TRIPLE", "FRICTION_TRIPLE", "CONSTANT_TRIPLE", "OUT_ROW",
+    "BLOCK_AT", "RIGHT_AT", "TRIPLE", "FRICTION_TRIPLE", "CONSTANT_TRIPLE", "OUT_ROW", "SERVO_AT", "GAIN_COLUMN",
 )  # fmt: skip
 _after = len(HEADER) + 3 * len(SECTIONS)
 (
     OF, KIND, HOLDABLE, STOPPED, PENDING, INDEX, SIDE, PIVOT, PIVOT_BLOCK,
     COORDINATE_FROM, COORDINATE, STATE_FROM, STATE, COLUMN_FROM, COLUMN, COMBINATION_FROM, COMBINATION,
-    BLOCK_AT, RIGHT_AT, TRIPLE, FRICTION_TRIPLE, CONSTANT_TRIPLE, OUT_ROW,
+    BLOCK_AT, RIGHT_AT, TRIPLE, FRICTION_TRIPLE, CONSTANT_TRIPLE, OUT_ROW, SERVO_AT, GAIN_COLUMN,
 ) = range(_after, _after + 2 * len(LISTS), 2)  # fmt: skip
 _after += 2 * len(LISTS)
 KERNELS = ("FORWARD_KERNEL", "RATES_KERNEL", "DERIVATIVES_KERNEL", "MASS_KERNEL", "REGRESSOR_KERNEL")

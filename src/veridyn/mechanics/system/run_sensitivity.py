@@ -63,9 +63,12 @@ from veridyn.mechanics.system.run_record import (
     REGRESSOR,
     REGRESSOR_KERNEL,
     RIGHT_AT,
+    S_FORCE,
     S_RIGHT,
     S_SLOPES,
     S_STAGE,
+    SERVO,
+    SERVO_AT,
     SIZE,
     SPEED,
     STAGE,
@@ -168,6 +171,14 @@ def set_right(I: Numbers, W: Array, shares: int) -> None:
     for k in range(I[CONSTANT_TRIPLE + 1] // 2):
         at = I[CONSTANT_TRIPLE] + 2 * k
         W[I[S_RIGHT] + I[at + 1]] += W[I[DERIVATIVES] + I[at]]
+    if I[SERVO]:
+        for b in range(I[BLOCKS]):
+            first = I[I[COORDINATE_FROM] + b]
+            P = I[I[COLUMN_FROM] + b + 1] - I[I[COLUMN_FROM] + b]
+            for a in range(I[I[COORDINATE_FROM] + b + 1] - first):
+                at = I[S_FORCE] + I[I[SERVO_AT] + I[I[COORDINATE] + first + a]]
+                for p in range(P):
+                    W[I[S_RIGHT] + I[I[RIGHT_AT] + b] + a * P + p] -= W[at + p]
     if I[COMBINATIONS]:
         for b in range(I[BLOCKS]):  # columns by the friction forces themselves
             first, held = I[I[COORDINATE_FROM] + b], I[I[COMBINATION_FROM] + b]

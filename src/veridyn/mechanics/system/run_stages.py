@@ -27,6 +27,7 @@ from veridyn.mechanics.system.run_record import (
     ESCAPED,
     EXPONENT,
     FALLS,
+    FEED,
     FORCE,
     FORWARD_KERNEL,
     FORWARDS,
@@ -43,6 +44,7 @@ from veridyn.mechanics.system.run_record import (
     PUSH,
     RATES,
     RATES_KERNEL,
+    SERVO,
     SIGNALS,
     SIZE,
     SLOPES,
@@ -55,6 +57,7 @@ from veridyn.mechanics.system.run_record import (
     TABLE_B,
     TABLE_C,
     VALUE,
+    WANTED,
     C,
     call_law,
 )
@@ -67,14 +70,19 @@ Numbers = NDArray[np.int64]
 
 @core
 def set_instant(I: Numbers, W: Array, instant: float) -> None:
-    """Forces and signals so many seconds after the sample before: as it, or between it and the next one."""
+    """Forces, signals and commands so many seconds after the sample before: as it, or between it and the next one."""
     n, clock = I[COUNT], I[CLOCK]
     W[clock + INSTANT] = instant
     share = 0.0 if I[HOLDS] else min(instant / W[clock + INTERVAL], 1.0)
+    to, measured = I[FEED] if I[SERVO] else I[FORCE], I[SIGNALS] - I[STATES]
     for j in range(n):
-        W[I[FORCE] + j] = (1.0 - share) * W[I[BEFORE] + j] + share * W[I[AFTER] + j]
-    for j in range(I[SIGNALS] - I[STATES]):
+        W[to + j] = (1.0 - share) * W[I[BEFORE] + j] + share * W[I[AFTER] + j]
+    for j in range(measured):
         W[I[GIVEN] + 4 * n + j] = (1.0 - share) * W[I[BEFORE] + n + j] + share * W[I[AFTER] + n + j]
+    if I[SERVO]:
+        for j in range(2 * n):
+            at = n + measured + j
+            W[I[WANTED] + j] = (1.0 - share) * W[I[BEFORE] + at] + share * W[I[AFTER] + at]
 
 
 @core

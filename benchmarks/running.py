@@ -1,0 +1,207 @@
+"""Running a model forwards, beside MuJoCo in the same run: ``python -m benchmarks.running [--json]``.
+
+A 7-joint arm follows a reference by PD controllers sampled at 1 kHz. Both tools take steps of order four, 1 ms long, with the force of
+each tick held: the error at the end against veridyn's own run with steps of 10 µs is printed for both, and is the same. MuJoCo is timed by
+its `rollout`, in which nothing is Python, under the forces that the controllers gave; veridyn computes its controllers too. Then 256
+sets of parameters on both cores, and the residual with Jacobian of 49 parameters of a machine of four legs of three joints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import veridyn as vd
+from veridyn.mechanics.system.compiled_run import CompiledRun, Servo, run_in_threads
+from veridyn.mechanics.system.run_blocks import Varied
+from veridyn.spatial.inertia import from_centre
+from veridyn.spatial.transforms import Placement
+
+Array = NDArray[np.float64]
+STEP = 1e-3  # s, of a tick and of a step
+DURATION = 2.0  # s
+SETS = 256
+LINKS = 7
+MASS, LENGTH = 2.0, 0.3  # kg, m of every link; its centre is in the middle
+INERTIA = (0.02, 0.016, 0.012)  # kg*m^2 about the centre of mass
+KP = np.array([400.0, 400.0, 200.0, 200.0, 80.0, 40.0, 20.0])
+KD = np.array([40.0, 40.0, 20.0, 20.0, 8.0, 4.0, 1.0])
+LIMIT = 300.0  # N*m
+TURN = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])  # a quarter turn about x, from joint to joint
+
+
+def arm() -> vd.Machine:
+    """A chain whose joints turn about z of frames a quarter turn apart."""
+    bodies = []
+    for k in range(LINKS):
+        at = Placement(TURN if k else np.eye(3), np.array([0.0, 0.0, LENGTH if k else 0.0]))
+        bodies.append(
+            vd.model.Body(f"link{k + 1}", f"link{k}" if k else "ground", placement=at, coordinate=f"q{k + 1}")
+        )
+    link = from_centre(MASS, np.array([0.02, 0.0, 0.5 * LENGTH]), np.diag(INERTIA))
+    return vd.Machine.of_bodies(bodies, inertia={b.name: link for b in bodies}, gravity=(0.0, 0.0, -9.81))
+
+
+def arm_of_mujoco(scale: float = 1.0) -> Any:
+    """The same arm for MuJoCo, torques on its joints; all its inertias times `scale`."""
+    import mujoco
+
+    own: Any = mujoco
+    text, end = "", ""
+    for k in range(LINKS):
+        place = f'pos="0 0 {LENGTH}" quat="{np.sqrt(0.5)!r} {np.sqrt(0.5)!r} 0 0"'.replace("np.float64(", "").replace(
+            ")", ""
+        )
+        text += f'<body {place if k else ""}><joint name="q{k}" axis="0 0 1"/><inertial pos="0.02 0 {0.5 * LENGTH}" mass="{scale * MASS}" '
+        text += 'diaginertia="' + " ".join(str(scale * x) for x in INERTIA) + '"/>'
+        end += "</body>"
+    motors = "".join(f'<motor joint="q{k}"/>' for k in range(LINKS))
+    return own.MjModel.from_xml_string(
+        f'<mujoco><option timestep="{STEP}" integrator="RK4" gravity="0 0 -9.81"><flag contact="disable"/></option>'
+        f"<worldbody>{text}{end}</worldbody><actuator>{motors}</actuator></mujoco>"
+    )
+
+
+def reference(t: Array) -> Array:
+    """(N, 14): r and ṙ of the joints."""
+    rate, size = 1.0 + 0.5 * np.arange(LINKS), 0.6 - 0.05 * np.arange(LINKS)
+    return np.concatenate([size * np.sin(np.outer(t, rate)), size * rate * np.cos(np.outer(t, rate))], axis=1)
+
+
+def quickest(call: Callable[[], object], times: int = 5) -> float:
+    """Seconds of the quickest of some calls."""
+    taken = []
+    for _ in range(times):
+        before = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - before)
+    return min(taken)
+
+
+def one_trajectory() -> dict[str, float]:
+    """Steps per second of both, and errors at the end (rad)."""
+    import mujoco
+    from mujoco import rollout
+
+    own: Any = mujoco
+    t = STEP * np.arange(round(DURATION / STEP) + 1)
+    start = np.concatenate([reference(t[:1])[0], np.zeros(0)])[None]
+    still, command, limits = np.zeros((1, len(t), LINKS)), reference(t)[None], np.full(LINKS, LIMIT)
+    gains = {"kp": KP, "ki": np.zeros(LINKS), "kd": KD, "limit": limits}
+    run, fine = CompiledRun(arm(), servo=Servo(**gains)), CompiledRun(arm(), servo=Servo(**gains, ticks=100))
+    found, _ = run.run(STEP, start, still, {}, command=command)
+    exact, _ = fine.run(STEP, start, still, {}, command=command, substeps=100)
+    model = arm_of_mujoco()
+    data = own.MjData(model)
+    data.qpos[:], data.qvel[:] = start[0, :LINKS], start[0, LINKS:]
+    for k in range(len(t) - 1):
+        data.ctrl[:] = np.clip(
+            KP * (command[0, k, :LINKS] - data.qpos) + KD * (command[0, k, LINKS:] - data.qvel), -LIMIT, LIMIT
+        )
+        own.mj_step(model, data)
+    state = np.concatenate([[0.0], start[0]])[None]
+    forces = np.ascontiguousarray(found.forces[:, :-1])
+    with rollout.Rollout(nthread=0) as rolling:
+        theirs = quickest(lambda: rolling.rollout(model, [data], state, forces))
+    ours = quickest(lambda: run.run(STEP, start, still, {}, command=command))
+    return {
+        "veridyn_steps_per_second": (len(t) - 1) / ours,
+        "mujoco_steps_per_second": (len(t) - 1) / theirs,
+        "one_trajectory_over_mujoco": theirs / ours,
+        "veridyn_error_rad": float(np.abs(found.q[0, -1] - exact.q[0, -1]).max()),
+        "mujoco_error_rad": float(np.abs(data.qpos - exact.q[0, -1]).max()),
+    }
+
+
+def many_sets() -> dict[str, float]:
+    """256 arms whose inertias differ, .5 s each, on all cores."""
+    import mujoco
+    from mujoco import rollout
+
+    own: Any = mujoco
+    cores = len(os.sched_getaffinity(0))
+    t = STEP * np.arange(round(0.25 * DURATION / STEP) + 1)
+    scales = np.linspace(0.8, 1.2, SETS)
+    machine, every = arm(), lambda x: np.repeat(x[None], SETS, axis=0)
+    start, command, still = every(reference(t[:1])[0]), every(reference(t)), np.zeros((SETS, len(t), LINKS))
+    sets = scales[:, None] * machine.parameters.values
+    servo = Servo(kp=KP, ki=np.zeros(LINKS), kd=KD, limit=np.full(LINKS, LIMIT))
+    runs = [CompiledRun(machine, servo=servo) for _ in range(cores)]
+
+    def ours() -> Any:
+        return run_in_threads(runs, STEP, start, still, {}, command=command, parameters=sets)
+
+    found = ours()
+    models = [arm_of_mujoco(s) for s in scales]
+    datas = [own.MjData(models[0]) for _ in range(cores)]
+    state = np.concatenate([np.zeros((SETS, 1)), start], axis=1)
+    forces = np.ascontiguousarray(found.forces[:, :-1])
+    with rollout.Rollout(nthread=cores) as rolling:
+        theirs = quickest(lambda: rolling.rollout(models, datas, state, forces), 3)
+        last = rolling.rollout(models, datas, state, forces)[0][:, -1, 1 : LINKS + 1]
+    own_time = quickest(ours, 3)
+    return {
+        "cores": float(cores),
+        "sets_over_mujoco": theirs / own_time,
+        "veridyn_steps_per_second_sets": SETS * (len(t) - 1) / own_time,
+        "largest_difference_rad": float(np.abs(last - found.q[:, -1]).max()),
+    }
+
+
+def four_legs() -> dict[str, float]:
+    """Seconds of a residual with its Jacobian: 49 parameters of 4 legs of 3 joints, 16 s in steps of 1 ms, on one core."""
+    bodies, elements = [], []
+    for leg in ("a", "b", "c", "d"):
+        for k in range(3):
+            at = Placement(TURN if k else np.eye(3), np.array([0.0, 0.08, 0.0]) if k else np.array([0.2, 0.1, 0.0]))
+            name = f"{leg}{k + 1}"
+            bodies.append(vd.model.Body(name, f"{leg}{k}" if k else "ground", placement=at, coordinate=name))
+            elements += [vd.elements.damper(name, 0.5), vd.elements.coulomb(name, 0.2)]
+            elements.append(vd.elements.motor_inertia(name, 0.02))
+    link = from_centre(0.8, np.array([0.1, 0.01, 0.02]), np.diag([0.003, 0.004, 0.005]))
+    machine = vd.Machine.of_bodies(bodies, inertia={b.name: link for b in bodies}, elements=elements)
+    names = machine.parameters.names
+    varied = [k for k, name in enumerate(names) if name.startswith(("h_", "fs_", "Ia_", "MX_"))] + [
+        names.index("MY_a3")
+    ]
+    t, n = STEP * np.arange(16001), 12
+    rate = 2.0 + 0.3 * np.arange(n)
+    command = np.concatenate([0.4 * np.sin(np.outer(t, rate)), 0.4 * rate * np.cos(np.outer(t, rate))], axis=1)[None]
+    servo = Servo(kp=np.full(n, 20.0), ki=np.zeros(n), kd=np.full(n, 1.5), limit=np.full(n, 40.0))
+    spread = np.eye(len(names))[:, varied]
+    run = CompiledRun(machine, friction_speed=0.05, servo=servo, varied=Varied(spread))
+    start, still = command[:, 0].copy(), np.zeros((1, len(t), n))
+    before = time.process_time()
+    run.run(STEP, start, still, {}, command=command, rows=range(n))
+    with_jacobian = time.process_time() - before
+    before = time.process_time()
+    run.run(STEP, start, still, {}, command=command)
+    return {
+        "legs_parameters": float(len(varied)),
+        "legs_residual_with_jacobian_s": with_jacobian,
+        "legs_residual_s": time.process_time() - before,
+    }
+
+
+def main() -> None:
+    """Print what is measured."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    asked = parser.parse_args()
+    found = {**one_trajectory(), **many_sets(), **four_legs()}
+    if asked.json:
+        print(json.dumps(found))
+        return
+    for name, value in found.items():
+        print(f"{name:36} {value:.4g}")
+
+
+if __name__ == "__main__":
+    main()
