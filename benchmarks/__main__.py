@@ -27,6 +27,7 @@ from benchmarks.identification import SAMPLES, identification
 from benchmarks.kernels import Line, kernels, rates, threads
 from benchmarks.observers import observers
 from benchmarks.panda import lines as panda
+from benchmarks.running import lines as running
 from benchmarks.single_state import single_state
 from benchmarks.startup import commands, startup
 from benchmarks.vehicle import driving, said
@@ -85,7 +86,7 @@ def report() -> str:
         text.append(
             f"- First call of the {machine}'s regressor: {first:.2f} s, and {1e3 * later:.0f} ms from the objects kept on disk."
         )
-    text += [said(driving()), single_state()]
+    text += [said(driving()), single_state(), *running()]
     r = identification()
     text += [
         f"- Identification of the 20-dof car (150 parameters, 20 rows) from {SAMPLES:,} samples: {r.one:.1f} s on one thread, "

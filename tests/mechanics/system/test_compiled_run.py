@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
 from strangers.pinocchio_logs import ArmLink, machine, pin_model, truth
-from veridyn.errors import ModelError, SimulationError
+from veridyn.errors import DataError, ModelError, SimulationError
 from veridyn.mechanics.system.compiled_run import CompiledRun, run_in_threads
 from veridyn.mechanics.system.integrate import Inputs, Method, integrate
 from veridyn.mechanics.system.run_blocks import Varied
@@ -215,3 +215,9 @@ def test_parameters_of_each_run() -> None:
     assert np.ptp(many.q[:, -1], axis=0).min() > 1e-3
     apart = run_in_threads([CompiledRun(tree), CompiledRun(tree)], STEP, start, push, {}, parameters=sets)
     assert np.array_equal(apart.q, many.q) and np.array_equal(apart.forces, many.forces)
+    sets[2] *= -1.0
+    with pytest.raises(ModelError, match=r"mass matrix is singular or not positive|moves no mass"):
+        run.run(STEP, start, push, {}, parameters=sets)
+    sets[1, 3] = np.nan
+    with pytest.raises(DataError, match="'YY1' of set 1 is no number"):
+        run.run(STEP, start, push, {}, parameters=sets)

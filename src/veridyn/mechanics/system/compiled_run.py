@@ -98,12 +98,14 @@ class CompiledRun:
         dry = dry_friction(tree, np.zeros(len(tree.parameters))) if friction_speed == 0.0 else None
         self._dry = dry
         rows, speed = tuple(range(n)), friction_speed
-        requests = {"FORWARD_KERNEL": Request("forward_checked", rows, friction_speed=speed)}
+        requests = {
+            "FORWARD_KERNEL": Request("forward_checked", rows, friction_speed=speed),
+            "MASS_KERNEL": Request("mass"),
+        }
         if tree.states:
             requests["RATES_KERNEL"] = Request("state_rates", friction_speed=speed)
         if varied is not None:
             requests["DERIVATIVES_KERNEL"] = Request("run_derivatives", rows, varied.constants, friction_speed=speed)
-            requests["MASS_KERNEL"] = Request("mass")
             moved = np.flatnonzero(varied.spread.any(axis=1)).tolist()
             held = [] if dry is None else dry.columns
             columns = tuple(c for c in moved if c not in held)
@@ -181,6 +183,28 @@ class CompiledRun:
             for name, x in (("KP", servo.kp), ("KI", servo.ki), ("KD", servo.kd), ("LIMIT", servo.limit)):
                 W[self._at[name] : self._at[name] + n] = x
 
+    def _sets(self, tree: Tree, every: Array) -> Array:
+        """(R, ·): what :meth:`_set_values` would set for each of the parameter sets (R, p)."""
+        faulty = np.argwhere(~np.isfinite(every))
+        if len(faulty):
+            r, c = faulty[0]
+            what = f"parameter '{tree.parameters.names[c]}' of set {r} is no number."
+            raise DataError(what, where=tree.name, found=f"{every[r, c]}")
+        first = self._set_values(tree, every[0])
+        held = set() if self._dry is None else set(self._dry.columns)
+        places: list[tuple[int, int]] = []
+        for name, one in self._made.items():
+            start = self._at[f"P_{name.removesuffix('_KERNEL')}"] - self._at["P_FORWARD"]
+            numbers = [(start + i, int(p[2:])) for i, p in enumerate(one.kernel.parameters) if p.startswith("p.")]
+            places += [(i, c) for i, c in numbers if c not in held]
+        if self._dry is not None:
+            start = self._at["VALUE"] - self._at["P_FORWARD"]
+            places += [(start + e, c) for e, c in enumerate(self._dry.columns)]
+        out = np.repeat(first[None], len(every), axis=0)
+        to, of = np.array(places, dtype=np.intp).reshape(-1, 2).T
+        out[:, to] = every[:, of]
+        return out
+
     def _set_values(self, tree: Tree, values: Array) -> Array:
         """Parameters of kernels and of friction, and constants of laws, which are those of `tree`; the part of W that holds them."""
         dry, W, at = self._dry, self._record.W, self._at
@@ -228,17 +252,9 @@ class CompiledRun:
         for what, x in (("force", forces), ("command", command), ("initial state", initial[:, None])):
             if x is not None:
                 check_finite(tree, what, x, step)
-        every = [
-            complete_values(tree, given)
-            for given in ([parameters] if parameters is None else np.atleast_2d(parameters))
-        ]
-        values, sets = every[0], np.zeros((0, 0))
-        for r, one in enumerate(every):
-            check_mass(
-                tree, mass_matrix(tree, initial[r : r + 1, :n], one, engine="numpy" if len(every) == 1 else "compiled")
-            )
-        if len(every) > 1:
-            sets = np.stack([self._set_values(tree, one).copy() for one in every])
+        every = None if parameters is None else np.atleast_2d(parameters)
+        values = complete_values(tree, None if every is None else every[0])
+        sets = self._sets(tree, every) if every is not None and len(every) > 1 else np.zeros((0, 0))
         self._set_values(tree, values)
         self._set_gains()
         W, I, at = self._record.W, self._record.I, self._at
@@ -263,6 +279,8 @@ class CompiledRun:
             np.ascontiguousarray(initial, dtype=np.float64), np.ascontiguousarray(forces, dtype=np.float64), heard, sets,
             step, substeps, y, qdd, acting, S, reached)  # fmt: skip
         status = compiled_run()(I, W, *arguments)
+        if status == k.ESCAPED and every is not None and len(every) > 1:
+            values = every[int(reached[0])]
         if status == k.ESCAPED and self._is_near_singular(tree, values):
             W[at["CLOCK"] + k.NEAREST] = np.inf
             status = compiled_run()(I, W, *arguments)

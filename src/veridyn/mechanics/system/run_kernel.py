@@ -18,6 +18,7 @@ from veridyn.mechanics.system.dry_friction import PARTS
 from veridyn.mechanics.system.dry_friction import STOPPED as STOPPED_SHARE
 from veridyn.mechanics.system.run_friction import part, refresh, settle
 from veridyn.mechanics.system.run_record import (
+    ACC,
     AFTER,
     ARRIVED,
     ARRIVING,
@@ -31,6 +32,7 @@ from veridyn.mechanics.system.run_record import (
     COUNT,
     DONE,
     END,
+    ESCAPED,
     FORCE,
     FRESH,
     INSTANT,
@@ -38,6 +40,8 @@ from veridyn.mechanics.system.run_record import (
     INTERVAL_TIME,
     LAW,
     LEAVING,
+    MASS,
+    MASS_KERNEL,
     OUT_ROW,
     P_FORWARD,
     PENDING,
@@ -65,7 +69,9 @@ from veridyn.mechanics.system.run_sensitivity import (
     pass_stops,
 )
 from veridyn.mechanics.system.run_servo import begin_servo, tick
-from veridyn.mechanics.system.run_stages import advance, combine, rate, set_instant, set_push
+from veridyn.mechanics.system.run_stages import advance, combine, rate, set_instant, set_push, set_state
+from veridyn.mechanics.tree.dynamics.forward import SINGULAR_PIVOT
+from veridyn.mechanics.tree.steps.record import call_kernel
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -171,6 +177,25 @@ def keep_sensitivities(I: Numbers, W: Array, out: Array) -> int:
     return DONE
 
 
+@core
+def is_positive(I: Numbers, W: Array) -> bool:
+    """Whether the mass matrix of the state Y is positive, by its pivots, relative to their diagonal entries."""
+    n, A = I[COUNT], I[MASS]
+    set_state(I, W, I[Y])
+    call_kernel(I, MASS_KERNEL)
+    for k in range(n):
+        W[I[ACC] + k] = W[A + k * n + k]
+    for k in range(n):
+        pivot = W[A + k * n + k]
+        if not pivot > SINGULAR_PIVOT**2 * W[I[ACC] + k]:
+            return False
+        for i in range(k + 1, n):
+            share = W[A + i * n + k] / pivot
+            for j in range(k + 1, n):
+                W[A + i * n + j] -= share * W[A + k * n + j]
+    return True
+
+
 @kept
 def run(
     I: Numbers,
@@ -215,6 +240,9 @@ def run(
             begin_sensitivities(I, W)
         if I[SERVO]:
             begin_servo(I, W)
+        if not is_positive(I, W):
+            reached[0], reached[1] = r, 0.0
+            return ESCAPED
         for k in range(K):
             after = min(k + 1, K - 1)
             for j in range(n):
