@@ -71,7 +71,7 @@ def arm_of_mujoco(scale: float = 1.0) -> Any:
 
 def reference(t: Array) -> Array:
     """(N, 14): r and ṙ of the joints."""
-    rate, size = 1.0 + 0.5 * np.arange(LINKS), 0.6 - 0.05 * np.arange(LINKS)
+    rate, size = 1.0 + 0.5 * np.arange(LINKS, dtype=np.float64), 0.6 - 0.05 * np.arange(LINKS, dtype=np.float64)
     return swinging(t, rate, size)
 
 
@@ -183,7 +183,7 @@ def four_legs() -> dict[str, float]:
         names.index("MY_a3")
     ]
     t, n = ticks(16.0), 12
-    rate = 2.0 + 0.3 * np.arange(n)
+    rate = 2.0 + 0.3 * np.arange(n, dtype=np.float64)
     command = swinging(t, rate, 0.4)[None]
     servo = Servo(kp=np.full(n, 20.0), ki=np.zeros(n), kd=np.full(n, 1.5), limit=np.full(n, 40.0))
     spread = np.eye(len(names))[:, varied]
