@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import veridyn as vd
-from veridyn.mechanics.system.compiled_run import CompiledRun, Servo, run_in_threads
+from veridyn.mechanics.system.compiled_run import CompiledRun, JointControllers, run_in_threads
 from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import Placement
@@ -106,7 +106,10 @@ def one_trajectory() -> dict[str, float]:
     start = reference(t[:1])
     still, command, limits = np.zeros((1, len(t), LINKS)), reference(t)[None], np.full(LINKS, LIMIT)
     gains = {"kp": KP, "ki": np.zeros(LINKS), "kd": KD, "limit": limits}
-    run, fine = CompiledRun(arm(), servo=Servo(**gains)), CompiledRun(arm(), servo=Servo(**gains, ticks=100))
+    run, fine = (
+        CompiledRun(arm(), servo=JointControllers(**gains)),
+        CompiledRun(arm(), servo=JointControllers(**gains, ticks=100)),
+    )
     found, _ = run.run(STEP, start, still, {}, command=command)
     exact, _ = fine.run(STEP, start, still, {}, command=command, substeps=100)
     model = arm_of_mujoco()
@@ -143,7 +146,7 @@ def many_sets() -> dict[str, float]:
     machine, every = arm(), lambda x: np.repeat(x[None], SETS, axis=0)
     start, command, still = every(reference(t[:1])[0]), every(reference(t)), np.zeros((SETS, len(t), LINKS))
     sets = scales[:, None] * machine.parameters.values
-    servo = Servo(kp=KP, ki=np.zeros(LINKS), kd=KD, limit=np.full(LINKS, LIMIT))
+    servo = JointControllers(kp=KP, ki=np.zeros(LINKS), kd=KD, limit=np.full(LINKS, LIMIT))
     runs = [CompiledRun(machine, servo=servo) for _ in range(cores)]
 
     def ours() -> Any:
@@ -185,7 +188,7 @@ def four_legs() -> dict[str, float]:
     t, n = ticks(16.0), 12
     rate = 2.0 + 0.3 * np.arange(n, dtype=np.float64)
     command = swinging(t, rate, 0.4)[None]
-    servo = Servo(kp=np.full(n, 20.0), ki=np.zeros(n), kd=np.full(n, 1.5), limit=np.full(n, 40.0))
+    servo = JointControllers(kp=np.full(n, 20.0), ki=np.zeros(n), kd=np.full(n, 1.5), limit=np.full(n, 40.0))
     spread = np.eye(len(names))[:, varied]
     run = CompiledRun(machine, friction_speed=0.05, servo=servo, varied=Varied(spread))
     start, still = command[:, 0].copy(), np.zeros((1, len(t), n))

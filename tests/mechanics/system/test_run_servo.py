@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError
-from veridyn.mechanics.system.compiled_run import CompiledRun, Servo
+from veridyn.mechanics.system.compiled_run import CompiledRun, JointControllers
 from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import damper
@@ -45,7 +45,7 @@ def test_a_mass_from_tick_to_tick(ticks: int, lag: int) -> None:
     """PID with a limit that it meets, at several rates and ages of the measurement."""
     inertia = {"1": from_centre(MASS, np.zeros(3), np.eye(3))}
     tree = Tree.build([Body("1", joint="sliding")], inertia=inertia, gravity=(0.0, 0.0, 0.0))
-    servo = Servo(
+    servo = JointControllers(
         kp=np.array([300.0]), ki=np.array([400.0]), kd=np.array([30.0]), limit=np.array([60.0]), ticks=ticks, lag=lag
     )
     command = np.stack([np.sin(8.0 * T), 8.0 * np.cos(8.0 * T)], axis=1)[None]
@@ -73,7 +73,7 @@ def test_sensitivities_are_those_of_differences() -> None:
     start = np.array([[0.1, 0.4, 0.0, 0.0]])
 
     def runs(own: dict[str, Array], values: Array, start: Array, varied: Varied | None = None, forces: bool = False):
-        servo = Servo(**own, limit=np.array([6.0, 3.0]), ticks=2, lag=2)
+        servo = JointControllers(**own, limit=np.array([6.0, 3.0]), ticks=2, lag=2)
         run = CompiledRun(tree, servo=servo, varied=varied)
         rows = range(2) if varied is not None else ()
         asked = {"command": command[None], "parameters": values, "substeps": SUBSTEPS}

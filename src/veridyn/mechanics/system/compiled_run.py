@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.errors import DataError, ModelError, SimulationError
 from veridyn.mechanics.system import run_record as k
 from veridyn.mechanics.system.dry_friction import DryFriction, dry_friction
-from veridyn.mechanics.system.run_blocks import Layout, Varied
+from veridyn.mechanics.system.run_blocks import ColumnLayout, Varied
 from veridyn.mechanics.system.run_kernel import compiled_run
 from veridyn.mechanics.system.stepper import tableau
 from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD, Compiled, compiled, uniform_values
@@ -55,7 +55,7 @@ class Simulated:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Servo:
+class JointControllers:
     """Controllers of all joints, in their order, as :mod:`veridyn.mechanics.system.run_servo` states; zero gains where a joint has none.
 
     Every `ticks` steps of the run they read the state `lag` steps ago. A run is given their commands.
@@ -82,7 +82,7 @@ class CompiledRun:
         friction_speed: float = 0.0,
         rule: str = "RK4",
         law: Law | None = None,
-        servo: Servo | None = None,
+        servo: JointControllers | None = None,
         varied: Varied | None = None,
     ) -> None:
         self.tree = tree = tree_of(machine)
@@ -120,7 +120,7 @@ class CompiledRun:
         n, s, size, stages = tree.n, len(tree.states), self.size, len(self.rule.b)
         m, elements = (0, 0) if dry is None else (len(dry.C), len(dry.elements))
         constants = 0 if varied is None else len(varied.constants)
-        sensitive = Layout.of(tree, varied, dry, made, self.law is not None)
+        sensitive = ColumnLayout.of(tree, varied, dry, made, self.law is not None)
         length, width = sensitive.at[-1], max((b.width for b in sensitive.blocks), default=0)
         largest = max((len(b.coordinates) for b in sensitive.blocks), default=0)
         kept, forced = 1 if self.servo is None else self.servo.lag + 1, sensitive.servo_at[-1]

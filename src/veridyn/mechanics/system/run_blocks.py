@@ -23,7 +23,7 @@ Pairs = Iterable[tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Block:
+class TiedBlock:
     """Numbers of the coordinates, of elements' own states and of combinations with friction, and the columns they depend on."""
 
     coordinates: tuple[int, ...]
@@ -50,7 +50,7 @@ def blocks_of(
     depends: Pairs,
     first_state: int,
     together: bool,
-) -> tuple[Block, ...]:
+) -> tuple[TiedBlock, ...]:
     """Blocks of n coordinates and the states of elements' own, which are the rows n, n + 1, …
 
     `ties`: pairs of rows that one equation holds; `depends`: pairs (row, column). Columns from `first_state` on are those of the initial
@@ -65,14 +65,14 @@ def blocks_of(
     needed: list[set[int]] = [set() for _ in range(count)]
     for row, column in depends:
         needed[mark[row]].add(column)
-    found: list[Block] = []
+    found: list[TiedBlock] = []
     for b in range(count):
         rows = np.flatnonzero(mark == b).tolist()
         coordinates, own = [k for k in rows if k < n], [k - n for k in rows if k >= n]
         start = [*coordinates, *(n + k for k in coordinates), *(2 * n + k for k in own)]
         columns = sorted(needed[b]) + [first_state + k for k in sorted(start)]
         combinations = [i for i, c in enumerate(C) if mark[np.flatnonzero(c)[0]] == b]
-        found.append(Block(tuple(coordinates), tuple(own), tuple(combinations), tuple(columns)))
+        found.append(TiedBlock(tuple(coordinates), tuple(own), tuple(combinations), tuple(columns)))
     return tuple(found)
 
 
@@ -102,11 +102,11 @@ class Varied:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class ColumnLayout:
     """Blocks of sensitivities, where they lie, and what of the regressor and of friction enters which column."""
 
     n: int
-    blocks: tuple[Block, ...]
+    blocks: tuple[TiedBlock, ...]
     at: list[int]
     right_at: list[int]
     triples: list[tuple[int, int]]
@@ -120,7 +120,7 @@ class Layout:
     @classmethod
     def of(
         cls, tree: Tree, varied: Varied | None, dry: DryFriction | None, made: Mapping[str, Compiled], together: bool
-    ) -> Layout:
+    ) -> ColumnLayout:
         """Those of a tree with its kernels by name; none where nothing is varied. `together`: one block for all."""
         n = tree.n
         size = 2 * n + len(tree.states)
