@@ -60,6 +60,15 @@ def test_a_step_that_is_no_part_of_a_period_is_named():
         servo_table(machine()).ticks(0.002)
 
 
+def test_columns_over_all_joints_do_nothing_where_there_is_no_servo():
+    table = servo_table(gantry(servo(on="x", kp=90.0, measurement_delay=0.01)))
+    assert table.on_joints("kp", 2).tolist() == [0.0, 90.0]
+    assert table.on_joints("limit", 2).tolist() == [np.inf, np.inf]
+    assert table.lags(0.005).tolist() == [2]
+    with pytest.raises(DataError, match="its measurement_delay is no multiple of the step"):
+        table.lags(0.004)
+
+
 def test_what_is_no_servo_is_named():
     with pytest.raises(ModelError, match=r"controller 'servo'.*\n.*found kind cascade, feedforward gravity"):
         servo_table(gantry(servo("cascade", kp=1.0, kv=1.0, feedforward="gravity")))

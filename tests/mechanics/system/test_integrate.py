@@ -21,7 +21,7 @@ from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import machine_of_tree, tree_of
 from veridyn.mechanics.tree.recursion.kinematics import energy
 from veridyn.mechanics.tree.tree import Tree
-from veridyn.model.elements.element import Element, Marker, damper, spring
+from veridyn.model.elements.element import Element, Marker, damper, dc_motor, spring
 from veridyn.model.graph import Body
 from veridyn.spatial.transforms import MDH
 
@@ -343,3 +343,12 @@ def test_faults_and_files() -> None:
         slider(Element(kind="relaxation", on={"x": 1.0}, constants={"length": 0.4}))
     with pytest.raises(ModelError, match="there is no element 'fl'"):
         tree.without_elements(["fl"])
+
+
+def test_signals_that_nothing_gives_are_named() -> None:
+    motor = dc_motor("block", "volts", 1.0, 1e-2, 0.1, 0.1)
+    tree = Tree.build(
+        [Body("block", joint="sliding")], elements=[motor], inertia={"block": [0.1, 0, 0, 0.1, 0, 0.1, 0, 0, 0, 1.0]}
+    )
+    with pytest.raises(DataError, match=r"its elements need signals that are not given[\s\S]*nothing for volts"):
+        integrate(tree, [0.0, 0.1], [0.0], [0.0])

@@ -80,8 +80,7 @@ class SampledControl:
             for c in machine.controllers
         ]
         self.model = Evaluator(model or machine) if _uses_model(machine) else None
-        self._times, self._forces = list[float](), list[Array]()
-        self._voltages: list[dict[str, float]] = []
+        self._forget()
         self._accelerations = np.zeros(machine.n)
         self._instants: Iterator[_Instant] = iter(())
         self._first: tuple[Array, Array] | None = None
@@ -91,11 +90,16 @@ class SampledControl:
         """The times from start to end at which something is read or done, in order; with them a run begins anew."""
         found = _schedule([r.law for r in self.running], start, end)
         self._instants, self._start, self._first = iter(found), start, None
-        self._times, self._forces, self._voltages = [], [], []
+        self._forget()
         for r in self.running:
             r.state, r.current, r.current_integral = dict.fromkeys(r.state, 0.0), 0.0, 0.0
             r.readings.clear()
         return [x.time for x in found]
+
+    def _forget(self) -> None:
+        """Before the first tick nothing is held."""
+        still = {r.motor.signal: 0.0 for r in self.running if r.motor is not None}
+        self._times, self._forces, self._voltages = [-math.inf], [np.zeros(self.machine.n)], [still]
 
     def reach(self, time: float, q: Array, qd: Array, states: Mapping[str, float]) -> None:
         """The machine has reached the next of its instants, in this state; `states` are those of elements, by name."""
@@ -105,7 +109,7 @@ class SampledControl:
         for j, number in here.reads:
             self.running[j].readings[number] = q.copy(), qd.copy()
         ticking = [(self.running[j], number) for j, number, law in here.acts if law]
-        forces = self._forces[-1].copy() if self._forces else np.zeros(self.machine.n)
+        forces = self._forces[-1].copy()
         read = [self._tick(r, number, time) for r, number in ticking]
         for (r, _), (_, raw) in zip(ticking, read, strict=True):
             if r.law.kind == "computed_torque":
@@ -121,7 +125,7 @@ class SampledControl:
                 forces[r.joint] = force
             else:
                 r.current = force / (r.motor.value * r.motor.on[r.law.on])
-        volts = dict(self._voltages[-1]) if self._voltages else {}
+        volts = dict(self._voltages[-1])
         for j, _, _ in here.acts:
             r = self.running[j]
             if r.motor is not None:
@@ -145,7 +149,7 @@ class SampledControl:
     def _held(self, time: float) -> int:
         if time >= self._times[-1]:
             return len(self._times) - 1
-        return max(bisect_right(self._times, time + SAME_INSTANT_S) - 1, 0)
+        return bisect_right(self._times, time + SAME_INSTANT_S) - 1
 
     def _tick(self, r: _Running, number: int, time: float) -> tuple[Tick, float]:
         """What the law reads at a tick, and its force before limits."""

@@ -22,6 +22,7 @@ from veridyn.model.machine import Machine
 Array = NDArray[np.float64]
 SERVO_KINDS = ("pd", "pid")
 CLAMP, BACK_CALCULATION, NO_ANTI_WINDUP = range(len(ANTI_WINDUPS))  # what `windup` holds
+BOUNDS = ("limit", "rate_limit", "tracking_time")
 COLUMNS = (
     *("kp", "ki", "kd", "velocity_feedforward", "acceleration_feedforward"),
     *("limit", "rate_limit", "tracking_time", "command_delay", "measurement_delay"),
@@ -53,17 +54,28 @@ class ServoTable:
     def __len__(self) -> int:
         return len(self.names)
 
+    def on_joints(self, key: str, n: int) -> Array:
+        """A column over all n joints of the machine: zero for joints without a servo, infinite where the column is a bound."""
+        out = np.full(n, np.inf if key in BOUNDS else 0.0)
+        out[self.joints] = getattr(self, key)
+        return out
+
     def ticks(self, step: float) -> NDArray[np.int64]:
         """How many integration steps of `step` seconds a period has; refused where it is no whole number."""
-        ratio = self.period / step
-        whole = np.rint(ratio)
-        off = (np.abs(ratio - whole) > MULTIPLE_TOLERANCE * ratio) | (whole < 1)
-        faults = Faults()
+        return self._steps(self.period, step, "period", 1)
+
+    def lags(self, step: float) -> NDArray[np.int64]:
+        """How many integration steps old the measurements are; refused where it is no whole number."""
+        return self._steps(self.measurement_delay, step, "measurement_delay", 0)
+
+    def _steps(self, times: Array, step: float, word: str, least: int) -> NDArray[np.int64]:
+        whole, faults = np.rint(times / step), Faults()
+        off = (np.abs(times / step - whole) > MULTIPLE_TOLERANCE * np.maximum(whole, 1.0)) | (whole < least)
         for j in np.flatnonzero(off):
             faults.add(
-                "its period is no multiple of the step.",
+                f"its {word} is no multiple of the step.",
                 where=part_at("controller", self.names[j]),
-                expected=f"a step of {self.period[j]:g} s divided by a whole number",
+                expected=f"a step of {times[j]:g} s divided by a whole number",
                 found=f"{step:g} s",
             )
         faults.raise_if_any(DataError)

@@ -115,7 +115,8 @@ def feedforward(
         )
     t = start + step * np.arange(int(np.ceil((end - start) / step)) + 1, dtype=np.float64)
     motion = closed_motion(model, t, *reference.at(t)) if model.loops else Motion(t, *reference.at(t))
-    idle = {e.signal: np.zeros(len(t)) for e in model.elements if e.kind == "drive_gain"}
+    idle = {e.signal: np.zeros(len(t)) for e in model.elements if e.kind in ("drive_gain", "dc_motor")}
+    idle |= {f"{e.parameter_name}.i": np.zeros(len(t)) for e in model.elements if e.kind == "dc_motor"}
     motion = replace(motion, signals=idle)
     forces = inverse_dynamics(model, motion, "joints")
     if friction_speed > 0.0:

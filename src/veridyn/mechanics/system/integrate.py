@@ -107,6 +107,20 @@ def check_given_loads(system: ActingInputs, start: float) -> None:
     faults.raise_if_any(DataError, tree.name)
 
 
+def check_given_signals(system: ActingInputs, start: float, q: Array, qd: Array) -> None:
+    """Refuse a run of a machine whose elements need signals that nothing gives, by name."""
+    tree, given = system.tree, system.inputs.signals
+    known = {*tree.road_signals, *(s.name for s in tree.states), *(() if given is None else given(start, q, qd))}
+    missing = [name for name in tree.signals if name not in known]
+    if missing:
+        raise DataError(
+            "its elements need signals that are not given.",
+            where=tree.name,
+            expected="Inputs(signals=…): time, q, qd → {name: value}",
+            found=f"nothing for {', '.join(missing)}",
+        )
+
+
 def refuse_crossing(system: StateRates, clock: Array, y: Array) -> None:
     """A fixed step may leap over a singular position; what comes behind it is one of several motions, and nobody knows which."""
     n, at = system.tree.n, 7 if system.free else 0
@@ -194,6 +208,7 @@ def integrate(
     system = StateRates(tree, inputs if isinstance(inputs, Inputs) else Inputs(inputs), instant)
     check_prescribed(system, clock[0], y0)
     check_given_loads(system, clock[0])
+    check_given_signals(system, clock[0], np.asarray(q, dtype=np.float64), np.asarray(qd, dtype=np.float64))
 
     def rate(time: float, y: Array, friction: Array | None = None) -> Array:
         if not np.isfinite(y).all():

@@ -53,8 +53,10 @@ class FollowedSettings(TableSettings):
 
 
 class ControllerSettings(StudySection):
-    """A controller that makes a tree follow the motion: Γ = Γ_model + kp (q_r − q) + kd (q̇_r − q̇)."""
+    """A controller that makes a tree follow the motion: Γ = Γ_model + kp (q_r − q) + kd (q̇_r − q̇), or the machine's own."""
 
+    own: bool = False
+    """Whether the controllers of the model file follow the motion, each at its own rate with its delays, in place of this law."""
     bandwidth: Number = Field(default=5.0, gt=0.0)
     """Of the feedback, Hz: kp and kd, where left out, are those of a damped oscillator of this frequency with the inertia that each joint
     moves at the start."""
@@ -66,6 +68,15 @@ class ControllerSettings(StudySection):
     """Whether the forces that a model asks for are fed forward."""
     model: str = ""
     """The controller's model file; the machine's own if left out."""
+
+    @model_validator(mode="after")
+    def _one_law(self) -> ControllerSettings:
+        given = sorted(self.model_fields_set & {"bandwidth", "kp", "kd", "feedforward"})
+        if self.own and given:
+            raise ValueError(
+                f"no {given[0]} where the machine's own controllers follow: the model file has their constants"
+            )
+        return self
 
 
 class InputSettings(TableSettings):

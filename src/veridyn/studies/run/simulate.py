@@ -364,7 +364,10 @@ def _manoeuvre_words(manoeuvre: Any) -> dict[str, str]:
     kind = type(manoeuvre).__name__
     if kind == "Prescribed":
         return {"drive": "motion made exactly", "integrator": "none: inverse dynamics"}
-    drive = "motion tracked by a controller" if kind == "Tracking" else "inputs" if manoeuvre.inputs else "free"
+    drive = "inputs" if manoeuvre.inputs else "free"
+    drive = {"Tracking": "motion tracked by a controller", "Commanded": "commands followed by its own controllers"}.get(
+        kind, drive
+    )
     m = manoeuvre.method
     how = f"{m.name}, step {m.step:g} s" if m.name == "RK4" else f"{m.name}, rtol {m.rtol:g}, atol {m.atol:g}"
     soft = f"; dry friction rounded off below {m.friction_speed:g}" if m.friction_speed > 0.0 else ""

@@ -7,7 +7,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from studies.arm_simulation import ARM, FREE, LED, frictionless, written
+from studies.arm_simulation import ARM, FREE, LED, STUDIES, frictionless, written
 from veridyn.errors import DataError, FileError
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.loops.assembly import loop_values
@@ -15,8 +15,10 @@ from veridyn.mechanics.tree.loops.closure import closed_home
 from veridyn.mechanics.tree.loops.projection import loop_jacobian
 from veridyn.mechanics.tree.recursion.kinematics import energy
 from veridyn.model.motion import Motion
+from veridyn.simulate.commanded import Commanded
 from veridyn.simulate.simulator import Driven, Prescribed, Tracking
 from veridyn.studies.config.study import load_study
+from veridyn.studies.run.simulate import simulate_study
 from veridyn.studies.run.simulation.trees import as_signals, tree_setup
 
 
@@ -179,3 +181,37 @@ def test_a_urdf_is_a_machine_too(tmp_path: Path) -> None:
         turned = np.array([np.cos(q[0]), np.sin(q[0]), np.cos(q[1]), np.sin(q[1])])
         assert qdd == pytest.approx(pin.aba(stranger, data, turned, qd, np.zeros(2)), abs=1e-10)
     assert made.conservative and np.ptp(m.q, axis=0).min() > 0.5
+
+
+SERVOS = LED + "controller: {own: true}\n"
+
+
+def test_the_controllers_of_the_model_follow_the_motion(tmp_path: Path) -> None:
+    laws = "".join(
+        f"  s{k}: {{kind: pd, on: q{k}, rate: 400, kp: {kp}, kd: {kp / 10}}}\n" for k, kp in ((1, 90), (2, 80), (3, 20))
+    )
+    (tmp_path / "arm.yaml").write_text(f"{ARM.read_text(encoding='utf-8')}controllers:\n{laws}", encoding="utf-8")
+    made = setup(tmp_path, SERVOS.replace(str(ARM), "arm.yaml"))
+    manoeuvre, method = made.manoeuvre, made.manoeuvre.method
+    assert isinstance(manoeuvre, Commanded)
+    assert (method.name, method.step, method.friction_speed) == ("RK4", 1e-3, 0.02)
+    start, speed, _ = made.led.at(0.0)
+    assert list(manoeuvre.q) == list(start) and list(manoeuvre.qd) == list(speed)
+    with pytest.raises(FileError, match="'three-joint arm' has no controller of q1, q2, q3"):
+        setup(tmp_path, SERVOS)
+    with pytest.raises(FileError, match="no kp where the machine's own controllers follow"):
+        setup(tmp_path, LED + "controller: {own: true, kp: 3}\n")
+
+
+def test_a_study_of_servos_records_commands_and_its_steps_are_shorter_than_ticks(tmp_path: Path) -> None:
+    text = (
+        (STUDIES / "servo_arm.yaml")
+        .read_text(encoding="utf-8")
+        .replace("servo_arm_model.yaml", str(STUDIES / "servo_arm_model.yaml"))
+    )
+    loaded = load_study(written(tmp_path, text.replace("duration: 4", "duration: 0.05")))
+    assert tree_setup(loaded).manoeuvre.method.step == 2.5e-4  # half a tick of the current loop of 2 kHz
+    run = simulate_study(loaded)
+    assert {"command.shoulder", "command.elbow", "signal.elbow_motor.i"} <= set(run.log.names)
+    assert run.settings["drive"] == "commands followed by its own controllers"
+    assert 0.0 < run.figures["coarser_difference"] < 1e-4

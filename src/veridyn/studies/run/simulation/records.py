@@ -30,7 +30,15 @@ from veridyn.studies.config.text import flow
 from veridyn.studies.result import Run
 
 # What perfect sensors read besides positions, by pattern of channels.
-READ_CHANNELS = ("force.*", "base.omega.*", "base.acceleration.*", "base.velocity.*", "wrench.*", "signal.*")
+READ_CHANNELS = (
+    "force.*",
+    "base.omega.*",
+    "base.acceleration.*",
+    "base.velocity.*",
+    "wrench.*",
+    "signal.*",
+    "command.*",
+)
 SAME_STAMP_S = 1e-9  # s: stamps nearer than this are one
 SLOW_FACTOR = 20.0  # times the speed below which a simulator rounds friction off: from there on it is full to 0.1 %
 SLOW_SHARE = 0.3  # of the samples of a coordinate that a dead zone may leave out (chosen)
@@ -201,7 +209,7 @@ def _identify(
     source = "fit" if s.model.fit else "file"
     beside = _beside(loaded, getattr(s.model, source), ("model", source), folder)
     own = s.model.model_copy(update={source: beside, "formulation": None})
-    used = {n: n for n in log.channels if not n.startswith(("qd.", "qdd."))}
+    used = {n: n for n in log.channels if not n.startswith(("qd.", "qdd.", "command."))}
     rounded = s.motion is None or s.controller is not None
     lines = [
         f"# The log of a simulated '{machine.name}', to be identified: veridyn identify identify.yaml",

@@ -17,9 +17,11 @@ from veridyn.mechanics.tree.dynamics.forward import open_mass_matrix
 from veridyn.mechanics.tree.loops.closure import close, closed_home, closed_motion
 from veridyn.mechanics.tree.loops.projection import loop_jacobian
 from veridyn.mechanics.tree.recursion.inputs import complete_values
+from veridyn.model.controller import MOTOR
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.machine import Machine
 from veridyn.signals.trajectory import SampledTrajectory
+from veridyn.simulate.commanded import Commanded
 from veridyn.simulate.simulator import Driven, Prescribed, Tracking, check_led, signal_unit
 from veridyn.studies.config.simulate import ControllerSettings, SimulateFile
 from veridyn.studies.config.study import Loaded
@@ -35,7 +37,7 @@ class TreeSetup:
     """A machine with what it is to do. `led`: the reference of the independent coordinates, where there is one."""
 
     machine: Machine
-    manoeuvre: Driven | Tracking | Prescribed
+    manoeuvre: Driven | Tracking | Prescribed | Commanded
     led: Reference | None
 
     @property
@@ -67,6 +69,8 @@ def tree_setup(loaded: Loaded[SimulateFile]) -> TreeSetup:
     check_led(machine, len(led.names), "Leave motion out, and give forces of the others as inputs.")
     if s.controller is None:
         return TreeSetup(machine, Prescribed(led.reference, duration, s.rate, inputs), led.reference)
+    if s.controller.own:
+        return TreeSetup(machine, _commanded(loaded, machine, led.reference, duration, inputs), led.reference)
     kp, kd, feedforward = _controller(loaded, machine, s.controller, led.reference)
     method = _method(loaded, machine)
     made = Tracking(led.reference, duration, s.rate, kp, kd, feedforward, method, inputs)
@@ -120,7 +124,7 @@ def _led(loaded: Loaded[SimulateFile], machine: Machine) -> Led:
 
 def _inputs(loaded: Loaded[SimulateFile], machine: Machine, duration: float) -> Inputs | None:
     led = loaded.study.motion is not None
-    driven = list(dict.fromkeys(e.signal for e in machine.elements if e.kind == "drive_gain"))
+    driven = list(dict.fromkeys(e.signal for e in machine.elements if e.kind in ("drive_gain", MOTOR)))
     read_by_laws = [name for e in machine.elements if e.own_law is not None for name in e.signals if name not in driven]
     units = {} if led else {f"force.{c}": _force_unit(machine, c) for c in machine.actuated_coordinates}
     units |= {f"signal.{name}": signal_unit(machine, name) for name in ([] if led else driven) + read_by_laws}
@@ -237,8 +241,41 @@ def _controller(
             gains.append(np.array([given[c] for c in own]))
         else:
             gains.append(np.full(len(own), float(given)))
-    feedforward = machine if s.feedforward else None
-    if s.feedforward and s.model:
+    return gains[0], gains[1], _controller_model(loaded, machine, s) if s.feedforward else None
+
+
+def _commanded(
+    loaded: Loaded[SimulateFile], machine: Machine, reference: Reference, duration: float, inputs: Inputs | None
+) -> Commanded:
+    """The machine's own controllers follow the motion; every coordinate of it needs one."""
+    s, place = loaded.study, ("controller", "own")
+    names = [machine.coordinates[k] for k in machine.independent]
+    without = [c for c in names if c not in {x.on for x in machine.controllers}]
+    if without:
+        hint = "Add controllers to the model file, or give kp and kd here."
+        raise loaded.error(
+            loaded.fault(place, f"'{machine.name}' has no controller of {', '.join(without)}.", hint=hint)
+        )
+    if machine.closed:
+        what = "the machine's own controllers follow motions of open machines in a study."
+        raise loaded.error(loaded.fault(place, what, found="closed loops", hint="Give kp and kd here."))
+    method = _method(loaded, machine)
+    if s.integrator.name == "auto":  # methods that choose their steps would begin anew at every tick
+        step = FIXED_STEP if s.integrator.step is None else s.integrator.step
+        method = Method("RK4", step, friction_speed=method.friction_speed)
+    if method.name == "RK4":  # two steps a tick at least: with one, a run with steps twice as long would be the same
+        fastest = max(c.rate * c.current_ticks for c in machine.controllers)
+        method = replace(method, step=min(method.step, 0.5 / fastest))
+    q, qd, _ = reference.at(0.0)
+    assert s.controller is not None  # the caller looked
+    model = _controller_model(loaded, machine, s.controller)
+    return Commanded(reference, duration, s.rate, q, qd, model, method, inputs)
+
+
+def _controller_model(loaded: Loaded[SimulateFile], machine: Machine, s: ControllerSettings) -> Machine:
+    """What the controller computes with: the machine itself, or another model file of it."""
+    feedforward = machine
+    if s.model:
         file: Path = existing(loaded, s.model, ("controller", "model"))
         assert loaded.study.model is not None
         feedforward = study_machine(loaded, ("controller",), loaded.study.model.model_copy(update={"file": s.model}))
@@ -248,7 +285,7 @@ def _controller(
                 ("controller", "model"), f"{file.name} is another machine.", ", ".join(machine.coordinates), found
             )
             raise loaded.error(fault)
-    return gains[0], gains[1], feedforward
+    return feedforward
 
 
 def _moved(machine: Machine, reference: Reference) -> Array:
