@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 
-from veridyn.errors import CapabilityError, DataError, DataWarning, Fault, Faults, part_at, warn
+from veridyn.errors import DataError, DataWarning, Fault, Faults, part_at, warn
 from veridyn.mechanics.control.sampled import SampledControl, controlled_coordinates
 from veridyn.mechanics.control.stability import growth_per_tick
 from veridyn.mechanics.formulated import formulated
@@ -147,14 +147,6 @@ def _with_law(machine: Machine, law: SampledControl, given: Inputs) -> Inputs:
 
 
 def _check(machine: Machine, names: tuple[str, ...], asked: Array, method: Method) -> None:
-    if machine.formulation != "tree":
-        raise CapabilityError(
-            machine.formulation,
-            "control laws",
-            "its motion is not integrated from tick to tick of a controller",
-            "Use formulation: tree, or machine.with_formulation('tree').",
-            where=machine.name,
-        )
     faults = Faults()
     if asked.ndim != 2 or asked.shape[1] != len(names):
         expected = f"{len(names)} columns: {', '.join(names)}"

@@ -8,16 +8,24 @@ import numpy as np
 import pytest
 from tests.mechanics.control.gantries import servo
 
-from veridyn.mechanics.control.law import LawConstants, Tick, bounded, law_states, limited, requested, voltage
+from veridyn.mechanics.control.law import (
+    ControlConstants,
+    ControlTick,
+    bounded,
+    law_states,
+    limited,
+    requested,
+    voltage,
+)
 from veridyn.spatial.algebra import FLOATS
 from veridyn.symbolic.derivative import forward
 from veridyn.symbolic.expression import Graph, evaluate
 
-X = Tick(r=1.0, rd=0.5, rdd=-2.0, q=0.7, qd=0.1, model=3.0)
+X = ControlTick(r=1.0, rd=0.5, rdd=-2.0, q=0.7, qd=0.1, model=3.0)
 
 
 def ticked(c, x=X, state=None):
-    k, state = LawConstants(c), state or dict.fromkeys(law_states(c), 0.0)
+    k, state = ControlConstants(c), state or dict.fromkeys(law_states(c), 0.0)
     return limited(c, x, requested(c, x, state, k), state, k)
 
 
@@ -42,7 +50,7 @@ def test_a_cascade_asks_for_a_speed_within_its_limit():
 
 def test_a_computed_torque_asks_for_an_acceleration():
     c = servo("computed_torque", kp=4.0, kd=6.0)
-    assert requested(c, X, {}, LawConstants(c)) == pytest.approx(-2.0 + 4 * 0.3 + 6 * 0.4)
+    assert requested(c, X, {}, ControlConstants(c)) == pytest.approx(-2.0 + 4 * 0.3 + 6 * 0.4)
 
 
 @pytest.mark.parametrize("x", [0.3, -0.3, 0.7, -0.7, 0.1 + 0.2, 5.0, -5.0, 0.0])
@@ -60,7 +68,7 @@ def run_integral(c, errors):
     """Integral and force at each tick of a law without proportional part."""
     state, found = {"integral": 0.0}, []
     for e in errors:
-        force, state = ticked(c, Tick(e, 0.0, 0.0, 0.0, 0.0), state)
+        force, state = ticked(c, ControlTick(e, 0.0, 0.0, 0.0, 0.0), state)
         found.append((state["integral"], force))
     return np.array(found).T
 
@@ -99,7 +107,7 @@ def test_the_current_loop_is_a_pi_within_its_voltage():
         voltage_limit=10.0,
         current_rate=400.0,
     )
-    k = LawConstants(c)
+    k = ControlConstants(c)
     u, integral = voltage(c, 2.5, 0.5, 1.0, k)
     assert (u, integral) == (pytest.approx(2 * 2.0 + 1.0), pytest.approx(1.0 + 100 * 2.0 / 400))
     u, integral = voltage(c, 50.0, -2.0, 1.0, k)  # 3 A are asked for; 11 V would be needed
@@ -120,18 +128,18 @@ LAWS = [
 @pytest.mark.parametrize("c", LAWS)
 def test_as_an_expression_it_has_the_same_values_and_exact_derivatives_by_state_and_constants(c):
     graph, states = Graph(), law_states(c)
-    x = Tick(*(graph.input(name) for name in Tick._fields))
-    k, state = LawConstants(c, graph), {name: graph.input(name) for name in states}
+    x = ControlTick(*(graph.input(name) for name in ControlTick._fields))
+    k, state = ControlConstants(c, graph), {name: graph.input(name) for name in states}
     force, after = limited(c, x, requested(c, x, state, k), state, k)
     outputs = [force, *(after[name] for name in states)]
-    names = [*Tick._fields, *states, *(f"servo.{key}" for key in c.constants)]
-    point = dict(zip(Tick._fields, X, strict=True)) | {"integral": 0.2, "force": 1.0}
+    names = [*ControlTick._fields, *states, *(f"servo.{key}" for key in c.constants)]
+    point = dict(zip(ControlTick._fields, X, strict=True)) | {"integral": 0.2, "force": 1.0}
     point |= {f"servo.{key}": value for key, value in c.constants.items()}
 
     def floats(changed):
         own = replace(c, constants={key: changed[f"servo.{key}"] for key in c.constants})
         now = {name: changed[name] for name in states}
-        force, after = ticked(own, Tick(*(changed[name] for name in Tick._fields)), now)
+        force, after = ticked(own, ControlTick(*(changed[name] for name in ControlTick._fields)), now)
         return np.array([force, *(after[name] for name in states)])
 
     assert np.array(evaluate(graph, outputs, point)) == pytest.approx(floats(point), rel=1e-14)

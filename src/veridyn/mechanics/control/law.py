@@ -17,7 +17,7 @@ from veridyn.spatial.algebra import FLOATS, Algebra, Scalar, add, mul, sub
 State = Mapping[str, Scalar]
 
 
-class Tick(NamedTuple):
+class ControlTick(NamedTuple):
     """What a law reads at a tick: the command r with its rates, the measured q and q̇, and what a model adds."""
 
     r: Scalar
@@ -28,7 +28,7 @@ class Tick(NamedTuple):
     model: Scalar = 0.0
 
 
-class LawConstants(NamedTuple):
+class ControlConstants(NamedTuple):
     """The constants of a controller as scalars: inputs of a graph of expressions where it names them, else their values."""
 
     controller: Controller
@@ -48,7 +48,7 @@ def law_states(c: Controller) -> tuple[str, ...]:
     return ("integral",) * c.integrates + ("force",) * ("rate_limit" in c.constants)
 
 
-def requested(c: Controller, x: Tick, state: State, k: LawConstants) -> Scalar:
+def requested(c: Controller, x: ControlTick, state: State, k: ControlConstants) -> Scalar:
     """Γ before limits; of a computed torque the acceleration that its model is asked for."""
     e = sub(x.r, x.q)
     if c.kind == "cascade":
@@ -61,7 +61,9 @@ def requested(c: Controller, x: Tick, state: State, k: LawConstants) -> Scalar:
     return add(add(out, state.get("integral", 0.0)), x.model)
 
 
-def limited(c: Controller, x: Tick, raw: Scalar, state: State, k: LawConstants) -> tuple[Scalar, dict[str, Scalar]]:
+def limited(
+    c: Controller, x: ControlTick, raw: Scalar, state: State, k: ControlConstants
+) -> tuple[Scalar, dict[str, Scalar]]:
     """Γ within its limits, and the states of the law after the tick, from Γ before limits."""
     algebra, period = k.algebra, 1.0 / c.rate
     force = bounded(raw, k("limit"), algebra) if k.given("limit") else raw
@@ -82,7 +84,9 @@ def limited(c: Controller, x: Tick, raw: Scalar, state: State, k: LawConstants) 
     return force, after
 
 
-def voltage(c: Controller, wanted: Scalar, current: Scalar, integral: Scalar, k: LawConstants) -> tuple[Scalar, Scalar]:
+def voltage(
+    c: Controller, wanted: Scalar, current: Scalar, integral: Scalar, k: ControlConstants
+) -> tuple[Scalar, Scalar]:
     """A tick of the current loop: the voltage for a wanted current (A), and the integral after it."""
     algebra = k.algebra
     error = sub(bounded(wanted, k("current_limit"), algebra) if k.given("current_limit") else wanted, current)
@@ -99,7 +103,7 @@ def bounded(x: Scalar, limit: Scalar, algebra: Algebra) -> Scalar:
     return add(mul(x, sub(1.0, beyond)), mul(beyond, mul(limit, algebra.sign(x))))
 
 
-def _speed_error(x: Tick, k: LawConstants) -> Scalar:
+def _speed_error(x: ControlTick, k: ControlConstants) -> Scalar:
     """v_r − q̇ of a cascade."""
     wanted = add(mul(k("kp"), sub(x.r, x.q)), mul(k("speed_feedforward"), x.rd))
     return sub(bounded(wanted, k("speed_limit"), k.algebra) if k.given("speed_limit") else wanted, x.qd)

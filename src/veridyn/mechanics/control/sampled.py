@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Faults, SimulationError, part_at
-from veridyn.mechanics.control.law import LawConstants, Tick, law_states, limited, requested, voltage
+from veridyn.mechanics.control.law import ControlConstants, ControlTick, law_states, limited, requested, voltage
 from veridyn.mechanics.system.control import Reference
 from veridyn.mechanics.system.simulation import SAME_INSTANT_S
 from veridyn.mechanics.tree.dynamics.evaluator import Evaluator
@@ -46,7 +46,7 @@ class _Running:
     """A controller with its state: the integral and force of its law, the current asked for, and the integral of its current loop."""
 
     law: Controller
-    constants: LawConstants
+    constants: ControlConstants
     joint: int
     column: int
     motor: Element | None
@@ -71,7 +71,7 @@ class SampledControl:
         self.running = [
             _Running(
                 c,
-                LawConstants(c),
+                ControlConstants(c),
                 machine.coordinates.index(c.on),
                 columns.index(c.on),
                 motors[c.motor] if c.motor else None,
@@ -151,7 +151,7 @@ class SampledControl:
             return len(self._times) - 1
         return bisect_right(self._times, time + SAME_INSTANT_S) - 1
 
-    def _tick(self, r: _Running, number: int, time: float) -> tuple[Tick, float]:
+    def _tick(self, r: _Running, number: int, time: float) -> tuple[ControlTick, float]:
         """What the law reads at a tick, and its force before limits."""
         asked = [x[r.column] for x in self.command.at(max(time - r.law.constant("command_delay"), self._start))]
         if not all(math.isfinite(x) for x in asked):
@@ -161,7 +161,7 @@ class SampledControl:
                 found=", ".join(f"{x:g}" for x in asked),
             )
         q, qd = self._reading(r, number)
-        x = Tick(*map(float, (*asked, q[r.joint], qd[r.joint], self._ahead(r, q, time))))
+        x = ControlTick(*map(float, (*asked, q[r.joint], qd[r.joint], self._ahead(r, q, time))))
         return x, requested(r.law, x, r.state, r.constants)
 
     def _reading(self, r: _Running, number: int) -> tuple[Array, Array]:

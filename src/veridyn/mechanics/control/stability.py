@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import expm
 
-from veridyn.mechanics.control.law import LawConstants, Tick, law_states, limited, requested
+from veridyn.mechanics.control.law import ControlConstants, ControlTick, law_states, limited, requested
 from veridyn.mechanics.system.dry_friction import dry_friction
 from veridyn.mechanics.tree.dynamics.evaluator import Evaluator
 from veridyn.mechanics.tree.recursion.inputs import complete_values
@@ -32,7 +32,7 @@ LIMITS = ("limit", "rate_limit", "speed_limit")
 
 
 @dataclass(frozen=True)
-class Growth:
+class ErrorGrowth:
     """The factor by which the least stable small motion grows each tick of `period` seconds, and where most of it is."""
 
     factor: float
@@ -46,7 +46,7 @@ class Growth:
         return self.period * math.log(2.0) / math.log(self.factor) if self.factor > 1.0 else math.inf
 
 
-def growth_per_tick(machine: Machine, q: Array, model: Machine | None = None) -> Growth | None:
+def growth_per_tick(machine: Machine, q: Array, model: Machine | None = None) -> ErrorGrowth | None:
     """How small errors about the pose q (n,) at rest grow under the controllers of a machine; `model` is theirs.
 
     None where this linear view does not hold: controllers of several rates or with a current loop, machines with loops, a free base,
@@ -64,7 +64,9 @@ def growth_per_tick(machine: Machine, q: Array, model: Machine | None = None) ->
     on = [machine.coordinates.index(c.on) for c in laws]
     most = on[int(np.argmax(speeds[on]))]
     name = machine.coordinates[most]
-    return Growth(float(np.abs(values[worst])), 1.0 / laws[0].rate, name, next(c.name for c in laws if c.on == name))
+    return ErrorGrowth(
+        float(np.abs(values[worst])), 1.0 / laws[0].rate, name, next(c.name for c in laws if c.on == name)
+    )
 
 
 def _unlimited(c: Controller) -> Controller:
@@ -107,20 +109,20 @@ def _law_slopes(machine: Machine, laws: list[Controller], q: Array, model: Machi
     torques = [machine.coordinates.index(c.on) for c in laws if c.kind == "computed_torque"]
     found = np.zeros((len(laws), 2, 2 * n + 1))
     for row, c in enumerate(laws):
-        j, k = machine.coordinates.index(c.on), LawConstants(c)
+        j, k = machine.coordinates.index(c.on), ControlConstants(c)
 
-        def tick(x: Array, c: Controller = c, j: int = j, k: LawConstants = k) -> Array:
+        def tick(x: Array, c: Controller = c, j: int = j, k: ControlConstants = k) -> Array:
             state = dict.fromkeys(law_states(c), float(x[-1]))
             ahead = 0.0
             if c.feedforward == "gravity":
                 ahead = float(one.inverse_dynamics(x[:n], np.zeros(n), np.zeros(n))[j])
-            t = Tick(float(q[j]), 0.0, 0.0, float(x[j]), float(x[n + j]), ahead)
+            t = ControlTick(float(q[j]), 0.0, 0.0, float(x[j]), float(x[n + j]), ahead)
             raw = requested(c, t, state, k)
             if c.kind == "computed_torque":
                 wanted = np.zeros(n)
                 for other, place in zip((o for o in laws if o.kind == "computed_torque"), torques, strict=True):
-                    at = Tick(float(q[place]), 0.0, 0.0, float(x[place]), float(x[n + place]))
-                    wanted[place] = requested(other, at, {}, LawConstants(other))
+                    at = ControlTick(float(q[place]), 0.0, 0.0, float(x[place]), float(x[n + place]))
+                    wanted[place] = requested(other, at, {}, ControlConstants(other))
                 raw = float(one.inverse_dynamics(x[:n], x[n : 2 * n], wanted)[j])
             force, after = limited(c, t, raw, state, k)
             return np.array([force, after.get("integral", 0.0)])

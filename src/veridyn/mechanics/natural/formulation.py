@@ -18,7 +18,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import DataError, Limit, ModelError, did_you_mean
+from veridyn.errors import CapabilityError, DataError, Limit, ModelError, did_you_mean
 from veridyn.mechanics.formulation import (
     Ability,
     Capabilities,
@@ -213,6 +213,14 @@ class _Natural:
         """:func:`veridyn.mechanics.natural.steps.machine_motion.integrate_natural_machine` of this machine."""
         from veridyn.mechanics.natural.steps.machine_motion import integrate_natural_machine  # names need none of it
 
+        if inputs is not None and inputs.sampled is not None:
+            raise CapabilityError(
+                self.word,
+                "control laws",
+                "its motion is not integrated from tick to tick of a controller",
+                "Use formulation: tree, or machine.with_formulation('tree').",
+                where=self.machine.name,
+            )
         return integrate_natural_machine(self.machine, t, q, qd, inputs, base=base, method=method, progress=progress)
 
 
