@@ -73,6 +73,10 @@ def test_commands_that_are_missing_or_no_numbers_are_named():
     bad = Experiment({"command.z": Channel("command.z", np.array([0.0, 0.5]), np.array([1.0, np.nan]), "m")}, "bad")
     with pytest.raises(DataError, match=r"'command\.z' is not a finite number at 0\.5 s"):
         CommandLog(bad, ("z",))
+    one = Experiment({"command.z": Channel("command.z", np.array([0.0]), np.array([1.0]), "m")}, "one")
+    assert CommandLog(one, ("z",), "linear").at(3.0)[0].tolist() == [1.0]
+    with pytest.raises(DataError, match=r"'command\.z' has one command"):
+        CommandLog(one, ("z",), "cubic")
     with pytest.raises(DataError, match="between cannot be 'spline'"):
         CommandLog(TABLE, ("z",), "spline")
 

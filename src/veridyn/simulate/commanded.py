@@ -57,6 +57,8 @@ class CommandLog:
                 c = self.log[channel]
                 first = c.t[np.flatnonzero(~np.isfinite(c.values))[0]]
                 faults.add(f"'{channel}' is not a finite number at {first:.6g} s.", where=self.log.name)
+            elif self.between == "cubic" and len(self.log[channel]) < 2:
+                faults.add(f"'{channel}' has one command, through which no cubic goes.", where=self.log.name)
         if self.between not in get_args(Between):
             faults.add(f"between cannot be '{self.between}'.", where="commands", expected=", ".join(get_args(Between)))
         faults.raise_if_any(DataError)

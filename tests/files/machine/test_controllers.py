@@ -11,7 +11,9 @@ from typer.testing import CliRunner
 from veridyn.cli.app import app
 from veridyn.errors import ModelError
 from veridyn.files.machine.load import parse_machine
+from veridyn.files.machine.mjcf_write import save_mjcf
 from veridyn.files.machine.schema import model_schema
+from veridyn.files.machine.urdf_write import save_urdf
 from veridyn.files.machine.write import model_text
 from veridyn.files.yaml_reader import plain_yaml
 
@@ -99,3 +101,12 @@ def test_model_show_prints_them(tmp_path):
     assert "motor elbow_motor, current loop at 5000 Hz" in shown.output
     content = json.loads(CliRunner().invoke(app, ["model", "show", str(file), "--json"]).output)
     assert set(content["controllers"]) == {"shoulder", "elbow"}
+
+
+def test_exports_name_the_controllers_that_they_leave_out(tmp_path):
+    machine = parse_machine(ARM + LAWS).without_elements(["elbow_motor"]).with_controllers([])
+    machine = machine.with_controllers(parse_machine(ARM + LAWS).controllers[:1])
+    with pytest.warns(match="a URDF has no place for controller shoulder"):
+        save_urdf(machine, tmp_path / "arm.urdf")
+    with pytest.warns(match="its 1 controllers are left out"):
+        save_mjcf(machine, tmp_path / "arm.xml")

@@ -195,6 +195,13 @@ def test_commands_are_those_of_the_coordinates_in_the_order_of_the_machine():
     assert controlled_coordinates(machine) == ("z", "x")
 
 
+def test_a_motor_that_was_taken_away_is_named():
+    c = servo(kp=1.0, motor="m", current_kp=1.0)
+    machine = cart(c, elements=[MOTOR]).without_elements(["m"])
+    with pytest.raises(DataError, match="controller 'servo': there is no motor 'm'"):
+        SampledControl(machine, Step())
+
+
 def test_models_of_other_machines_and_free_bases_are_refused():
     c = servo(kp=1.0, feedforward="gravity")
     with pytest.raises(DataError, match="has other coordinates"):

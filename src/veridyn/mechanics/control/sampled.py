@@ -19,7 +19,7 @@ from veridyn.mechanics.control.law import ControlConstants, ControlTick, law_sta
 from veridyn.mechanics.system.control import Reference
 from veridyn.mechanics.system.simulation import SAME_INSTANT_S
 from veridyn.mechanics.tree.dynamics.evaluator import Evaluator
-from veridyn.model.controller import Controller
+from veridyn.model.controller import Controller, check_controllers
 from veridyn.model.elements.element import Element
 from veridyn.model.machine import Machine
 
@@ -81,7 +81,6 @@ class SampledControl:
         ]
         self.model = Evaluator(model or machine) if _uses_model(machine) else None
         self._forget()
-        self._accelerations = np.zeros(machine.n)
         self._instants: Iterator[_Instant] = iter(())
         self._first: tuple[Array, Array] | None = None
         self._start = 0.0
@@ -98,6 +97,7 @@ class SampledControl:
 
     def _forget(self) -> None:
         """Before the first tick nothing is held."""
+        self._accelerations = np.zeros(self.machine.n)
         still = {r.motor.signal: 0.0 for r in self.running if r.motor is not None}
         self._times, self._forces, self._voltages = [-math.inf], [np.zeros(self.machine.n)], [still]
 
@@ -221,6 +221,9 @@ def _uses_model(machine: Machine) -> bool:
 
 def _check(machine: Machine, model: Machine) -> None:
     faults = Faults()
+    # A motor may have been taken away, or a coordinate prescribed, since the controllers were checked.
+    own = (machine.kinds, machine.actuated_coordinates, machine.elements, machine.prescribed)
+    faults.extend(check_controllers(machine.controllers, *own))
     if not machine.controllers:
         hint = "Add controllers to its model file, or with machine.with_controllers."
         faults.add("it has no controllers.", where=machine.name, hint=hint)
