@@ -16,7 +16,7 @@ them from the rest (74): the errorEKF of twenty states leaves them to the model.
 The best one reads wheels where a hole's edge passes, the others take the rounded angle for white noise at every sample, as the thesis
 does. Densities of the thesis' filters were chosen on logs whose seeds no study reports.
 
-The filters with exact slopes do not take their model for the vehicle: :data:`MODEL_ERROR` is the process noise of tyres whose stiffness
+The best observer does not take its model for the vehicle: :data:`MODEL_ERROR` is the process noise of tyres whose stiffness
 is within 10 % of the model's and of a mass within 2 %, uniform. An error of deviation σ that lasts for τ seconds has the density 2 σ² τ:
 
     accelerations in the plane   10 %/√3 of 1 m/s² for .15 s, a relaxation length of .5 m at 3.5 m/s
@@ -253,15 +253,13 @@ def error_ekf(*, suspensions: bool = False, accelerometer: Literal["full", "atti
     return BuggyObserver(word=word, method=method, noise=noise, course_as_yaw=True)
 
 
-def force_observer(model_error: ModelError | None = MODEL_ERROR) -> BuggyObserver:
-    """Forces on the chassis along and across, a moment about z, and a torque on each wheel, all of them random walks.
-
-    `model_error`: what a force that walks cannot be, as in :func:`best_observer`.
-    """
+def force_observer() -> BuggyObserver:
+    """Forces on the chassis along and across, a moment about z, and a torque on each wheel, all of them random walks."""
     walk = {name: 30.0**2 if name in BASE_NAMES else 3.0**2 for name in PUSHED}
     first = {name: 100.0 if name in BASE_NAMES else 20.0 for name in PUSHED}
-    rounding = ProcessNoise(start=1e-4, start_rate=1e-4, acceleration=1e-6, start_element=1e-4)
-    noise = replace(rounding if model_error is None else model_error.noise(), force=walk, start_force=first)
+    noise = ProcessNoise(
+        start=1e-4, start_rate=1e-4, acceleration=1e-6, force=walk, start_force=first, start_element=1e-4
+    )
     return BuggyObserver(word="force", method=ForceErrorEKF(), noise=noise, unknown=PUSHED)
 
 
@@ -277,12 +275,12 @@ def best_observer(model_error: ModelError | None = MODEL_ERROR) -> BuggyObserver
 
 
 def observers(model_error: ModelError | None = MODEL_ERROR) -> dict[str, BuggyObserver]:
-    """All filters by name; `model_error` is that of the two with exact slopes."""
+    """All filters by name; `model_error` is that of the best one."""
     made = (
         error_ekf(),
         error_ekf(accelerometer="attitude"),
         error_ekf(suspensions=True),
-        force_observer(model_error),
+        force_observer(),
         best_observer(model_error),
     )
     return {observer.word: observer for observer in made}

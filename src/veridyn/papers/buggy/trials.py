@@ -83,8 +83,8 @@ RACK = -0.010  # m, to the left
 RESISTANCE = (0.010, 0.020)
 HALF_WIDTHS = {"UNLOADED_RADIUS": 0.005, "PKX1": 0.10, "PKY1": 0.10}  # of uniform draws, relative
 CHASSIS_HALF_WIDTH = 0.02
-# Where stiffness and mass are estimated, half of the error of slip is left: the relaxation of a tyre and the place where it slips.
-ESTIMATED_ERROR = replace(MODEL_ERROR, slip=MODEL_ERROR.slip / 4.0)
+# Where stiffness and mass are estimated, half of what tyres do otherwise is left: their relaxation, and the place where they slip.
+ESTIMATED_ERROR = replace(MODEL_ERROR, planar=MODEL_ERROR.planar / 4.0, slip=MODEL_ERROR.slip / 4.0)
 Change = Callable[[Array, Array], Array]  # values from the fault on, and their times since then → what is read instead
 FAULT_GATE = 0.9999
 FAULT_BEGINS_SHARE = 0.4  # of the drive: when a sensor fails
