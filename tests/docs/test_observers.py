@@ -30,9 +30,9 @@ def test_every_program_of_the_page_runs(tmp_path: Path, capsys: pytest.CaptureFi
     whole.write_text(f"print({END!r}, end='')\n".join(BLOCKS[k][1] for k in programs), encoding="utf-8")
     runpy.run_path(str(whole))
     for k, printed in zip(programs, capsys.readouterr().out.split(END), strict=True):
-        if BLOCKS[k + 1][0] == "text":
+        if k + 1 < len(BLOCKS) and BLOCKS[k + 1][0] == "text":
             assert without_numbers(printed) == without_numbers(BLOCKS[k + 1][1])
-    assert len(programs) == 3
+    assert len(programs) == 4
 
 
 def test_the_walk_from_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
