@@ -96,7 +96,7 @@ def buggy_verdict(study: BuggyStudy) -> Verdict:
         f"observer {1000 * f['rms_circular_x']:.2f} mm.",
         f"With estimated forces every quantity is {'within' if below else 'not within'} the errors that the thesis reports; "
         f"with exact derivatives the speed is {better:.0f} times better than by our own errorEKF.",
-        f"NEES per state of the best observer on further logs: {number(f['nees'], 3)} (ideal 1)"
+        f"NEES per state of the best observer on further logs, told that its equations are exact: {number(f['nees'], 3)} (ideal 1)"
         + (
             "."
             if consistent is not None
@@ -200,7 +200,8 @@ def _outage(study: BuggyStudy) -> list[Block]:
     f = study.figures
     plots = [_outage_plot(study.outages, state, label) for state, label in (("base.x", "x"), ("base.y", "y"))]
     text = (
-        f"{100 * f['share_inside_three_sigma_outage']:.0f} % of the vehicles stay inside three deviations in x and y. At the end of the "
+        "The vehicles have the equations of the observer and other numbers, and it is told so. "
+        f"{100 * f['share_inside_three_sigma_outage']:.0f} % of them stay inside three deviations in x and y. At the end of the "
         f"silence they are {1000 * f['rms_outage_end']:.1f} mm off (rms), with a stated deviation of {1000 * f['sigma_outage_end']:.1f} mm."
     )
     return [Figure(plots, "Errors", "Shaded: ±3 σ of the first vehicle's observer."), Text(text)]
