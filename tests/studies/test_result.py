@@ -15,7 +15,7 @@ from veridyn.errors import DataWarning, Fault, FileError, warn
 from veridyn.model.experiment import Experiment
 from veridyn.studies.result import ParameterRow, Result, Run, collected_warnings, fingerprint, finite, new_run, versions
 
-KEYS = ["veridyn", "study", "seed", "quick", "inputs", "figures", "parameters", "validation", "warnings"]
+KEYS = ["veridyn", "study", "seed", "quick", "inputs", "figures", "parameters", "validation", "warnings", "findings"]
 PARAMETER = ["name", "unit", "value", "sigma", "sigma_percent", "prior", "truth"]
 
 

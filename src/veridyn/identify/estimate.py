@@ -10,7 +10,7 @@ from typing import Any, Concatenate, ParamSpec, cast
 
 from veridyn.errors import CapabilityError, IdentificationError, IdentificationWarning, Limit, warn
 from veridyn.identify.car.innovations import Innovations, identify_car
-from veridyn.identify.diagnosis.fit_check import Diagnose, assumes_uncorrelated, check_level, diagnose_fit
+from veridyn.identify.diagnosis.fit_check import Diagnose, assumes_uncorrelated, check_level, diagnose_fit, traces_of
 from veridyn.identify.estimator import Estimator, FitProblem, with_tree_note
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.gauss_markov import GaussMarkov
@@ -169,7 +169,6 @@ def identify(
         sampling = with_dead_zones(
             how.sampling or Sampling(), machine, several, measured_rows(machine, several, rows)[0]
         )
-        squares = isinstance(chosen, OLS | WLS)
         found = diagnose_fit(
             fit,
             several,
@@ -178,19 +177,19 @@ def identify(
             apart,
             progress,
             white=not isinstance(how.correlated, Hac),
-            squares=squares,
+            traces=traces_of(chosen),
             uncorrelated=how.correlated is None and assumes_uncorrelated(chosen),
             failed=failed,
         )
     notes += [n for m in several for n in m.notes or ()]
     notes += [f"not checked: {text}" for text in failed]
+    named = [mistake for mistake in found if mistake.kind not in expected_of(chosen)]
     for mistake in found:
-        if mistake.kind in expected_of(chosen):
-            notes.append(f"found, and left to the method: {mistake}")
-            continue
-        notes.append(f"suspected: {mistake}")
+        notes.append(f"{'suspected' if mistake in named else 'found, and left to the method'}: {mistake}")
+    for mistake in named:
         warn(IdentificationWarning, mistake.fault)
-    return replace(fit, notes=(*fit.notes, *notes)) if notes else fit
+    findings = tuple(mistake.finding(rank) for rank, mistake in enumerate(named, 1))
+    return replace(fit, notes=(*fit.notes, *notes), findings=findings) if notes else fit
 
 
 def expected_of(method: Estimator) -> tuple[str, ...]:

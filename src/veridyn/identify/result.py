@@ -14,6 +14,7 @@ from veridyn.arguments import checked
 from veridyn.errors import DataError, did_you_mean
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.error_measures import RowReport, relative_error, row_table, std_error
+from veridyn.identify.finding import Finding
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance
 from veridyn.lazy import above
@@ -159,6 +160,7 @@ class Fit:
     `white_covariance`: σ² (WᵀW)⁻¹, where `covariance` allows for autocorrelated residuals, NaN with a prior; not saved.
     `cutoff_change`: by how much the values change with the cut-off of positions, where that is a part of `covariance`.
     `replay_settings`: of a fit by output error, how it simulates: :func:`~veridyn.validate` judges it by that.
+    `findings`: what its diagnosis names against the data or the model, by rank; not saved.
     """
 
     described: Machine
@@ -185,6 +187,7 @@ class Fit:
     posterior_mean: Array | None = None
     white_covariance: Array | None = None
     replay_settings: ReplaySettings | None = None
+    findings: tuple[Finding, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

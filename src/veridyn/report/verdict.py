@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from veridyn.identify.diagnosis.alternatives import CONTRADICTION
 from veridyn.identify.error_measures import MIN_SIGNAL_TO_NOISE, RowReport
 from veridyn.report.blocks import Block, Section, Table, Text, Verdict
 from veridyn.report.words import count, listed, number, percent, unit_text
@@ -24,6 +25,7 @@ MIN_ROW_SHARE = (
 )
 NOISE_RATIO = 1.5  # times the rms error on its own motion: more than this is not noise
 WITHIN_TWO = 0.9545  # of normal errors are within two standard deviations
+MAX_SHIFT = 3.0  # deviations of a parameter: its stated deviation is not true with more
 CONTRADICTION_SIGMA = 1.1  # σ of (26) above which the rows contradict each other
 
 
@@ -81,9 +83,26 @@ def verdict(study: IdentificationStudy) -> Verdict:
             "fair": f"The model “{name}” is identified; on motion not used for the fit it is roughly right.",
             "poor": f"The model “{name}” does not yet predict motion not used for the fit.",
         }[grade]
+    against = contradicted(study)
+    if against and grade == "good":
+        grade = "fair"
+        headline = (
+            f"The model “{name}” predicts motion not used for the fit, but its parameters are in doubt: {against}."
+        )
     if study.unjudged:
         headline = f"The model “{name}” cannot be judged: {study.unjudged}."
     return Verdict(grade, headline, tuple(_findings(study)), tuple(_may(study, grade)), tuple(_may_not(study)))
+
+
+def contradicted(study: IdentificationStudy) -> str:
+    """What speaks against the parameters, in a few words: a cause of rank one that moves one of them by more than `MAX_SHIFT`, or rows
+    that contradict each other; empty where nothing does."""
+    first = next((f for f in study.fit.findings if f.rank == 1), None)
+    if first is not None and first.shift > MAX_SHIFT:
+        return f"{first.cause} of {first.place} moves {first.moves} by {first.shift:.2g} deviations"
+    if any(f.cause == CONTRADICTION for f in study.fit.findings):
+        return "the rows of its equations contradict each other"
+    return ""
 
 
 def carrying(study: IdentificationStudy) -> tuple[RowReport, ...]:

@@ -59,7 +59,8 @@ class Result:
 
     In `figures`, names that end in `_percent` are percent and unsigned, of prediction errors ‖r‖/‖y‖; `_std_percent` is rms(r)/std(y);
     `share_…` is a fraction, yes and no are 1 and 0, all else is SI. `inputs`: what went in → its SHA-256. `validation`: row → samples, rms,
-    measured_rms, error_percent and more on the validation data.
+    measured_rms, error_percent and more on the validation data. `findings`: what the diagnosis names, by rank: cause, place, evidence
+    (2 Δ log L), rank, size and sigma.
     """
 
     study: str
@@ -71,10 +72,22 @@ class Result:
     validation: Mapping[str, Mapping[str, float]]
     warnings: tuple[str, ...] = ()
     veridyn: str = __version__
+    findings: tuple[Mapping[str, str | float], ...] = ()
 
     def as_dict(self) -> dict[str, object]:
         own = asdict(self)
-        order = ("veridyn", "study", "seed", "quick", "inputs", "figures", "parameters", "validation", "warnings")
+        order = (
+            "veridyn",
+            "study",
+            "seed",
+            "quick",
+            "inputs",
+            "figures",
+            "parameters",
+            "validation",
+            "warnings",
+            "findings",
+        )
         return {key: own[key] for key in order}
 
     def parameter_table(self) -> str:

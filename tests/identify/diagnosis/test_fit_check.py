@@ -16,7 +16,7 @@ from identify.smooth_arm import NOISE, clean, drawn, forces, noisy, path, spoilt
 from studies.closed_bench import MACHINES, moved
 from veridyn.errors import DataError, IdentificationError, IdentificationWarning
 from veridyn.identify.diagnosis.fit_check import attempt, stuck_forces
-from veridyn.identify.diagnosis.signatures import FALSE_ALARMS
+from veridyn.identify.diagnosis.ranking import FALSE_ALARMS
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.dynamics.inverse import regressor

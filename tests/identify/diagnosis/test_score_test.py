@@ -15,6 +15,7 @@ from identify.smooth_arm import clean, drawn, forces, noisy, truth
 from strangers.pinocchio_logs import Recording, fourier, machine, three_joints, torques
 from strangers.pinocchio_oracle import PinModel
 from veridyn.errors import IdentificationWarning
+from veridyn.identify.diagnosis.likelihood import Model
 from veridyn.identify.diagnosis.score_test import (
     Projected,
     best_power,
@@ -25,7 +26,7 @@ from veridyn.identify.diagnosis.score_test import (
     size_slopes,
 )
 from veridyn.identify.diagnosis.signature_samples import samples_of
-from veridyn.identify.diagnosis.signatures import examine, prepared, scores_by_noise
+from veridyn.identify.diagnosis.signatures import examine, scores_by_noise
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.machine import Machine
@@ -205,36 +206,34 @@ def test_it_is_the_mean_score_of_logs_without_damage() -> None:
             if s[0] in ("force scale", "encoder zero", "machine size") and s[1] != "q1"
         ]
         columns = np.stack([column for *_, column in made], axis=2)
-        e = prepared(fit, x, columns, columns)
-        assert e is not None
-        assert e.memory is not None
-        noise = scores_by_noise(fit, [motion], HOW, x, e)
+        model = Model.of(x, x.misfit(fit.values))
+        noise = scores_by_noise(fit, [motion], HOW, x, model)
         assert noise is not None
         names = [(kind, where) for kind, where, _ in made]
-        rest = e.projected.beside(e.whitened(columns))
-        scores = e.projected.tested_beside(rest)
+        rest = model.white.beside(model.filtered(columns))
+        scores = model.white.tested_beside(rest)
         seen = np.isfinite(scores.sigma)
         deviation = np.where(seen, scores.sigma, 1.0) * np.sum(rest**2, axis=(0, 1))  # of g
-        expected = noise.scores(names, e.projected.effects(e.whitened(columns)))
+        expected = noise.scores(names, model.white.effects(model.filtered(columns)))
         found.append(scores.z)
         foretold.append(np.where(seen, expected, 0.0) / np.where(seen, deviation, 1.0))
     mean, wanted = np.mean(found, axis=0), np.mean(foretold, axis=0)
     print({name: (round(float(a), 2), round(float(b), 2)) for name, a, b in zip(names, mean, wanted, strict=True)})
     spread = np.std(found, axis=0) / np.sqrt(len(SEEDS))
     assert np.all(np.abs(mean - wanted) < 0.2 * np.abs(wanted) + 4.0 * spread + 1e-9)
-    assert np.abs(wanted).max() > 2.0  # it would be taken for damage now and then
+    assert np.abs(wanted).max() > 0.5  # as much as that is left behind the filters of the residuals
     assert mean[names.index(("encoder zero", "q3"))] == 0.0  # the parameters explain it whole
 
 
-def test_windows_let_slow_noise_through_and_memory_takes_it_off() -> None:
-    """White noise keeps its variance in windows; noise far below their rate is larger by their length; memory one takes that off."""
+def test_windows_let_slow_noise_through_and_differences_take_it_off() -> None:
+    """White noise keeps its variance in windows; noise far below their rate is larger by their length; differences take that off."""
     t = np.arange(200) / 100.0
     zero = np.zeros((200, 1))
     white, slow = np.full((1, 2048), 1.0 / 2048), np.zeros((1, 2048))
     slow[0, 0] = 1.0
-    for bands, memory, wanted in ((white, None, 1.0), (slow, None, 4.0), (slow, np.ones(1), 0.0)):
+    for bands, filters, wanted in ((white, None, 1.0), (slow, None, 4.0), (slow, [np.array([1.0, -1.0])], 0.0)):
         motion = vd.Motion(t, zero, zero, zero, noise_bands=NoiseBands(bands, 100.0))
-        found = passed_variance([motion], ["q1"], Sampling(), 4, memory)
+        found = passed_variance([motion], ["q1"], Sampling(), 4, filters)
         assert found is not None
         assert float(found[0, 0]) == pytest.approx(wanted, rel=0.01, abs=0.01)
 

@@ -21,6 +21,7 @@ from veridyn.arguments import checked
 from veridyn.errors import Fault
 from veridyn.identify.diagnosis.evidence import Evidence
 from veridyn.identify.diagnosis.geometry import LOOK, best_gravity, best_place, other_gearings
+from veridyn.identify.finding import Finding
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 
@@ -45,10 +46,17 @@ MAX_LISTED = 6  # readings that are listed
 
 @dataclass(frozen=True)
 class Mistake:
-    """`kind`: one of the words of this module; `fault`: the possible mistake, where, and the evidence for it."""
+    """`kind`: one of the words of this module; `fault`: the possible mistake, where, and the evidence for it; `measured`: the same in
+    numbers, where there are some."""
 
     kind: str
     fault: Fault
+    measured: Finding | None = None
+
+    def finding(self, rank: int) -> Finding:
+        """As one of several."""
+        own = self.measured or Finding(cause=self.kind, place=self.fault.where, rank=rank)
+        return replace(own, rank=rank, message=str(self.fault))
 
     @classmethod
     def of(cls, kind: str, what: str, where: str, expected: str = "", found: str = "", hint: str = "") -> Mistake:
@@ -112,7 +120,9 @@ def find_mistakes(
         for error, q in sorted(answers, key=lambda a: a[0]):
             if error < FAR_BETTER * as_given and error < 1.5 * best[0]:
                 evidence = f"{100 * as_given:.3g} % of the forces unexplained, {100 * error:.3g} % if it were otherwise"
-                found.append(Mistake.of(q.kind, q.what, where=q.where, found=evidence, hint=q.hint))
+                gain = len(e.motion) * len(e.rows) * 2.0 * float(np.log(as_given / max(error, np.finfo(float).tiny)))
+                fault = Fault(q.what, q.where, found=evidence, hint=q.hint)
+                found.append(Mistake(q.kind, fault, Finding(cause=q.kind, place=q.where, rank=1, evidence=gain)))
     if not found:
         found = _unexplained(e, UNEXPLAINED_FAST, 1.0) if fast else _geometry(e, as_given, progress) or _unexplained(e)
     if not found and apart > CONTRADICTION_RATIO:

@@ -22,6 +22,7 @@ from numpy.linalg import LinAlgError
 
 from veridyn.errors import IdentificationError, VeridynError
 from veridyn.identify.diagnosis.alternatives import CONTRADICTION, Mistake, find_mistakes
+from veridyn.identify.diagnosis.causes import STRUCTURE
 from veridyn.identify.diagnosis.columns import columns_of, fit_forces
 from veridyn.identify.diagnosis.delays import delays
 from veridyn.identify.diagnosis.evidence import SAMPLES, Evidence, evidence
@@ -30,6 +31,8 @@ from veridyn.identify.diagnosis.position_noise import noise_behind, noisy_accele
 from veridyn.identify.diagnosis.signatures import signature_mistakes
 from veridyn.identify.estimator import Estimator
 from veridyn.identify.estimators.feasible import Consistent
+from veridyn.identify.estimators.instrumental import Instrumental
+from veridyn.identify.estimators.likelihood import Likelihood
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.robust import Robust
 from veridyn.identify.estimators.weighted import OLS, WLS
@@ -64,6 +67,12 @@ OVERSAMPLED = 4.0
 CORRELATED = 0.75  # of neighbouring residuals; white noise that is so often sampled has .9
 SEEN = 4000  # samples of the first motion, which show it
 FEWEST = 50  # residuals from which a correlation is told
+NOISY = "noisy accelerations"
+SYMPTOMS = ("delay", "geometry")  # kinds of mistakes that structure which a model lacks looks like
+Traces = Literal["all", "without gross errors", "none"]
+NO_TRACES = (
+    "Traces of small damage and of missing structure: accelerations as noisy as this method is made for hide them."
+)
 Found = TypeVar("Found")
 
 
@@ -110,14 +119,14 @@ def diagnose_fit(
     progress: Progress = silent,
     *,
     white: bool = True,
-    squares: bool = True,
+    traces: Traces = "all",
     uncorrelated: bool = False,
     failed: list[str],
 ) -> list[Mistake]:
     """What speaks against the data of a fit, or against the model they were fitted with.
 
-    `white`: the covariance of the fit is that for uncorrelated residuals, from which the bias of noisy accelerations follows. `squares`:
-    it is of least squares, whose residual shows traces of small damage. `uncorrelated`: its deviations assume uncorrelated residuals.
+    `white`: the covariance of the fit is that for uncorrelated residuals, from which the bias of noisy accelerations follows. `traces`:
+    which equations show traces of small damage (:func:`traces_of`). `uncorrelated`: its deviations assume uncorrelated residuals.
     Checks that cannot be carried out, and damage that this log cannot show, are noted in `failed`.
     """
     fit = fit.for_white_noise()
@@ -139,9 +148,8 @@ def diagnose_fit(
         found += attempt("Bias by noise of positions", lambda: noisy_accelerations(fit, seen.motion, noise), failed)
     if level == "full":
         found += attempt("Delays", lambda: delays(fit.described, motions, rows, sampling).suspicions(), failed)
-    if squares:
-        most = FAST_TRACE_SAMPLES if level == "fast" else None
-        found = with_traces(found, fit, motions, sampling, failed, most, untestable=failed)
+    most = FAST_TRACE_SAMPLES if level == "fast" else None
+    found = with_traces(found, fit, motions, sampling, failed, most, untestable=failed, traces=traces)
     if uncorrelated and sampling.filtering:
         found += attempt("Correlation of residuals", lambda: oversampled_rows(fit, motions, sampling), failed)
     return found
@@ -155,26 +163,36 @@ def with_traces(
     failed: list[str],
     samples: int | None = None,
     untestable: list[str] | None = None,
+    traces: Traces = "all",
 ) -> list[Mistake]:
-    """The same with traces of small damage, which take the place of rows that contradict each other: they explain it.
+    """The same with traces of causes, which take the place of rows that contradict each other: they explain it.
 
-    Mistakes that leave more in the residual than such traces are not searched any further; wrong signs of parameters leave none, so that
+    Structure that the model lacks takes the place of delays and of bodies that sit elsewhere as well, which it looks like. Mistakes that
+    leave more in the residual than such traces are not searched any further; wrong signs of parameters leave none, so that
     traces may say where they come from. Errors of known parameters that are stated to be uncertain leave the same,
     and so does noise of currents where the gains of drives are estimated; such fits are not asked. Damage that this log cannot show is
     added to `untestable`. `samples`: at most so many are looked at, all if left out.
     """
     fit = fit.for_white_noise()
-    gains = estimated_gains(fit.described)
-    if gains or fit.known is not None or any(m.kind not in (CONTRADICTION, *WRONG_SIGNS) for m in found):
+    if traces == "none":
+        failed.append(NO_TRACES)
         return found
-    traces = attempt(
-        "Traces of small damage", lambda: signature_mistakes(fit, motions, sampling, samples, untestable), failed
+    gains, kinds = estimated_gains(fit.described), {m.kind for m in found}
+    if gains or fit.known is not None or kinds - {CONTRADICTION, NOISY, *WRONG_SIGNS, *SYMPTOMS}:
+        return found
+    gross = traces == "without gross errors"
+    causes = attempt(
+        "Traces of small damage",
+        lambda: signature_mistakes(fit, motions, sampling, samples, untestable, gross=gross),
+        failed,
     )
-    if not traces:
+    if not causes or (kinds & set(SYMPTOMS) and causes[0].kind not in STRUCTURE):
         return found
     noise = noise_behind(motions, sampling, [r.row for r in fit.rows])
-    traces = with_noise_as_cause(traces, fit, motions[0], noise)
-    return [*(m for m in found if m.kind != CONTRADICTION), *traces]
+    causes = with_noise_as_cause(causes, fit, motions[0], noise)
+    kept = [m for m in found if m.kind not in (CONTRADICTION, *SYMPTOMS)]
+    before = [m for m in kept if m.kind != NOISY]
+    return [*before, *causes, *(m for m in kept if m.kind == NOISY)]
 
 
 def _clock(motion: Motion) -> list[Mistake]:
@@ -275,6 +293,13 @@ def inspect_forces(machine: Machine, motion: Motion) -> list[Mistake]:
         for f in found
         if f.kind in INSPECTED and f.severity == "warning"
     ]
+
+
+def traces_of(method: Estimator) -> Traces:
+    """Which equations of a method show causes by least squares: all, all without gross errors, or none where accelerations are noisy."""
+    if isinstance(method, Robust):
+        return "without gross errors"
+    return "none" if isinstance(method, Instrumental | Likelihood) else "all"
 
 
 def assumes_uncorrelated(method: Estimator) -> bool:

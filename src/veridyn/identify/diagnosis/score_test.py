@@ -147,6 +147,33 @@ class Projected:
         likely = g**2 > LIKELY**2 * variance
         return self.unexplained(rest[:, :, likely]) if likely.any() else self.residual
 
+    @property
+    def white_variance(self) -> float:
+        """The variance of an equation, of the residual as it is."""
+        return self._white(self.residual)
+
+    def variance_beside(self, rest: Array) -> float:
+        """The variance of an equation with columns beside the regressor (N, R, k) appended, for their number."""
+        equations = self.residual.size / self.share - self.basis.shape[2]
+        return self._white(self.unexplained(rest)) * equations / max(equations - rest.shape[2], 0.5 * equations)
+
+    def sizes_of(self, rest: Array) -> Array:
+        """Least-squares sizes (k,) of columns beside the regressor, all at once; zero of those that others make up."""
+        flat = rest.reshape(-1, rest.shape[2])
+        G, g = flat.T @ flat, self.residual.ravel() @ flat
+        norms = np.sqrt(np.diag(G))
+        scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
+        return np.asarray(np.linalg.lstsq(G * scale[:, None] * scale, g * scale, rcond=SAFE_PRODUCTS)[0] * scale)
+
+    def gain_together(self, rest: Array) -> float:
+        """By how much columns beside the regressor lessen the sum of squared residuals, all at once."""
+        return float(np.sum(self.residual**2) - np.sum(self.unexplained(rest) ** 2))
+
+    def gains(self, rest: Array) -> Array:
+        """By how much each column beside the regressor lessens the sum of squared residuals (k,)."""
+        g, norms = self.residual.ravel() @ rest.reshape(-1, rest.shape[2]), np.einsum("nrk,nrk->k", rest, rest)
+        return np.divide(g**2, norms, out=np.zeros_like(g), where=norms > 0.0)
+
     def scores_of_row(self, row: int, lines: Array, sums: Array) -> Array:
         """z scores (m,) of columns lines @ sums, (N, k) (k, m), of one row by themselves, for white noise; zero for inseparable ones."""
         inside = self.basis[:, row].T @ lines
@@ -167,13 +194,7 @@ class Projected:
 
     def unexplained(self, rest: Array) -> Array:
         """The residual (N, R) that is left with columns (N, R, k), as :meth:`beside` gives them, in the regressor all at once."""
-        flat = rest.reshape(-1, rest.shape[2])
-        G, g = flat.T @ flat, self.residual.ravel() @ flat
-        norms = np.sqrt(np.diag(G))
-        scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
-        G, g = G * scale[:, None] * scale, g * scale
-        size = np.linalg.lstsq(G, g, rcond=SAFE_PRODUCTS)[0] * scale
-        return np.asarray(self.residual - (flat @ size).reshape(self.residual.shape), dtype=np.float64)
+        return np.asarray(self.residual - rest @ self.sizes_of(rest), dtype=np.float64)
 
     def with_column(self, s: Array) -> Projected:
         """The same with a column s (N, R) in the regressor; one that the others explain whole adds nothing."""
@@ -276,10 +297,10 @@ class TraceNoise:
 
 
 def passed_variance(
-    motions: Sequence[Motion], rows: Sequence[str], sampling: Sampling, window: int, memory: Array | None
+    motions: Sequence[Motion], rows: Sequence[str], sampling: Sampling, window: int, filters: Sequence[Array] | None
 ) -> Array | None:
     """(R, n): variance of the noise of q̈ behind the filters of rows, added over `window` samples and divided by the root of their number,
-    and with `memory` (R,) times the sample before taken off; the largest of motions. None where the noise of one is not known.
+    and behind the `filters` (1, a_1 …) of the rows; the largest of motions. None where the noise of one is not known.
     """
     every = []
     for m in motions:
@@ -290,8 +311,8 @@ def passed_variance(
         width = 1 if sampling.filtering else window
         added = np.abs(np.exp(1j * np.outer(np.arange(width), turn)).sum(axis=0)) ** 2 / width
         for r, row in enumerate(rows):
-            low, a = sampling.filter_of(row), 0.0 if memory is None else memory[r]
-            gain = added * np.abs(1.0 - a * np.exp(-1j * turn * width)) ** 2
+            low, a = sampling.filter_of(row), np.ones(1) if filters is None else filters[r]
+            gain = added * np.abs(a @ np.exp(-1j * np.outer(np.arange(len(a)), turn * width))) ** 2
             lines.append(bands.variance @ (gain if low is None else gain * low.gain(bands.ends, bands.rate) ** 2))
         every.append(lines)
     return np.max(every, axis=0)

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from veridyn.identify.diagnosis.columns import compiled_plan, fit_forces
 from veridyn.identify.diagnosis.evidence import measured_coordinates, near_reversals
 from veridyn.identify.diagnosis.score_test import MACHINE, size_slopes
+from veridyn.identify.diagnosis.structure import Line, own_lines, rigid_forces, whole_lines
 from veridyn.identify.regression.equation_plan import EquationPlan, Job
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.regression.tables import equations
@@ -63,8 +64,9 @@ class Samples:
     `W` (N, R, p) over the base columns of a fit, `y` (N, R) without known parameters, `forces` (N, R): Γ̂ of the fit, `rates` (N, R): its
     slopes; `used` (N, R); `ones` (N, R): of an offset; `clock` (N, R): 0 at the start of its motion to 1 at its end; `turned` coordinate →
     −∂Γ̂/∂q (N, R), and `MACHINE` → ∂Γ̂/∂c; `late` (N, R, 2, k): s_d/d of the `delays` d (k,), s, late and early, none where no row has dry
-    friction of its own; `measured` (R,): rows with a measured force; `window`: samples to an equation; `share` of the samples of the
-    motions that are held.
+    friction of its own; `own` (kind, option, part) → (N, R): lines of structure, each of a joint's own row; `whole`: those of all rows
+    (:mod:`veridyn.identify.diagnosis.structure`); `measured` (R,): rows with a measured force;
+    `window`: samples to an equation; `share` of the samples of the motions that are held.
     """
 
     rows: tuple[str, ...]
@@ -78,6 +80,8 @@ class Samples:
     turned: dict[str, Array]
     late: Array
     delays: Array
+    own: dict[tuple[str, int, int], Array]
+    whole: dict[Line, Array]
     measured: Mask
     window: int
     share: float
@@ -155,11 +159,15 @@ def samples_of(
         before += len(m)
     if len(parts) == 1:
         return replace(parts[0], share=seen / total)
-    turned = {c: np.concatenate([p.turned[c] for p in parts]) for c in parts[0].turned}
+    turned, own, whole = (
+        {c: np.concatenate([getattr(p, name)[c] for p in parts]) for c in getattr(parts[0], name)}
+        for name in ("turned", "own", "whole")
+    )
     joint = ("W", "y", "forces", "rates", "used", "ones", "clock", "late")
     merged = {name: np.concatenate([getattr(p, name) for p in parts]) for name in joint}
     measured = np.any([p.measured for p in parts], axis=0)
-    return replace(parts[0], **merged, turned=turned, measured=measured, share=seen / total)
+    structure = {"turned": turned, "own": own, "whole": whole}
+    return replace(parts[0], **merged, **structure, measured=measured, share=seen / total)
 
 
 def _plan(fit: Fit, motions: Sequence[Motion], rows: Sequence[str], how: Sampling) -> EquationPlan:
@@ -254,6 +262,22 @@ def _part(
     delays = np.array(shifts) * (float(np.median(np.diff(motion.t))) if shifts else 0.0)
     late = added[:, :, 4:pulses].reshape(M, R, 2, -1) / (np.array([1.0, -1.0])[:, None] * delays)
     measured = measured_coordinates(machine, motion)
+
+    def windows(line: Array) -> Array:
+        """A line (R, …) of the samples of the job, filtered and added over windows, as the equations are (N, R)."""
+        inside = slice(job.start - job.offset, job.stop - job.offset)
+        line = _filtered(line[:, None], plan, job)[:, 0] if how.filtering else line[:, inside]
+        return (_added(line, weight * there, numbers, width)[1].T / root)[kept]
+
+    spacing = max(1, round(1.0 / (WINDOW_RATE_HZ * float(np.median(np.diff(motion.t)))))) if N > 2 else 1
+    thin, rigid = rigid_forces(fit, job.motion, spacing)
+    length = float(motion.t[-1] - motion.t[0])
+    own = {
+        (kind, option, k): windows(line)
+        for kind, option, k, line in own_lines(machine, job.motion, rows, rigid, float(motion.t[0]), length)
+    }
+    slow = whole_lines(fit, job.motion, rows, thin, rigid) if turned else ()
+    whole = {name: windows(line) for name, line in slow}
     return Samples(
         rows=tuple(rows),
         W=W if kept.all() else W[kept],
@@ -266,6 +290,8 @@ def _part(
         turned={c: added[kept, :, pulses + i] for i, c in enumerate(turned)},
         late=late[kept],
         delays=delays,
+        own=own,
+        whole=whole,
         measured=felt & np.array([row in measured for row in rows]),
         window=window,
         share=N / len(motion),

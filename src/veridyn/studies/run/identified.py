@@ -103,7 +103,8 @@ class IdentifyRun:
             table = {} if d.validation is None else d.validation.table
             return Result(name, seed, False, self.inputs, self.figures, d.parameters, table, (*told, *warnings))
         made = self.study.result(name, seed=seed, quick=False, inputs=dict(self.inputs), warnings=warnings)
-        return replace(made, figures={**made.figures, **self.figures})
+        findings = tuple(f.record for f in self.study.fit.findings)
+        return replace(made, figures={**made.figures, **self.figures}, findings=findings)
 
     @property
     def figures(self) -> dict[str, float]:

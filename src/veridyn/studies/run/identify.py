@@ -24,6 +24,7 @@ from veridyn.identify.diagnosis.fit_check import (
     oversampled_rows,
     stuck_forces,
     suspicions,
+    traces_of,
     with_traces,
 )
 from veridyn.identify.diagnosis.plausible import odd_clocks
@@ -32,7 +33,6 @@ from veridyn.identify.estimator import in_formulation, with_tree_note
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.trust import Trust, trust_prior
-from veridyn.identify.estimators.weighted import OLS, WLS
 from veridyn.identify.friction.evidence import FrictionLadder
 from veridyn.identify.friction.ladder import friction_ladder
 from veridyn.identify.regression.sampling import Sampling
@@ -186,8 +186,8 @@ def _identified(
         found += _suspected(work, seen, result, apart, lowpass, progress, failed)
         still = attempt("Forces that stand still", lambda: stuck_forces(result.fit, plain(training)), failed)
         found += still
-        if isinstance(estimation.method, OLS | WLS):
-            found = with_traces(found, result.fit, plain(training), first, failed, untestable=untestable)
+        traces = traces_of(estimation.method)
+        found = with_traces(found, result.fit, plain(training), first, failed, untestable=untestable, traces=traces)
         if first.filtering and estimation.settings.covariance == "white" and assumes_uncorrelated(estimation.method):
             found += attempt(
                 "Correlation of residuals", lambda: oversampled_rows(result.fit, plain(training), first), failed
@@ -207,6 +207,8 @@ def _identified(
     for text in failed:
         warn(IdentificationWarning, Fault(text, "not checked"))
     inputs = {"study": fingerprint(loaded.text), "model": fingerprint(work.model_file), **recorded.hashes}
+    findings = tuple(mistake.finding(rank) for rank, mistake in enumerate(found, 1))
+    result = replace(result, fit=replace(result.fit, findings=findings))
     misses = missed(result, study.accept, len(found))
     suspected, missing = tuple(found), tuple(misses)
     return IdentifyRun(

@@ -1,0 +1,304 @@
+"""Causes that a diagnosis asks about: each is columns beside the regressor, a place, and words.
+
+A cause is of `structure`, what machines have and a model may lack, or of a sensor, its clock or the geometry that the model states. Where a
+cause has options (speeds, times, moments), each is a question of its own, and the best of them is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import Fault
+from veridyn.identify.diagnosis import structure as s
+from veridyn.identify.diagnosis.score_test import MACHINE
+from veridyn.identify.diagnosis.signature_samples import Samples
+from veridyn.model.machine import Machine
+
+Array = NDArray[np.float64]
+DRIFTING_ENCODER = "encoder drift"
+MOMENTS = 16  # at which a load may be taken up: a sixteenth of a log beside the right one costs a few per cent of the evidence
+POSITIVE = (s.ROTOR, s.DRY, s.VISCOUS, s.STRIBECK, s.LOAD_FRICTION, s.FLEXIBLE)  # what is below zero is something else
+STRUCTURE = (*POSITIVE, s.ASYMMETRIC, s.SPRING, s.CABLE, s.WARM_UP, s.GRAVITY, s.PAYLOAD)
+
+PLURAL = {
+    "encoder zero": "zeros of the positions",
+    "force scale": "scales of the forces",
+    "force offset": "offsets of the forces",
+    "force drift": "drifts of the forces",
+    "late force": "delays of the forces",
+    "machine size": "distances between joints",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Cause:
+    """`columns` (N, R, k) of a cause of this `kind` at a coordinate, or at the machine as a whole; `option` of its grid."""
+
+    kind: str
+    where: str
+    columns: Array
+    option: int = 0
+
+    @property
+    def structural(self) -> bool:
+        return self.kind in STRUCTURE
+
+    @property
+    def name(self) -> tuple[str, str]:
+        return self.kind, self.where
+
+
+def causes_of(x: Samples, values: Array) -> Iterator[Cause]:
+    """All causes with columns of their own, for a fit with these base parameters (p,)."""
+    for kind, where, column in x.signatures(values):
+        yield Cause(kind, where, column[:, :, None])
+    by_option: dict[tuple[str, int], list[Array]] = {}
+    for (kind, option, _), lines in x.own.items():
+        by_option.setdefault((kind, option), []).append(lines)
+    for (kind, option), parts in by_option.items():
+        for j, row in enumerate(x.rows):
+            if x.measured[j]:
+                columns = np.zeros((*x.y.shape, len(parts)))
+                columns[:, j] = np.stack([part[:, j] for part in parts], axis=1)
+                yield Cause(kind, row, columns, option)
+    clock = np.divide(x.clock, x.ones, out=np.zeros_like(x.clock), where=x.ones > 0.0)
+    for c, column in x.turned.items():
+        if c != MACHINE:
+            yield Cause(DRIFTING_ENCODER, c, (column * clock)[:, :, None])
+    flexible, gravity, load = ([line for line in x.whole if line.kind == k] for k in (s.FLEXIBLE, s.GRAVITY, s.PAYLOAD))
+    for line in flexible:
+        yield Cause(s.FLEXIBLE, line.where, x.whole[line][:, :, None])
+    if gravity:
+        # Moments of the first body, which an upright axis does not show, act as its angle does.
+        first = np.zeros((*x.y.shape, 2))
+        first[:, 0] = np.stack([x.own[s.CABLE, 0, k][:, 0] for k in range(2)], axis=1)
+        yield Cause(
+            s.GRAVITY, MACHINE, np.concatenate([*(x.whole[line][:, :, None] for line in gravity), first], axis=2)
+        )
+    if load:
+        columns = np.stack([x.whole[line] for line in load], axis=2)
+        for k in range(1, MOMENTS):
+            late = columns.copy()
+            late[: k * len(late) // MOMENTS] = 0.0
+            yield Cause(s.PAYLOAD, MACHINE, late, k)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Damage:
+    """What was found: its `size` c with deviation `sigma` and score `z`; it shifts the parameter `moved` by `shift` deviations.
+
+    `evidence`: 2 Δ log L, the gain in likelihood of the whitened equations with its `columns` appended; `option` of its grid.
+    """
+
+    kind: str
+    where: str
+    size: float
+    sigma: float
+    z: float
+    shift: float
+    moved: str
+    evidence: float = 0.0
+    columns: int = 1
+    option: int = 0
+
+    @property
+    def structural(self) -> bool:
+        return self.kind in STRUCTURE
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a cause says: `what` is wrong, at which `place`, what was `expected` and `found`, and what to do."""
+
+    what: str
+    place: str
+    expected: str
+    found: str
+    hint: str
+
+    def fault(self, also: str = "", evidence: str = "") -> Fault:
+        return Fault(self.what, self.place, self.expected, f"{self.found}{evidence}", f"{self.hint}{also}")
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A joint, in words and units."""
+
+    name: str
+    turning: bool
+
+    @property
+    def angle(self) -> str:
+        return "rad" if self.turning else "m"
+
+    @property
+    def force(self) -> str:
+        return "N*m" if self.turning else "N"
+
+    @property
+    def inertia(self) -> str:
+        return "kg*m^2" if self.turning else "kg"
+
+    def element(self, kind: str) -> str:
+        return f"{{kind: {kind}, on: {self.name}}}"
+
+
+def words_of(machine: Machine, d: Damage) -> Words:
+    """In words: what, where, how much, and what to write or try."""
+    if d.where == MACHINE:
+        return _OF_MACHINE[d.kind](machine, d)
+    turning = machine.coordinate_kinds[machine.coordinates.index(d.where)] == "turning"
+    return _OF_JOINT[d.kind](_Place(d.where, turning), d)
+
+
+def _size(d: Damage, unit: str, factor: float = 1.0) -> str:
+    return f"{factor * d.size:.3g} ± {factor * d.sigma:.2g} {unit}".rstrip()
+
+
+def _element(what: str, kind: str, unit: Callable[[_Place], str]) -> Callable[[_Place, Damage], Words]:
+    """Structure that an element of the model stands for."""
+
+    def words(at: _Place, d: Damage) -> Words:
+        hint = f"Add the element {at.element(kind)} to the model, and identify again."
+        return Words(what, f"joint '{at.name}'", "a model with it", _size(d, unit(at)), hint)
+
+    return words
+
+
+def _stribeck(at: _Place, d: Damage) -> Words:
+    hint = f"Add the element {at.element('stribeck')} to the model, or ask for friction: {{terms: [stribeck]}} in the study."
+    what = "its friction falls with speed, which the model does not have."
+    return Words(what, f"joint '{at.name}'", "a model with it", _size(d, at.force), hint)
+
+
+def _load_friction(at: _Place, d: Damage) -> Words:
+    what = "its friction grows with the load of its gear, which the model does not have."
+    hint = "Ask for friction: {terms: [load]} in the study (friction_ladder in Python), and identify again."
+    return Words(
+        what, f"joint '{at.name}'", "a model with it", _size(d, f"{at.force} for each {at.force} of load"), hint
+    )
+
+
+def _warm_up(at: _Place, d: Damage) -> Words:
+    what = "its friction changes along the log, as a gear does that warms up."
+    hint = "Warm the machine up before recording, leave the first part of the log out, or record the temperature of the gear."
+    found = f"{_size(d, at.force)} more at the start than behind {s.WARM_UP_TIMES[d.option]:g} of the log"
+    return Words(what, f"joint '{at.name}'", "friction that stays", found, hint)
+
+
+def _flexible(at: _Place, d: Damage) -> Words:
+    what = "its position differs from the link's by what the joint gives way under load: it is flexible."
+    stiffness = 1.0 / d.size if d.size > 0.0 else np.inf
+    found = f"{_size(d, f'{at.angle}/({at.force})')}, a stiffness of {stiffness:.3g} {at.force}/{at.angle}"
+    hint = (
+        "Model motor and link as two bodies with a spring between, record the link's position, or record slower motion."
+    )
+    return Words(what, f"joint '{at.name}'", "a stiff joint", found, hint)
+
+
+def _cable(at: _Place, d: Damage) -> Words:
+    what = "a force acts on it that follows its angle, as a cable, a hose or a counterweight pulls."
+    hint = "Add its law to the model, e.g. {kind: law, on: " + at.name + ", law: sin(c)}, or tie the cable up."
+    return Words(what, f"joint '{at.name}'", "a model with it", _size(d, at.force), hint)
+
+
+def _force_scale(at: _Place, d: Damage) -> Words:
+    hint = "Look at its torque constant or gain, its gear ratio and the calibration of its sensor."
+    found = f"{1.0 + d.size:.4g} ± {d.sigma:.2g}"
+    return Words("it seems to be off by a factor beside the others.", f"force of '{at.name}'", "1", found, hint)
+
+
+def _late_force(at: _Place, d: Damage) -> Words:
+    what = "it is late against the positions." if d.size > 0.0 else "it is early: positions are late against it."
+    hint = (
+        "Look at the clocks and filters of both; a study takes delays out with clock: {delays: correct}. "
+        "Friction that yields before it slides looks alike: a dead zone leaves it out."
+    )
+    return Words(what, f"force of '{at.name}'", "channels on one clock", _size(d, "ms", 1e3), hint)
+
+
+def _force_drift(at: _Place, d: Damage) -> Words:
+    hint = "Warm up the machine and its sensor, take the drift out of the channel, or cut the log into shorter ones."
+    found = f"{_size(d, at.force)} from the start to the end"
+    return Words("it seems to drift.", f"force of '{at.name}'", "a sensor with a steady zero", found, hint)
+
+
+def _force_offset(at: _Place, d: Damage) -> Words:
+    what = "it has an offset that the model does not have: its sensor's zero is off or drifts."
+    hint = (
+        "Take it out of the channel, or give the model an offset there, as friction that differs with direction "
+        "(asymmetric friction) needs too: this log cannot tell these apart."
+    )
+    return Words(what, f"force of '{at.name}'", f"0 {at.force}", _size(d, at.force), hint)
+
+
+def _encoder_zero(at: _Place, d: Damage) -> Words:
+    what = "it seems to be measured from another zero than the model's."
+    hint = (
+        "Look at the zero of its encoder, and at that of the model: the angles of its joints and where its bodies sit."
+    )
+    return Words(what, f"position of '{at.name}'", f"0 {at.angle}", _size(d, at.angle), hint)
+
+
+def _encoder_drift(at: _Place, d: Damage) -> Words:
+    hint = "Look for a coupling that slips or counts that are lost, and cut the log into shorter ones."
+    found = f"{_size(d, at.angle)} from the start to the end"
+    return Words("its zero seems to drift.", f"position of '{at.name}'", "a steady zero", found, hint)
+
+
+def _machine_size(machine: Machine, d: Damage) -> Words:
+    what = "the distances between its joints do not fit this log: these bodies sit elsewhere."
+    hint = "Look whether the model is of this machine and of its size, and at lengths in other units."
+    found = f"{1.0 + d.size:.4g} ± {d.sigma:.2g} times those of the model"
+    return Words(what, f"model '{machine.name}'", "the machine that was recorded", found, hint)
+
+
+def _gravity(_machine: Machine, d: Damage) -> Words:
+    what = "gravity seems to point another way than the model says: the machine stands on a slope, or its model leans."
+    hint = "Level the machine, or write its gravity into the model."
+    found = f"{np.degrees(d.size):.3g} ± {np.degrees(d.sigma):.2g}° beside it"
+    return Words(what, "model.gravity", "the direction in the model", found, hint)
+
+
+def _payload(machine: Machine, d: Damage) -> Words:
+    what = "the last body changes its mass along the log: a load is taken up or set down."
+    hint = "Cut the log there, and identify the load by itself (veridyn.payload)."
+    found = f"{_size(d, 'kg')} from about {100 * d.option / MOMENTS:.0f} % of the log on"
+    return Words(what, f"model '{machine.name}'", "one machine along the log", found, hint)
+
+
+_OF_JOINT: Mapping[str, Callable[[_Place, Damage], Words]] = {
+    s.ROTOR: _element("the inertia of its rotor is missing in the model.", "inertia", lambda at: at.inertia),
+    s.DRY: _element("its dry friction is missing in the model.", "coulomb", lambda at: at.force),
+    s.VISCOUS: _element(
+        "its viscous friction is missing in the model.", "damper", lambda at: f"{at.force}*s/{at.angle}"
+    ),
+    s.ASYMMETRIC: _element(
+        "its friction differs with direction, which the model does not have.",
+        "damper_forward",
+        lambda at: f"{at.force}*s/{at.angle}",
+    ),
+    s.SPRING: _element(
+        "a spring acts on it that the model does not have.", "spring", lambda at: f"{at.force}/{at.angle}"
+    ),
+    s.STRIBECK: _stribeck,
+    s.LOAD_FRICTION: _load_friction,
+    s.WARM_UP: _warm_up,
+    s.FLEXIBLE: _flexible,
+    s.CABLE: _cable,
+    "force scale": _force_scale,
+    "late force": _late_force,
+    "force drift": _force_drift,
+    "force offset": _force_offset,
+    "encoder zero": _encoder_zero,
+    DRIFTING_ENCODER: _encoder_drift,
+}
+_OF_MACHINE: Mapping[str, Callable[[Machine, Damage], Words]] = {
+    "machine size": _machine_size,
+    s.GRAVITY: _gravity,
+    s.PAYLOAD: _payload,
+}

@@ -1,0 +1,336 @@
+"""Causes in order: each is a model that is compared with the one without it, structure before sensors.
+
+The causes that explain most, as the equations are and behind the filters of their noise, are fitted each with a noise of its own
+(:mod:`veridyn.identify.diagnosis.likelihood`). A cause is significant where both its score, whose variance allows for what correlation is
+left, and its gain in likelihood are beyond what noise makes of so many questions. A sensor is named before structure only where it beats
+the best of that by `STRONG` of Schwarz's criterion. What was found is taken into the model, and the others are asked again; those that
+explained nearly as much, and nothing beside it, cannot be separated from it on this log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtrc, ndtri
+
+from veridyn.identify.diagnosis.causes import DRIFTING_ENCODER, PLURAL, POSITIVE, Cause, Damage
+from veridyn.identify.diagnosis.likelihood import Model
+from veridyn.identify.diagnosis.score_test import Projected, TraceNoise, limit_of
+from veridyn.identify.diagnosis.signature_samples import Samples
+from veridyn.identify.diagnosis.structure import CABLE, GRAVITY
+from veridyn.identify.result import Fit
+
+Array = NDArray[np.float64]
+FALSE_ALARMS = 0.005  # share of logs in order, over all signatures of a log together (chosen)
+# Of a machine beside its model: to a few thousandths models are drawn and machines are built (chosen)
+LEAST_SIZE = 0.003
+MAX_DAMAGES = 12  # that are looked for in one log: as many joints as an arm has may lack the same
+# Of the limit of the first, for damages beside it: errors of a model leave several small traces (chosen)
+FURTHER_SHARE = 0.1
+STRONG = 10.0  # of Schwarz's criterion: "very strong" evidence (Kass and Raftery, 1995, JASA 90(430))
+# For each delay of the grid, late and early: pulses of twice the length are alike (of 1200 logs in order)
+GRID_TESTS = 1
+LEADING = 2  # causes of structure and as many of sensors, as the equations are and whitened, whose models are compared
+TOGETHER = 3  # causes that are asked together where none is clear by itself
+SUSPECTED_Z = 3.0  # deviations from which it is asked what noise of the motion makes of a score
+ONE_SIDED = 2.0  # deviations between what is seen behind reversals and before them (chosen)
+SMOOTH_PART = 1.0  # deviations by which the smooth part of a force must be late, too (chosen)
+SAME_DELAY = 3.0  # deviations between the delays of both (chosen)
+GRID_DEVIATION = 0.2  # of a delay: how far the grid is apart, and what its first order is worth
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Answer:
+    """A cause with its `model`: `coefficients` (k,) of its columns and the score of them together; `evidence`: 2 Δ log L.
+
+    `chance` that noise alone makes as much of it, by its score or by its evidence, whichever is larger; `criterion`: the gain by Schwarz's
+    criterion.
+    """
+
+    cause: Cause
+    model: Model
+    coefficients: Array
+    size: float
+    sigma: float
+    z: float
+    evidence: float
+    chance: float
+    criterion: float
+    shift: float
+    moved: str
+
+    @property
+    def damage(self) -> Damage:
+        """In its own units: of several columns the first has the size, of directions the first two together."""
+        size, sigma = self.size, self.sigma
+        if len(self.coefficients) > 1:
+            parts = size * self.coefficients
+            size = float(np.linalg.norm(parts[:2])) if self.cause.kind in (GRAVITY, CABLE) else float(parts[0])
+            sigma = abs(size) / max(abs(self.z), 1.0)
+        return Damage(
+            kind=self.cause.kind,
+            where=self.cause.where,
+            size=size,
+            sigma=sigma,
+            z=self.z,
+            shift=self.shift,
+            moved=self.moved,
+            evidence=self.evidence,
+            columns=len(self.coefficients),
+            option=self.cause.option,
+        )
+
+
+class Questions:
+    """The causes that are asked about beside a model, and what has been taken into it."""
+
+    def __init__(
+        self,
+        fit: Fit,
+        x: Samples,
+        causes: Sequence[Cause],
+        clock: float,
+        noise: Callable[[Model], TraceNoise | None],
+        model: Model,
+    ) -> None:
+        self.fit, self.x, self.causes, self.clock, self.noise = fit, x, causes, clock, noise
+        self.first = self.model = model
+        self.columns = np.concatenate([c.columns for c in causes], axis=2)
+        ends = np.cumsum([c.columns.shape[2] for c in causes])
+        self.parts = [slice(end - c.columns.shape[2], end) for end, c in zip(ends, causes, strict=True)]
+        self.effects = model.plain.effects(self.columns * model.weight[:, :, None])
+        self.price = float(np.log(max(np.count_nonzero(x.used), 2)))
+        self.taken: list[Cause] = []
+        self._rest()
+
+    def _rest(self) -> None:
+        """What is left of all columns beside the regressor, as it is and behind the filters of the noise."""
+        self.rests = (
+            self.model.plain.beside(self.columns * self.model.weight[:, :, None]),
+            self.model.white.beside(self.model.filtered(self.columns)),
+        )
+
+    def untestable(self, every: Sequence[Cause]) -> tuple[tuple[str, str], ...]:
+        """Sensors whose damage the parameters take up whole on this log."""
+        shown = self.first.plain.beside(self.columns * self.first.weight[:, :, None]).any(axis=(0, 1))
+        testable = {c.name for c, part in zip(self.causes, self.parts, strict=True) if shown[part].any()}
+        testable |= {("late force", row) for row in self.x.rows if len(self.x.delays)}  # dry friction shows it, too
+        return tuple(c.name for c in every if c.kind in PLURAL and c.name not in testable)
+
+    @property
+    def number(self) -> int:
+        """Of questions, delays that dry friction shows included."""
+        return len(self.causes) + GRID_TESTS * len(self.x.delays) * int(np.count_nonzero(self.x.measured))
+
+    def leading(self) -> list[Answer]:
+        """Answers of the causes that explain most, of structure and of sensors, as the equations are and whitened."""
+        late = list(_late(self.x, self.model))
+        chosen: dict[int, Cause] = {}
+        structural = np.array([c.structural for c in self.causes])
+        for p, rest in zip((self.model.plain, self.model.white), self.rests, strict=True):
+            gains = self._gains(p, rest)
+            for kind in (structural, ~structural):
+                order = [int(k) for k in np.argsort(-np.where(kind, gains, -np.inf)) if kind[k] and gains[k] > 0.0]
+                seen: set[tuple[str, str]] = set()
+                for k in order:
+                    if self.causes[k].name not in seen and len(seen) < LEADING:
+                        seen.add(self.causes[k].name)
+                        chosen.setdefault(k, self.causes[k])
+        return [self.answer(c, self.effects[:, self.parts[k]]) for k, c in chosen.items()] + [
+            self.answer(c, self.first.plain.effects(c.columns * self.first.weight[:, :, None])) for c in late
+        ]
+
+    def _gains(self, p: Projected, rest: Array) -> Array:
+        """Of each cause by Schwarz's criterion, for white noise."""
+        single = p.gains(rest)
+        out = np.array(
+            [p.gain_together(rest[:, :, s]) if s.stop - s.start > 1 else single[s.start] for s in self.parts]
+        )
+        there = np.array([np.count_nonzero(rest[:, :, s].any(axis=(0, 1))) for s in self.parts])
+        return np.where(out > 0.0, out / p.white_variance - there * self.price, -np.inf)
+
+    def answer(self, cause: Cause, effects: Array) -> Answer:
+        """A cause by its own model."""
+        model = self.model.with_columns(cause.columns)
+        column, coefficients, there = model.combined(cause.columns)
+        scores = model.before.tested_beside(column)
+        noise = self.noise(model) if abs(float(scores.z[0])) > SUSPECTED_Z else None
+        if noise is not None:
+            absorbed = model.before.effects(model.filtered(cause.columns))[: len(self.fit.values)] @ coefficients
+            scores = model.before.tested_beside(column, noise.scores([cause.name], absorbed[:, None]))
+        evidence = self.model.evidence(model) if there else 0.0
+        size, z = float(scores.sizes[0]), float(scores.z[0])
+        if cause.kind == "late force":  # to first order near reversals: filters would weigh what it leaves out there
+            size = float(self.model.plain.tested(cause.columns * self.model.weight[:, :, None]).sizes[0])
+        by_score = float(_of_several(scores.chance, np.array([max(there, 1)]))[0])
+        shift = _shifts(effects @ coefficients[:, None], np.array([size]), self.fit)[:, 0]
+        grid = GRID_DEVIATION * abs(size) if cause.kind == "late force" else 0.0
+        return Answer(
+            cause=cause,
+            model=model,
+            coefficients=coefficients,
+            size=size,
+            sigma=float(np.hypot(scores.sigma[0], grid)),
+            z=z,
+            evidence=max(evidence, 0.0),
+            chance=max(by_score, float(chdtrc(max(there, 1), max(evidence, 0.0)))),
+            criterion=min(evidence, z**2) - there * self.price,
+            shift=float(shift.max()),
+            moved=self.fit.names[int(shift.argmax())],
+        )
+
+    def family(self, kind: str) -> float:
+        """The gain by Schwarz's criterion of all causes of a kind at once, behind the filters of the noise."""
+        p, rest = self.model.white, self.rests[1]
+        best: dict[str, tuple[float, slice]] = {}
+        for c, part in zip(self.causes, self.parts, strict=True):
+            gain = p.gain_together(rest[:, :, part]) if c.kind == kind else -1.0
+            if gain > best.get(c.where, (0.0, part))[0]:
+                best[c.where] = gain, part
+        if not best:
+            return -np.inf
+        columns = np.concatenate([rest[:, :, part] for _, part in best.values()], axis=2)
+        left = p.unexplained(columns)
+        there = np.count_nonzero(columns.any(axis=(0, 1)))
+        return float(p.residual.size * np.log(np.sum(p.residual**2) / np.sum(left**2))) - there * self.price
+
+    def possible(self, a: Answer) -> bool:
+        """Whether a cause of this size is one.
+
+        A sensor that averages or holds a step of the clock is off by half of one: a delay, known to a fifth, must be longer. No angle is
+        off by more than half a turn, and no rotor or friction is below zero.
+        """
+        kind, where, size = a.cause.kind, a.cause.where, abs(a.size)
+        machine = self.fit.described
+        if kind in POSITIVE:
+            return a.size > 0.0
+        if kind in ("encoder zero", DRIFTING_ENCODER):
+            turning = machine.coordinate_kinds[machine.coordinates.index(where)] == "turning"
+            return not turning or size <= np.pi
+        if kind == "machine size":
+            return size >= LEAST_SIZE
+        if kind != "late force":
+            return True
+        if size <= 0.5 * self.clock + GRID_DEVIATION * size or a.cause.name in [c.name for c in self.taken]:
+            return False
+        plain = next((c for c in self.causes if c.name == a.cause.name), a.cause)
+        return a.cause.option == 0 or _smooth_too(a.model, a.cause.columns, plain.columns, a.size)
+
+    def together(self) -> list[Answer]:
+        """Answers of causes that explain most together, each beside the others: alone, one hides in the noise that another makes."""
+        p, rest = self.model.plain, self.rests[0]
+        chosen: list[int] = []
+        for _ in range(TOGETHER):
+            gains = self._gains(p, rest)
+            best = int(np.argmax(gains))
+            if gains[best] <= 0.0:
+                break
+            chosen.append(best)
+            for k in range(self.parts[best].start, self.parts[best].stop):
+                p = p.with_column(rest[:, :, k])
+            rest = p.beside(rest)
+        if len(chosen) < 2:
+            return []
+        model, answers = self.model, list[Answer]()
+        for k in chosen:
+            others = [self.causes[i].columns for i in chosen if i != k]
+            self.model = model.with_columns(np.concatenate(others, axis=2))
+            answers.append(self.answer(self.causes[k], self.effects[:, self.parts[k]]))
+            self.model = model
+        return answers
+
+    def take(self, a: Answer) -> None:
+        """Into the model, beside which the others are asked from now on."""
+        self.model = self.model.with_columns(a.cause.columns)
+        self.taken.append(a.cause)
+        self._rest()
+
+
+def ranked(questions: Questions) -> list[list[Damage]]:
+    """Causes that are significant, the best first, each with those that cannot be separated from it on this log.
+
+    Structure is asked first: a cause of a sensor comes before it only where it beats the best structure, in one joint or in all, by
+    `STRONG` of Schwarz's criterion. What was found is taken into the model, and the others are asked again, more strictly.
+    """
+    found: list[list[Damage]] = []
+    limit = limit_of(FALSE_ALARMS, questions.number)
+    for _ in range(MAX_DAMAGES):
+        clear = [a for a in questions.leading() if a.chance < limit and questions.possible(a)]
+        clear = clear or [a for a in questions.together() if a.chance < limit and questions.possible(a)]
+        if not clear:
+            break
+        best = _best(clear, questions)
+        questions.take(best)
+        group = [best.damage]
+        for a in sorted(clear, key=lambda a: -a.criterion):
+            name = a.cause.name
+            if a.criterion > best.criterion - STRONG and name not in {(d.kind, d.where) for d in group}:
+                again = questions.answer(a.cause, np.zeros((len(questions.fit.values), a.cause.columns.shape[2])))
+                if again.chance >= limit:
+                    group.append(a.damage)
+        found.append(group)
+        limit = FURTHER_SHARE * limit_of(FALSE_ALARMS, questions.number)
+    return found
+
+
+def _best(clear: Sequence[Answer], questions: Questions) -> Answer:
+    """The cause that is taken: the best structure unless a sensor beats it clearly."""
+    structure = max((a for a in clear if a.cause.structural), key=lambda a: a.criterion, default=None)
+    sensor = max((a for a in clear if not a.cause.structural), key=lambda a: a.criterion, default=None)
+    if structure is None or sensor is None:
+        best = structure or sensor
+        assert best is not None  # one of them is clear
+        return best
+    if sensor.criterion <= structure.criterion + STRONG:
+        return structure
+    every = questions.family(structure.cause.kind)
+    return sensor if sensor.criterion > every + STRONG else structure
+
+
+def _of_several(chance: Array, columns: NDArray[np.intp]) -> Array:
+    """Chances (k,) of z scores of combinations that were chosen among so many columns each: z² is χ² of that many degrees of freedom."""
+    z = -ndtri(np.maximum(0.5 * chance, np.finfo(float).tiny))
+    return np.where(columns > 1, chdtrc(columns, z**2), chance)
+
+
+def _shifts(effects: Array, sizes: Array, fit: Fit) -> Array:
+    """By how many deviations damages of these sizes (k,) shift the parameters (p, k)."""
+    deviations = np.where(fit.sigma > 0.0, fit.sigma, np.inf)
+    return np.asarray(np.abs(effects * sizes) / deviations[:, None], dtype=np.float64)
+
+
+def _late(x: Samples, model: Model) -> Iterator[Cause]:
+    """For each row the column of the delay of the grid that its residual speaks for most.
+
+    A delay shows behind reversals of dry friction, or before them: what shows on both sides alike is friction that is rounded off there.
+    """
+    for j, row in enumerate(x.rows):
+        if not x.measured[j] or not len(x.delays):
+            continue
+        lines = np.column_stack([x.late[:, j].reshape(len(x.late), -1), -x.rates[:, j]])
+        pulses = lines.shape[1] - 1  # each by itself, the smooth part by itself, and each with it
+        # As the equations are: an autoregression of the residual would take pulses for noise of their length.
+        alone, weighted = np.eye(pulses + 1), lines * model.weight[:, j : j + 1]
+        scores = model.plain.scores_of_row(j, weighted, np.hstack([alone, alone[:, :pulses] + alone[:, pulses:]]))
+        friction, smooth, whole = scores[:pulses], scores[pulses], scores[pulses + 1 :]
+        behind = np.abs(friction.reshape(2, -1).sum(axis=0)) > ONE_SIDED * np.sqrt(2.0)
+        z = np.where(np.tile(behind, 2) & (whole * smooth > 0.0), np.abs(whole), 0.0)
+        if z.any():
+            column = np.zeros_like(x.y)
+            column[:, j] = lines[:, np.argmax(z)] + lines[:, -1]
+            yield Cause("late force", row, column[:, :, None], 1 + int(np.argmax(z)))
+
+
+def _smooth_too(model: Model, whole: Array, smooth: Array, size: float) -> bool:
+    """Whether the smooth part of a force is late by as much as the `size` of the `whole` column, whatever its friction does.
+
+    Both (N, R, 1), the whole one in the model. Where that is not so, friction yields before it slides, which is no damage of the log.
+    """
+    p = model.before
+    friction, smooth = (model.filtered(v) for v in (whole - smooth, smooth))
+    found = p.with_column(friction[:, :, 0]).tested(smooth)
+    apart = abs(size - float(found.sizes[0])) / np.hypot(GRID_DEVIATION * size, found.sigma[0])
+    return bool(float(found.z[0]) * np.sign(size) > SMOOTH_PART and apart < SAME_DELAY)

@@ -1,0 +1,163 @@
+"""Columns of structure that geared machines have and a model may lack, along a motion.
+
+To first order each adds c s to the equations W φ = y, with j the row of joint q_j and Γ̂ the forces of the rigid bodies of the fit:
+
+    rotor inertia                 s = q̈_j                         in row j
+    dry, viscous friction         s = sign q̇_j, q̇_j               in row j
+    asymmetric friction           s = |q̇_j|                       in row j; what is dry of it is an offset
+    Stribeck friction             s = sign q̇_j/(1 + (q̇_j/v)²)     in row j, for speeds v of a grid
+    load-dependent friction       s = |Γ̂_j| sign q̇_j              in row j
+    joint spring                  s = q_j                         in row j
+    cable                         s = sin q_j, cos q_j            in row j of a turning joint
+    friction that warms up        s = e^(−t/τ) (sign q̇_j, q̇_j)    in row j, for times τ of a grid
+    flexible joint, compliance c  s = −(Γ̂_i ∂/∂q_i + dΓ̂_i/dt ∂/∂q̇_i + d²Γ̂_i/dt² ∂/∂q̈_i) Γ̂   in all rows: q = q_motor − c Γ̂_i
+    gravity turned about x, y     s = ∂Γ̂/∂a                       in all rows
+    load on the last body         s = columns of its mass and first moments, from a moment on
+
+Lines of all rows change slowly: they are computed some fifty times a second and interpolated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.identify.result import Fit
+from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.model.machine import Machine
+from veridyn.model.motion import Motion
+
+Array = NDArray[np.float64]
+ROTOR, DRY, VISCOUS, ASYMMETRIC = "rotor inertia", "dry friction", "viscous friction", "asymmetric friction"
+STRIBECK, LOAD_FRICTION, WARM_UP = "Stribeck friction", "load-dependent friction", "friction that warms up"
+SPRING, CABLE, FLEXIBLE, GRAVITY = "joint spring", "cable", "flexible joint", "gravity direction"
+PAYLOAD = "load taken up or set down"
+# Of a joint's rms speed: an octave and a half apart, so that no curve between them is missed by much
+STRIBECK_SPEEDS = (0.05, 0.15, 0.45)
+WARM_UP_TIMES = (0.1, 0.3, 1.0)  # of a log's length: shorter ones are over at once, longer ones are a drift
+SMOOTHING_S = 0.1  # half-width of the parabolas that give second derivatives of forces
+COMPLIANCE_STEP = 1e-6  # rad/(N*m) or m/N, of the derivative with respect to a compliance
+TILT_STEP = 1e-5  # rad
+
+
+class Line(NamedTuple):
+    """One column of a cause: `kind`, `where` (a coordinate, or "" of the machine), `option` of its grid, and `part` of its columns."""
+
+    kind: str
+    where: str
+    option: int
+    part: int
+
+
+def own_lines(
+    machine: Machine, m: Motion, rows: Sequence[str], rigid: Array, begin: float, length: float
+) -> Iterator[tuple[str, int, int, Array]]:
+    """Kind, option, part, and the lines (R, N) that act in each joint's own row, of a motion that is `length` seconds long."""
+    at = [machine.coordinates.index(row) for row in rows]
+    q, qd, qdd = (x[:, at].T for x in (m.q, m.qd, m.qdd))
+    turning = np.array([[machine.coordinate_kinds[k] == "turning"] for k in at])
+    sign = np.sign(qd)
+    yield ROTOR, 0, 0, qdd
+    yield DRY, 0, 0, sign
+    yield VISCOUS, 0, 0, qd
+    yield ASYMMETRIC, 0, 0, np.abs(qd)
+    rms = np.sqrt(np.mean(qd**2, axis=1, keepdims=True))
+    for k, share in enumerate(STRIBECK_SPEEDS):
+        speed = np.where(rms > 0.0, share * rms, 1.0)
+        yield STRIBECK, k, 0, sign / (1.0 + (qd / speed) ** 2)
+    yield LOAD_FRICTION, 0, 0, np.abs(rigid[at]) * sign
+    yield SPRING, 0, 0, q
+    yield CABLE, 0, 0, np.where(turning, np.sin(q), 0.0)
+    yield CABLE, 0, 1, np.where(turning, np.cos(q), 0.0)
+    for k, share in enumerate(WARM_UP_TIMES):
+        cold = np.exp(-(m.t - begin) / (share * length))
+        yield WARM_UP, k, 0, cold * sign
+        yield WARM_UP, k, 1, cold * qd
+
+
+def rigid_values(fit: Fit) -> Array:
+    """Standard parameters of the fit without its elements: what acts behind gears and their friction."""
+    bodies = np.array([bool(body) for body, _ in fit.described.columns])
+    return np.where(bodies, fit.standard, 0.0)
+
+
+def rigid_forces(fit: Fit, m: Motion, step: int) -> tuple[NDArray[np.intp], Array]:
+    """Every `step`-th sample, and the forces (n, N) of the rigid bodies at all samples, interpolated between those."""
+    thin = np.unique(np.append(np.arange(0, len(m), step), len(m) - 1))
+    part = replace(m[thin], forces=None)
+    own = [fit.described.coordinates[k] for k in fit.described.independent]
+    forces = np.zeros((fit.described.n, len(thin)))
+    forces[list(fit.described.independent)] = inverse_dynamics(
+        fit.described, part, own, rigid_values(fit), engine="numpy"
+    ).T
+    return thin, between(thin, forces, len(m))
+
+
+def between(thin: NDArray[np.intp], lines: Array, samples: int) -> Array:
+    """Lines (…, k) of some samples at all of them (…, samples), linear between."""
+    if len(thin) == samples:
+        return lines
+    every = np.arange(samples)
+    k = np.clip(np.searchsorted(thin, every, side="right") - 1, 0, len(thin) - 2)
+    share = (every - thin[k]) / (thin[k + 1] - thin[k])
+    return np.asarray(lines[..., k] * (1.0 - share) + lines[..., k + 1] * share, dtype=np.float64)
+
+
+def whole_lines(
+    fit: Fit, m: Motion, rows: Sequence[str], thin: NDArray[np.intp], rigid: Array
+) -> Iterator[tuple[Line, Array]]:
+    """Lines (R, N) that act in all rows of an open machine on the ground."""
+    machine, part, N = fit.described, replace(m[thin], forces=None), len(m)
+    values = rigid_values(fit)
+    before, still = (inverse_dynamics(machine, part, list(rows), v, engine="numpy") for v in (fit.standard, values))
+    for i, c in enumerate(machine.coordinates):
+        slopes = _derivatives(part.t, rigid[i][thin])
+        moved = [x.copy() for x in (part.q, part.qd, part.qdd)]
+        for x, slope in zip(moved, slopes, strict=True):
+            x[:, i] -= COMPLIANCE_STEP * slope
+        bent = replace(part, q=moved[0], qd=moved[1], qdd=moved[2])
+        after = inverse_dynamics(machine, bent, list(rows), values, engine="numpy")
+        yield Line(FLEXIBLE, c, 0, 0), between(thin, (after - still).T / COMPLIANCE_STEP, N)
+    g = np.asarray(machine.gravity, dtype=np.float64)
+    if np.any(g):
+        for k, axis in enumerate(_across(g)):
+            other = replace(machine, gravity=g + TILT_STEP * np.linalg.norm(g) * axis)
+            turned = inverse_dynamics(other, part, list(rows), fit.standard, engine="numpy")
+            yield Line(GRAVITY, "", 0, k), between(thin, (turned - before).T / TILT_STEP, N)
+    for k, column in enumerate(load_columns(machine)):
+        line = regressor(machine, part, list(rows), [column], engine="numpy")[:, :, 0]
+        yield Line(PAYLOAD, "", 0, k), between(thin, line.T, N)
+
+
+def _across(g: Array) -> list[Array]:
+    """Two unit vectors across gravity."""
+    least = int(np.argmin(np.abs(g)))
+    first = np.cross(g, np.eye(3)[least])
+    first /= np.linalg.norm(first)
+    second = np.cross(g, first)
+    return [first, second / np.linalg.norm(second)]
+
+
+def load_columns(machine: Machine) -> list[int]:
+    """The mass and first moments of the last body."""
+    last = next((b.name for b in reversed(tree_of(machine).bodies) if b.real), "")
+    own = [k for k, (body, _) in enumerate(machine.columns) if body == last]
+    return [own[9], own[6], own[7], own[8]] if len(own) == 10 else []
+
+
+def _derivatives(t: Array, x: Array) -> tuple[Array, Array, Array]:
+    """x (N,) with its first and second derivatives, by parabolas through neighbours: derivatives of noise would be larger than theirs."""
+    step = float(np.median(np.diff(t))) if len(t) > 1 else 1.0
+    half = int(min(max(2, round(SMOOTHING_S / step)), (len(x) - 1) // 2))
+    if half < 1:
+        return x, np.zeros_like(x), np.zeros_like(x)
+    k = step * np.arange(-half, half + 1)
+    weights = np.linalg.pinv(np.vander(k, 3, increasing=True))
+    padded = np.concatenate([2 * x[0] - x[half:0:-1], x, 2 * x[-1] - x[-2 : -half - 2 : -1]])
+    smooth = [np.convolve(padded, w[::-1], mode="valid") for w in weights]
+    return smooth[0], smooth[1], 2.0 * smooth[2]

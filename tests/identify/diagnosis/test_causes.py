@@ -1,0 +1,95 @@
+"""Structure that a model lacks, and damage of sensors, are named with their size on logs that Pinocchio made."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+
+import pytest
+
+import veridyn as vd
+from strangers import untold_structure as u
+from strangers.pinocchio_logs import machine
+from veridyn.identify.diagnosis.causes import STRUCTURE, Damage, words_of
+from veridyn.identify.diagnosis.signatures import examine
+from veridyn.identify.regression.sampling import Sampling
+
+# Change, joint, size; the sizes move some parameter by more than five deviations.
+CASES: Mapping[str, tuple[u.Change, int, float]] = {
+    "rotor inertia": (u.rotor, 3, 0.05),
+    "load-dependent friction": (u.load_friction, 1, 0.05),
+    "flexible joint": (u.flexible, 1, 3e-4),
+    "friction that warms up": (u.warm_up, 1, 0.3),
+    "Stribeck friction": (u.stribeck, 1, 0.3),
+    "gravity direction": (u.leaning, 0, 0.03),
+    "load taken up or set down": (u.load, 0, 0.1),
+    "encoder drift": (u.drifting_encoder, 1, 0.02),
+    "force scale": (u.scaled_force, 1, 0.03),
+}
+OF_MACHINE = ("gravity direction", "load taken up or set down")
+# Of sizes: to first order, at the nearest of a grid of speeds and times; the cold friction is that of the law times 1.2 N*m
+TOLERANCE = {"friction that warms up": 0.4, "Stribeck friction": 0.25}
+
+
+def found_in(change: u.Change, j: int, size: float, seed: int, memory: float = 0.0) -> list[Damage]:
+    arm = u.four_joints()
+    robot, log = machine(arm), u.untold(change, j, size, seed, memory=memory).log
+    motion = vd.motion(robot, log, vd.Signals(lowpass=20.0, trim=0.2))
+    fit = vd.identify(robot, motion, diagnose="off")
+    return [group[0] for group in examine(fit, [motion], Sampling()).found]
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_it_is_first_with_its_size(kind: str) -> None:
+    change, j, size = CASES[kind]
+    first = found_in(change, j, size, 100)[0]
+    assert (first.kind, first.where) == (kind, "" if kind in OF_MACHINE else f"q{j + 1}")
+    true = size * (u.four_joints()[j].coulomb if kind == "friction that warms up" else 1.0)
+    assert abs(first.size - true) < 4.0 * first.sigma + TOLERANCE.get(kind, 0.1) * true
+    assert first.evidence > 50.0
+    assert first.structural == (kind in STRUCTURE)
+
+
+def test_rotors_of_several_joints_are_all_named() -> None:
+    """Those of the first two joints are one parameter with the moments of their links; no log separates them."""
+
+    def rotors(x: u.Machinery, _j: int, size: float) -> None:
+        for j in range(4):
+            u.rotor(x, j, size)
+
+    found = found_in(rotors, 0, 0.2, 101, memory=0.9)
+    assert {(d.kind, d.where) for d in found} == {("rotor inertia", "q3"), ("rotor inertia", "q4")}
+    for d in found:
+        assert abs(d.size - 0.2) < 4.0 * d.sigma + 0.02
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.9, 0.98])
+def test_correct_logs_have_none(memory: float) -> None:
+    for seed in (500, 501):
+        assert found_in(u.unchanged, 0, 0.0, seed, memory) == []
+
+
+def test_every_cause_has_words() -> None:
+    robot = machine(u.four_joints())
+    for kind in (*STRUCTURE, *CASES, "late force", "force drift", "force offset", "encoder zero"):
+        where = "" if kind in OF_MACHINE else "q2"
+        d = Damage(kind=kind, where=where, size=0.1, sigma=0.01, z=10.0, shift=5.0, moved="M4")
+        words = words_of(robot, d)
+        assert words.what.endswith(".") and words.hint.endswith(".")
+        assert "±" in words.found
+
+
+def test_the_fit_has_findings_and_a_message_says_what_to_write() -> None:
+    arm = u.four_joints()
+    robot, log = machine(arm), u.untold(u.rotor, 3, 0.05, 100).log
+    motion = vd.motion(robot, log, vd.Signals(lowpass=20.0, trim=0.2))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        fit = vd.identify(robot, motion, "robust")
+    first = fit.findings[0]
+    assert (first.cause, first.place, first.rank) == ("rotor inertia", "q4", 1)
+    assert list(first.record) == ["cause", "place", "evidence", "rank", "size", "sigma"]
+    assert first.shift > 3.0
+    assert "{kind: inertia, on: q4}" in str(first)
+    assert str(first) in [str(w.message) for w in told]
+    assert [f.rank for f in fit.findings] == list(range(1, len(fit.findings) + 1))
