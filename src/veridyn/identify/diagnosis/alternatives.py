@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from veridyn.arguments import checked
 from veridyn.errors import Fault
 from veridyn.identify.diagnosis.evidence import Evidence
-from veridyn.identify.diagnosis.geometry import LOOK, best_gravity, best_place, other_gearings
+from veridyn.identify.diagnosis.geometry import LOOK, MISSING, SIGN, best_gravity, best_place, other_gearings
 from veridyn.identify.finding import Finding
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
@@ -41,6 +41,9 @@ PLAUSIBLE_GRAVITY = (8.0, 12.0)  # m/s^2: plausible sizes of gravity (chosen)
 BETTER_ERROR_SHARE = 0.7  # of the error is left with another gravity or geometry, where that is reported (chosen)
 NOISE_MARGIN = 1.1  # of the noise, which is known to some percent
 GRAVITY_OFF = 0.15  # share by which the gravity that fits best may differ from the model's (chosen)
+GEARS = (SIGN, MISSING)
+FALSE_ALARMS = 0.005  # share of logs in order (chosen)
+STRONG = 10.0  # of 2 Δ log L: "very strong" evidence (Kass and Raftery, 1995, JASA 90(430))
 MAX_LISTED = 6  # readings that are listed
 
 
@@ -123,11 +126,34 @@ def find_mistakes(
                 gain = len(e.motion) * len(e.rows) * 2.0 * float(np.log(as_given / max(error, np.finfo(float).tiny)))
                 fault = Fault(q.what, q.where, found=evidence, hint=q.hint)
                 found.append(Mistake(q.kind, fault, Finding(cause=q.kind, place=q.where, rank=1, evidence=gain)))
+    found = found or _other_gears(e, [q for q in every if q.kind in GEARS])
     if not found:
         found = _unexplained(e, UNEXPLAINED_FAST, 1.0) if fast else _geometry(e, as_given, progress) or _unexplained(e)
     if not found and apart > CONTRADICTION_RATIO:
         found = [_contradiction(apart)]
     return tuple(found)
+
+
+def _other_gears(e: Evidence, questions: Sequence[_Question]) -> list[Mistake]:
+    """Gears and couplings that are likelier otherwise, whatever their share of the forces: friction may be most of these.
+
+    Models of the same size: under the right one another is likelier by x with a chance of at most exp(−x/2), Markov's inequality of a
+    likelihood ratio, shared out over the questions. Those that are as likely as the best are named with it.
+    """
+    if not questions:
+        return []
+    gains = np.array(e.likelihoods([q.motion for q in questions if q.motion is not None]))
+    best = int(np.argmax(gains))
+    if gains[best] < STRONG + 2.0 * np.log(len(questions) / FALSE_ALARMS):
+        return []
+    alike = [k for k in np.argsort(-gains) if k != best and gains[k] > gains[best] - STRONG]
+    q = questions[best]
+    also = "; ".join(f"{questions[k].where}: {questions[k].what}" for k in alike)
+    hint = f"{q.hint} This log does not tell it from these: {also}" if also else q.hint
+    others = tuple((questions[k].kind, questions[k].where) for k in alike)
+    evidence = Finding(cause=q.kind, place=q.where, rank=1, evidence=float(gains[best]), alternatives=others)
+    found = f"2 Δ log L = {gains[best]:.3g} in favour of it"
+    return [Mistake(q.kind, Fault(q.what, q.where, found=found, hint=hint), evidence)]
 
 
 def _answers(e: Evidence, questions: Sequence[_Question], progress: Progress) -> list[tuple[float, _Question]]:

@@ -40,6 +40,7 @@ SAMPLES = 400  # more than the columns of any row, few enough to ask a hundred q
 MIN_SAMPLES = 100  # samples that must be left of a motion before some are left out
 NOISE_SAMPLES = 4000  # of each motion, from which its noise is estimated
 SMALLEST_SINGULAR_VALUE = 1e-9  # of the largest singular value: smaller ones are not looked at
+LIKELIHOOD_ROUNDS = 4  # of weighing rows by what is left of them; each gains a factor
 RIDGE = 1e-10  # beside columns of norm one
 
 
@@ -136,6 +137,17 @@ class Evidence:
             out.append(moments.error(self._forces(m, self.machine) - asked, np.linalg.norm(sizes, axis=1)))
         return out
 
+    def likelihoods(self, motions: Sequence[Motion]) -> list[float]:
+        """2 Δ log L of each motion over this one, whose rows have noises of their own: Σ_j n_j ln(‖r_j‖²/‖r_j'‖²).
+
+        The samples count for as many independent ones as the correlation of neighbouring residuals leaves of them, with either motion.
+        """
+        own, *others = (moments.residual(y) for moments, y in map(self.reduced, [self.motion, *motions]))
+        return [
+            float(np.sum(np.minimum(_independent(own), _independent(r)) * np.log(_squares(own) / _squares(r))))
+            for r in others
+        ]
+
     def reduced(self, m: Motion) -> tuple[SecondMoments, Array]:
         """Second moments of the columns, and the measured side (rows, N), of a motion."""
         if self._moves_alike(m):
@@ -205,6 +217,16 @@ class Evidence:
         """The motion with coordinates and forces both changed by T."""
         moved, forced = self.with_coordinates(T), self.with_forces(T)
         return None if moved is None else replace(moved, forces=forced.forces, signals=forced.signals)
+
+
+def _squares(r: Array) -> Array:
+    return np.maximum(np.einsum("jn,jn->j", r, r), np.finfo(float).tiny)
+
+
+def _independent(r: Array) -> Array:
+    """How many independent samples (rows,) those of residuals (rows, N) are worth, by the correlation of neighbours."""
+    a = np.clip(np.einsum("jn,jn->j", r[:, 1:], r[:, :-1]) / _squares(r), 0.0, 1.0 - 1.0 / r.shape[1])
+    return np.asarray(r.shape[1] * (1.0 - a) / (1.0 + a), dtype=np.float64)
 
 
 def _sizes(y: Array, parts: Array) -> Array:
@@ -344,6 +366,15 @@ class SecondMoments:
         """Σ b_j/s_j², and the parameters."""
         b = weights @ self._products(y)
         return b, _solved(np.tensordot(weights, self.grams, 1), b)
+
+    def residual(self, y: Array) -> Array:
+        """What is left (rows, N) of y by least squares in which each row is weighed by what is left of it."""
+        weights = _weights(y)[0]
+        for _ in range(LIKELIHOOD_ROUNDS):
+            r = y - self.W @ self._solution(y, weights)[1]
+            squares = np.einsum("jn,jn->j", r, r)
+            weights = 1.0 / np.where(squares > 0.0, squares, 1.0)
+        return r
 
     def factor(self, y: Array, j: int) -> float:
         """λ of λ y_j = W_j φ beside the other rows as they are: the factor of one force that agrees best with the others."""
