@@ -21,7 +21,7 @@ from veridyn.identify.diagnosis.score_test import (
     best_power,
     limit_of,
     limit_within,
-    noise_in_traces,
+    noise_slopes,
     passed_variance,
     size_slopes,
 )
@@ -207,7 +207,7 @@ def test_it_is_the_mean_score_of_logs_without_damage() -> None:
         ]
         columns = np.stack([column for *_, column in made], axis=2)
         model = Model.of(x, x.misfit(fit.values))
-        noise = scores_by_noise(fit, [motion], HOW, x, model)
+        noise = scores_by_noise(noise_slopes(fit, [motion], x.rows), [motion], HOW, x, model)
         assert noise is not None
         names = [(kind, where) for kind, where, _ in made]
         rest = model.white.beside(model.filtered(columns))
@@ -245,7 +245,7 @@ def test_motions_of_unknown_noise_have_none() -> None:
     motion = vd.Motion(t, *states, forces=torques(arm, *states) + np.random.default_rng(2).normal(size=(300, 3)))
     fit = vd.identify(robot, motion, diagnose="off")
     assert passed_variance([motion], ["q1"], Sampling(), 1, None) is None
-    assert noise_in_traces(fit, [motion], ["q1"], np.ones((1, 3))) is None
+    assert noise_slopes(fit, [motion], ["q1"]) is None
 
 
 def larger(share: float) -> Machine:

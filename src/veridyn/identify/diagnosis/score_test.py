@@ -15,7 +15,8 @@ n_k (∂s/∂q̈_k − ∂W/∂q̈_k a), so that its score g = Σ s_⊥ᵀ r is 
 
     E[g] = −Σ_t Σ_r Σ_k v_rk (∂s_r/∂q̈_k − ∂W_r/∂q̈_k a) M_rk,      v_rk: variance of n_k as the weighted equations of row r have it
 
-    ∂s/∂q̈_k = M_k in row j for the scale of force j,  −∂M_k/∂q_i for the zero of q_i,  ∂M_k/∂c for the size c,  0 for the others.
+    ∂s/∂q̈_k = M_k in row j for the scale of force j,  1 in row j for the rotor of q_j = q_k,
+              −∂M_k/∂q_i for the zero of q_i,  ∂M_k/∂c for the size c,  0 for the others.
 
 A trace that the columns explain but for that noise has no other score. Noise of positions and speeds themselves is smaller by the square of
 the band, and left out, as in :mod:`veridyn.identify.diagnosis.position_noise`.
@@ -51,6 +52,7 @@ NOISE_KNOWN_TO = 0.2  # of scores that noise makes: to a fifth one log states a 
 INSEPARABLE = 1e-3
 NOISE_SAMPLES = 200  # of the motions, which show E[g] to a few per cent
 POSITION_STEP = 1e-5  # rad or m, of derivatives of M with respect to positions
+ROTOR = "rotor inertia"
 MACHINE = ""  # in place of a coordinate, of what is said of the machine as a whole
 SIZE_STEP = 1e-5  # of c
 
@@ -318,8 +320,21 @@ def passed_variance(
     return np.max(every, axis=0)
 
 
-def noise_in_traces(fit: Fit, motions: Sequence[Motion], rows: Sequence[str], equations: Array) -> TraceNoise | None:
-    """Sums over all equations, `equations` (R, n): their number in each row times v_rk; None where accelerations are hardly noisy."""
+@dataclass(frozen=True, eq=False)
+class NoiseSlopes:
+    """What unit noise of an acceleration makes of scores, for each row and coordinate: `columns` (R, n, p), `own` trace → (R, n)."""
+
+    columns: Array
+    own: dict[tuple[str, str], Array]
+
+    def of(self, equations: Array) -> TraceNoise:
+        """Sums over all equations, `equations` (R, n): their number in each row times v_rk."""
+        own = {name: float(np.sum(equations * slopes)) for name, slopes in self.own.items()}
+        return TraceNoise(np.tensordot(equations, self.columns, 2), own)
+
+
+def noise_slopes(fit: Fit, motions: Sequence[Motion], rows: Sequence[str]) -> NoiseSlopes | None:
+    """Means along some samples of the motions; None where accelerations are hardly noisy."""
     machine = fit.described
     step = max(1, sum(len(m) for m in motions) // NOISE_SAMPLES)
     m = joined([part[::step] for part in motions])
@@ -328,19 +343,20 @@ def noise_in_traces(fit: Fit, motions: Sequence[Motion], rows: Sequence[str], eq
     noisy = np.flatnonzero(m.qdd_noise > SMALL_NOISE * np.sqrt(np.mean(m.qdd**2, axis=0)))
     if not len(noisy) or not set(noisy.tolist()) <= set(machine.independent):
         return None
-    still, scale = at_rest(m), equations / len(m)
+    still, shape = at_rest(m), (len(rows), machine.n)
     moved = _moved(machine, fit.standard, still, rows) if not machine.closed and machine.base == "fixed" else {}
-    columns, own = np.zeros(len(fit.values)), dict[tuple[str, str], float]()
+    columns, own = np.zeros((*shape, len(fit.values))), dict[tuple[str, str], Array]()
     for k, slope, qdd in acceleration_slopes(machine, still, rows, list(fit.base.columns), noisy):
         M = _forces(machine, fit.standard, replace(still, qdd=qdd), rows) - _forces(machine, fit.standard, still, rows)
-        vM = scale[:, k] * M
-        columns += np.einsum("srp,sr->p", slope, vM)
-        lines = {("force scale", row): float(vM[:, j] @ M[:, j]) for j, row in enumerate(rows)}
-        for name, (machine, q, before, size) in moved.items():
-            other = _forces(machine, fit.standard, replace(still, q=q, qdd=qdd), rows) - before
-            lines[name] = float(np.sum(vM * (other - M))) / size
-        own = {name: own.get(name, 0.0) + value for name, value in lines.items()}
-    return TraceNoise(columns, own)
+        columns[:, k] = np.einsum("srp,sr->rp", slope, M) / len(m)
+        for j, row in enumerate(rows):
+            own.setdefault(("force scale", row), np.zeros(shape))[j, k] = float(M[:, j] @ M[:, j]) / len(m)
+            if machine.coordinates[k] == row:
+                own.setdefault((ROTOR, row), np.zeros(shape))[j, k] = float(M[:, j].sum()) / len(m)
+        for name, (other, q, before, size) in moved.items():
+            changed = _forces(other, fit.standard, replace(still, q=q, qdd=qdd), rows) - before
+            own.setdefault(name, np.zeros(shape))[:, k] = np.sum(M * (changed - M), axis=0) / size / len(m)
+    return NoiseSlopes(columns, own)
 
 
 def _moved(

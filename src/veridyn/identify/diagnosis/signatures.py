@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from veridyn.identify.diagnosis.alternatives import Mistake
 from veridyn.identify.diagnosis.causes import PLURAL, Damage, causes_of, words_of
 from veridyn.identify.diagnosis.likelihood import Model
 from veridyn.identify.diagnosis.ranking import Questions, ranked
-from veridyn.identify.diagnosis.score_test import TraceNoise, noise_in_traces, passed_variance
+from veridyn.identify.diagnosis.score_test import NoiseSlopes, TraceNoise, noise_slopes, passed_variance
 from veridyn.identify.diagnosis.signature_samples import Samples, samples_of
 from veridyn.identify.finding import Finding
 from veridyn.identify.regression.sampling import Sampling
@@ -73,7 +74,10 @@ def examine(
     if model.independent < MIN_SAMPLES_PER_COLUMN * x.W.shape[2]:
         return Examined([])
     clock = max(float(np.median(np.diff(m.t))) for m in motions)
-    questions = Questions(fit, x, seen, clock, lambda other: scores_by_noise(fit, motions, sampling, x, other), model)
+    slopes = cache(lambda: noise_slopes(fit, motions, x.rows))  # once, and only where a score is suspicious
+    questions = Questions(
+        fit, x, seen, clock, lambda other: scores_by_noise(slopes(), motions, sampling, x, other), model
+    )
     found = ranked(questions)
     return Examined([group for group in found if group[0].shift > MIN_SHIFT_SIGMAS], questions.untestable(every))
 
@@ -109,14 +113,14 @@ def _thinned(sampling: Sampling, rows: Sequence[str], motions: Sequence[Motion])
 
 
 def scores_by_noise(
-    fit: Fit, motions: Sequence[Motion], sampling: Sampling, x: Samples, model: Model
+    slopes: NoiseSlopes | None, motions: Sequence[Motion], sampling: Sampling, x: Samples, model: Model
 ) -> TraceNoise | None:
     """What noise of the accelerations makes of scores of the weighted equations; None where it is small or not known."""
-    variance = passed_variance(motions, x.rows, sampling, x.window, model.filters)
-    if variance is None:
+    variance = None if slopes is None else passed_variance(motions, x.rows, sampling, x.window, model.filters)
+    if slopes is None or variance is None:
         return None
     weight = model.weight.max(axis=0) * model.again.max(axis=0)
-    return noise_in_traces(fit, motions, x.rows, (x.used.sum(axis=0) * weight**2)[:, None] * variance)
+    return slopes.of((x.used.sum(axis=0) * weight**2)[:, None] * variance)
 
 
 def _exact(fit: Fit, x: Samples) -> bool:

@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.identify.diagnosis.score_test import ROTOR
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.mechanics.tree.of_machine import tree_of
@@ -33,7 +34,7 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
-ROTOR, DRY, VISCOUS, ASYMMETRIC = "rotor inertia", "dry friction", "viscous friction", "asymmetric friction"
+DRY, VISCOUS, ASYMMETRIC = "dry friction", "viscous friction", "asymmetric friction"
 STRIBECK, LOAD_FRICTION, WARM_UP = "Stribeck friction", "load-dependent friction", "friction that warms up"
 SPRING, CABLE, FLEXIBLE, GRAVITY = "joint spring", "cable", "flexible joint", "gravity direction"
 PAYLOAD = "load taken up or set down"
