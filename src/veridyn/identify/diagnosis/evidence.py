@@ -220,7 +220,7 @@ class Evidence:
 
 
 def _squares(r: Array) -> Array:
-    return np.maximum(np.einsum("jn,jn->j", r, r), np.finfo(float).tiny)
+    return np.asarray(np.maximum(np.einsum("jn,jn->j", r, r), np.finfo(float).tiny), dtype=np.float64)
 
 
 def _independent(r: Array) -> Array:
@@ -369,11 +369,10 @@ class SecondMoments:
 
     def residual(self, y: Array) -> Array:
         """What is left (rows, N) of y by least squares in which each row is weighed by what is left of it."""
-        weights = _weights(y)[0]
+        r, weights = y, _weights(y)[0]
         for _ in range(LIKELIHOOD_ROUNDS):
-            r = y - self.W @ self._solution(y, weights)[1]
-            squares = np.einsum("jn,jn->j", r, r)
-            weights = 1.0 / np.where(squares > 0.0, squares, 1.0)
+            r = np.asarray(y - self.W @ self._solution(y, weights)[1], dtype=np.float64)
+            weights = 1.0 / _squares(r)
         return r
 
     def factor(self, y: Array, j: int) -> float:

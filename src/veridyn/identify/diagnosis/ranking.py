@@ -115,7 +115,7 @@ class Questions:
 
     def untestable(self, every: Sequence[Cause]) -> tuple[tuple[str, str], ...]:
         """Sensors whose damage the parameters take up whole on this log."""
-        shown = self.first.plain.beside(self.columns * self.first.weight[:, :, None]).any(axis=(0, 1))
+        shown = np.any(self.first.plain.beside(self.columns * self.first.weight[:, :, None]) != 0.0, axis=(0, 1))
         testable = {c.name for c, part in zip(self.causes, self.parts, strict=True) if shown[part].any()}
         testable |= {("late force", row) for row in self.x.rows if len(self.x.delays)}  # dry friction shows it, too
         return tuple(c.name for c in every if c.kind in PLURAL and c.name not in testable)

@@ -165,7 +165,8 @@ class Projected:
         G, g = flat.T @ flat, self.residual.ravel() @ flat
         norms = np.sqrt(np.diag(G))
         scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
-        return np.asarray(np.linalg.lstsq(G * scale[:, None] * scale, g * scale, rcond=SAFE_PRODUCTS)[0] * scale)
+        sizes = np.linalg.lstsq(G * scale[:, None] * scale, g * scale, rcond=SAFE_PRODUCTS)[0] * scale
+        return np.asarray(sizes, dtype=np.float64)
 
     def gain_together(self, rest: Array) -> float:
         """By how much columns beside the regressor lessen the sum of squared residuals, all at once."""

@@ -139,9 +139,8 @@ def _across(g: Array) -> list[Array]:
     """Two unit vectors across gravity."""
     least = int(np.argmin(np.abs(g)))
     first = np.cross(g, np.eye(3)[least])
-    first /= np.linalg.norm(first)
-    second = np.cross(g, first)
-    return [first, second / np.linalg.norm(second)]
+    both = (first, np.cross(g, first))
+    return [np.asarray(v / np.linalg.norm(v), dtype=np.float64) for v in both]
 
 
 def load_columns(machine: Machine) -> list[int]:
@@ -160,5 +159,5 @@ def _derivatives(t: Array, x: Array) -> tuple[Array, Array, Array]:
     k = step * np.arange(-half, half + 1)
     weights = np.linalg.pinv(np.vander(k, 3, increasing=True))
     padded = np.concatenate([2 * x[0] - x[half:0:-1], x, 2 * x[-1] - x[-2 : -half - 2 : -1]])
-    smooth = [np.convolve(padded, w[::-1], mode="valid") for w in weights]
+    smooth = [np.asarray(np.convolve(padded, w[::-1], mode="valid"), dtype=np.float64) for w in weights]
     return smooth[0], smooth[1], 2.0 * smooth[2]
