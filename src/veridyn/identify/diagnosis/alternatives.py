@@ -123,7 +123,7 @@ def find_mistakes(
         for error, q in sorted(answers, key=lambda a: a[0]):
             if error < FAR_BETTER * as_given and error < 1.5 * best[0]:
                 evidence = f"{100 * as_given:.3g} % of the forces unexplained, {100 * error:.3g} % if it were otherwise"
-                gain = len(e.motion) * len(e.rows) * 2.0 * float(np.log(as_given / max(error, np.finfo(float).tiny)))
+                gain = e.gain(as_given, error)
                 fault = Fault(q.what, q.where, found=evidence, hint=q.hint)
                 found.append(Mistake(q.kind, fault, Finding(cause=q.kind, place=q.where, rank=1, evidence=gain)))
     found = found or _other_gears(e, [q for q in every if q.kind in GEARS])
@@ -172,16 +172,16 @@ def _geometry(e: Evidence, as_given: float, progress: Progress) -> list[Mistake]
     place = best_place(e, progress)
     if place is None or place.error > BETTER_ERROR_SHARE * as_given:
         return []
-    return [
-        Mistake.of(
-            "geometry",
-            "it seems to sit elsewhere than the model says.",
-            where=place.where,
-            expected=f"the place in the model, which leaves {100 * as_given:.3g} % of the forces unexplained",
-            found=f"{place.words}, which leaves {100 * place.error:.3g} %",
-            hint="Look at the lengths, twists and zeros of the model, and whether it is that of this machine.",
-        )
-    ]
+    fault = Fault(
+        "it seems to sit elsewhere than the model says.",
+        place.where,
+        expected=f"the place in the model, which leaves {100 * as_given:.3g} % of the forces unexplained",
+        found=f"{place.words}, which leaves {100 * place.error:.3g} %",
+        hint="Look at the lengths, twists and zeros of the model, and whether it is that of this machine.",
+    )
+    evidence = e.gain(as_given, place.error)
+    measured = Finding(cause="geometry", place=place.where, rank=1, evidence=evidence, size=place.amount)
+    return [Mistake("geometry", fault, measured)]
 
 
 def _contradiction(apart: float) -> Mistake:

@@ -148,6 +148,11 @@ class Evidence:
             for r in others
         ]
 
+    def gain(self, before: float, after: float) -> float:
+        """2 Δ log L of what leaves an error `after` in place of one `before`, by as many samples as are independent."""
+        moments, y = self.reduced(self.motion)
+        return float(_independent(moments.residual(y)).sum() * 2.0 * np.log(before / max(after, np.finfo(float).tiny)))
+
     def reduced(self, m: Motion) -> tuple[SecondMoments, Array]:
         """Second moments of the columns, and the measured side (rows, N), of a motion."""
         if self._moves_alike(m):

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from veridyn.errors import IdentificationError, VeridynError
-from veridyn.identify.diagnosis.alternatives import CONTRADICTION, Mistake, find_mistakes
+from veridyn.identify.diagnosis.alternatives import CONTRADICTION, STRONG, Mistake, find_mistakes
 from veridyn.identify.diagnosis.causes import STRUCTURE
 from veridyn.identify.diagnosis.columns import columns_of, fit_forces
 from veridyn.identify.diagnosis.delays import delays
@@ -68,6 +68,8 @@ CORRELATED = 0.75  # of neighbouring residuals; white noise that is so often sam
 SEEN = 4000  # samples of the first motion, which show it
 FEWEST = 50  # residuals from which a correlation is told
 NOISY = "noisy accelerations"
+# Of causes in one log, which explain no contradiction: an error of the model that none of them is leaves traces of several
+SEVERAL_KINDS = 3
 SYMPTOMS = ("delay", "geometry")  # kinds of mistakes that structure which a model lacks looks like
 Traces = Literal["all", "without gross errors", "none"]
 NO_TRACES = (
@@ -167,7 +169,8 @@ def with_traces(
 ) -> list[Mistake]:
     """The same with traces of causes, which take the place of rows that contradict each other: they explain it.
 
-    Structure that the model lacks takes the place of delays and of bodies that sit elsewhere as well, which it looks like. Mistakes that
+    Structure that the model lacks takes the place of delays and of bodies that sit elsewhere as well, which it looks like, unless these
+    are much likelier. Mistakes that
     leave more in the residual than such traces are not searched any further; wrong signs of parameters leave none, so that
     traces may say where they come from. Errors of known parameters that are stated to be uncertain leave the same,
     and so does noise of currents where the gains of drives are estimated; such fits are not asked. Damage that this log cannot show is
@@ -188,9 +191,13 @@ def with_traces(
     )
     if not causes or (kinds & set(SYMPTOMS) and causes[0].kind not in STRUCTURE):
         return found
+    explained = sum(m.finding(1).evidence for m in causes if m.kind == causes[0].kind)
+    if any(m.finding(1).evidence > explained + STRONG for m in found if m.kind in SYMPTOMS):
+        return found
     noise = noise_behind(motions, sampling, [r.row for r in fit.rows])
     causes = with_noise_as_cause(causes, fit, motions[0], noise)
-    kept = [m for m in found if m.kind not in (CONTRADICTION, *SYMPTOMS)]
+    explained_by = SYMPTOMS if len({m.kind for m in causes}) >= SEVERAL_KINDS else (CONTRADICTION, *SYMPTOMS)
+    kept = [m for m in found if m.kind not in explained_by]
     before = [m for m in kept if m.kind != NOISY]
     return [*before, *causes, *(m for m in kept if m.kind == NOISY)]
 
