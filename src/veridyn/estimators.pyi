@@ -50,6 +50,7 @@ from veridyn.identify.selection import remedies as remedies
 from veridyn.identify.selection import select_motions as select_motions
 from veridyn.identify.settings import Acceptance as Acceptance
 from veridyn.identify.settings import Auto as Auto
+from veridyn.identify.settings import DiagnosisSettings as DiagnosisSettings
 from veridyn.identify.settings import Hac as Hac
 from veridyn.identify.settings import IdentifySettings as IdentifySettings
 from veridyn.identify.validate import replay as replay

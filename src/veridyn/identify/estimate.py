@@ -27,7 +27,7 @@ from veridyn.identify.regression.linear_algebra import one_blas_thread
 from veridyn.identify.regression.observation import measured_rows
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.result import Fit
-from veridyn.identify.settings import Hac, IdentifySettings
+from veridyn.identify.settings import DiagnosisSettings, Hac, IdentifySettings
 from veridyn.mechanics.tree.accept import first_argument, takes_machine
 from veridyn.method import method_of, verb_with_method
 from veridyn.model.coordinates import Rows
@@ -81,7 +81,7 @@ def identify(
     settings: IdentifySettings | None = None,
     *,
     rows: Rows = "all",
-    diagnose: Diagnose = "fast",
+    diagnose: Diagnose | DiagnosisSettings = "fast",
     executor: Executor | None = None,
     progress: Progress = silent,
 ) -> Fit:
@@ -108,7 +108,7 @@ def identify(
         ``IdentifySettings(covariance="white", sampling=…)``; the defaults of :class:`~veridyn.IdentifySettings` where it is left out.
     rows : "all", "joints", "base", "actuated", or names
         The equations that are used; all of them by default.
-    diagnose : {"fast", "full", "off"}
+    diagnose : {"fast", "full", "off"}, or DiagnosisSettings
         What is checked besides: "fast", the default, looks for wrong signs, swaps, units and clocks, too few samples, and forces that are
         constant, clipped, frozen or have spikes or dropouts, in one to two times what a log takes to be prepared and fitted; "full" asks
         all that ``veridyn identify`` asks, in seconds; "off" asks nothing. Of motions that are made when they are needed, the first is

@@ -122,3 +122,36 @@ class IdentifySettings(Settings):
         if isinstance(self.covariance, Hac | Auto):
             return self.covariance
         return {"auto": Auto(), "hac": Hac(), "white": None}[self.covariance]
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class DiagnosisSettings(Settings):
+    """What :func:`veridyn.identify` asks of a fit before it is handed out: ``identify(machine, motion, diagnose=DiagnosisSettings(…))``.
+
+    Parameters
+    ----------
+    level : {"fast", "full", "off"}
+        As the word alone: some samples and every measured force, all that ``veridyn identify`` asks, or nothing.
+    false_alarm_rate : float between 0 and 1
+        Share of logs in order in which some cause is named, over all questions together; .005 by default.
+    min_shift : float of at least 0
+        Standard deviations by which a cause must move some parameter to be named; 2 by default.
+    causes : tuple of str
+        Causes that are asked about, such as "rotor inertia"; all by default.
+    max_samples : int above 0
+        Samples in which a fast diagnosis looks for causes, in stretches of longer logs; 30,000 by default.
+
+    Examples
+    --------
+    >>> import veridyn as vd
+    >>> vd.estimators.DiagnosisSettings(false_alarm_rate=0.001)
+    DiagnosisSettings(false_alarm_rate=0.001)
+    """
+
+    error: ClassVar[type[VeridynError]] = IdentificationError
+
+    level: Literal["fast", "full", "off"] = "fast"
+    false_alarm_rate: Annotated[float, between(0.0, 1.0)] = 0.005
+    min_shift: Annotated[float, at_least(0)] = 2.0
+    causes: tuple[str, ...] = ()
+    max_samples: Annotated[int, above(0)] = 30_000

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 import veridyn as vd
 from strangers import untold_structure as u
 from strangers.pinocchio_logs import machine
+from veridyn.errors import IdentificationError
 from veridyn.identify.diagnosis.causes import STRUCTURE, Damage, words_of
 from veridyn.identify.diagnosis.signatures import examine
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.settings import DiagnosisSettings
 
 # Change, joint, size; the sizes move some parameter by more than five deviations.
 CASES: Mapping[str, tuple[u.Change, int, float]] = {
@@ -93,3 +96,19 @@ def test_the_fit_has_findings_and_a_message_says_what_to_write() -> None:
     assert "{kind: inertia, on: q4}" in str(first)
     assert str(first) in [str(w.message) for w in told]
     assert [f.rank for f in fit.findings] == list(range(1, len(fit.findings) + 1))
+
+
+def test_settings_choose_rate_and_questions() -> None:
+    """A force scale of 3 % is not asked about, and a cause without a name is refused."""
+    robot, log = machine(u.four_joints()), u.untold(u.scaled_force, 1, 0.03, 100).log
+    motion = vd.motion(robot, log, vd.Signals(lowpass=20.0, trim=0.2))
+    fit = vd.identify(robot, motion, diagnose="off")
+
+    def found(**how: Any) -> list[str]:
+        return [g[0].kind for g in examine(fit, [motion], Sampling(), settings=DiagnosisSettings(**how)).found]
+
+    assert found() == ["force scale"]
+    assert "force scale" not in found(causes=("rotor inertia",))
+    assert found(min_shift=1e6) == []
+    with pytest.raises(IdentificationError, match="there is no cause 'rust'"):
+        found(causes=("rust",))

@@ -16,9 +16,9 @@ from identify.smooth_arm import NOISE, clean, drawn, forces, noisy, path, spoilt
 from studies.closed_bench import MACHINES, moved
 from veridyn.errors import DataError, IdentificationError, IdentificationWarning
 from veridyn.identify.diagnosis.fit_check import attempt, stuck_forces
-from veridyn.identify.diagnosis.ranking import FALSE_ALARMS
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
+from veridyn.identify.settings import DiagnosisSettings
 from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth
@@ -114,10 +114,10 @@ def test_destroyed_data_are_named(name: str, level: str) -> None:
 
 @pytest.mark.parametrize("logs", [20, pytest.param(200, marks=pytest.mark.slow)])
 def test_good_data_are_not(logs: int) -> None:
-    """False alarms are as rare as `FALSE_ALARMS` states: no more than a binomial count exceeds in one of a hundred such tests."""
+    """False alarms are as rare as the settings state: no more than a binomial count exceeds in one of a hundred such tests."""
     alarms = {seed: kinds(noisy(np.random.default_rng(seed)), drawn(seed)) for seed in range(logs)}
     alarms = {seed: said for seed, said in alarms.items() if said}
-    assert len(alarms) <= binom.isf(0.01, logs, FALSE_ALARMS), alarms
+    assert len(alarms) <= binom.isf(0.01, logs, DiagnosisSettings().false_alarm_rate), alarms
 
 
 def test_off_says_nothing_and_other_words_are_refused() -> None:

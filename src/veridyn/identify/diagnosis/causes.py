@@ -302,3 +302,4 @@ _OF_MACHINE: Mapping[str, Callable[[Machine, Damage], Words]] = {
     s.GRAVITY: _gravity,
     s.PAYLOAD: _payload,
 }
+KINDS = (*_OF_JOINT, *_OF_MACHINE)

@@ -28,7 +28,7 @@ from veridyn.identify.diagnosis.delays import delays
 from veridyn.identify.diagnosis.evidence import SAMPLES, Evidence, evidence
 from veridyn.identify.diagnosis.plausible import WRONG_SIGNS, absurd_signs, odd_motion, prior_scales, slow_clock
 from veridyn.identify.diagnosis.position_noise import noise_behind, noisy_accelerations, with_noise_as_cause
-from veridyn.identify.diagnosis.signatures import signature_mistakes
+from veridyn.identify.diagnosis.signatures import DEFAULT, signature_mistakes
 from veridyn.identify.estimator import Estimator
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.instrumental import Instrumental
@@ -40,6 +40,7 @@ from veridyn.identify.gains import estimated_gains
 from veridyn.identify.predict import predicted
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
+from veridyn.identify.settings import DiagnosisSettings
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
@@ -52,7 +53,6 @@ from veridyn.signals.resample import uniform_rate
 
 Diagnose = Literal["fast", "full", "off"]
 FAST_SAMPLES = 120
-FAST_TRACE_SAMPLES = 30_000  # of a log, in which traces of damage are looked for: up to twice as long as preparing and fitting it (chosen)
 MIN_SAMPLES_PER_COLUMN = 3.0  # of a row: with fewer the noise of the row, and so its weight, is not known (chosen)
 # Of a row for each parameter, from which rows that contradict each other are reported (chosen)
 CONTRADICTING_SAMPLES = 10.0
@@ -78,9 +78,9 @@ NO_TRACES = (
 Found = TypeVar("Found")
 
 
-def check_level(level: str) -> None:
+def check_level(level: str | DiagnosisSettings) -> None:
     """Refuse a word that is no level of diagnosis."""
-    if level not in ("fast", "full", "off"):
+    if not isinstance(level, DiagnosisSettings) and level not in ("fast", "full", "off"):
         what = f"there is no diagnosis {level!r}."
         raise IdentificationError(what, where="diagnose", expected="'fast', 'full' or 'off'")
 
@@ -116,7 +116,7 @@ def diagnose_fit(
     fit: Fit,
     motions: Sequence[Motion],
     sampling: Sampling,
-    level: Diagnose,
+    asked: Diagnose | DiagnosisSettings,
     apart: float = 1.0,
     progress: Progress = silent,
     *,
@@ -131,7 +131,8 @@ def diagnose_fit(
     which equations show traces of small damage (:func:`traces_of`). `uncorrelated`: its deviations assume uncorrelated residuals.
     Checks that cannot be carried out, and damage that this log cannot show, are noted in `failed`.
     """
-    fit = fit.for_white_noise()
+    settings = asked if isinstance(asked, DiagnosisSettings) else DiagnosisSettings(level=asked)
+    level, fit = settings.level, fit.for_white_noise()
     states = [state.name for state in fit.described.states]
     if level == "off" or any(name not in m.signals for name in states for m in motions):
         return []  # a law whose state is not in the motion has no column
@@ -150,8 +151,10 @@ def diagnose_fit(
         found += attempt("Bias by noise of positions", lambda: noisy_accelerations(fit, seen.motion, noise), failed)
     if level == "full":
         found += attempt("Delays", lambda: delays(fit.described, motions, rows, sampling).suspicions(), failed)
-    most = FAST_TRACE_SAMPLES if level == "fast" else None
-    found = with_traces(found, fit, motions, sampling, failed, most, untestable=failed, traces=traces)
+    most = settings.max_samples if level == "fast" else None
+    found = with_traces(
+        found, fit, motions, sampling, failed, most, untestable=failed, traces=traces, settings=settings
+    )
     if uncorrelated and sampling.filtering:
         found += attempt("Correlation of residuals", lambda: oversampled_rows(fit, motions, sampling), failed)
     return found
@@ -166,6 +169,7 @@ def with_traces(
     samples: int | None = None,
     untestable: list[str] | None = None,
     traces: Traces = "all",
+    settings: DiagnosisSettings = DEFAULT,
 ) -> list[Mistake]:
     """The same with traces of causes, which take the place of rows that contradict each other: they explain it.
 
@@ -186,7 +190,7 @@ def with_traces(
     gross = traces == "without gross errors"
     causes = attempt(
         "Traces of small damage",
-        lambda: signature_mistakes(fit, motions, sampling, samples, untestable, gross=gross),
+        lambda: signature_mistakes(fit, motions, sampling, samples, untestable, gross=gross, settings=settings),
         failed,
     )
     if not causes or (kinds & set(SYMPTOMS) and causes[0].kind not in STRUCTURE):

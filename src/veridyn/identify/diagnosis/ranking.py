@@ -24,7 +24,6 @@ from veridyn.identify.diagnosis.structure import CABLE, GRAVITY
 from veridyn.identify.result import Fit
 
 Array = NDArray[np.float64]
-FALSE_ALARMS = 0.005  # share of logs in order, over all signatures of a log together (chosen)
 # Of a machine beside its model: to a few thousandths models are drawn and machines are built (chosen)
 LEAST_SIZE = 0.003
 MAX_DAMAGES = 12  # that are looked for in one log: as many joints as an arm has may lack the same
@@ -249,14 +248,15 @@ class Questions:
         self._rest()
 
 
-def ranked(questions: Questions) -> list[list[Damage]]:
-    """Causes that are significant, the best first, each with those that cannot be separated from it on this log.
+def ranked(questions: Questions, false_alarm_rate: float) -> list[list[Damage]]:
+    """Causes that are significant at this rate over all questions, the best first, each with those that this log cannot
+    separate from it.
 
     Structure is asked first: a cause of a sensor comes before it only where it beats the best structure, in one joint or in all, by
     `STRONG` of Schwarz's criterion. What was found is taken into the model, and the others are asked again, more strictly.
     """
     found: list[list[Damage]] = []
-    limit = limit_of(FALSE_ALARMS, questions.number)
+    limit = limit_of(false_alarm_rate, questions.number)
     for _ in range(MAX_DAMAGES):
         clear = [a for a in questions.leading() if a.chance < limit and questions.possible(a)]
         clear = clear or [a for a in questions.together() if a.chance < limit and questions.possible(a)]
@@ -272,7 +272,7 @@ def ranked(questions: Questions) -> list[list[Damage]]:
                 if again.chance >= limit:
                     group.append(a.damage)
         found.append(group)
-        limit = FURTHER_SHARE * limit_of(FALSE_ALARMS, questions.number)
+        limit = FURTHER_SHARE * limit_of(false_alarm_rate, questions.number)
     return found
 
 

@@ -3,7 +3,7 @@
 A rotor or friction that the model lacks, a force with another scale, a delay, an offset or a drift, a position with another zero, and a
 machine of another size each add columns to the equations (:mod:`veridyn.identify.diagnosis.causes`). Causes are compared by the likelihood
 of their equations (:mod:`veridyn.identify.diagnosis.ranking`), after what noise of the motion makes of them by itself. A cause that
-moves no parameter by `MIN_SHIFT_SIGMAS` is not reported. One whose columns the parameters explain whole cannot be found by any test of
+moves no parameter by as much as is asked for is not reported. One whose columns the parameters explain whole cannot be found by any test of
 this log; it moves them, and leaves no trace. It is listed as such: nothing that is left of its column, rounding and noise, is evidence.
 What is found is reported in words: what, where, how much, what it moves, and what to try.
 """
@@ -17,8 +17,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.errors import IdentificationError
 from veridyn.identify.diagnosis.alternatives import Mistake
-from veridyn.identify.diagnosis.causes import PLURAL, Damage, causes_of, words_of
+from veridyn.identify.diagnosis.causes import KINDS, PLURAL, Damage, causes_of, words_of
 from veridyn.identify.diagnosis.likelihood import Model
 from veridyn.identify.diagnosis.ranking import Questions, ranked
 from veridyn.identify.diagnosis.score_test import NoiseSlopes, TraceNoise, noise_slopes, passed_variance
@@ -26,12 +27,13 @@ from veridyn.identify.diagnosis.signature_samples import Samples, samples_of
 from veridyn.identify.finding import Finding
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
+from veridyn.identify.settings import DiagnosisSettings
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.resample import uniform_rate
 
 Array = NDArray[np.float64]
-MIN_SHIFT_SIGMAS = 2.0  # by which a damage must move some parameter to be reported (chosen)
+DEFAULT = DiagnosisSettings()
 EXACT_SHARE = 1e-5  # of a row's force: a smaller residual is rounding, not noise
 SLOPE_ROUNDING = 1e-7  # of the forces, per rad or m: rounding of some hundred operations, 1e-14, over a step of 1e-6
 MAD = 1.4826  # standard deviations of normal noise to their median absolute value
@@ -49,13 +51,24 @@ class Examined:
 
 
 def examine(
-    fit: Fit, motions: Sequence[Motion], sampling: Sampling, samples: int | None = None, *, gross: bool = False
+    fit: Fit,
+    motions: Sequence[Motion],
+    sampling: Sampling,
+    samples: int | None = None,
+    *,
+    gross: bool = False,
+    settings: DiagnosisSettings = DEFAULT,
 ) -> Examined:
     """Causes that the residual of a fit shows, and those that it cannot show.
 
     `samples`: at most so many are looked at, in stretches; all if left out. `gross`: equations with gross errors are left out, as the fit
     does.
     """
+    unknown = [kind for kind in settings.causes if kind not in KINDS]
+    if unknown:
+        raise IdentificationError(
+            f"there is no cause {unknown[0]!r}.", where="DiagnosisSettings.causes", expected=", ".join(KINDS)
+        )
     fit = fit.for_white_noise()
     rows = [r.row for r in fit.rows if r.row in fit.described.coordinates]
     if not rows or not len(fit.values):
@@ -66,7 +79,8 @@ def examine(
         x = _without_gross_errors(x, fit.values)
     every = list(causes_of(x, fit.values))
     least = SLOPE_ROUNDING * np.linalg.norm(x.forces)
-    seen = [c for c in every if np.linalg.norm(c.columns) > least]
+    asked = settings.causes or KINDS
+    seen = [c for c in every if c.kind in asked and np.linalg.norm(c.columns) > least]
     few = np.count_nonzero(x.used) < MIN_SAMPLES_PER_COLUMN * x.W.shape[2]
     if not seen or not x.measured.any() or few or _exact(fit, x):
         return Examined([])
@@ -78,8 +92,8 @@ def examine(
     questions = Questions(
         fit, x, seen, clock, lambda other: scores_by_noise(slopes(), motions, sampling, x, other), model
     )
-    found = ranked(questions)
-    return Examined([group for group in found if group[0].shift > MIN_SHIFT_SIGMAS], questions.untestable(every))
+    found = ranked(questions, settings.false_alarm_rate)
+    return Examined([group for group in found if group[0].shift > settings.min_shift], questions.untestable(every))
 
 
 def _without_gross_errors(x: Samples, values: Array) -> Samples:
@@ -138,9 +152,10 @@ def signature_mistakes(
     untestable: list[str] | None = None,
     *,
     gross: bool = False,
+    settings: DiagnosisSettings = DEFAULT,
 ) -> list[Mistake]:
     """What :func:`examine` finds, in words; what it cannot test is added to `untestable`."""
-    done = examine(fit, motions, sampling, samples, gross=gross)
+    done = examine(fit, motions, sampling, samples, gross=gross, settings=settings)
     if untestable is not None and done.untestable:
         untestable.append(_untestable(done.untestable))
     return [_mistake(fit.described, group) for group in done.found]
