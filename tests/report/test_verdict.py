@@ -1,10 +1,14 @@
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from studies.small_arm import small_study
+from veridyn.identify.diagnosis.alternatives import CONTRADICTION
+from veridyn.identify.finding import Finding
 from veridyn.identify.validation import Validation
+from veridyn.report.blocks import Verdict
 from veridyn.report.verdict import verdict
 from veridyn.studies.identification import IdentificationStudy
 
@@ -106,3 +110,18 @@ def test_samples_that_the_fit_used_are_not_called_unseen() -> None:
     assert any("none was kept for validation: these errors say nothing of other motion" in s for s in said.findings)
     partly = verdict(replace(small_study(), held_out=0.4))
     assert any("Only 40 % of the validation samples were not used for the fit" in s for s in partly.findings)
+
+
+def test_a_cause_that_moves_parameters_is_in_the_headline() -> None:
+    """A first cause that moves a parameter by more than three deviations, or rows that contradict each other; not a smaller one."""
+    study = with_error(0.02)
+
+    def judged(**found: Any) -> Verdict:
+        finding = Finding(place="q2", rank=1, moves="ZZ2", **found)
+        return verdict(replace(study, fit=replace(study.fit, findings=(finding,))))
+
+    large = judged(cause="rotor inertia", shift=12.0)
+    assert large.grade == "fair"
+    assert "its parameters are in doubt: rotor inertia of q2 moves ZZ2 by 12 deviations" in large.headline
+    assert "contradict each other" in judged(cause=CONTRADICTION).headline
+    assert judged(cause="rotor inertia", shift=2.5).grade == "good"
