@@ -239,7 +239,7 @@ def test_a_pendulum_with_a_cubic_spring_by_scipy_is_simulated_identified_and_obs
         }
     )
     noise = vd.ProcessNoise(start=2e-3, start_rate=0.02, acceleration=1e-2)
-    same = vd.ObserveSettings(process_noise=noise, start={"1": 0.2}, unknown=())
+    same = vd.ObserveSettings(model_error="off", process_noise=noise, start={"1": 0.2}, unknown=())
     seen = vd.observe(fit.machine(unexcited=0.1), log, "ekf", same)
     plain = vd.observe(fit.described.without_elements(["k3"]), log, "ekf", same)
     errors = [np.sqrt(np.mean((x.state("1_dot")[100:] - truth[100:, 1]) ** 2)) for x in (seen, plain)]

@@ -112,7 +112,7 @@ def test_what_was_held_is_counted() -> None:
 )
 def test_settings_that_do_not_fit_are_named(parameters: dict, message: str) -> None:
     with pytest.raises(ModelError, match=message):
-        machine_system(arm(), ObserveSettings(unknown=(), parameters=parameters, step=0.01))
+        machine_system(arm(), ObserveSettings(model_error="off", unknown=(), parameters=parameters, step=0.01))
 
 
 def test_deviations_and_walks_of_each_parameter() -> None:
@@ -120,7 +120,10 @@ def test_deviations_and_walks_of_each_parameter() -> None:
     assert read_parameters(("a", "b")) == (("a", "b"), {})
     given = {"M_lower": Estimated(0.2, 0.01, 0.5, 5.0), "fv1": (0.1,)}
     system, q, qd = machine_system(
-        arm(), ObserveSettings(process_noise=ProcessNoise(start_parameter=7.0), unknown=(), parameters=given, step=0.01)
+        arm(),
+        ObserveSettings(
+            model_error="off", process_noise=ProcessNoise(start_parameter=7.0), unknown=(), parameters=given, step=0.01
+        ),
     )
     at = [system.states.index(f"parameter.{name}") for name in given]
     assert np.sqrt(
@@ -169,7 +172,9 @@ def test_every_filter_honours_bounds(method: str) -> None:
     name = "off" if method == "linear" else "fv"
     model = pendulum().with_parameters({name: 0.1})
     noise = ProcessNoise(start=1e-3, start_rate=1e-3)
-    common = ObserveSettings(process_noise=noise, unknown=(), start={"q": np.pi / 2 + 0.05}, step=0.005)
+    common = ObserveSettings(
+        model_error="off", process_noise=noise, unknown=(), start={"q": np.pi / 2 + 0.05}, step=0.005
+    )
     log = swung(pendulum())
     held = observe(model, log, method, replace(common, parameters={name: (0.3, 0.0, 0.02, 0.2)}))
     values = held.state(f"parameter.{name}")
@@ -193,6 +198,7 @@ def test_points_of_the_unscented_filter_stay_where_a_law_has_a_meaning() -> None
     system, q, qd = machine_system(
         model,
         ObserveSettings(
+            model_error="off",
             process_noise=ProcessNoise(start=1e-3, start_rate=1e-3),
             unknown=(),
             parameters={"ft.speed": (0.2, 0.0, 0.01, 1.0)},
@@ -222,6 +228,7 @@ def test_a_step_reports_parameters_at_their_bounds() -> None:
         model,
         "ekf",
         ObserveSettings(
+            model_error="off",
             process_noise=ProcessNoise(start=1e-3, start_rate=1e-3),
             unknown=(),
             start={"q": np.pi / 2 + 0.05},

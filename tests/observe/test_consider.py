@@ -110,6 +110,7 @@ def observed(seed: int, method: EKF | str = "ekf", **more: object) -> tuple[Obse
         log,
         method,
         ObserveSettings(
+            model_error="off",
             process_noise=ProcessNoise(start=0.01, start_rate=0.05),
             unknown=(),
             start={"upper": 0.4, "lower": -0.3},

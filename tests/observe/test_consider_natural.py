@@ -98,6 +98,7 @@ def observed(seed: int, machine: Machine, method: EKF | str = "ekf", **more: obj
         log,
         method,
         vd.ObserveSettings(
+            model_error="off",
             process_noise=vd.ProcessNoise(start=1e-3, start_rate=1e-3),
             unknown=(),
             independents=("phi",),
@@ -176,7 +177,7 @@ def test_what_cannot_be_considered_is_refused_by_name() -> None:
     crane = vd.load_model(shipped("veridyn:crane.yaml"))
     loose = crane.with_uncertainty(vd.model.Uncertainty(("ZZ_load",), np.eye(1)))
     with pytest.raises(ModelError, match=r"points and vectors of body 'load' cannot carry 'ZZ_load'"):
-        vd.Observer(loose, settings=vd.ObserveSettings(process_noise=vd.ProcessNoise(force=1.0)))
+        vd.Observer(loose, settings=vd.ObserveSettings(model_error="off", process_noise=vd.ProcessNoise(force=1.0)))
 
 
 def test_a_fit_that_its_formulation_cannot_carry_is_refused() -> None:

@@ -54,7 +54,7 @@ def recorded(seed: int, start: float = 0.1) -> tuple[Experiment, np.ndarray, np.
     return log, q, qd, found.motion.signals["km.s"]
 
 
-SETTINGS = ObserveSettings(start={"arm": -1.2}, rates={"arm": 0.5}, step=1e-3, unknown=())
+SETTINGS = ObserveSettings(model_error="off", start={"arm": -1.2}, rates={"arm": 0.5}, step=1e-3, unknown=())
 
 
 @pytest.mark.filterwarnings("ignore:.*(reads beside what the model expects|the filter is)")  # without the element
@@ -105,6 +105,7 @@ def test_derivatives_of_the_whole_state() -> None:
     system, q, qd = machine_system(
         tree,
         ObserveSettings(
+            model_error="off",
             process_noise=ProcessNoise(force=1.0),
             parameters=("km.time", "fl.ratio"),
             inputs=("signal.speed",),

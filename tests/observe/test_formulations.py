@@ -34,7 +34,9 @@ def logged(name: str) -> tuple[vd.Machine, vd.Experiment]:
 @pytest.mark.parametrize("name", MACHINES)
 def test_estimates_are_within_a_twentieth_of_their_deviations(name: str, filter: str) -> None:
     machine, log = logged(name)
-    how = ObserverSetup(FILTERS[filter](), ObserveSettings(process_noise=NOISE, start=STARTS[name], step=1e-3))
+    how = ObserverSetup(
+        FILTERS[filter](), ObserveSettings(model_error="off", process_noise=NOISE, start=STARTS[name], step=1e-3)
+    )
     tree, natural = (observe_with(how, machine.with_formulation(f), log) for f in FORMULATIONS)
     assert (tree.states, tree.system.outputs, tree.system.inputs, tree.units) == (
         natural.states,
@@ -50,7 +52,7 @@ def test_estimates_are_within_a_twentieth_of_their_deviations(name: str, filter:
 
 def test_the_output_of_a_planar_gyroscope_is_read_under_its_old_name() -> None:
     machine, log = logged("fourbar")
-    settings = vd.ObserveSettings(process_noise=NOISE, start=STARTS["fourbar"], step=0.01)
+    settings = vd.ObserveSettings(model_error="off", process_noise=NOISE, start=STARTS["fourbar"], step=0.01)
     expected = vd.observe(machine, log, settings=settings)
     old = vd.Experiment(
         {
@@ -66,7 +68,7 @@ def test_the_output_of_a_planar_gyroscope_is_read_under_its_old_name() -> None:
 def test_a_force_density_may_be_named_by_the_drive() -> None:
     machine, log = logged("crane")
     named = [ProcessNoise(force={name: 10.0}, start=1e-2, start_rate=5e-2) for name in ("motor", "x")]
-    settings = vd.ObserveSettings(unknown=("motor",), start=STARTS["crane"], step=0.01)
+    settings = vd.ObserveSettings(model_error="off", unknown=("motor",), start=STARTS["crane"], step=0.01)
     one, two = (vd.observe(machine, log, settings=replace(settings, process_noise=noise)) for noise in named)
     np.testing.assert_array_equal(one.reduced, two.reduced)
 
@@ -74,7 +76,9 @@ def test_a_force_density_may_be_named_by_the_drive() -> None:
 def test_parameters_are_estimated_on_the_tree_and_refused_in_natural_coordinates() -> None:
     machine, log = logged("crane")
     mass = {"rail_friction": (5.0, 0.0, 0.0, 100.0)}
-    how = vd.ObserveSettings(process_noise=NOISE, start=STARTS["crane"], unknown=(), step=0.01, parameters=mass)
+    how = vd.ObserveSettings(
+        model_error="off", process_noise=NOISE, start=STARTS["crane"], unknown=(), step=0.01, parameters=mass
+    )
     found = vd.observe(machine.with_formulation("tree"), log, settings=how)
     assert "parameter.rail_friction" in found.states
     with pytest.raises(CapabilityError, match="estimated parameters") as caught:

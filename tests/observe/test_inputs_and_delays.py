@@ -26,7 +26,7 @@ from veridyn.observe.virtual import Virtual
 SENSORS = (Sensor("travel", "coordinate", "x", 0.002), Sensor("tilt", "coordinate", "swing", 0.01))
 PROCESS_NOISE = ProcessNoise(acceleration=1e-6, start=0.1, start_rate=0.1)
 START = {"x": 0.5, "swing": 0.2}
-HOW = ObserveSettings(process_noise=PROCESS_NOISE, unknown=(), inputs=("motor",), start=START)
+HOW = ObserveSettings(model_error="off", process_noise=PROCESS_NOISE, unknown=(), inputs=("motor",), start=START)
 T = 0.01 * np.arange(201)
 DELAY = 0.05
 PUSH = 80.0 * np.sign(np.sin(7.0 * T + 0.1)) + 40.0 * np.sin(11.0 * T)

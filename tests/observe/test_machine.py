@@ -35,7 +35,7 @@ def four(error_model: ErrorModel = "exact", **more):
     machine = machine_of_mechanism(replace(fourbar(), sensors=SENSORS))
     noise = ProcessNoise(force=100.0, acceleration=0.1)
     given = {"process_noise": noise, "start": {"phi": 0.8}, "rates": {"phi": 1.5}} | more
-    return machine_system(machine, ObserveSettings(**given), error_model)
+    return machine_system(machine, ObserveSettings(model_error="off", **given), error_model)
 
 
 @pytest.mark.parametrize("which", ["four-bar", "spatial"])
@@ -46,7 +46,8 @@ def test_f_and_h_are_the_derivatives(which: str) -> None:
     else:
         given = {"shoulder": 0.7, "elbow": -1.3, "base_b": 0.1}, {"shoulder": 0.5, "elbow": -0.4, "base_b": 0.3}
         system, q, qd = machine_system(
-            spatial(), ObserveSettings(process_noise=ProcessNoise(force=1.0), start=given[0], rates=given[1])
+            spatial(),
+            ObserveSettings(model_error="off", process_noise=ProcessNoise(force=1.0), start=given[0], rates=given[1]),
         )
     x = system.belief(q, qd).x
     x[2 * len(q) : 2 * len(q) + system.f] = 3.0

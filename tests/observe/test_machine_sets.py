@@ -58,7 +58,7 @@ PROCESS_NOISE = ProcessNoise(
 def spun(name: str, text: str, spin: float) -> tuple[Machine, dict[str, float]]:
     """The machine, and rates of its first set at which it turns: the top about its axis and slowly around, the pendulum right round."""
     machine = parse_machine(text, name)
-    system, q, _ = machine_system(machine, ObserveSettings(process_noise=PROCESS_NOISE, unknown=()))
+    system, q, _ = machine_system(machine, ObserveSettings(model_error="off", process_noise=PROCESS_NOISE, unknown=()))
     if name == "pendulum":
         velocity = np.array([0.0, spin])
     else:
@@ -73,7 +73,9 @@ def drawn(
     """A log of a machine that starts where `PROCESS_NOISE` allows, integrated by an explicit rule, which knows no sets."""
     rng = np.random.default_rng(seed)
     machine, rates = spun(name, text, spin)
-    system, q, qd = machine_system(machine, ObserveSettings(process_noise=PROCESS_NOISE, unknown=(), rates=rates))
+    system, q, qd = machine_system(
+        machine, ObserveSettings(model_error="off", process_noise=PROCESS_NOISE, unknown=(), rates=rates)
+    )
     off = np.repeat([0.01, 0.05], system.f) * rng.normal(size=2 * system.f)
     q, qd, _, _ = system.split(system.add(system.belief(q, qd).x, off))
     names = system.model.names
@@ -98,7 +100,10 @@ def test_filters_stay_consistent_right_round(name: str, text: str, spin: float, 
         machine, rates, motion, log = drawn(name, text, spin, seed, 0.6)
         for kind, runs in found.items():
             o = observe(
-                machine, log, kind, ObserveSettings(process_noise=PROCESS_NOISE, rates=rates, unknown=(), step=1e-3)
+                machine,
+                log,
+                kind,
+                ObserveSettings(model_error="off", process_noise=PROCESS_NOISE, rates=rates, unknown=(), step=1e-3),
             )
             assert len(np.unique(o.track.x[:, -1])) > 1
             runs.append(o.nees(motion.q, motion.qd))
@@ -111,7 +116,12 @@ def test_filters_stay_consistent_right_round(name: str, text: str, spin: float, 
 def test_several_turns_in_many_sets() -> None:
     """What is reported is the first set's, with its deviations, whichever one is in use."""
     machine, rates, motion, log = drawn("top", TOP, 6.0, 100, 3.0)
-    o = observe(machine, log, "ekf", ObserveSettings(process_noise=PROCESS_NOISE, rates=rates, unknown=(), step=1e-3))
+    o = observe(
+        machine,
+        log,
+        "ekf",
+        ObserveSettings(model_error="off", process_noise=PROCESS_NOISE, rates=rates, unknown=(), step=1e-3),
+    )
     assert (np.diff(o.track.x[:, -1]) != 0.0).sum() > 10
     assert o.nis().consistent and o.stability().stable
     off = np.abs(o.reduced - o.system.reduced(np.hstack([motion.q, motion.qd, np.zeros((len(o), 1))])))
@@ -134,7 +144,7 @@ def strained(system: MachineSystem, x: np.ndarray) -> np.ndarray:
 def test_the_transition_into_another_set_is_a_derivative(name: str, text: str, spin: float) -> None:
     machine, rates = spun(name, text, spin)
     system, q, qd = machine_system(
-        machine, ObserveSettings(process_noise=PROCESS_NOISE, unknown=(), rates=rates, step=2e-3)
+        machine, ObserveSettings(model_error="off", process_noise=PROCESS_NOISE, unknown=(), rates=rates, step=2e-3)
     )
     x = strained(system, system.belief(q, qd).x)
     after, F = system.move_and_jacobian(x, np.zeros(0), 0.0, 2e-3)
@@ -156,7 +166,9 @@ def test_the_transition_into_another_set_is_a_derivative(name: str, text: str, s
 def test_an_observer_in_a_program_goes_on_too() -> None:
     machine, rates, motion, log = drawn("top", TOP, 6.0, 9, 2.0)
     observer = Observer(
-        machine, "ekf", ObserveSettings(process_noise=PROCESS_NOISE, rates=rates, unknown=(), step=5e-4)
+        machine,
+        "ekf",
+        ObserveSettings(model_error="off", process_noise=PROCESS_NOISE, rates=rates, unknown=(), step=5e-4),
     )
     used, step = set(), observer.step(0.0, {})
     for k, t in enumerate(motion.t.tolist()):
@@ -173,7 +185,7 @@ def test_one_set_is_kept_where_it_will_do() -> None:
     with_angle = PENDULUM.replace("bodies:", "coordinates:\n  phi: {of: [O, A], from: [1, 0]}\nbodies:")
     machine, rates = parse_machine(with_angle, "pendulum"), {"phi": 8.0}
     system, q, qd = machine_system(
-        machine, ObserveSettings(process_noise=PROCESS_NOISE, unknown=(), rates=rates, step=2e-3)
+        machine, ObserveSettings(model_error="off", process_noise=PROCESS_NOISE, unknown=(), rates=rates, step=2e-3)
     )
     x = system.belief(q, qd).x
     for _ in range(500):
@@ -185,7 +197,7 @@ def test_a_change_beyond_the_range_of_a_coordinate_goes_on_in_another_set() -> N
     """A rod near x = 1, set back by a reading that asks for x = 1.001: along y it is a way of 0.1 like any other."""
     machine = parse_machine(PENDULUM.replace("at: [1, 0]", "at: [0.9999, 0.0141418]"), "pendulum")
     system, q, qd = machine_system(
-        machine, ObserveSettings(process_noise=PROCESS_NOISE, unknown=(), independents=("A.x",))
+        machine, ObserveSettings(model_error="off", process_noise=PROCESS_NOISE, unknown=(), independents=("A.x",))
     )
     x = system.belief(q, qd).x
     slope = -q[0] / q[1]  # dy/dx on the circle

@@ -122,6 +122,7 @@ def test_an_arm_is_observed_consistently() -> None:
             log,
             "ekf",
             ObserveSettings(
+                model_error="off",
                 process_noise=ProcessNoise(force=1e-6, start=0.01, start_rate=0.05),
                 start=dict(zip(names, start, strict=True)),
                 rates=dict(zip(names, rates, strict=True)),
@@ -138,6 +139,7 @@ def test_filters_agree_where_they_should() -> None:
     """EKF and UKF to a fraction of a deviation; the smoother below the filter."""
     log, q, qd = swing(arm(), 7)
     settings = ObserveSettings(
+        model_error="off",
         process_noise=ProcessNoise(force=1e-4, start=0.01, start_rate=0.05),
         step=1e-3,
         start={"upper": q[0, 0], "lower": q[0, 1]},
@@ -156,7 +158,9 @@ def test_derivatives_of_states_and_readings(machine) -> None:
         sensors = [Sensor(c, "coordinate", c, 1e-3) for c in tree.coordinates]
         sensors += [Sensor("acc", "accelerometer", Marker(moving, (0.1, 0.0, 0.1)), 0.1)]
         tree = replace(tree, sensors=tuple(sensors))
-    system, q, qd = machine_system(tree, ObserveSettings(process_noise=ProcessNoise(force=1.0), step=0.02))
+    system, q, qd = machine_system(
+        tree, ObserveSettings(model_error="off", process_noise=ProcessNoise(force=1.0), step=0.02)
+    )
     rng = np.random.default_rng(0)
     n = len(system.states)
     d = np.concatenate(
@@ -188,6 +192,7 @@ def test_a_free_body_is_observed_through_full_turns() -> None:
         log,
         "ekf",
         ObserveSettings(
+            model_error="off",
             process_noise=ProcessNoise(force=1e-6, start=0.02, start_rate=0.05),
             start={"base.z": 10.0, "arm": 0.2},
             rates={"base.x": 1.0, "base.z": 2.0, "base.roll": 0.5, "base.pitch": 9.0, "base.yaw": 0.3},
@@ -220,13 +225,16 @@ def test_twins_are_observed_alike() -> None:
     mechanism = machine_of_mechanism(replace(twin.mechanism, sensors=(encoder,)))
     t = np.arange(0.0, 0.5, STEP)
     start, rate = 1.2, 3.0
-    plain, q, qd = machine_system(tree, ObserveSettings(unknown=(), start={"q1": start}, rates={"q1": rate}))
+    plain, q, qd = machine_system(
+        tree, ObserveSettings(model_error="off", unknown=(), start={"q1": start}, rates={"q1": rate})
+    )
     rng, x, readings = np.random.default_rng(0), plain.belief(q, qd).x, []
     for _ in t:
         readings.append(plain.split(x)[0][0] + 0.002 * rng.standard_normal())
         x = plain.move(x, np.zeros(0), 0.0, STEP)
     log = Experiment({"encoder": Channel("encoder", t, np.array(readings), "rad")}, "linkage")
     settings = ObserveSettings(
+        model_error="off",
         process_noise=ProcessNoise(force=0.1, start=0.05, start_rate=0.5),
         start={"q1": start},
         rates={"q1": rate},
@@ -249,6 +257,7 @@ def test_a_load_mass_is_estimated_with_the_state() -> None:
         log,
         "ekf",
         ObserveSettings(
+            model_error="off",
             process_noise=ProcessNoise(force=1e-8, start=1e-3, start_rate=1e-2, start_parameter=0.2),
             unknown=(),
             parameters=("M_lower",),
@@ -265,6 +274,7 @@ def test_a_load_mass_is_estimated_with_the_state() -> None:
 def test_streamed_and_played_back_are_the_same() -> None:
     log, q, qd = swing(arm(), 9)
     settings = ObserveSettings(
+        model_error="off",
         process_noise=ProcessNoise(force=1e-4, start=0.01, start_rate=0.05),
         step=1e-3,
         start={"upper": q[0, 0], "lower": q[0, 1]},
@@ -284,7 +294,10 @@ def test_virtual_sensors_on_a_tree() -> None:
     log, q, qd = swing(arm(), 11)
     start = {"upper": q[0, 0], "lower": q[0, 1]}
     found = observe(
-        arm(), log, "ekf", ObserveSettings(process_noise=ProcessNoise(force=1e-4, start=0.01), start=start, step=1e-3)
+        arm(),
+        log,
+        "ekf",
+        ObserveSettings(model_error="off", process_noise=ProcessNoise(force=1e-4, start=0.01), start=start, step=1e-3),
     )
     tip = found.virtual(Virtual("tip_place", "position", Marker("lower", (0.6, 0.0, 0.0))))["tip_place"]
     exact = tree_readout(arm(), [Sensor("p", "position", Marker("lower", (0.6, 0.0, 0.0)), 1.0)]).read(q, qd, qd)
@@ -301,6 +314,7 @@ def test_dry_friction_acts_in_the_observer() -> None:
     start = {"upper": q[0, 0], "lower": q[0, 1]}
     rates = {"upper": qd[0, 0], "lower": qd[0, 1]}
     settings = ObserveSettings(
+        model_error="off",
         process_noise=ProcessNoise(force=20.0, start=0.01, start_rate=0.05),
         start=start,
         rates=rates,
@@ -329,7 +343,9 @@ def test_dry_friction_acts_in_the_observer() -> None:
 def test_settings_that_do_not_fit_are_named(settings: dict, error: type, message: str) -> None:
     log, _, _ = swing(arm(), 1, 0.1)
     with pytest.raises(error, match=message):
-        observe(arm(), log, "ekf", ObserveSettings(process_noise=ProcessNoise(force=1.0), **settings))
+        observe(
+            arm(), log, "ekf", ObserveSettings(model_error="off", process_noise=ProcessNoise(force=1.0), **settings)
+        )
 
 
 def test_what_is_no_machine_or_no_log_is_named() -> None:

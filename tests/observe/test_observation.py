@@ -64,7 +64,9 @@ def test_a_further_sensor_is_judged_under_the_inputs_that_act() -> None:
             machine,
             log,
             "ekf",
-            ObserveSettings(process_noise=ProcessNoise(), unknown=(), inputs=("motor",), start={"swing": 0.3}),
+            ObserveSettings(
+                model_error="off", process_noise=ProcessNoise(), unknown=(), inputs=("motor",), start={"swing": 0.3}
+            ),
         )
         sensor, x, acting = o._extra(extra)[0], o.track.x[0], np.array([force])
         assert callable(sensor.H)

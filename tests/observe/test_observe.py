@@ -57,7 +57,9 @@ def log(name: str, *more: Channel) -> Experiment:
     return Experiment({c.name: c for c in channels}, "bench.csv")
 
 
-HOW = vd.ObserveSettings(process_noise=vd.ProcessNoise(acceleration=1e-6), unknown=(), start={"phi": 0.3}, step=0.002)
+HOW = vd.ObserveSettings(
+    model_error="off", process_noise=vd.ProcessNoise(acceleration=1e-6), unknown=(), start={"phi": 0.3}, step=0.002
+)
 
 
 @pytest.mark.parametrize("formulation", ["tree", "natural"])

@@ -67,6 +67,7 @@ def on_the_cart() -> tuple[Tree, Motion, Experiment]:
 
 
 SETTINGS = ObserveSettings(
+    model_error="off",
     process_noise=ProcessNoise(start=0.01, start_rate=0.05, force=1e-8),
     start={"swing": 0.41, "x": 0.0},
     rates={"swing": 0.15},
@@ -153,7 +154,8 @@ def test_derivatives_with_a_prescribed_coordinate(machine) -> None:
     inputs = tuple(f"{symbol}.{name}" for symbol in ("q", "qd", "qdd"))
     held = {name: float(driven(1.2 if tree.loops else 0.0)[0, 10])}
     system, q, qd = machine_system(
-        tree, ObserveSettings(process_noise=ProcessNoise(force=1.0), inputs=inputs, start=held, step=0.02)
+        tree,
+        ObserveSettings(model_error="off", process_noise=ProcessNoise(force=1.0), inputs=inputs, start=held, step=0.02),
     )
     u = driven(1.2 if tree.loops else 0.0)[:, 10]
     x = system.add(system.belief(q, qd).x, np.array([0.2, 0.5, 1.0]))
@@ -181,7 +183,7 @@ def test_prescribed_coordinates_named_in_another_order_are_not_mixed_up() -> Non
     given = {"x": (0.5, 0.1, 0.0), "y": (-0.2, 0.0, 0.3)}
     inputs = tuple(f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in ("y", "x"))
     system, q, qd = machine_system(
-        tree, ObserveSettings(process_noise=ProcessNoise(force=1.0), inputs=inputs, step=0.01)
+        tree, ObserveSettings(model_error="off", process_noise=ProcessNoise(force=1.0), inputs=inputs, step=0.01)
     )
     u = np.array([given[name][k] for k in range(3) for name in ("y", "x")])
     x = system.move(system.belief(q, qd).x, u, 0.0, 0.01)

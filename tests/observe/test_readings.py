@@ -61,7 +61,7 @@ def test_flags_act_from_their_sample_to_the_next() -> None:
 
 
 def test_muted_readings_are_missing_at_the_time_they_speak_of() -> None:
-    system, *_ = machine_system(turntable(), ObserveSettings(process_noise=NOISE))
+    system, *_ = machine_system(turntable(), ObserveSettings(model_error="off", process_noise=NOISE))
     given = log(**{"rim.available": (np.array([0.0, 0.2, 0.4]), np.array([1.0, 0.0, 1.0]))})
     table, plain = measurements_of(system, given), measurements_of(system, log())
     assert np.array_equal(table.t, plain.t)  # the rows stay
@@ -78,7 +78,7 @@ def test_the_covariance_goes_on_while_a_sensor_is_muted() -> None:
     found = observe(
         turntable(),
         log(**flags),
-        settings=ObserveSettings(process_noise=NOISE, start={"table": 0.3}, rates={"table": 2.0}),
+        settings=ObserveSettings(model_error="off", process_noise=NOISE, start={"table": 0.3}, rates={"table": 2.0}),
     )
     e = found.estimates
     silent = np.flatnonzero((found.t > 0.2 + 1e-6) & (found.t < 0.36))
@@ -97,7 +97,7 @@ def test_the_covariance_goes_on_while_a_sensor_is_muted() -> None:
     gone = observe(
         turntable(),
         Experiment(without, "gone"),
-        settings=ObserveSettings(process_noise=NOISE, start={"table": 0.3}, rates={"table": 2.0}),
+        settings=ObserveSettings(model_error="off", process_noise=NOISE, start={"table": 0.3}, rates={"table": 2.0}),
     )
     assert gone.reduced[-1] == pytest.approx(found.reduced[-1], abs=1e-9)
     assert gone.sigma[-1] == pytest.approx(found.sigma[-1], rel=1e-6)  # one long step in place of many

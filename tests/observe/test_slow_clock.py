@@ -30,15 +30,17 @@ def test_milliseconds_read_as_seconds_are_refused_by_name() -> None:
     with pytest.raises(
         DataError, match=r"run.csv: its clock is slower[\s\S]*reading every 10 s[\s\S]*milliseconds"
     ) as caught:
-        vd.observe(machine, log_of(machine, 100.0, 1000.0), settings=vd.ObserveSettings(process_noise=NOISE))
+        vd.observe(
+            machine, log_of(machine, 100.0, 1000.0), settings=vd.ObserveSettings(model_error="off", process_noise=NOISE)
+        )
     assert "step), above 0.1 s" in str(caught.value)
 
 
 def test_a_slow_clock_is_a_warning_and_another_is_none() -> None:
     machine = pendulum()
     with pytest.warns(DataWarning, match="its clock is slower than any motion can be followed with"):
-        vd.observe(machine, log_of(machine, 3.0), settings=vd.ObserveSettings(process_noise=NOISE))
-    vd.observe(machine, log_of(machine, 10.0), settings=vd.ObserveSettings(process_noise=NOISE))
+        vd.observe(machine, log_of(machine, 3.0), settings=vd.ObserveSettings(model_error="off", process_noise=NOISE))
+    vd.observe(machine, log_of(machine, 10.0), settings=vd.ObserveSettings(model_error="off", process_noise=NOISE))
 
 
 @pytest.mark.filterwarnings(
@@ -47,4 +49,8 @@ def test_a_slow_clock_is_a_warning_and_another_is_none() -> None:
 def test_a_step_that_is_stated_goes_on() -> None:
     machine = pendulum()
     with pytest.warns(DataWarning, match="Is the time in milliseconds"):
-        vd.observe(machine, log_of(machine, 0.5), settings=vd.ObserveSettings(process_noise=NOISE, step=0.05))
+        vd.observe(
+            machine,
+            log_of(machine, 0.5),
+            settings=vd.ObserveSettings(model_error="off", process_noise=NOISE, step=0.05),
+        )

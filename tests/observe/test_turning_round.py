@@ -54,7 +54,10 @@ def test_the_estimate_follows_and_its_bands_hold(name: str) -> None:
         "log",
     )
     found = observe(
-        machine, log, "ekf", ObserveSettings(process_noise=PROCESS_NOISE, unknown=(), rates=rates, step=step)
+        machine,
+        log,
+        "ekf",
+        ObserveSettings(model_error="off", process_noise=PROCESS_NOISE, unknown=(), rates=rates, step=step),
     )
     inside = []
     for coordinate in system.coordinates:

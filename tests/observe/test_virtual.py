@@ -32,7 +32,10 @@ def value(system: MachineSystem, x: np.ndarray, wanted: Virtual) -> np.ndarray:
 def four() -> tuple[MachineSystem, np.ndarray]:
     machine = machine_of_mechanism(replace(fourbar(), sensors=(Sensor("encoder", "coordinate", "phi", 0.02),)))
     system, q, qd = machine_system(
-        machine, ObserveSettings(process_noise=ProcessNoise(force=1.0), start={"phi": 0.8}, rates={"phi": 2.0})
+        machine,
+        ObserveSettings(
+            model_error="off", process_noise=ProcessNoise(force=1.0), start={"phi": 0.8}, rates={"phi": 2.0}
+        ),
     )
     return system, system.belief(q, qd).x
 
@@ -50,7 +53,8 @@ def test_every_derivative() -> None:
     _check(system, x, wanted)
     given = {"shoulder": 0.7, "elbow": -1.3, "base_b": 0.1}, {"shoulder": 0.5, "elbow": -0.4, "base_b": 0.3}
     system, q, qd = machine_system(
-        spatial(), ObserveSettings(process_noise=ProcessNoise(force=1.0), start=given[0], rates=given[1])
+        spatial(),
+        ObserveSettings(model_error="off", process_noise=ProcessNoise(force=1.0), start=given[0], rates=given[1]),
     )
     wanted = [Virtual("wrist", "reaction", "wrist"), Virtual("s", "spring", "elbow_spring")]
     wanted += [Virtual(p, "reaction", (b, p)) for b, p in (("upper_a", "PA"), ("lower_b", "OB"), ("rod", "TB"))]
@@ -59,8 +63,8 @@ def test_every_derivative() -> None:
 
 
 def test_the_unit_of_a_spring_is_that_of_what_it_is_on() -> None:
-    turning = machine_system(spatial(), ObserveSettings(process_noise=ProcessNoise(force=1.0)))[0]
-    sliding = machine_system(crane(), ObserveSettings(process_noise=ProcessNoise(force=1.0)))[0]
+    turning = machine_system(spatial(), ObserveSettings(model_error="off", process_noise=ProcessNoise(force=1.0)))[0]
+    sliding = machine_system(crane(), ObserveSettings(model_error="off", process_noise=ProcessNoise(force=1.0)))[0]
     assert VirtualQuantity(turning, Virtual("s", "spring", "elbow_spring")).units == ("N*m",)
     assert VirtualQuantity(sliding, Virtual("s", "spring", "rail_friction")).units == ("N",)
 
@@ -103,7 +107,10 @@ def test_a_pendulum_on_a_joint_pulls_with_m_g_cos_and_m_l_omega_squared() -> Non
         sensors=[Sensor("e", "coordinate", "theta", 0.1)],
     )
     system, q, qd = machine_system(
-        machine, ObserveSettings(process_noise=ProcessNoise(force=1.0), start={"theta": 0.4}, rates={"theta": 2.0})
+        machine,
+        ObserveSettings(
+            model_error="off", process_noise=ProcessNoise(force=1.0), start={"theta": 0.4}, rates={"theta": 2.0}
+        ),
     )
     x = system.belief(q, qd).x
     pull = value(system, x, Virtual("rope", "reaction", "rope"))
@@ -117,6 +124,7 @@ def test_the_crane_carries_its_load() -> None:
     system, q, qd = machine_system(
         crane(),
         ObserveSettings(
+            model_error="off",
             process_noise=ProcessNoise(force=1.0),
             unknown=("motor",),
             start={"swing": 0.3},
@@ -150,7 +158,10 @@ def test_a_known_force_on_a_body_counts() -> None:
     )
     machine = machine_of_mechanism(bars)
     system, q, qd = machine_system(
-        machine, ObserveSettings(process_noise=ProcessNoise(force=1.0), inputs=("twist",), start={"phi": 0.8})
+        machine,
+        ObserveSettings(
+            model_error="off", process_noise=ProcessNoise(force=1.0), inputs=("twist",), start={"phi": 0.8}
+        ),
     )
     x = system.belief(q, qd).x
     for twist in (0.0, 40.0):
@@ -173,7 +184,11 @@ def spatial_four() -> tuple[MachineSystem, np.ndarray]:
         system, q, qd = machine_system(
             machine,
             ObserveSettings(
-                process_noise=ProcessNoise(force=1.0), independents=("phi",), start={"phi": 0.8}, rates={"phi": 2.0}
+                model_error="off",
+                process_noise=ProcessNoise(force=1.0),
+                independents=("phi",),
+                start={"phi": 0.8},
+                rates={"phi": 2.0},
             ),
         )
     return system, system.belief(q, qd).x
@@ -203,9 +218,9 @@ def test_a_reaction_that_nothing_determines_is_refused() -> None:
     )
     machine = machine_of_mechanism(bars)
     with pytest.warns(ModelWarning, match="say nothing new"):
-        system = machine_system(machine, ObserveSettings(process_noise=ProcessNoise(force=1.0), independents=("phi",)))[
-            0
-        ]
+        system = machine_system(
+            machine, ObserveSettings(model_error="off", process_noise=ProcessNoise(force=1.0), independents=("phi",))
+        )[0]
     with pytest.raises(DataError, match=r"(?s)'r.x', 'r.y'.* no motion determines.*redundant constraints 'pin"):
         VirtualQuantity(system, Virtual("r", "reaction", "pin1"))
 
@@ -225,5 +240,5 @@ def test_what_is_refused() -> None:
     ):
         with pytest.raises(DataError, match=message):
             VirtualQuantity(system, wanted)
-    lifted = machine_system(crane(), ObserveSettings(process_noise=ProcessNoise(force=1.0)))[0]
+    lifted = machine_system(crane(), ObserveSettings(model_error="off", process_noise=ProcessNoise(force=1.0)))[0]
     assert VirtualQuantity(lifted, Virtual("rope", "reaction", ("rope", "L"))).units == ("N", "N")

@@ -27,7 +27,9 @@ def closed() -> Tree:
 
 
 def made(tree: Tree, **more: object) -> tuple[MachineSystem, np.ndarray]:
-    system, q, qd = machine_system(tree, ObserveSettings(process_noise=ProcessNoise(force=1.0), **more))  # pyright: ignore[reportArgumentType]
+    system, q, qd = machine_system(
+        tree, ObserveSettings(model_error="off", process_noise=ProcessNoise(force=1.0), **more)
+    )  # pyright: ignore[reportArgumentType]
     rng, n, f = np.random.default_rng(0), len(system.states), system.f
     d = np.concatenate(
         [0.05 * rng.standard_normal(f), 0.4 * rng.standard_normal(f), 0.3 * rng.standard_normal(n - 2 * f)]

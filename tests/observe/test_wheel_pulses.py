@@ -93,7 +93,10 @@ def nees_of(x: Array, P: Array, q: Array, w: Array) -> float:
 def nees(kind: str, seed: int) -> float:
     log, q, w = driven(kind, seed)
     found = observe(
-        wheel(), log, EKF(engine="compiled"), ObserveSettings(process_noise=NOISE, start={"wheel": 0.05}, step=STEP)
+        wheel(),
+        log,
+        EKF(engine="compiled"),
+        ObserveSettings(model_error="off", process_noise=NOISE, start={"wheel": 0.05}, step=STEP),
     )
     assert found.states == ("wheel", "wheel_dot", "force.wheel")
     at = np.searchsorted(found.t, log["tacho"].t - 1e-9)  # edges that are timed have rows of their own
@@ -118,7 +121,9 @@ def test_beside_a_program_with_the_speed_that_the_observer_has() -> None:
         observer = Observer(
             wheel(),
             EKF(engine="compiled"),
-            ObserveSettings(process_noise=NOISE, start={"wheel": 0.05}, inputs=["force.wheel"], step=STEP),
+            ObserveSettings(
+                model_error="off", process_noise=NOISE, start={"wheel": 0.05}, inputs=["force.wheel"], step=STEP
+            ),
         )
         reader, x, P, speed, sigma = PulseReader(WHEEL), np.empty((len(t), 3)), np.empty((len(t), 3, 3)), 0.0, 0.02
         for k in range(len(t)):
@@ -136,7 +141,7 @@ def test_beside_a_program_with_the_speed_that_the_observer_has() -> None:
 def test_noise_of_each_reading_is_the_same_in_every_engine_and_stream() -> None:
     log, _, _ = driven("edges", 930, 3.0)
     assert len(log["angle"]) >= 3
-    settings = ObserveSettings(process_noise=NOISE, start={"wheel": 0.05}, step=STEP)
+    settings = ObserveSettings(model_error="off", process_noise=NOISE, start={"wheel": 0.05}, step=STEP)
     compiled, python = (observe(wheel(), log, EKF(engine=engine), settings) for engine in ("compiled", "python"))
     unscented = observe(wheel(), log, "ukf", settings)
     size = np.abs(compiled.reduced).max(axis=0)
@@ -164,7 +169,7 @@ def test_noise_of_each_reading_is_the_same_in_every_engine_and_stream() -> None:
 
 
 def test_a_deviation_that_is_none_is_refused_by_name() -> None:
-    observer = Observer(wheel(), settings=ObserveSettings(process_noise=NOISE, start={"wheel": 0.0}))
+    observer = Observer(wheel(), settings=ObserveSettings(model_error="off", process_noise=NOISE, start={"wheel": 0.0}))
     with pytest.raises(
         DataError, match=r"(?s)there is no output 'angel'.*sigma of 'angle': it is no deviation.*found -1"
     ):

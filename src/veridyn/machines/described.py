@@ -79,7 +79,7 @@ class Walk:
     def setup(self, method: Filter | str) -> ObserverSetup:
         """These settings with a filter."""
         settings = ObserveSettings(
-            process_noise=self.process_noise, independents=self.independents, unknown=self.motors
+            process_noise=self.process_noise, independents=self.independents, unknown=self.motors, model_error="off"
         )
         return ObserverSetup(filter_of(method, "observe"), settings)
 

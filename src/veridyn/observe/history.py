@@ -177,4 +177,6 @@ class StateHistory(ABC):
         lines += [f"  {line}" for line in self.bounded()]
         if self.tuning is not None:
             lines.append(f"  noise chosen on this log: {self.tuning.summary()}")
+        if (error := getattr(self, "model_error", None)) is not None:
+            lines += [f"  {line}" for line in error.lines()]
         return "\n".join(lines)

@@ -156,13 +156,18 @@ class Measurements:
 
     def first(self, count: int) -> Measurements:
         """The first `count` rows."""
-        arrival, sigma = (None if x is None else x[:count] for x in (self.arrival, self.sigma))
+        return self.between(0, count)
+
+    def between(self, begin: int, end: int) -> Measurements:
+        """The rows from `begin` on, before `end`."""
+        rows = slice(begin, end)
+        arrival, sigma = (None if x is None else x[rows] for x in (self.arrival, self.sigma))
         return replace(
             self,
-            t=self.t[:count],
-            values=self.values[:count],
-            flags=self.flags[:count],
-            inputs=self.inputs[:count],
+            t=self.t[rows],
+            values=self.values[rows],
+            flags=self.flags[rows],
+            inputs=self.inputs[rows],
             arrival=arrival,
             sigma=sigma,
         )

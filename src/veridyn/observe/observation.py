@@ -14,10 +14,12 @@ from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.sensor import Sensor
 from veridyn.observe.consistency.nis import Consistency, nees
 from veridyn.observe.consistency.observability import ExtraSensor, Observability, observability
+from veridyn.observe.consistency.predictions import FilterRun, PredictionCheck, prediction_checks
 from veridyn.observe.consistency.tuning import Tuning
 from veridyn.observe.filters.smoother import Smoothed
 from veridyn.observe.history import StateHistory
 from veridyn.observe.machine import MachineSystem
+from veridyn.observe.model_error import ModelErrorDensity
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Estimates
 from veridyn.observe.virtual import Reading, Virtual, placed_quantities, virtual
@@ -36,6 +38,8 @@ class Observation(StateHistory):
     inputs: Array
     process_noise: ProcessNoise | CarNoise
     tuning: Tuning | None = None
+    model_error: ModelErrorDensity | None = None
+    made_by: FilterRun | None = None
 
     @property
     def q(self) -> Array:
@@ -120,6 +124,17 @@ class Observation(StateHistory):
         sizes = np.maximum(np.abs(self.reduced).max(axis=0), 1e-6) if scales is None else np.asarray(scales)
         further = [e for i in extra for e in self._extra(i)]
         return observability(self.system, self.t[part], self.track.x[part], sizes, self.inputs[part], further)
+
+    @cached_property
+    def predictions(self) -> tuple[PredictionCheck, ...]:
+        """Readings that the filter was not given, against what it predicts for them: over horizons, and through muted sensors."""
+        if self.made_by is None:
+            return ()
+        table = self.system.table
+        sensors: dict[str, list[int]] = {}
+        for j, k in enumerate(table.owner):
+            sensors.setdefault(table.sensors[k].name, []).append(j)
+        return prediction_checks(self.made_by, self.estimates, sensors)
 
     def _extra(self, sensor: Sensor) -> list[ExtraSensor]:
         table = self.system.model.readout([sensor])

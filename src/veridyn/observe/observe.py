@@ -29,6 +29,7 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.load import channels
 from veridyn.model.machine import Machine
 from veridyn.observe.consistency.findings import warn_of_findings
+from veridyn.observe.consistency.predictions import FilterRun
 from veridyn.observe.consistency.tuning import Tuning, tune
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import LinearKF, Smoother, filter_of
@@ -41,7 +42,7 @@ from veridyn.observe.observation import Observation
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.readings import first_positions, measurements_of
-from veridyn.observe.result import Estimates
+from veridyn.observe.result import Belief, Estimates
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.system import System
 from veridyn.progress import Progress, silent
@@ -117,8 +118,10 @@ def observe(
     Warns
     -----
     DataWarning
-        What limits the estimates: innovations far from as large as the filter states (NIS), sensors that read beside what the model
-        expects or are never used, steps that are too long, channels that act on nothing. A study of kind observe reports the same.
+        What limits the estimates: innovations far from as large as the filter states (NIS), readings that were not used and lie beside
+        what the filter predicts for them (over horizons, and through muted sensors), a model error as large as the motion itself, sensors
+        that read beside what the model expects, are refused often or never used, steps that are too long, channels that act on nothing.
+        A study of kind observe reports the same.
 
     Raises
     ------
@@ -183,6 +186,10 @@ def observe_with(
         readings = in_order(method, readings.select(system.outputs))
     refinements = 0 if setup.settings.step is not None else REFINEMENTS
     system, estimates = _converging(setup, system, readings, q, qd, progress, refinements)
+    error = setup.model_error(system, q, qd, readings, estimates, progress)
+    if error is not None:
+        system = error.added_to(system)
+        estimates = run(method, setup.seen(system, q), readings, system.belief(q, qd), progress)
     while not isinstance(method, LinearKF) and not estimates.replayed and len(estimates) > 1:
         bias = step_bias(system, estimates, readings.inputs)
         if bias.deviations <= TOLERATED_BIAS_SIGMAS or not refinements:
@@ -191,9 +198,17 @@ def observe_with(
         refinements -= 1
         system = replace(system, longest=bias.better)
         estimates = run(method, setup.seen(system, q), readings, system.belief(q, qd), progress)
-    noise = setup.settings.process_noise
-    assert isinstance(noise, ProcessNoise)  # that of a car is refused where the system is made
-    found = Observation(method.word, system, estimates, estimates, readings.inputs, noise, tuning)
+    found = Observation(
+        method.word,
+        system,
+        estimates,
+        estimates,
+        readings.inputs,
+        system.process_noise,
+        tuning,
+        error,
+        FilterRun(method, setup.seen(system, q), readings, system.belief(q, qd)),
+    )
     return smoothed(found) if smooths else found
 
 
@@ -221,6 +236,15 @@ def _converging(
 def smoothed(found: Observation) -> Observation:
     """The same log in the light of all its readings: backwards over what a filter left behind."""
     return replace(found, filter="smoother", track=smooth(found.estimates, found.system))
+
+
+def _screened(setup: ObserverSetup, system: System, readings: Measurements, start: Belief) -> Measurements:
+    """The readings without those that a gate refuses even where the model is hardly trusted: outliers do not pass for process noise."""
+    if setup.method.gate is None:
+        return readings
+    ordered = in_order(setup.method, readings.select(system.outputs))
+    found = run(replace(setup.method, gate=setup.method.pass_probability), system, ordered, start)
+    return ordered.flagged(found.status == Status.OUTLIER, Status.OUTLIER)
 
 
 def tuned(
@@ -252,6 +276,6 @@ def tuned(
         trial = setup.replaced(process_noise=described(values))
         return setup.seen(trial.system(system.model.form)[0], q)
 
-    parts = [(log.first(samples), system.belief(q, qd)) for log in logs]
+    parts = [(_screened(setup, build({"density": 1.0}), log.first(samples), start), start) for log in logs]
     found = tune(setup.method, build, {"density": 1.0}, parts, decades=5.0, progress=progress)
     return described(found.values), found

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,17 @@ from veridyn.observe.bounds import Estimated, ParameterBounds, read_parameters
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.filter import CompiledStep, ErrorModel, Filter
 from veridyn.observe.filters.methods import ErrorEKF, LinearKF
+from veridyn.observe.filters.run import in_order
 from veridyn.observe.filters.stepping import LONGEST_STEP_S, mode_step
 from veridyn.observe.filters.ukf import UKF
 from veridyn.observe.machine import MachineSystem
+from veridyn.observe.measurements import Measurements
+from veridyn.observe.model_error import ModelErrorDensity, given_model_error, learn_model_error
 from veridyn.observe.process_noise import ProcessNoise, Size, as_covariance, sizes
+from veridyn.observe.result import Estimates
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.system import System
+from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]
 
@@ -277,6 +283,25 @@ class ObserverSetup:
             what = "considered parameters in an unscented filter"
             require(made[0].model.form, what, where="observe", found=", ".join(considered.names))
         return made
+
+    def model_error(
+        self,
+        system: MachineSystem,
+        q: Array,
+        qd: Array,
+        readings: Measurements,
+        first: Estimates,
+        progress: Progress = silent,
+    ) -> ModelErrorDensity | None:
+        """The error of the model that the settings ask for, None for none; it is learned on `readings`, along which `first` ran without."""
+        given = self.settings.model_error
+        if given == "off":
+            return None
+        if given == "learned":
+            ordered = in_order(self.method, readings.select(system.outputs))
+            seen = partial(self.seen, q=q)
+            return learn_model_error(self.method, system, seen, ordered, system.belief(q, qd), first, progress)
+        return given_model_error(given, system, first)
 
     def seen(self, system: MachineSystem, q: Array) -> System:
         """The machine as the filter takes it: itself, with rows of H for the attitude alone, or its tangent at rest where it starts."""

@@ -45,6 +45,11 @@ class ObserveSettings(Settings):
     process_noise : ProcessNoise or CarNoise, optional
         How far the model is trusted. By default the density of the unknown forces (or of white acceleration) is the one under which the
         first thousand samples of the log are most likely; an ``Observer`` has no log and needs it. Of a car of a few numbers a CarNoise.
+    model_error : {"learned", "off"} or ProcessNoise
+        White acceleration of the independent coordinates that comes on top of the process noise, because no model is exact. "learned",
+        the default: as much as the innovations demand, and at least a hundredth of the acceleration that each coordinate makes, see
+        :mod:`veridyn.observe.model_error`. "off": none. ``ProcessNoise(acceleration=…)``: this density. An ``Observer`` has no log
+        to learn on, and takes a density alone; a car of a few numbers has that of its CarNoise.
     start, rates : mapping of coordinates to numbers, optional
         Where the model starts (rad or m), and how fast (rad/s or m/s); what is not given is at home, and at rest. "readings" in place of
         a start: coordinates with a sensor of their own start at its first reading in the log.
@@ -93,6 +98,7 @@ class ObserveSettings(Settings):
     error: ClassVar[type[VeridynError]] = ModelError
 
     process_noise: ProcessNoise | CarNoise | None = None
+    model_error: Literal["learned", "off"] | ProcessNoise = "learned"
     start: Mapping[str, float] | Literal["readings"] | None = None
     rates: Mapping[str, float] | None = None
     independents: Sequence[str] = ()

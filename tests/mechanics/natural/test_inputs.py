@@ -48,7 +48,10 @@ def test_an_observer_takes_the_wrench_of_its_log_in_both_formulations(filter: vd
     how = ObserverSetup(
         filter,
         ObserveSettings(
-            process_noise=ProcessNoise(acceleration=1e-2, start=1e-2, start_rate=1e-2), unknown=(), step=1e-3
+            model_error="off",
+            process_noise=ProcessNoise(acceleration=1e-2, start=1e-2, start_rate=1e-2),
+            unknown=(),
+            step=1e-3,
         ),
     )
     tree, natural = (observe_with(how, machine.with_formulation(f), log) for f in ("tree", "natural"))

@@ -40,7 +40,10 @@ def test_simulated_and_observed_alike() -> None:
     assert np.abs(still["crank"].values - tree["crank"].values).max() > 1e-2  # it acts
     settings = ObserverSetup(
         settings=ObserveSettings(
-            process_noise=ProcessNoise(acceleration=1e-2, start=1e-2, start_rate=1e-2), unknown=(), step=1e-3
+            model_error="off",
+            process_noise=ProcessNoise(acceleration=1e-2, start=1e-2, start_rate=1e-2),
+            unknown=(),
+            step=1e-3,
         )
     )
     one, two = (observe_with(settings, machine.with_formulation(f), tree) for f in FORMULATIONS)

@@ -147,7 +147,7 @@ def test_the_verb_warns_of_a_filter_that_is_far_too_sure(formulation: str) -> No
     """The torque is in the log, and the filter is told to do without it."""
     machine = hanging(formulation=formulation)
     with pytest.warns(DataWarning) as told:
-        found = vd.observe(machine, swing_log("force.phi"), "ekf", replace(HOW, inputs=()))
+        found = vd.observe(machine, swing_log("force.phi"), vd.EKF(gate=None), replace(HOW, inputs=()))
     assert found.nis().mean > 1000.0
     assert [str(w.message) for w in told] == [f"ekf on pendulum: {text}" for text in observation_findings(found)]
     assert "the filter is too sure of itself: NIS" in str(told[-1].message)

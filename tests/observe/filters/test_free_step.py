@@ -70,7 +70,15 @@ def made(
     )
     return machine_system(
         machine(clutch),
-        ObserveSettings(process_noise=noise, unknown=unknown, inputs=INPUTS, start=start(), rates=ROLLING, step=2e-3),
+        ObserveSettings(
+            model_error="off",
+            process_noise=noise,
+            unknown=unknown,
+            inputs=INPUTS,
+            start=start(),
+            rates=ROLLING,
+            step=2e-3,
+        ),
         error_model=error_model,
     )
 
@@ -240,9 +248,14 @@ def test_what_it_cannot_do_is_refused_by_name() -> None:
         Observer(
             machine(),
             settings=ObserveSettings(
-                process_noise=noise, parameters={"tyre_fl.QSY1": (0.01, 0.0, 0.0, 0.1)}, start=start()
+                model_error="off",
+                process_noise=noise,
+                parameters={"tyre_fl.QSY1": (0.01, 0.0, 0.0, 0.1)},
+                start=start(),
             ),
         )
     with pytest.raises(ModelError, match="'base\\.w' is no freedom"):
-        machine_system(machine(), ObserveSettings(process_noise=noise, unknown=("base.w",), start=start()))
+        machine_system(
+            machine(), ObserveSettings(model_error="off", process_noise=noise, unknown=("base.w",), start=start())
+        )
     assert settle(machine()).q == pytest.approx(settle(buggy()).q)

@@ -24,7 +24,7 @@ from veridyn.papers.fourbar.machine import MODEL_START, TUNED, wrong_fourbar
 
 Array = np.ndarray
 CASE = textbook.oscillator()
-HOW = ObserveSettings(process_noise=TUNED, start=MODEL_START[0], rates={"phi": 0.0})
+HOW = ObserveSettings(model_error="off", process_noise=TUNED, start=MODEL_START[0], rates={"phi": 0.0})
 
 
 def observer(engine: str, **more: object) -> Observer:

@@ -74,7 +74,14 @@ def test_a_long_step_is_told_and_the_one_proposed_will_do(swing) -> None:
             machine,
             log,
             "ekf",
-            ObserveSettings(process_noise=PROCESS_NOISE, start={"phi": 0.0}, rates={"phi": 0.0}, unknown=(), step=0.05),
+            ObserveSettings(
+                model_error="off",
+                process_noise=PROCESS_NOISE,
+                start={"phi": 0.0},
+                rates={"phi": 0.0},
+                unknown=(),
+                step=0.05,
+            ),
         )
     proposed = float(str(told[0].message).split("Try step=")[1].rstrip("."))
     assert proposed < 0.05
@@ -82,7 +89,14 @@ def test_a_long_step_is_told_and_the_one_proposed_will_do(swing) -> None:
         machine,
         log,
         "ekf",
-        ObserveSettings(process_noise=PROCESS_NOISE, start={"phi": 0.0}, rates={"phi": 0.0}, unknown=(), step=proposed),
+        ObserveSettings(
+            model_error="off",
+            process_noise=PROCESS_NOISE,
+            start={"phi": 0.0},
+            rates={"phi": 0.0},
+            unknown=(),
+            step=proposed,
+        ),
     )
     assert step_bias(fine.system, fine.estimates, fine.inputs).deviations < 0.1
     # What was told is what happened: both runs saw the same noise, so their difference is the bias.
@@ -128,13 +142,19 @@ def sprung(stiffness: float, damping: float) -> Tree:
 def test_the_default_step_of_a_tree_follows_its_fastest_oscillation() -> None:
     """ω = √(k/m − (c/2m)²) of the book; nothing shorter for what only decays, or for a slow machine."""
     omega = np.sqrt(2e4 / 2.0 - (8.0 / 4.0) ** 2)
-    system, q, qd = machine_system(sprung(2e4, 8.0), ObserveSettings(process_noise=PROCESS_NOISE))
+    system, q, qd = machine_system(sprung(2e4, 8.0), ObserveSettings(model_error="off", process_noise=PROCESS_NOISE))
     assert system.longest == pytest.approx(MODE_SHARE / omega, rel=1e-9)
     assert mode_step(system, q, qd) == system.longest
     for slow in (sprung(2e4, 4e4), sprung(2.0, 0.1)):
-        assert machine_system(slow, ObserveSettings(process_noise=PROCESS_NOISE))[0].longest == LONGEST_STEP_S
+        assert (
+            machine_system(slow, ObserveSettings(model_error="off", process_noise=PROCESS_NOISE))[0].longest
+            == LONGEST_STEP_S
+        )
     assert (
-        machine_system(sprung(2e4, 8.0), ObserveSettings(process_noise=PROCESS_NOISE, step=0.004))[0].longest == 0.004
+        machine_system(sprung(2e4, 8.0), ObserveSettings(model_error="off", process_noise=PROCESS_NOISE, step=0.004))[
+            0
+        ].longest
+        == 0.004
     )
 
 
@@ -142,6 +162,7 @@ def test_without_a_step_a_log_is_run_again_until_the_bias_is_small() -> None:
     """The arm's log warns at the old default of 0.01 s; without a step it does not, and the bias is within what is tolerated."""
     log, q, qd = arm_swing(arm(), 7)
     settings = ObserveSettings(
+        model_error="off",
         process_noise=ProcessNoise(force=1e-6, start=0.01, start_rate=0.05),
         start={"upper": q[0, 0], "lower": q[0, 1]},
         rates={"upper": qd[0, 0], "lower": qd[0, 1]},
@@ -165,7 +186,9 @@ def test_the_default_step_of_natural_coordinates_is_that_of_the_tree(speed: floa
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of its speed
         log = simulate(crank("tree"), Driven(0.3, 100.0, first.q[0], first.qd[0]), rng=np.random.default_rng(0))
-    settings = ObserveSettings(process_noise=ProcessNoise(acceleration=1e-4), unknown=(), start={"phi": 0.7})
+    settings = ObserveSettings(
+        model_error="off", process_noise=ProcessNoise(acceleration=1e-4), unknown=(), start={"phi": 0.7}
+    )
     one, two = (observe(crank(f), log, "ekf", replace(settings, rates={"phi": speed})) for f in ("tree", "natural"))
     assert one.system.longest == two.system.longest < LONGEST_STEP_S
     assert one.nis().consistent and two.nis().mean == pytest.approx(one.nis().mean, rel=0.01)

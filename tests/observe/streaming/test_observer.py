@@ -53,7 +53,9 @@ def test_the_public_verb(case) -> None:
         machine,
         log,
         "ekf",
-        vd.ObserveSettings(process_noise=PROCESS_NOISE, unknown=("motor",), independents=("x", "swing")),
+        vd.ObserveSettings(
+            model_error="off", process_noise=PROCESS_NOISE, unknown=("motor",), independents=("x", "swing")
+        ),
     )
     again = observe_with(SHORT.setup("ekf"), machine, log)
     assert np.allclose(found.reduced, again.reduced, atol=1e-9)
@@ -65,7 +67,11 @@ def test_a_stream_gives_the_numbers_of_a_log(case) -> None:
     machine, _, log = case
     whole = observe_with(SHORT.setup("ekf"), machine, log)
     observer = Observer(
-        machine, "ekf", ObserveSettings(process_noise=PROCESS_NOISE, unknown=("motor",), independents=("x", "swing"))
+        machine,
+        "ekf",
+        ObserveSettings(
+            model_error="off", process_noise=PROCESS_NOISE, unknown=("motor",), independents=("x", "swing")
+        ),
     )
     for k, t in enumerate(whole.t.tolist()):
         step = observer.step(t, {name: float(log[name].values[k]) for name in ("travel", "tilt")})
@@ -211,7 +217,7 @@ def test_a_running_program_is_told_when_a_sensor_fails_and_when_it_is_back(case,
     observer = Observer(
         machine,
         FILTERS[filter](gate=0.9999),
-        ObserveSettings(process_noise=PROCESS_NOISE, unknown=("motor",), frozen_after=3),
+        ObserveSettings(model_error="off", process_noise=PROCESS_NOISE, unknown=("motor",), frozen_after=3),
     )
     said: list[str] = []
     for k, t in enumerate(log["travel"].t.tolist()):
@@ -226,7 +232,9 @@ def test_nan_in_an_array_is_a_reading_that_is_not_there_and_infinity_is_a_fault(
         Observer(
             machine,
             "ekf",
-            ObserveSettings(process_noise=PROCESS_NOISE, unknown=("motor",), independents=("x", "swing")),
+            ObserveSettings(
+                model_error="off", process_noise=PROCESS_NOISE, unknown=("motor",), independents=("x", "swing")
+            ),
         )
         for _ in range(2)
     )
@@ -256,7 +264,11 @@ def test_a_late_sensor_is_put_where_it_belongs(case) -> None:
     found = observe_with(SHORT.setup("ekf"), late, shifted)
     assert np.allclose(found.reduced, plain.reduced, atol=1e-9)
     observer = Observer(
-        late, "ekf", ObserveSettings(process_noise=PROCESS_NOISE, unknown=("motor",), independents=("x", "swing"))
+        late,
+        "ekf",
+        ObserveSettings(
+            model_error="off", process_noise=PROCESS_NOISE, unknown=("motor",), independents=("x", "swing")
+        ),
     )
     travel = log["travel"]
     for k, t in enumerate(travel.t.tolist()):
@@ -326,6 +338,7 @@ def test_a_machine_with_redundant_constraints_is_observed_as_one_without() -> No
     swing = 1.0 + t - 0.4 * t**2 + np.pi / 180.0 * np.random.default_rng(0).standard_normal(len(t))
     log = Experiment({"encoder": Channel("encoder", t, swing, "rad")}, "log")
     given = ObserveSettings(
+        model_error="off",
         process_noise=ProcessNoise(force=1136.0, start_force=100.0),
         start={"phi": 1.0},
         independents=("phi",),
@@ -342,7 +355,9 @@ def test_a_machine_with_redundant_constraints_is_observed_as_one_without() -> No
 def test_observability_names_what_is_not_seen_and_the_sensor_that_helps(case) -> None:
     machine, _, log = case
     blind = replace(machine, sensors=machine.sensors[1:])
-    found = observe(blind, log, "ekf", ObserveSettings(process_noise=PROCESS_NOISE, unknown=("motor",)))
+    found = observe(
+        blind, log, "ekf", ObserveSettings(model_error="off", process_noise=PROCESS_NOISE, unknown=("motor",))
+    )
     extra = [
         Sensor("travel", "coordinate", "x", 0.002),
         Sensor("imu", "accelerometer", Marker("rope", (0.0, 0.0)), 0.1),
@@ -365,11 +380,11 @@ def test_bad_settings_are_named(case) -> None:
     with pytest.raises(ModelError, match=r"EKF.gate: the value is not valid(.|\n)*above 0 and below 1"):
         EKF(gate=99.9)
     with pytest.raises(ModelError, match="the first readings are not there yet"):
-        Observer(machine, "ekf", ObserveSettings(process_noise=PROCESS_NOISE, start="readings"))
+        Observer(machine, "ekf", ObserveSettings(model_error="off", process_noise=PROCESS_NOISE, start="readings"))
     with pytest.raises(ModelError, match=r"ObserveSettings\.start: the value is not valid(.|\n)*'first'"):
-        observe(machine, log, "ekf", ObserveSettings(start="first"))
+        observe(machine, log, "ekf", ObserveSettings(model_error="off", start="first"))
     with pytest.raises(ModelError, match="a smoother needs the whole log"):
-        Observer(machine, "smoother", ObserveSettings(process_noise=PROCESS_NOISE))
+        Observer(machine, "smoother", ObserveSettings(model_error="off", process_noise=PROCESS_NOISE))
     with pytest.raises(
         DataError, match=r"channel 'travel': its unit is not that of the sensor(.|\n)*Expected m, found mm"
     ):
@@ -377,9 +392,9 @@ def test_bad_settings_are_named(case) -> None:
             machine,
             log.replacing(replace(log["travel"], unit="mm")),
             "ekf",
-            ObserveSettings(process_noise=ProcessNoise(force=1.0)),
+            ObserveSettings(model_error="off", process_noise=ProcessNoise(force=1.0)),
         )
-    observer = Observer(machine, "ekf", ObserveSettings(process_noise=PROCESS_NOISE))
+    observer = Observer(machine, "ekf", ObserveSettings(model_error="off", process_noise=PROCESS_NOISE))
     with pytest.raises(DataError, match="there is no output 'trvel'"):
         observer.step(0.0, {"trvel": 1.0})
     with pytest.raises(DataError, match="wrong shape"):

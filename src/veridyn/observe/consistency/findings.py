@@ -28,6 +28,7 @@ from veridyn.errors import DataWarning, Fault, warn
 from veridyn.model.experiment import Experiment
 from veridyn.observe.consistency.health import WORDS, Episode, episodes
 from veridyn.observe.consistency.nis import Consistency
+from veridyn.observe.consistency.predictions import check_findings
 from veridyn.observe.history import StateHistory
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Status
@@ -42,6 +43,7 @@ SEVERAL = 3  # sensors named at once
 LEAST = 3  # readings in a row that make an episode
 FALSE_ALARMS = 1e-4  # of consistent filters: as many are reported by chance
 USABLE_NIS = StateHistory.usable_nis
+USABLE_PREDICTION = 4.0  # of z²: stated deviations are half of what they should be
 OPEN_CONSTRAINT = 1e-6  # m or 1: of a constraint that was left out as redundant and should be closed
 
 
@@ -158,7 +160,35 @@ def observation_findings(
 def serious_findings(found: StateHistory, log: Experiment | None = None, skip: int = 0) -> tuple[str, ...]:
     """What makes the bands of a run wrong from sample `skip` on: sensors are named where its NIS is far from 1, which stands last."""
     size = _size(found, skip, FALSE_ALARMS, found.usable_nis)
-    return observation_findings(found, log, skip) if size else tuple(_limits(found))
+    if size:
+        return (*observation_findings(found, log, skip), *prediction_findings(found))
+    chosen = found.made_by.method.gate if isinstance(found, Observation) and found.made_by is not None else None
+    named = (
+        sensor_findings(found, log, skip) if chosen == "auto" else ()
+    )  # what a gate of one's own refuses is in the summary
+    refused = [f for f in named if f.share > REFUSED_SHARE]
+    return (*(f"{finding}." for finding in refused), *_limits(found), *prediction_findings(found))
+
+
+def prediction_findings(found: StateHistory, false_alarms: float = FALSE_ALARMS) -> tuple[str, ...]:
+    """That readings which were not used lie beside their predictions, and that the model explains next to nothing of the motion."""
+    if not isinstance(found, Observation):
+        return ()
+    considers, error = found.system.considered is not None, found.model_error
+    out = check_findings(found.predictions, false_alarms, USABLE_PREDICTION, considers)
+    if error is None or not error.learned:
+        return out
+    return (
+        *out,
+        *(
+            f"the innovations demand a model error of '{name}' as large as its acceleration: {rms:.3g} of {moves:.3g} {unit}/s^2. "
+            "An input, a parameter or a sensor is wrong, or the model lacks a part."
+            for name, unit, rms, moves in zip(
+                error.coordinates, error.units, error.rms.tolist(), error.moves.tolist(), strict=True
+            )
+            if rms >= moves > 0.0
+        ),
+    )
 
 
 def warn_of_findings(found: StateHistory, log: Experiment | None) -> None:
@@ -175,7 +205,8 @@ def _limits(found: StateHistory) -> list[str]:
         for name, became in found.estimates.counts().items()
         if not became["used"]
     ]
-    if found.tuning is not None and not found.tuning.converged:
+    floor = getattr(found, "model_error", None) is not None  # which stands in for a noise that the log shows none of
+    if found.tuning is not None and not found.tuning.converged and not (floor and found.tuning.negligible):
         what = f"the noise chosen on this log is doubtful: {found.tuning.message}."
         out.append(f"{what} Give a density of the process noise.")
     if not isinstance(found, Observation) or not isinstance(found.system, MachineSystem):

@@ -29,6 +29,7 @@ from veridyn.progress import Progress, silent
 Array = NDArray[np.float64]
 Runs = Sequence[tuple[Measurements, Belief]]
 
+NEGLIGIBLE = "a variance runs to its lower bound"
 FAILED_COST = 1e12  # −log p of settings under which the filter does not reach the end
 
 
@@ -47,6 +48,11 @@ class Tuning:
     evaluations: int
     converged: bool
     message: str
+
+    @property
+    def negligible(self) -> bool:
+        """Whether the log is most likely without this noise: all that is not determined is as small as it may be."""
+        return self.message == NEGLIGIBLE
 
     def summary(self) -> str:
         state = "converged" if self.converged else f"did not converge ({self.message})"
@@ -113,6 +119,7 @@ def tune(
     )
     best = np.asarray(found.x)
     at_bound = np.abs(best - guess) > half - 1e-6
+    bound = "lower" if (best < guess)[at_bound].all() else "upper"
     sigma = _deviations(cost, best, at_bound)
     return Tuning(
         dict(zip(names, np.exp(best).tolist())),
@@ -121,7 +128,7 @@ def tune(
         readings,
         calls,
         bool(found.success) and not at_bound.any(),
-        "a variance runs to its bound" if at_bound.any() else str(found.message),
+        f"a variance runs to its {bound} bound" if at_bound.any() else str(found.message),
     )
 
 

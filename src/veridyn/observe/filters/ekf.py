@@ -66,11 +66,11 @@ class EKF(Filter):
         plain = type(self).predict is EKF.predict and type(self).expect is EKF.expect  # others have no machine code
         step = None
         if plain and isinstance(system, Callables):
-            step = compiled_callables(system, self.gate)
+            step = compiled_callables(system, self.pass_probability)
             if step is None and self.engine == "auto":
-                return quick_callables(system, self.gate)
+                return quick_callables(system, self.pass_probability)
         elif plain and isinstance(system, Compilable):
-            step = system.compiled_step(self.gate)
+            step = system.compiled_step(self.pass_probability)
         if step is None and self.engine == "compiled":
             raise ModelError(
                 "there is no compiled step of this filter on this system.",

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, Faults, ModelError, SimulationError, VeridynError
 from veridyn.observe.filters.passage import Passage, Prediction, Stepped
 from veridyn.observe.filters.update import Correction, Expectation, correct, noise_of_readings
-from veridyn.observe.measurements import Codes
+from veridyn.observe.measurements import USED, Codes, Status
 from veridyn.observe.process_noise import as_covariance
 from veridyn.observe.result import Belief
 from veridyn.observe.system import System
@@ -28,6 +28,11 @@ from veridyn.settings import Settings, at_least, between
 
 Array = NDArray[np.float64]
 Late = Literal["use", "drop", "rewind"]
+FALSE_ALARMS = 1e-6  # of good readings that the gate of "auto" refuses: 4.9 deviations
+OUTLIER = int(Status.OUTLIER)
+REOPENED_AFTER = (
+    20  # readings of an output refused in a row, after which the gate of "auto" doubts the filter and not the sensor
+)
 ErrorModel = Literal["exact", "forward", "integrator"]
 
 
@@ -56,7 +61,9 @@ class CompiledStep(Protocol):
 class Filter(Settings, ABC):
     """Settings that all filters share, checked when an object is made.
 
-    `gate`: the probability that a good reading passes, such as 0.999; None lets every reading pass.
+    `gate`: the probability that a good reading passes, such as 0.999; None lets every reading pass. "auto", the default, refuses one
+    good reading in a million, and opens again for an output that it has refused twenty times in a row: the filter is then taken to be
+    wrong, and its covariance widened along that reading until the innovation is as large as stated.
     `late`, for readings that arrive after the filter has passed their stamp: "use" plays a log back as if all were on
     time; "drop" leaves them out and reports it; "rewind" goes back to the stamp and forward again, for readings not later
     than `horizon` seconds.
@@ -70,13 +77,18 @@ class Filter(Settings, ABC):
     error_model: ClassVar[ErrorModel] = "exact"
     estimates_forces: ClassVar[bool] = True
 
-    gate: Annotated[float, between(0.0, 1.0)] | None = None
+    gate: Annotated[float, between(0.0, 1.0)] | Literal["auto"] | None = "auto"
     late: Late = "use"
     horizon: Annotated[float, at_least(0.0, infinite=True)] = np.inf
 
     @property
     def name(self) -> str:
         return type(self).__name__
+
+    @property
+    def pass_probability(self) -> float | None:
+        """With which a good reading passes the gate; None without one."""
+        return 1.0 - FALSE_ALARMS if self.gate == "auto" else self.gate
 
     def compiled_step(self, system: System) -> CompiledStep | None:
         """This filter on this system by machine code, for one caller; None where there is none."""
@@ -166,7 +178,7 @@ def absorb(
         own = np.asarray(system.sensor_noise(p.t))
         missed = expected.R - own  # what a filter adds to the noise because its line misses the sensors
         expected = replace(expected, R=noise_of_readings(own, sigma) + missed)
-    c = correct(p.P, expected, system.residual(values, expected.y), flags, how.gate, considered)
+    c = correct(p.P, expected, system.residual(values, expected.y), flags, how.pass_probability, considered)
     bounds = getattr(system, "bounds", None)
     if c.dof and bounds is not None:
         c = replace(c, dx=bounds.project(p.x, c.dx, c.P, considered))
@@ -187,6 +199,9 @@ class Passing:
     def __init__(self, how: Filter, system: System) -> None:
         self._how, self._system = how, system
         self._compiled = how.compiled_step(system)
+        self._reopens = how.gate == "auto"
+        self._refused = np.zeros(len(system.outputs), dtype=np.int64)  # in a row
+        self._watching = False  # whether some output has been
         self.by_reference = 0
 
     def marched(self, belief: Belief, t: Array, values: Array, flags: Codes, inputs: Array) -> tuple[int, Array]:
@@ -198,6 +213,12 @@ class Passing:
         if march is None or belief.t != t[0]:
             return 0, np.zeros((0, 0))
         done, rows, _ = march(belief, t, values, flags, inputs)
+        every = rows[:done, -3 - len(self._refused) : -3]
+        if self._reopens and (every == OUTLIER).any():
+            for k, status in enumerate(every):
+                if self._overdue(status).any():
+                    return k, rows  # from here on by single steps
+                self._count(status)
         return done, rows
 
     def __call__(
@@ -211,11 +232,62 @@ class Passing:
         sigma: Array | None = None,
     ) -> Passage:
         """From `belief` under the inputs `before` to t, with the readings there, where `inputs` act from then on."""
+        passed = self._passed(belief, before, t, values, flags, inputs, sigma)
+        if not self._reopens:
+            return passed
+        status = passed.status
+        if OUTLIER in status.tolist():
+            if (overdue := self._overdue(status)).any():
+                passed = self._reopened(passed, overdue, values, flags, inputs, sigma)
+            self._count(passed.status)
+        elif self._watching:
+            self._count(status)
+        return passed
+
+    def _passed(
+        self, belief: Belief, before: Array, t: float, values: Array, flags: Codes, inputs: Array, sigma: Array | None
+    ) -> Passage:
         if self._compiled is not None:
             found = self._compiled(belief, before, t, values, flags, inputs, sigma)
             if found is not None:
                 return found
         self.by_reference += 1
         prediction = advance(self._how, self._system, belief, before, t)
+        after, correction, H = absorb(self._how, self._system, prediction, values, flags, inputs, sigma)
+        return Stepped(prediction, after, correction, H)
+
+    def _count(self, status: Array | Codes) -> None:
+        """How often each output has been refused in a row; a missing reading changes nothing."""
+        self._refused[status == USED] = 0
+        self._refused[status == OUTLIER] += 1
+        self._watching = bool(self._refused.any())
+
+    def _overdue(self, status: Array | Codes) -> NDArray[np.bool_]:
+        """The outputs that are refused now, and have been too often."""
+        return np.asarray((status == OUTLIER) & (self._refused >= REOPENED_AFTER))
+
+    def _reopened(
+        self,
+        passed: Passage,
+        overdue: NDArray[np.bool_],
+        values: Array,
+        flags: Codes,
+        inputs: Array,
+        sigma: Array | None,
+    ) -> Passage:
+        """The step again, with P widened along the readings that are overdue, h P' hᵀ + r = ν²: P' = P + (ν² − s) g gᵀ/(h g)², g = P hᵀ."""
+        p, c, P = passed.prediction, passed.correction, passed.prediction.P
+        considered = getattr(self._system, "considered", None)
+        for j in np.flatnonzero(overdue):
+            h = passed.H[j]
+            g = P @ h
+            if considered is not None:
+                g = np.where(considered, 0.0, g)  # these stay as uncertain as they are
+            along, s = float(h @ g), float(h @ P @ h) + float(c.variances[j] - h @ p.P @ h)
+            excess = float(c.innovations[j]) ** 2 - s
+            if along > 0.0 and excess > 0.0:
+                P = P + (excess / along**2) * np.outer(g, g)
+        self.by_reference += 1
+        prediction = replace(p, P=P)
         after, correction, H = absorb(self._how, self._system, prediction, values, flags, inputs, sigma)
         return Stepped(prediction, after, correction, H)

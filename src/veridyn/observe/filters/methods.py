@@ -73,3 +73,8 @@ def refuse_smoother(method: Filter) -> None:
     """A filter beside a running program has no later readings to go back from."""
     if isinstance(method, Smoother):
         raise ModelError("a smoother needs the whole log.", where="Observer", expected="another filter")
+
+
+def extended(method: Filter) -> Filter:
+    """The filter that stands in where one is run many times: the extended one for an unscented one, whose steps cost many times as much."""
+    return EKF(gate=method.gate, late=method.late, horizon=method.horizon) if isinstance(method, UKF) else method

@@ -26,7 +26,9 @@ from veridyn.observe.filters.methods import filter_of, refuse_smoother
 from veridyn.observe.filters.passage import Passage
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import MISSING, NOT_FINITE, STATUSES, USED, Codes, Status
+from veridyn.observe.model_error import given_density, with_density
 from veridyn.observe.observer_setup import ObserverSetup
+from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.stream import Stream, StreamStep, as_vector, statuses
@@ -134,7 +136,8 @@ class Observer:
     """An observer beside a running program: :meth:`step` takes readings as they come and returns the state at once.
 
     Settings are those of :func:`observe`; a process noise must be among them, because there is no log to choose it from, and a start in
-    numbers. Inputs act from the time they are given on. The object changes with every step and is not for two threads at once. Sensors
+    numbers. There is no log to learn the model's error on either: learn it along one, and hand it over as
+    ``model_error=states.model_error.process_noise()``. Inputs act from the time they are given on. The object changes with every step and is not for two threads at once. Sensors
     with a delay make it go back in time by itself. Of a car of a few numbers the process noise is a CarNoise, and inputs are speed (m/s),
     steer (rad) and ax (m/s²) (:class:`~veridyn.observe.car.observer.DriverInputs`).
     """
@@ -163,6 +166,8 @@ class Observer:
         setup = ObserverSetup(filter_of(method, "Observer"), chosen)
         refuse_smoother(setup.method)
         system, q, qd = setup.system(machine)
+        if isinstance(chosen.model_error, ProcessNoise):
+            system = with_density(system, given_density(chosen.model_error, system))
         self._begin(system, setup.method, setup.seen(system, q), system.belief(q, qd), chosen.frozen_after)
 
     def _begin(

@@ -97,11 +97,13 @@ def fourbar_run(progress: Progress = silent) -> FourbarRun:
 
 
 def fourbar_settings() -> dict[str, ObserverSetup]:
-    """Every filter as it is compared: the thesis' errorEKF with its printed noise, the others with the tuned walk of the torque."""
+    """Every filter as it is compared: the thesis' errorEKF with its printed noise, the others with the tuned walk of the torque; as in the
+    thesis every reading is used, and the model has no other error."""
     process_noise = {"error_ekf": PRINTED, "error_ekf_force": TUNED, "ekf": TUNED, "ukf": TUNED, "smoother": TUNED}
-    start = ObserveSettings(start=MODEL_START[0], rates=MODEL_START[1])
+    start = ObserveSettings(start=MODEL_START[0], rates=MODEL_START[1], model_error="off")
     return {
-        name: ObserverSetup(FILTERS[name](), replace(start, process_noise=how)) for name, how in process_noise.items()
+        name: ObserverSetup(FILTERS[name](gate=None), replace(start, process_noise=how))
+        for name, how in process_noise.items()
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -71,8 +71,9 @@ class FilterSettings(StudySection):
     """Independent coordinates or loads whose force is estimated; one on each independent coordinate if left out."""
     independents: tuple[str, ...] = ()
     """Coordinates that the states are made of; chosen by itself if left out."""
-    gate: Number | None = Field(default=None, gt=0.0, lt=1.0)
-    """Probability that an honest reading passes; every reading does if left out."""
+    gate: Annotated[Number, Field(gt=0.0, lt=1.0)] | Literal["auto"] | None = "auto"
+    """Probability that a good reading passes. auto refuses one good reading in a million, and opens again for an output that it has
+    refused twenty times in a row; null lets every reading pass."""
     frozen_after: int | None = Field(default=None, ge=1)
     """So many repeats of one number mean that a sensor hangs; never, if left out."""
     late: Late = "use"
@@ -101,6 +102,8 @@ class ProcessNoiseSettings(StudySection):
     """Deviation of the unknown forces at the start, N or N*m."""
     sensors: dict[str, Number] = Field(default_factory=dict)
     """Sensor → deviation of its noise, in place of the machine's."""
+    model_error: Literal["learned", "off"] = "learned"
+    """White acceleration on top of it: as much as the innovations demand and at least a hundredth of the motion's own, or none."""
 
     @property
     def tuned(self) -> bool:
@@ -149,6 +152,12 @@ class ObserveAccept(StudySection):
     """Least share of the sensors' outputs with white innovations."""
     rejected: int | None = Field(default=None, ge=0)
     """Most readings that are not used."""
+    nis_horizon: Number | None = Field(default=None, gt=0.0)
+    """Largest mean squared deviation of readings that are predicted over 1, 10 and 100 samples without any; 1 is ideal."""
+    nis_muted: Number | None = Field(default=None, gt=0.0)
+    """Largest mean squared deviation of a sensor's readings that are predicted without this sensor; 1 is ideal."""
+    model_error: Number | None = Field(default=None, gt=0.0)
+    """Largest model error, as a share of the acceleration that a coordinate makes."""
 
     @model_validator(mode="after")
     def _ordered(self) -> ObserveAccept:

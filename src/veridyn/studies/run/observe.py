@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from veridyn.observe.observation import Observation
 from veridyn.observe.observe import observe_with
 from veridyn.observe.readings import measurements_of
 from veridyn.progress import Progress, silent
@@ -19,15 +20,14 @@ from veridyn.studies.run.observe_log import observed_log
 from veridyn.studies.run.observed import ObserveRun
 from veridyn.studies.run.observer import existing_file, model_file, observer_of
 
-WARM = 4  # samples that are run first, so that the time of a step is not that of compiling
-
 
 def observe_study(
     loaded: Loaded[Any], progress: Progress = silent, clock: Callable[[], float] = time.process_time
 ) -> ObserveRun:
     """Observe what a study file of kind observe names: a machine, or a car of a few numbers along a drive.
 
-    `step_microseconds` is processor time by `clock` over the samples; choosing the noise and compiling are left out.
+    `step_microseconds` is processor time by `clock` over the samples; choosing the noise, learning the model's error and compiling are
+    left out.
     """
     if loaded.study.of_a_drive:
         from veridyn.studies.run.car.observe import observe_drive  # here: it brings compiled equations along
@@ -44,10 +44,8 @@ def _observe_machine(loaded: Loaded[ObserveFile], progress: Progress, clock: Cal
     readings = measurements_of(prepared.system, log)
     prepared, readings, tuning = prepared.tuned(s, readings, progress)
     setup, machine, wanted = prepared.setup, prepared.machine, prepared.virtual
-    observe_with(setup, machine, readings.first(WARM))
-    begin = clock()
     found = replace(observe_with(setup, machine, readings, progress), tuning=tuning)
-    spent = 1e6 * (clock() - begin) / len(found)
+    spent = _step_microseconds(found, clock)
     skip = int(np.searchsorted(found.t, found.t[0] + s.settle))
     if not found.estimates.dof[skip:].any():
         what = "no reading is left to judge the filter by."
@@ -60,3 +58,11 @@ def _observe_machine(loaded: Loaded[ObserveFile], progress: Progress, clock: Cal
         "log": fingerprint(log_file),
     }
     return ObserveRun(found, log, found.virtual(*wanted) if wanted else {}, skip, spent, inputs, s.accept, findings)
+
+
+def _step_microseconds(found: Observation, clock: Callable[[], float]) -> float:
+    """The time of one sample of the run, made once more now that its noise is known and its code is made."""
+    assert found.made_by is not None
+    begin = clock()
+    found.made_by.repeated()
+    return 1e6 * (clock() - begin) / len(found)

@@ -20,8 +20,9 @@ from veridyn.files.machine.write import model_text
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.observe.car.path import STATE_UNITS
-from veridyn.observe.consistency.findings import observation_findings
+from veridyn.observe.consistency.findings import observation_findings, prediction_findings
 from veridyn.observe.consistency.nis import Consistency
+from veridyn.observe.consistency.predictions import check_figures
 from veridyn.observe.history import StateHistory
 from veridyn.observe.measurements import Status
 from veridyn.observe.observation import Observation
@@ -134,6 +135,8 @@ class ObserveRun:
             "states": float(len(o.states)),
             "nis": self.nis.mean,
             **consistency_figures(o, self.skip),
+            **check_figures(o.predictions),
+            **_model_error_figures(o),
             "step_microseconds": self.step_microseconds,
         }
 
@@ -155,6 +158,20 @@ class ObserveRun:
             out.append(
                 f"readings not used: {f['rejected']:.0f}, and at most {a.rejected} are accepted (accept.rejected)."
             )
+        horizons = {name: value for name, value in f.items() if name.startswith("nis_horizon_")}
+        for limit, figures in (
+            ("nis_horizon", horizons),
+            ("nis_muted", {"nis_muted": f.get("nis_muted", np.nan)}),
+            ("model_error", {"share_model_error": f.get("share_model_error", np.nan)}),
+        ):
+            most = getattr(a, limit)
+            if most is not None:
+                named = figures or {limit: np.nan}  # what cannot be computed is not accepted
+                out += [
+                    f"{name}: {value:.4g}, and at most {most:g} is accepted (accept.{limit})."
+                    for name, value in named.items()
+                    if not value <= most
+                ]
         return tuple(out)
 
     @cached_property
@@ -190,7 +207,8 @@ class ObserveRun:
             if count and n not in reported
         ]
         level = 1.0 - self.nis.level
-        return (*out, *observation_findings(o, self.log, self.skip, false_alarms=level, usable=(1.0, 1.0)))
+        size = observation_findings(o, self.log, self.skip, false_alarms=level, usable=(1.0, 1.0))
+        return (*out, *size, *prediction_findings(o))
 
     @property
     def parameters(self) -> tuple[ParameterRow, ...]:
@@ -245,6 +263,8 @@ class ObserveRun:
         lines += [f"  innovations of '{name}' {w.summary()}" for name, w in self.whiteness.items()]
         if o.tuning is not None:
             lines.append(f"  noise chosen on this log: {o.tuning.summary()}")
+        if o.model_error is not None:
+            lines += [f"  {line}" for line in o.model_error.lines()]
         return "\n".join(lines)
 
     def keep(self, run: Run) -> None:
@@ -283,6 +303,18 @@ class ObserveRun:
     def _states(self) -> Iterator[tuple[str, str, Array, Array]]:
         if self.seen is not None:
             yield from zip(self.seen.states, self.seen.units, self.seen.reduced.T, self.seen.sigma.T, strict=True)
+
+
+def _model_error_figures(o: Observation) -> dict[str, float]:
+    """The model error by coordinate (rad/s^2 or m/s^2 rms), and as the largest share of a coordinate's own acceleration."""
+    error = o.model_error
+    if error is None:
+        return {}
+    shares = [rms / moves for rms, moves in zip(error.rms.tolist(), error.moves.tolist(), strict=True) if moves > 0.0]
+    return {
+        "share_model_error": max(shares, default=0.0),
+        **{f"model_error_{name}": rms for name, rms in zip(error.coordinates, error.rms.tolist(), strict=True)},
+    }
 
 
 def _rms(x: Array) -> float:

@@ -282,6 +282,7 @@ def _setup(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetup:
     )
     settings = ObserveSettings(
         process_noise=process_noise,
+        model_error=u.model_error,
         start=s.start.coordinates or None,
         rates=s.start.rates or None,
         independents=f.independents,

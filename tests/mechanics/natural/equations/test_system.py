@@ -136,6 +136,7 @@ def test_virtual_sensors_depend_on_parameters_directly_too(made, names: list[str
     setup = ObserverSetup(
         EKF(),
         ObserveSettings(
+            model_error="off",
             process_noise=ProcessNoise(acceleration=1.0),
             independents=(coordinate,),
             unknown=(),

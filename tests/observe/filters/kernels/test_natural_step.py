@@ -43,7 +43,10 @@ def settings(name: str, kind: str, **more: object) -> ObserverSetup:
         chosen = ObserverSetup(
             FILTERS[kind](),
             ObserveSettings(
-                process_noise=PRINTED if kind == "error_ekf" else TUNED, start=MODEL_START[0], rates={"phi": -1.0}
+                model_error="off",
+                process_noise=PRINTED if kind == "error_ekf" else TUNED,
+                start=MODEL_START[0],
+                rates={"phi": -1.0},
             ),
         )
     else:
@@ -145,7 +148,9 @@ def test_inputs_that_change_from_reading_to_reading() -> None:
 def test_an_angle_counts_the_short_way_round() -> None:
     bars = wrong_fourbar()
     turning = replace(bars, sensors=tuple(replace(i, turns=True, bias_sigma=0.01) for i in bars.sensors))
-    how = ObserverSetup(settings=ObserveSettings(process_noise=TUNED, start=MODEL_START[0], rates={"phi": 9.0}))
+    how = ObserverSetup(
+        settings=ObserveSettings(model_error="off", process_noise=TUNED, start=MODEL_START[0], rates={"phi": 9.0})
+    )
     system, q, qd = how.system(turning)
     start = system.belief(q, qd, t=0.0)
     log = readings(system, start, 60)
@@ -166,7 +171,10 @@ def test_everything_that_can_act(dimension: int) -> None:
         natural = machine_of_mechanism(replace(posed, sensors=sensors))
         how = ObserverSetup(
             settings=ObserveSettings(
-                process_noise=ProcessNoise(acceleration=0.1, start=1e-3, start_rate=1e-2), unknown=(), inputs=("motor",)
+                model_error="off",
+                process_noise=ProcessNoise(acceleration=0.1, start=1e-3, start_rate=1e-2),
+                unknown=(),
+                inputs=("motor",),
             )
         )
         assert len(natural_system(natural).forces.active)
@@ -192,6 +200,7 @@ def test_sets_of_coordinates_that_take_over(name: str, text: str, spin: float) -
     natural, rates = spun(name, text, spin)
     how = ObserverSetup(
         settings=ObserveSettings(
+            model_error="off",
             process_noise=ProcessNoise(acceleration=1e-4, start=0.01, start_rate=0.05),
             rates=rates,
             unknown=(),

@@ -1,0 +1,189 @@
+"""Does a filter know how far it is off where no reading holds it? Readings that it was not given, against what it predicts for them.
+
+    z² = ν̄² / (h P hᵀ + π r/2n)        ν̄: median of n innovations in a row of an output that was muted;  ideal mean: 1
+
+Innovations of readings that are used say little about a state that they hold: a position that is wrong by a quarter of a sensor's deviation
+leaves NIS at 1.06, whatever the filter states for it. Two runs say more. Over a horizon: every reading is muted for 1, 10 and 100 samples,
+again and again. Through a muted sensor: one sensor is muted for windows of the log while the others go on. Errors of a window hang
+together, so that each counts as one sample.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtri  # scipy.stats takes a second to import
+
+from veridyn.errors import VeridynError
+from veridyn.observe.filters.filter import Filter
+from veridyn.observe.filters.methods import extended
+from veridyn.observe.filters.run import in_order, run
+from veridyn.observe.measurements import Measurements, Status
+from veridyn.observe.result import Belief, Estimates
+from veridyn.observe.system import System
+
+Array = NDArray[np.float64]
+HORIZONS = (1, 10, 100)  # samples without any reading
+WINDOWS = 4  # of a log, in which one sensor is muted
+LEAST_SAMPLES = 8 * HORIZONS[-1]  # of a log: with fewer there are too few windows
+MOST_SAMPLES = 10_000  # of a log: its end, where it is longer
+AVERAGED_SHARE = (
+    0.1  # of a window over which innovations of a muted sensor are averaged: its noise goes, the error stays
+)
+MEDIAN_VARIANCE = np.pi / 2.0  # of a median of normal numbers, over that of their mean
+MUTED = Status.LATE  # read, and not used
+
+
+@dataclass(frozen=True, eq=False)
+class FilterRun:
+    """What a run of a filter was made of, so that it can be repeated without some readings."""
+
+    method: Filter
+    system: System
+    readings: Measurements
+    start: Belief
+
+    def last(self, count: int, estimates: Estimates) -> FilterRun:
+        """The end of the run, from the belief before it."""
+        k = len(self.readings) - count
+        if k <= 0:
+            return self
+        start = Belief(estimates.x[k - 1], estimates.P[k - 1], float(estimates.t[k - 1]))
+        return replace(self, readings=self.readings.between(k, len(self.readings)), start=start)
+
+    def repeated(self) -> Estimates:
+        """The run, once more."""
+        return run(self.method, self.system, self.readings, self.start)
+
+    def without(self, muted: NDArray[np.bool_]) -> Estimates:
+        """The run with the readings of `muted` (N, m) compared and not used; what the gate refuses is refused all the same."""
+        return run(self.method, self.system, self.readings.flagged(muted, MUTED), self.start)
+
+
+@dataclass(frozen=True)
+class PredictionCheck:
+    """Readings that were not given to the filter: z² of an output on the average over `windows` windows.
+
+    `muted`: the sensor, or "" where all were muted, for `samples` samples.
+    """
+
+    muted: str
+    samples: int
+    output: str
+    z2: float
+    windows: int
+
+    def largest(self, false_alarms: float, shared: bool = False) -> float:
+        """The z² that chance exceeds in this share of all checks; `shared`: one error of parameters makes one sample of all windows."""
+        windows = 1 if shared else self.windows
+        return float(chdtri(windows, false_alarms) / windows)
+
+
+def prediction_checks(
+    how: FilterRun, estimates: Estimates, sensors: dict[str, list[int]]
+) -> tuple[PredictionCheck, ...]:
+    """Checks over horizons and through muted sensors; `sensors` gives the outputs of each by their places. None of a short log."""
+    if estimates.replayed or len(estimates) < LEAST_SAMPLES:
+        return ()
+    readings = in_order(how.method, how.readings.select(estimates.outputs))
+    readings = readings.flagged(estimates.status == Status.OUTLIER, Status.MISSING)  # of no use for comparison either
+    how = replace(how, method=extended(how.method), readings=readings).last(MOST_SAMPLES, estimates)
+    found = list(_over_horizons(how))
+    for name, outputs in sensors.items() if len(sensors) > 1 else ():
+        found += _without_sensor(how, name, outputs)
+    return tuple(found)
+
+
+def _over_horizons(how: FilterRun) -> list[PredictionCheck]:
+    count, longest = len(how.readings), HORIZONS[-1]
+    phase = np.arange(count) % (2 * longest)  # used, then muted
+    muted = phase >= longest
+    e = _attempt(how, np.repeat(muted[:, None], len(how.readings.names), axis=1))
+    if e is None:
+        return []
+    found = []
+    for horizon in HORIZONS:
+        rows = np.flatnonzero(phase == longest + horizon - 1)
+        for j, name in enumerate(e.outputs):
+            z2 = e.innovations[rows, j] ** 2 / e.innovation_variances[rows, j]
+            z2 = z2[np.isfinite(z2)]
+            if len(z2) > 1:
+                found.append(PredictionCheck("", horizon, name, float(z2.mean()), len(z2)))
+    return found
+
+
+def _without_sensor(how: FilterRun, sensor: str, outputs: list[int]) -> list[PredictionCheck]:
+    count = len(how.readings)
+    size = count // (2 * WINDOWS)
+    muted = np.zeros((count, len(how.readings.names)), dtype=np.bool_)
+    windows = [slice((2 * w + 1) * size, (2 * w + 2) * size) for w in range(WINDOWS)]
+    for window in windows:
+        muted[window, outputs] = True
+    e = _attempt(how, muted)
+    if e is None:
+        return []
+    found = []
+    for j in outputs:
+        each = [_averaged(e, j, window) for window in windows]
+        z2 = np.array([z for z in each if np.isfinite(z)])
+        if len(z2) > 1:
+            found.append(PredictionCheck(sensor, size, e.outputs[j], float(z2.mean()), len(z2)))
+    return found
+
+
+def _averaged(e: Estimates, j: int, window: slice) -> float:
+    """z² of the median innovation of output j at the end of a window."""
+    nu, s = e.innovations[window, j], e.innovation_variances[window, j]
+    there = np.flatnonzero(np.isfinite(nu))
+    last = there[-max(1, round(AVERAGED_SHARE * len(there))) :]
+    if not len(last):
+        return float("nan")
+    rows = np.arange(len(e))[window][last]
+    own = np.einsum("ki,kij,kj->k", e.H[rows, j], e.P_predicted[rows], e.H[rows, j])
+    noise = np.maximum(s[last] - own, 0.0)
+    spread = noise.mean() / len(last) * (MEDIAN_VARIANCE if len(last) > 2 else 1.0)
+    return float(np.median(nu[last]) ** 2 / (own.mean() + spread))
+
+
+def _attempt(how: FilterRun, muted: NDArray[np.bool_]) -> Estimates | None:
+    """The run, or None where it does not reach its end: without a sensor a state may run away."""
+    try:
+        return how.without(muted)
+    except VeridynError:
+        return None
+
+
+def check_figures(checks: tuple[PredictionCheck, ...]) -> dict[str, float]:
+    """The worst z² over each horizon and through muted sensors, as figures of a result."""
+    found: dict[str, float] = {}
+    for check in checks:
+        name = "nis_muted" if check.muted else f"nis_horizon_{check.samples}"
+        found[name] = max(found.get(name, 0.0), check.z2)
+    return found
+
+
+def check_findings(
+    checks: tuple[PredictionCheck, ...], false_alarms: float, usable: float, considers: bool = False
+) -> tuple[str, ...]:
+    """Sentences about what is farther off than the filter states, beyond chance and beyond what its bands survive: one for the worst
+    output of each sensor, and one for the shortest horizon. `considers`: parameters are considered, whose one error all windows share."""
+    each = false_alarms / max(len(checks), 1)
+    wrong = [c for c in checks if c.z2 > max(c.largest(each, considers), usable)]
+    found = []
+    for sensor in dict.fromkeys(c.muted for c in wrong if c.muted):
+        worst = max((c for c in wrong if c.muted == sensor), key=lambda c: c.z2)
+        found.append(
+            f"predicted for {worst.samples} samples without sensor '{sensor}', '{worst.output}' is farther off than stated: mean squared "
+            f"deviation {worst.z2:.3g}, and chance explains {worst.largest(each, considers):.3g}. Its bands are too narrow."
+        )
+    ahead = [c for c in wrong if not c.muted]
+    if ahead:
+        near = min(ahead, key=lambda c: (c.samples, -c.z2))
+        ahead_by = "1 sample" if near.samples == 1 else f"{near.samples} samples"
+        found.append(
+            f"predicted for {ahead_by} without readings, '{near.output}' is farther off than stated: mean squared deviation {near.z2:.3g}, "
+            f"and chance explains {near.largest(each, considers):.3g}."
+        )
+    return tuple(found)
