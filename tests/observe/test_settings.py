@@ -106,7 +106,7 @@ def test_the_noise_of_a_car_is_refused_for_other_machines() -> None:
 def test_both_verbs_give_the_same_states_with_the_same_object() -> None:
     released = vd.manoeuvres.Driven(0.2, 100.0, [0.3], [0.0])
     log = vd.simulate(PENDULUM, released, rng=np.random.default_rng(0))
-    error = ProcessNoise(acceleration=1e-3)  # what is learned on a log is not known beside a program
+    error = vd.ProcessNoise(acceleration=1e-3)  # what is learned on a log is not known beside a program
     settings = ObserveSettings(process_noise=NOISE, model_error=error, start={"q1": 0.0}, inputs=(), step=0.01)
     along = vd.observe(PENDULUM, log, "ekf", settings)
     beside = vd.Observer(PENDULUM, "ekf", replace(settings))

@@ -137,9 +137,9 @@ class Observer:
 
     Settings are those of :func:`observe`; a process noise must be among them, because there is no log to choose it from, and a start in
     numbers. There is no log to learn the model's error on either: learn it along one, and hand it over as
-    ``model_error=states.model_error.process_noise()``. Inputs act from the time they are given on. The object changes with every step and is not for two threads at once. Sensors
-    with a delay make it go back in time by itself. Of a car of a few numbers the process noise is a CarNoise, and inputs are speed (m/s),
-    steer (rad) and ax (m/s²) (:class:`~veridyn.observe.car.observer.DriverInputs`).
+    ``model_error=states.model_error.process_noise()``. Inputs act from the time they are given on. The object changes with every step and
+    is not for two threads at once. Sensors with a delay make it go back in time by itself. Of a car of a few numbers the process noise is
+    a CarNoise, and inputs are speed (m/s), steer (rad) and ax (m/s²) (:class:`~veridyn.observe.car.observer.DriverInputs`).
     """
 
     system: MachineSystem | ObservedCar
