@@ -197,7 +197,7 @@ DAMAGES = [
     Damage("a force unknown twice", r"the force 'x' is unknown once only", study=("[motor]", "[motor, motor]")),
     Damage(
         "a probability of two",
-        r"filter.gate \(line 17\).*Expected less than 1, found the number 2",
+        r"filter.gate \(line 17\).*Expected less than 1 or 'auto', found the number 2",
         study=("gate: 0.9999", "gate: 2"),
     ),
     Damage(
@@ -291,7 +291,7 @@ DAMAGES = [
     Damage(
         "a wild reading without a gate",
         r"crane at 0.1 s: the mechanism cannot reach this pose.*a wild reading without a gate",
-        study=("  gate: 0.9999\n", ""),
+        study=("gate: 0.9999", "gate: null"),
         log=put((5, 1), 1e12),
     ),
     Damage(

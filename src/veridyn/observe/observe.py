@@ -77,6 +77,7 @@ def _warn_of_unused(names: Sequence[str], where: str) -> None:
 Array = NDArray[np.float64]
 SHORTER = 0.25  # of a step whose iteration does not converge: its first guess is then off by a sixteenth, for that is of order h²
 TUNING_SAMPLES = 1000  # samples of a log that choose the noise where none is given
+TUNING_DECADES = 5.0  # around an acceleration of 1 rad/s² or 1 m/s²
 OF_THE_FILTER = "It is a setting of the filter: observe(machine, log, EKF({}=…))."
 GONE = {name: OF_THE_FILTER.format(name) for name in ("gate", "late", "horizon", "engine")}
 GONE["filter"] = "The filter is the third argument: observe(machine, log, EKF(gate=0.999)), or a word such as 'ukf'."
@@ -256,7 +257,8 @@ def tuned(
 ) -> tuple[ProcessNoise, Tuning]:
     """The `process_noise` under which the logs are most likely: one number scales the walk of all forces, or all white accelerations.
 
-    The scale is that of an acceleration of 1 rad/s² or 1 m/s²: a force density of θ (Rᵀ M R)² for θ in (unit/s²)²/s.
+    The scale is that of an acceleration of 1 rad/s² or 1 m/s²: a force density of θ (Rᵀ M R)² for θ in (unit/s²)²/s. Where forces are
+    estimated, both are tried: a walk that stands for a white disturbance makes bands too narrow.
     """
     system, q, qd = setup.system(machine)
     base = setup.settings.process_noise or ProcessNoise()
@@ -266,16 +268,25 @@ def tuned(
     at = system.instant(start.x, np.zeros(len(system.inputs)) if not logs else logs[0].inputs[0])
 
     def described(values: Mapping[str, float]) -> ProcessNoise:
-        theta = values["density"]
+        white = values.get("acceleration", 0.0)
         if not forces:
-            return replace(base, acceleration=theta)
+            return replace(base, acceleration=values.get("density", white))
+        theta = values.get("density", 10.0**-TUNING_DECADES)
         push = np.abs(system.model.accelerated(at, 0)[:, 2 * f : 2 * f + len(forces)]).max(axis=0)
-        return replace(base, force={n: theta / max(float(p), 1e-12) ** 2 for n, p in zip(forces, push)})
+        walk = {n: theta / max(float(p), 1e-12) ** 2 for n, p in zip(forces, push)}
+        return replace(base, acceleration=white or base.acceleration, force=walk)
 
     def build(values: Mapping[str, float]) -> System:
         trial = setup.replaced(process_noise=described(values))
         return setup.seen(trial.system(system.model.form)[0], q)
 
     parts = [(_screened(setup, build({"density": 1.0}), log.first(samples), start), start) for log in logs]
-    found = tune(setup.method, build, {"density": 1.0}, parts, decades=5.0, progress=progress)
+
+    def most_likely(name: str) -> Tuning:
+        return tune(setup.method, build, {name: 1.0}, parts, decades=TUNING_DECADES, progress=progress)
+
+    found = most_likely("density")
+    if forces:
+        white = most_likely("acceleration")
+        found = white if white.log_likelihood > found.log_likelihood else found
     return described(found.values), found

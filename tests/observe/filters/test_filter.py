@@ -12,7 +12,7 @@ from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.filter import Filter, advance, starting_belief
 from veridyn.observe.filters.run import run
 from veridyn.observe.filters.update import Expectation
-from veridyn.observe.measurements import Measurements
+from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.result import Belief
 from veridyn.observe.system import Discrete
 
@@ -65,3 +65,46 @@ def test_a_sensor_model_that_is_not_finite_is_named():
 def test_bad_settings_are_refused():
     with pytest.raises(ModelError, match=r"EKF.horizon: the value is not valid"):
         EKF(late="rewind", horizon=-1.0)
+
+
+def drifting_cart(sigma: float = 0.01) -> Discrete:
+    """A cart with its position and its speed measured, and next to no process noise."""
+    F = np.array([[1.0, 0.01], [0.0, 1.0]])
+    return Discrete(
+        ("x", "v"),
+        ("x", "v"),
+        lambda x, u, t, dt: F @ x,
+        lambda x, u, t: x,
+        np.diag([1e-12, 1e-12]),
+        [sigma**2, sigma**2],
+        lambda x, u, t, dt: F,
+        lambda x, u, t: np.eye(2),
+    )
+
+
+@pytest.mark.parametrize("engine", ["auto", "python"])
+def test_the_default_gate_refuses_outliers_and_opens_again_for_a_filter_that_is_wrong(engine):
+    """A cart is pushed from 1 m/s to 2 m/s at 2 s, which its model does not know: from the 21st refused reading on it is found again."""
+    t = 0.01 * np.arange(400)
+    v = np.where(t < 2.0, 1.0, 2.0)
+    x = np.concatenate([[0.0], np.cumsum(0.01 * v[:-1])])
+    rng = np.random.default_rng(4)
+    y = np.column_stack([x, v]) + 0.01 * rng.standard_normal((400, 2))
+    y[50, 0] += 1.0  # an outlier
+    log, start = Measurements(t, y, ("x", "v")), Belief(np.array([0.0, 1.0]), np.array([1e-4, 1e-4]))
+    found = run(EKF(engine=engine), drifting_cart(), log, start)
+    assert found.status[50, 0] == Status.OUTLIER and (found.status[60:200] == Status.USED).all()
+    assert (found.status[200:220, 1] == Status.OUTLIER).all() and found.status[220, 1] == Status.USED
+    assert np.abs(found.x[230:] - np.column_stack([x, v])[230:]).max() < 0.05  # five deviations of a reading
+    error = found.x[230:] - np.column_stack([x, v])[230:]
+    assert np.mean(np.abs(error) < 3.0 * found.sigma[230:]) > 0.9
+    stays = run(EKF(gate=0.999999, engine=engine), drifting_cart(), log, start)
+    assert (stays.status[200:, 1] == Status.OUTLIER).all()  # a gate with a number never opens by itself
+    assert run(EKF(gate=None, engine=engine), drifting_cart(), log, start).dof.sum() == 800
+
+
+def test_the_gate_is_a_probability_auto_or_none():
+    assert EKF().gate == "auto" and EKF().pass_probability == 1.0 - 1e-6
+    assert EKF(gate=0.99).pass_probability == 0.99 and EKF(gate=None).pass_probability is None
+    with pytest.raises(ModelError, match="gate"):
+        EKF(gate="open")  # pyright: ignore[reportArgumentType]

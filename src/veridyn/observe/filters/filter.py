@@ -275,18 +275,22 @@ class Passing:
         inputs: Array,
         sigma: Array | None,
     ) -> Passage:
-        """The step again, with P widened along the readings that are overdue, h P' hᵀ + r = ν²: P' = P + (ν² − s) g gᵀ/(h g)², g = P hᵀ."""
+        """The step again, with P widened along the readings that are overdue: P' = P + (ν² − s) d dᵀ/(h d)², so that h P' hᵀ + r = ν².
+
+        d = diag(P) hᵀ shares it among the states that the reading depends on by their own variances. Correlations are what the filter
+        made of a model that is wrong now, and would carry the error to states which other readings hold.
+        """
         p, c, P = passed.prediction, passed.correction, passed.prediction.P
         considered = getattr(self._system, "considered", None)
         for j in np.flatnonzero(overdue):
             h = passed.H[j]
-            g = P @ h
+            d = P.diagonal() * h
             if considered is not None:
-                g = np.where(considered, 0.0, g)  # these stay as uncertain as they are
-            along, s = float(h @ g), float(h @ P @ h) + float(c.variances[j] - h @ p.P @ h)
+                d = np.where(considered, 0.0, d)  # these stay as uncertain as they are
+            along, s = float(h @ d), float(h @ P @ h) + float(c.variances[j] - h @ p.P @ h)
             excess = float(c.innovations[j]) ** 2 - s
             if along > 0.0 and excess > 0.0:
-                P = P + (excess / along**2) * np.outer(g, g)
+                P = P + (excess / along**2) * np.outer(d, d)
         self.by_reference += 1
         prediction = replace(p, P=P)
         after, correction, H = absorb(self._how, self._system, prediction, values, flags, inputs, sigma)
