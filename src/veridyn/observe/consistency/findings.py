@@ -166,7 +166,7 @@ def serious_findings(found: StateHistory, log: Experiment | None = None, skip: i
     named = (
         sensor_findings(found, log, skip) if chosen == "auto" else ()
     )  # what a gate of one's own refuses is in the summary
-    refused = [f for f in named if f.share > REFUSED_SHARE]
+    refused = [f for f in named if f.share > REFUSED_SHARE and f.what != WORDS[Status.MISSING]]
     return (*(f"{finding}." for finding in refused), *_limits(found), *prediction_findings(found))
 
 
