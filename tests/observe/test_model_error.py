@@ -143,3 +143,16 @@ def test_a_wrong_mass_is_covered() -> None:
     )
     same = vd.observe(cart(1.1 * ROD), recorded(force, readings), "ekf", again)
     assert same.sigma == pytest.approx(states.sigma)
+
+
+def test_defaults_are_consistent_with_outliers_and_unknown_forces() -> None:
+    """No setting but the start: forces are estimated, noise and model error are chosen on the log; 3 % of the readings are outliers."""
+    found = []
+    for seed in (0, 1):
+        force, x, readings = truth(seed, 1.0)
+        wild = readings + 0.5 * (np.random.default_rng(seed).random(readings.shape) < 0.03)
+        states = vd.observe(cart(), recorded(force, wild), "ekf", vd.ObserveSettings(start="readings"))
+        assert states.states[-2:] == ("force.x", "force.theta")
+        assert states.tuning is not None and set(states.tuning.values) == {"acceleration"}  # the disturbance is white
+        found.append(states.nees(x[:, :2], x[:, 2:], skip=SETTLED).mean)
+    assert 0.75 < np.mean(found) < 1.35
