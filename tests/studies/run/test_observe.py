@@ -306,7 +306,7 @@ log:
   time: t [s]
   columns: {tilt: "tilt [rad]", q.x: "x [m]", qd.x: "v [m/s]", qdd.x: "a [m/s^2]"}
 filter: {name: ekf, step: 0.002}
-process_noise: {force: 1e-6, start: 1e-6, start_rate: 1e-6, start_force: 1e-6}
+process_noise: {model_error: off, force: 1e-6, start: 1e-6, start_rate: 1e-6, start_force: 1e-6}
 start: {coordinates: {swing: 0.2, x: 0.5}}
 """
 
