@@ -12,6 +12,7 @@ Reference: F. C. Schweppe, "Evaluation of likelihood functions for Gaussian sign
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +49,7 @@ def fit_parameters(
     Parameters
     ----------
     settings : Filter
-        The filter whose innovations are judged.
+        The filter whose innovations are judged; its default gate lets every reading pass here.
     build : callable
         Makes a system of the values by name.
     guesses : mapping
@@ -85,6 +86,8 @@ def fit_parameters(
     0.7
     """
     _check(guesses, runs)
+    if settings.gate == "auto":  # what a gate refuses would change with the values, and with it what is compared
+        settings = replace(settings, gate=None)
     names, priors = tuple(guesses), list(guesses.values())
     low, high = (np.array([g.ends[k] for g in priors]) for k in (0, 1))
     calls = 0

@@ -201,6 +201,7 @@ class Passing:
         self._compiled = how.compiled_step(system)
         self._reopens = how.gate == "auto"
         self._refused = np.zeros(len(system.outputs), dtype=np.int64)  # in a row
+        self._latest = np.full(len(system.outputs), np.nan)  # reading that was refused
         self._watching = False  # whether some output has been
         self.by_reference = 0
 
@@ -216,9 +217,9 @@ class Passing:
         every = rows[:done, -3 - len(self._refused) : -3]
         if self._reopens and (every == OUTLIER).any():
             for k, status in enumerate(every):
-                if self._overdue(status).any():
+                if self._overdue(status, values[k]).any():
                     return k, rows  # from here on by single steps
-                self._count(status)
+                self._count(status, values[k])
         return done, rows
 
     def __call__(
@@ -237,11 +238,11 @@ class Passing:
             return passed
         status = passed.status
         if OUTLIER in status.tolist():
-            if (overdue := self._overdue(status)).any():
+            if (overdue := self._overdue(status, values)).any():
                 passed = self._reopened(passed, overdue, values, flags, inputs, sigma)
-            self._count(passed.status)
+            self._count(passed.status, values)
         elif self._watching:
-            self._count(status)
+            self._count(status, values)
         return passed
 
     def _passed(
@@ -256,15 +257,17 @@ class Passing:
         after, correction, H = absorb(self._how, self._system, prediction, values, flags, inputs, sigma)
         return Stepped(prediction, after, correction, H)
 
-    def _count(self, status: Array | Codes) -> None:
-        """How often each output has been refused in a row; a missing reading changes nothing."""
+    def _count(self, status: Array | Codes, values: Array) -> None:
+        """How often each output has been refused in a row; a missing reading changes nothing, nor does one that repeats the last."""
+        refused = status == OUTLIER
         self._refused[status == USED] = 0
-        self._refused[status == OUTLIER] += 1
+        self._refused[refused & (values != self._latest)] += 1
+        self._latest[refused] = values[refused]
         self._watching = bool(self._refused.any())
 
-    def _overdue(self, status: Array | Codes) -> NDArray[np.bool_]:
-        """The outputs that are refused now, and have been too often."""
-        return np.asarray((status == OUTLIER) & (self._refused >= REOPENED_AFTER))
+    def _overdue(self, status: Array | Codes, values: Array) -> NDArray[np.bool_]:
+        """The outputs that are refused now, and have been too often; a sensor that hangs does not tell that the filter is wrong."""
+        return np.asarray((status == OUTLIER) & (self._refused >= REOPENED_AFTER) & (values != self._latest))
 
     def _reopened(
         self,
