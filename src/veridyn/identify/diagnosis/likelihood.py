@@ -64,7 +64,7 @@ class Model:
         lags = int(min(MAX_ORDER, max(1, 10.0 * np.log10(len(y))), max(1, len(y) // 10)))
         raw = _autocovariances(plain.residual, x.used, lags)
         bands = Bands.for_samples(len(y))
-        sums = band_sums(bands, plain.basis.transpose(1, 0, 2), plain.residual.T, x.used.T)
+        sums = band_sums(bands, plain.basis.transpose(1, 2, 0), plain.residual.T, x.used.T)
         spectra = noise_spectrum(bands, sums).spectra
         return _finished(x.used, weight, W, y, plain, _transformed(bands, spectra, lags), raw, 0)
 
