@@ -68,8 +68,6 @@ CORRELATED = 0.75  # of neighbouring residuals; white noise that is so often sam
 SEEN = 4000  # samples of the first motion, which show it
 FEWEST = 50  # residuals from which a correlation is told
 NOISY = "noisy accelerations"
-# Of causes in one log, which explain no contradiction: an error of the model that none of them is leaves traces of several
-SEVERAL_KINDS = 3
 SYMPTOMS = ("delay", "geometry")  # kinds of mistakes that structure which a model lacks looks like
 Traces = Literal["all", "without gross errors", "none"]
 NO_TRACES = (
@@ -200,8 +198,7 @@ def with_traces(
         return found
     noise = noise_behind(motions, sampling, [r.row for r in fit.rows])
     causes = with_noise_as_cause(causes, fit, motions[0], noise)
-    explained_by = SYMPTOMS if len({m.kind for m in causes}) >= SEVERAL_KINDS else (CONTRADICTION, *SYMPTOMS)
-    kept = [m for m in found if m.kind not in explained_by]
+    kept = [m for m in found if m.kind not in (CONTRADICTION, *SYMPTOMS)]
     before = [m for m in kept if m.kind != NOISY]
     return [*before, *causes, *(m for m in kept if m.kind == NOISY)]
 
