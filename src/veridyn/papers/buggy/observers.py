@@ -23,7 +23,8 @@ is within 10 % of the model's and of a mass within 2 %, uniform. An error of dev
     slip of the wheels           10 %/√3 of a slip of .0035 at 5 m/s, for the second that a turn takes to begin or end: a walk of x and y
     what springs carry           2 %/√3 of gravity for .12 s, 1/2π of the period of the lowest mode, 1.33 Hz
 
-None of these is tuned on a simulation of the same equations, where all of them are zero: there the filter's bands are too wide.
+Their sizes were chosen on vehicles of another engine (``benchmarks.calibration --foreign --observers``, seeds 1 to 4), and the sizes and
+times above are what they stand for. On a simulation of the same equations all of these errors are zero, and the bands are too wide.
 ``best_observer(model_error=None)`` is the observer of such a simulation, whose NEES shows what the filter itself is worth.
 
 Correction by forces alone (paper 003, Fig. 33) never moves the model: what the filter finds becomes forces on it. The filter estimates
