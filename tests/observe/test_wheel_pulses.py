@@ -107,6 +107,7 @@ def nees(kind: str, seed: int) -> float:
     ("kind", "logs", "low", "high"),
     [("edges", 8, 0.75, 1.25), ("intervals", 5, 0.75, 1.25), ("counts", 3, 1.5, np.inf)],
 )
+@pytest.mark.filterwarnings("ignore:.*is farther off than stated")  # counts as white noise are
 def test_nees_of_angle_and_speed(kind: str, logs: int, low: float, high: float) -> None:
     """Ideal is 1. Eight logs of 6 s, whose errors are correlated over about a second: about 50 independent errors of two states."""
     assert low < np.mean([nees(kind, seed) for seed in range(900, 900 + logs)]) < high
