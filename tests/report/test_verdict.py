@@ -6,7 +6,7 @@ import pytest
 
 from studies.small_arm import small_study
 from veridyn.identify.diagnosis.alternatives import CONTRADICTION
-from veridyn.identify.finding import Finding
+from veridyn.identify.found_cause import FoundCause
 from veridyn.identify.validation import Validation
 from veridyn.report.blocks import Verdict
 from veridyn.report.verdict import verdict
@@ -117,7 +117,7 @@ def test_a_cause_that_moves_parameters_is_in_the_headline() -> None:
     study = with_error(0.02)
 
     def judged(**found: Any) -> Verdict:
-        finding = Finding(place="q2", rank=1, moves="ZZ2", **found)
+        finding = FoundCause(place="q2", rank=1, moves="ZZ2", **found)
         return verdict(replace(study, fit=replace(study.fit, findings=(finding,))))
 
     large = judged(cause="rotor inertia", shift=12.0)

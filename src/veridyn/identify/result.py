@@ -14,7 +14,7 @@ from veridyn.arguments import checked
 from veridyn.errors import DataError, did_you_mean
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.error_measures import RowReport, relative_error, row_table, std_error
-from veridyn.identify.finding import Finding
+from veridyn.identify.found_cause import FoundCause
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance
 from veridyn.lazy import above
@@ -187,7 +187,7 @@ class Fit:
     posterior_mean: Array | None = None
     white_covariance: Array | None = None
     replay_settings: ReplaySettings | None = None
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[FoundCause, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

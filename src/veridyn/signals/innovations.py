@@ -43,7 +43,7 @@ SMALLEST_BODY = 0.3  # scales: innovations that are zero nearly always do not sh
 
 
 @dataclass(frozen=True, eq=False)
-class Innovations:
+class LocalInnovations:
     """Of a signal x (N,) of finite numbers: `forward` f, `backward` b and `scale` s (N,), from `weights` c (m,).
 
     f of the first m samples and b of the last m are zero, since nothing predicts them.
@@ -68,11 +68,11 @@ class Innovations:
         """The largest innovation that rounding to multiples of `grain` makes by itself."""
         return 0.5 * grain * (1.0 + float(np.abs(self.weights).sum()))
 
-    def rounded(self, grain: float) -> Innovations:
+    def rounded(self, grain: float) -> LocalInnovations:
         """The same with no scale below that of rounding, whose deviation is grain/√12."""
         return replace(self, scale=np.maximum(self.scale, self.gain * grain / np.sqrt(12.0)))
 
-    def again(self, x: Array) -> Innovations:
+    def again(self, x: Array) -> LocalInnovations:
         """Those of another signal, by the same weights and on the same scale."""
         f, b = _both_sides(x, self.weights)
         return replace(self, forward=f, backward=b)
@@ -98,11 +98,11 @@ def forward_innovations(x: Array, c: Array) -> Array:
     return out
 
 
-def innovations(x: Array) -> Innovations:
+def innovations(x: Array) -> LocalInnovations:
     """Of a signal of at least `FEWEST` samples."""
     c = _predictor(x)
     f, b = _both_sides(x, c)
-    made = Innovations(f, b, _local_scale(f, len(c)), c)
+    made = LocalInnovations(f, b, _local_scale(f, len(c)), c)
     least = made.gain * np.finfo(np.float64).eps * float(np.abs(x).max())
     return replace(made, scale=np.maximum(made.scale, least))
 

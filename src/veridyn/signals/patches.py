@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.signals.innovations import FEWEST, Innovations, extreme_limit, gauss_limit, innovations
+from veridyn.signals.innovations import FEWEST, LocalInnovations, extreme_limit, gauss_limit, innovations
 from veridyn.signals.rest import STUCK_SHARE
 
 Array = NDArray[np.float64]
@@ -54,7 +54,7 @@ def find_patches(x: Array, chance: float) -> list[tuple[int, int]]:
     return sorted([(k, k) for k in [*single, *ends]] + several)
 
 
-def _single(y: Array, seen: Innovations, limit: float, least: float) -> tuple[Innovations, list[int]]:
+def _single(y: Array, seen: LocalInnovations, limit: float, least: float) -> tuple[LocalInnovations, list[int]]:
     """Single samples, and the innovations without them; `y` has what was predicted in their place."""
     found: list[int] = []
     m = len(seen.weights)
@@ -92,7 +92,7 @@ def _pointed(y: Array, k: int, value: float, off: float) -> bool:
     return f * b > 0.0 and min(abs(f), abs(b)) > 0.5 * off and off > np.abs(np.diff(near, 2)).max()
 
 
-def _ends(seen: Innovations, limit: float, least: float) -> list[int]:
+def _ends(seen: LocalInnovations, limit: float, least: float) -> list[int]:
     """The first or the last sample, where it is off by more than any other sample from one side: nothing says that it comes back."""
     n = len(seen.forward)
     f, b = np.abs(seen.forward), np.abs(seen.backward)
@@ -101,7 +101,7 @@ def _ends(seen: Innovations, limit: float, least: float) -> list[int]:
     return [k for k, size in sizes if size > max(others + limit * float(seen.scale[k]), least)]
 
 
-def _several(y: Array, seen: Innovations, limit: float, least: float) -> list[tuple[int, int]]:
+def _several(y: Array, seen: LocalInnovations, limit: float, least: float) -> list[tuple[int, int]]:
     """Patches of two samples or more."""
     over = np.maximum(limit * seen.scale, least)
     entries, exits = np.flatnonzero(np.abs(seen.forward) > over), np.flatnonzero(np.abs(seen.backward) > over)

@@ -10,7 +10,7 @@ from scipy.signal import lfilter
 
 import veridyn as vd
 from identify.smooth_arm import drawn, noisy
-from veridyn.identify.diagnosis.likelihood import Model
+from veridyn.identify.diagnosis.likelihood import NoisyEquations
 from veridyn.identify.diagnosis.signature_samples import Samples, samples_of
 from veridyn.identify.regression.sampling import Sampling
 
@@ -26,12 +26,12 @@ def samples() -> tuple[Samples, np.ndarray]:
     return x, x.misfit(fit.values)
 
 
-def of_noise(samples: tuple[Samples, np.ndarray], memory: float, seed: int) -> Model:
+def of_noise(samples: tuple[Samples, np.ndarray], memory: float, seed: int) -> NoisyEquations:
     """The model of the same regressor and autoregressive noise alone."""
     x, _ = samples
     noise = np.random.default_rng(seed).normal(size=(len(x.y) + 300, 4))
     y = lfilter([1.0], [1.0, -memory], noise, axis=0)[300:]
-    return Model.of(replace(x, y=y), y)
+    return NoisyEquations.of(replace(x, y=y), y)
 
 
 def column(samples: tuple[Samples, np.ndarray], seed: int = 5) -> np.ndarray:
@@ -76,7 +76,7 @@ def test_a_damage_does_not_hide_in_its_own_noise(samples: tuple[Samples, np.ndar
     x, _ = samples
     S = column(samples)
     y = np.random.default_rng(4).normal(size=x.y.shape) + 3.0 * S[:, :, 0]
-    model = Model.of(replace(x, y=y), y)
+    model = NoisyEquations.of(replace(x, y=y), y)
     other = model.with_columns(S)
     assert len(model.filters[2]) > 1
     assert model.evidence(other) > 500.0

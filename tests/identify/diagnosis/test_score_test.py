@@ -15,7 +15,7 @@ from identify.smooth_arm import clean, drawn, forces, noisy, truth
 from strangers.pinocchio_logs import Recording, fourier, machine, three_joints, torques
 from strangers.pinocchio_oracle import PinModel
 from veridyn.errors import IdentificationWarning
-from veridyn.identify.diagnosis.likelihood import Model
+from veridyn.identify.diagnosis.likelihood import NoisyEquations
 from veridyn.identify.diagnosis.score_test import (
     Projected,
     best_power,
@@ -206,7 +206,7 @@ def test_it_is_the_mean_score_of_logs_without_damage() -> None:
             if s[0] in ("force scale", "encoder zero", "machine size") and s[1] != "q1"
         ]
         columns = np.stack([column for *_, column in made], axis=2)
-        model = Model.of(x, x.misfit(fit.values))
+        model = NoisyEquations.of(x, x.misfit(fit.values))
         noise = scores_by_noise(noise_slopes(fit, [motion], x.rows), [motion], HOW, x, model)
         assert noise is not None
         names = [(kind, where) for kind, where, _ in made]

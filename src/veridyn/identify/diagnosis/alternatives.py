@@ -21,7 +21,7 @@ from veridyn.arguments import checked
 from veridyn.errors import Fault
 from veridyn.identify.diagnosis.evidence import Evidence
 from veridyn.identify.diagnosis.geometry import LOOK, MISSING, SIGN, best_gravity, best_place, other_gearings
-from veridyn.identify.finding import Finding
+from veridyn.identify.found_cause import FoundCause
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 
@@ -54,11 +54,11 @@ class Mistake:
 
     kind: str
     fault: Fault
-    measured: Finding | None = None
+    measured: FoundCause | None = None
 
-    def finding(self, rank: int) -> Finding:
+    def finding(self, rank: int) -> FoundCause:
         """As one of several."""
-        own = self.measured or Finding(cause=self.kind, place=self.fault.where, rank=rank)
+        own = self.measured or FoundCause(cause=self.kind, place=self.fault.where, rank=rank)
         return replace(own, rank=rank, message=str(self.fault))
 
     @classmethod
@@ -125,7 +125,7 @@ def find_mistakes(
                 evidence = f"{100 * as_given:.3g} % of the forces unexplained, {100 * error:.3g} % if it were otherwise"
                 gain = e.gain(as_given, error)
                 fault = Fault(q.what, q.where, found=evidence, hint=q.hint)
-                found.append(Mistake(q.kind, fault, Finding(cause=q.kind, place=q.where, rank=1, evidence=gain)))
+                found.append(Mistake(q.kind, fault, FoundCause(cause=q.kind, place=q.where, rank=1, evidence=gain)))
     found = found or _other_gears(e, [q for q in every if q.kind in GEARS])
     if not found:
         found = _unexplained(e, UNEXPLAINED_FAST, 1.0) if fast else _geometry(e, as_given, progress) or _unexplained(e)
@@ -151,7 +151,7 @@ def _other_gears(e: Evidence, questions: Sequence[_Question]) -> list[Mistake]:
     also = "; ".join(f"{questions[k].where}: {questions[k].what}" for k in alike)
     hint = f"{q.hint} This log does not tell it from these: {also}" if also else q.hint
     others = tuple((questions[k].kind, questions[k].where) for k in alike)
-    evidence = Finding(cause=q.kind, place=q.where, rank=1, evidence=float(gains[best]), alternatives=others)
+    evidence = FoundCause(cause=q.kind, place=q.where, rank=1, evidence=float(gains[best]), alternatives=others)
     found = f"2 Δ log L = {gains[best]:.3g} in favour of it"
     return [Mistake(q.kind, Fault(q.what, q.where, found=found, hint=hint), evidence)]
 
@@ -180,7 +180,7 @@ def _geometry(e: Evidence, as_given: float, progress: Progress) -> list[Mistake]
         hint="Look at the lengths, twists and zeros of the model, and whether it is that of this machine.",
     )
     evidence = e.gain(as_given, place.error)
-    measured = Finding(cause="geometry", place=place.where, rank=1, evidence=evidence, size=place.amount)
+    measured = FoundCause(cause="geometry", place=place.where, rank=1, evidence=evidence, size=place.amount)
     return [Mistake("geometry", fault, measured)]
 
 

@@ -33,7 +33,7 @@ MIN_VALID_SHARE = 0.5  # of the equations, that gaps and the order of the autore
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Model:
+class NoisyEquations:
     """Equations W φ = y, `W` (N, R, p), `y` (N, R), divided by the rms of each row's residual in a first fit, and their noise.
 
     `weight` (N, R): that division, zero where a sample is not `used`. `plain`: the equations as they are; `white`: behind the `filters`
@@ -55,7 +55,7 @@ class Model:
     loss: float
 
     @classmethod
-    def of(cls, x: Samples, residual: Array) -> Model:
+    def of(cls, x: Samples, residual: Array) -> NoisyEquations:
         """Of samples whose first fit left a residual (N, R)."""
         rms = np.sqrt(np.sum(np.where(x.used, residual, 0.0) ** 2, axis=0) / np.maximum(x.used.sum(axis=0), 1))
         weight = x.used / np.where(rms > 0.0, rms, np.inf)
@@ -68,7 +68,7 @@ class Model:
         spectra = noise_spectrum(bands, sums).spectra
         return _finished(x.used, weight, W, y, plain, _transformed(bands, spectra, lags), raw, 0)
 
-    def with_columns(self, S: Array) -> Model:
+    def with_columns(self, S: Array) -> NoisyEquations:
         """The same with columns S (N, R, k), as the samples have them, in the regressor; its noise is its own, or as before where that is
         likelier."""
         S = S * self.weight[:, :, None]
@@ -106,7 +106,7 @@ class Model:
         filtered = lfilter(self.filters[j], [1.0], lines * self.weight[:, j : j + 1], axis=0)
         return np.asarray(filtered * self.again[:, j : j + 1], dtype=np.float64)
 
-    def evidence(self, other: Model) -> float:
+    def evidence(self, other: NoisyEquations) -> float:
         """2 Δ log L of another model over this one."""
         return self.loss - other.loss
 
@@ -128,7 +128,7 @@ def _finished(
     raw: Array,
     appended: int,
     filters: tuple[Array, ...] = (),
-) -> Model:
+) -> NoisyEquations:
     """A model whose last columns were `appended`, that many; its filters are found where none are given."""
     filters = filters or _whitening(covariances, used)
     valid = _valid(used, filters)
@@ -141,7 +141,7 @@ def _finished(
     mean = np.sum(white.residual**2, axis=0) / np.maximum(valid.sum(axis=0), 1)
     sizes = np.where(mean > 0.0, mean, 1.0) / np.maximum(again.max(axis=0), np.finfo(float).tiny) ** 2
     loss = float(np.sum(used.sum(axis=0) * np.log(np.maximum(sizes, np.finfo(float).tiny))))
-    return Model(
+    return NoisyEquations(
         used=used,
         weight=weight,
         W=W,

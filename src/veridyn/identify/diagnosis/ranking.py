@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtri
 
 from veridyn.identify.diagnosis.causes import DRIFTING_ENCODER, PLURAL, POSITIVE, Cause, Damage
-from veridyn.identify.diagnosis.likelihood import Model
+from veridyn.identify.diagnosis.likelihood import NoisyEquations
 from veridyn.identify.diagnosis.score_test import Projected, TraceNoise, limit_of
 from veridyn.identify.diagnosis.signature_samples import Samples
 from veridyn.identify.diagnosis.structure import CABLE, GRAVITY
@@ -50,7 +50,7 @@ class Answer:
     """
 
     cause: Cause
-    model: Model
+    model: NoisyEquations
     coefficients: Array
     size: float
     sigma: float
@@ -92,8 +92,8 @@ class Questions:
         x: Samples,
         causes: Sequence[Cause],
         clock: float,
-        noise: Callable[[Model], TraceNoise | None],
-        model: Model,
+        noise: Callable[[NoisyEquations], TraceNoise | None],
+        model: NoisyEquations,
     ) -> None:
         self.fit, self.x, self.causes, self.clock, self.noise = fit, x, causes, clock, noise
         self.first = self.model = model
@@ -302,7 +302,7 @@ def _shifts(effects: Array, sizes: Array, fit: Fit) -> Array:
     return np.asarray(np.abs(effects * sizes) / deviations[:, None], dtype=np.float64)
 
 
-def _late(x: Samples, model: Model) -> Iterator[Cause]:
+def _late(x: Samples, model: NoisyEquations) -> Iterator[Cause]:
     """For each row the column of the delay of the grid that its residual speaks for most.
 
     A delay shows behind reversals of dry friction, or before them: what shows on both sides alike is friction that is rounded off there.
@@ -324,7 +324,7 @@ def _late(x: Samples, model: Model) -> Iterator[Cause]:
             yield Cause("late force", row, column[:, :, None], 1 + int(np.argmax(z)))
 
 
-def _smooth_too(model: Model, whole: Array, smooth: Array, size: float) -> bool:
+def _smooth_too(model: NoisyEquations, whole: Array, smooth: Array, size: float) -> bool:
     """Whether the smooth part of a force is late by as much as the `size` of the `whole` column, whatever its friction does.
 
     Both (N, R, 1), the whole one in the model. Where that is not so, friction yields before it slides, which is no damage of the log.

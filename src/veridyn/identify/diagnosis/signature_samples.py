@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from veridyn.identify.diagnosis.columns import compiled_plan, fit_forces
 from veridyn.identify.diagnosis.evidence import measured_coordinates, near_reversals
 from veridyn.identify.diagnosis.score_test import MACHINE, size_slopes
-from veridyn.identify.diagnosis.structure import Line, own_lines, rigid_forces, whole_lines
+from veridyn.identify.diagnosis.structure import ColumnLine, own_lines, rigid_forces, whole_lines
 from veridyn.identify.regression.equation_plan import EquationPlan, Job
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.regression.tables import equations
@@ -81,7 +81,7 @@ class Samples:
     late: Array
     delays: Array
     own: dict[tuple[str, int, int], Array]
-    whole: dict[Line, Array]
+    whole: dict[ColumnLine, Array]
     measured: Mask
     window: int
     share: float

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from veridyn.errors import IdentificationError
 from veridyn.identify.diagnosis.alternatives import Mistake
 from veridyn.identify.diagnosis.causes import KINDS, PLURAL, Damage, causes_of, words_of
-from veridyn.identify.diagnosis.likelihood import Model
+from veridyn.identify.diagnosis.likelihood import NoisyEquations
 from veridyn.identify.diagnosis.ranking import Questions, ranked
 from veridyn.identify.diagnosis.score_test import NoiseSlopes, TraceNoise, noise_slopes, passed_variance
 from veridyn.identify.diagnosis.signature_samples import Samples, samples_of
-from veridyn.identify.finding import Finding
+from veridyn.identify.found_cause import FoundCause
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import DiagnosisSettings
@@ -84,7 +84,7 @@ def examine(
     few = np.count_nonzero(x.used) < MIN_SAMPLES_PER_COLUMN * x.W.shape[2]
     if not seen or not x.measured.any() or few or _exact(fit, x):
         return Examined([])
-    model = Model.of(x, x.misfit(fit.values))
+    model = NoisyEquations.of(x, x.misfit(fit.values))
     if model.independent < MIN_SAMPLES_PER_COLUMN * x.W.shape[2]:
         return Examined([])
     clock = max(float(np.median(np.diff(m.t))) for m in motions)
@@ -127,7 +127,7 @@ def _thinned(sampling: Sampling, rows: Sequence[str], motions: Sequence[Motion])
 
 
 def scores_by_noise(
-    slopes: NoiseSlopes | None, motions: Sequence[Motion], sampling: Sampling, x: Samples, model: Model
+    slopes: NoiseSlopes | None, motions: Sequence[Motion], sampling: Sampling, x: Samples, model: NoisyEquations
 ) -> TraceNoise | None:
     """What noise of the accelerations makes of scores of the weighted equations; None where it is small or not known."""
     variance = None if slopes is None else passed_variance(motions, x.rows, sampling, x.window, model.filters)
@@ -181,7 +181,7 @@ def _mistake(machine: Machine, group: Sequence[Damage]) -> Mistake:
         also = f" These data explain it nearly as well otherwise: {listed}."
     evidence = f", {abs(best.z):.2g} deviations; it moves {best.moved} by {best.shift:.2g} deviations"
     words = words_of(machine, best)
-    measured = Finding(
+    measured = FoundCause(
         cause=best.kind,
         place=best.where or words.place,
         rank=1,

@@ -46,7 +46,7 @@ COMPLIANCE_STEP = 1e-6  # rad/(N*m) or m/N, of the derivative with respect to a 
 TILT_STEP = 1e-5  # rad
 
 
-class Line(NamedTuple):
+class ColumnLine(NamedTuple):
     """One column of a cause: `kind`, `where` (a coordinate, or "" of the machine), `option` of its grid, and `part` of its columns."""
 
     kind: str
@@ -111,7 +111,7 @@ def between(thin: NDArray[np.intp], lines: Array, samples: int) -> Array:
 
 def whole_lines(
     fit: Fit, m: Motion, rows: Sequence[str], thin: NDArray[np.intp], rigid: Array
-) -> Iterator[tuple[Line, Array]]:
+) -> Iterator[tuple[ColumnLine, Array]]:
     """Lines (R, N) that act in all rows of an open machine on the ground."""
     machine, part, N = fit.described, replace(m[thin], forces=None), len(m)
     values = rigid_values(fit)
@@ -123,16 +123,16 @@ def whole_lines(
             x[:, i] -= COMPLIANCE_STEP * slope
         bent = replace(part, q=moved[0], qd=moved[1], qdd=moved[2])
         after = inverse_dynamics(machine, bent, list(rows), values, engine="numpy")
-        yield Line(FLEXIBLE, c, 0, 0), between(thin, (after - still).T / COMPLIANCE_STEP, N)
+        yield ColumnLine(FLEXIBLE, c, 0, 0), between(thin, (after - still).T / COMPLIANCE_STEP, N)
     g = np.asarray(machine.gravity, dtype=np.float64)
     if np.any(g):
         for k, axis in enumerate(_across(g)):
             other = replace(machine, gravity=g + TILT_STEP * np.linalg.norm(g) * axis)
             turned = inverse_dynamics(other, part, list(rows), fit.standard, engine="numpy")
-            yield Line(GRAVITY, "", 0, k), between(thin, (turned - before).T / TILT_STEP, N)
+            yield ColumnLine(GRAVITY, "", 0, k), between(thin, (turned - before).T / TILT_STEP, N)
     for k, column in enumerate(load_columns(machine)):
         line = regressor(machine, part, list(rows), [column], engine="numpy")[:, :, 0]
-        yield Line(PAYLOAD, "", 0, k), between(thin, line.T, N)
+        yield ColumnLine(PAYLOAD, "", 0, k), between(thin, line.T, N)
 
 
 def _across(g: Array) -> list[Array]:

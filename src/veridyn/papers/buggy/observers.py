@@ -111,7 +111,7 @@ UNITS = {
 
 
 @dataclass(frozen=True)
-class ModelError:
+class BuggyModelError:
     """Densities of what a model does not know: white accelerations of what springs carry and of the rest, and the walk of x and y by slip.
 
     In (m/s²)²/Hz, (rad/s²)²/Hz and m²/s.
@@ -138,7 +138,7 @@ def _density(sigma: float, seconds: float) -> float:
     return float(2.0 * sigma**2 * seconds)
 
 
-MODEL_ERROR = ModelError(
+MODEL_ERROR = BuggyModelError(
     planar=_density(STIFFNESS_SIGMA * 1.0, 0.15),
     sprung=_density(MASS_SIGMA * 9.81, 0.12),
     slip=_density(STIFFNESS_SIGMA * 0.0035 * 5.0, 1.0),
@@ -264,7 +264,7 @@ def force_observer() -> BuggyObserver:
     return BuggyObserver(word="force", method=ForceErrorEKF(), noise=noise, unknown=PUSHED)
 
 
-def best_observer(model_error: ModelError | None = MODEL_ERROR) -> BuggyObserver:
+def best_observer(model_error: BuggyModelError | None = MODEL_ERROR) -> BuggyObserver:
     """Exact derivatives, and the rolling resistance of each tyre estimated with the state.
 
     `model_error`: what the model does not know besides; None where the truth has the equations and numbers of the model.
@@ -275,7 +275,7 @@ def best_observer(model_error: ModelError | None = MODEL_ERROR) -> BuggyObserver
     return BuggyObserver(word="ekf", method=EKF(), noise=noise, parameters=resistances, edges=True)
 
 
-def observers(model_error: ModelError | None = MODEL_ERROR) -> dict[str, BuggyObserver]:
+def observers(model_error: BuggyModelError | None = MODEL_ERROR) -> dict[str, BuggyObserver]:
     """All filters by name; `model_error` is that of the best one."""
     made = (
         error_ekf(),
@@ -288,7 +288,7 @@ def observers(model_error: ModelError | None = MODEL_ERROR) -> dict[str, BuggyOb
 
 
 def run_observers(
-    machine: Machine, log: Experiment, start: Mapping[str, float], model_error: ModelError | None = MODEL_ERROR
+    machine: Machine, log: Experiment, start: Mapping[str, float], model_error: BuggyModelError | None = MODEL_ERROR
 ) -> Iterator[tuple[str, Observation]]:
     """Every observer along a log, by name; correction by forces alone goes on from the filter that estimates forces."""
     for name, observer in observers(model_error).items():

@@ -40,8 +40,8 @@ from veridyn.papers.buggy.observers import (
     REFRESH,
     SPRUNG,
     STANDING_SIGMA,
+    BuggyModelError,
     BuggyObserver,
-    ModelError,
     Scored,
     best_observer,
     followed,
@@ -221,7 +221,7 @@ def drawn_vehicle(rng: np.random.Generator) -> Machine:
     )
 
 
-def outage_observer(machine: Machine, model_error: ModelError | None = ESTIMATED_ERROR) -> BuggyObserver:
+def outage_observer(machine: Machine, model_error: BuggyModelError | None = ESTIMATED_ERROR) -> BuggyObserver:
     """Exact derivatives; what differs from vehicle to vehicle is estimated with the deviations of the draws.
 
     `model_error`: what is left beside these; None where the truth has the model's own equations.

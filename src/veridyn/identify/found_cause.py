@@ -8,7 +8,7 @@ NAN = float("nan")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class FoundCause:
     """One cause, of those that a diagnosis names, in the order of their `rank` (1 first); ``str(finding)`` says what to do about it.
 
     `cause`: in the words of :mod:`veridyn.identify.diagnosis.causes` and of the other checks, such as "rotor inertia" or "force scale".
