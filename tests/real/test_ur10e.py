@@ -19,7 +19,7 @@ LIMITS = (8.0, 5.0, 4.0, 4.0, 7.0)  # percent, joints 1 to 5
 # Deviations are not looked at here: every sample behind the filter is an equation. Currents have single spikes, which are bridged.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:sampling.decimate"),
-    pytest.mark.filterwarnings("ignore:.*channel 'signal.i[25]'. . spike"),
+    pytest.mark.filterwarnings("ignore:.*channel 'signal.i[235]'. . spike"),
 ]
 
 

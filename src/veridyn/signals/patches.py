@@ -66,8 +66,6 @@ def _single(y: Array, seen: LocalInnovations, limit: float, least: float) -> tup
             f = float(y[k] - seen.weights @ y[k - m : k][::-1])
             b = float(y[k] - seen.weights @ y[k + 1 : k + 1 + m])
             off = min(abs(f), abs(b)) if f * b > 0.0 else 0.0
-            if abs(f - b) > off:
-                continue  # a step is the likelier model: both sides differ by more than the sample is off the nearer one
             if off > max(limit * seen.scale[k], least) and _pointed(y, k, float(y[k]) - 0.5 * (f + b), off):
                 y[k] -= 0.5 * (f + b)
                 new.append(k)
