@@ -16,10 +16,10 @@ GAINS = (14.87, 13.26, 11.13, 10.62, 11.03, 11.47)  # N*m/A, published for this 
 MOVING = 0.05  # rad/s
 CUTOFF = 5.0  # Hz
 LIMITS = (8.0, 5.0, 4.0, 4.0, 7.0)  # percent, joints 1 to 5
-# Deviations are not looked at here: every sample behind the filter is an equation. Currents have single spikes, which are bridged.
+# Deviations are not looked at here: every sample behind the filter is an equation. Currents have three spikes, which are bridged.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:sampling.decimate"),
-    pytest.mark.filterwarnings("ignore:.*channel 'signal.i[235]'. . spike"),
+    pytest.mark.filterwarnings("ignore:.*channel 'signal.i[15]'. . spike"),
 ]
 
 
@@ -58,9 +58,9 @@ def sampling(machine):
 
 def test_spikes_of_currents_are_bridged_as_those_of_forces_are(arm):
     """Currents stand for forces here; elsewhere a spike of a signal may be an impact, and is kept."""
-    with pytest.warns(vd.errors.DataWarning, match=r"channel 'signal.i2': 1 spike\(s\)[\s\S]*bridged"):
+    with pytest.warns(vd.errors.DataWarning, match=r"channel 'signal.i1': 3 spike\(s\)[\s\S]*bridged"):
         run = moved(arm, FOURIER[0])
-    assert any(note.startswith("repaired: 1 spike(s) of channel 'signal.i2'") for note in run.notes or ())
+    assert any(note.startswith("repaired: 3 spike(s) of channel 'signal.i1'") for note in run.notes or ())
 
 
 def test_point_to_point_is_predicted_from_fourier_runs(arm):

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from veridyn.signals.outliers import dropouts, frozen, held, plateaus, runs, spikes, stopped
-from veridyn.signals.patches import quantum
+from veridyn.signals.outliers import dropouts, frozen, held, plateaus, quantum, runs, spikes, stopped
 
 T = np.arange(2000) / 200.0
 

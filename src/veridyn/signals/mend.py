@@ -23,7 +23,7 @@ from veridyn.errors import DataError, Fault
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.findings import Finding, Findings
 from veridyn.signals.outliers import dropouts, spikes
-from veridyn.signals.quality import DEFAULT, QualityLimits, alarm_chance, inspect
+from veridyn.signals.quality import DEFAULT, QualityLimits, inspect
 
 Array = NDArray[np.float64]
 BRIDGED_GAP_S = 0.02  # s: a span that motion of some hertz crosses as a straight line; never called a hole (chosen)
@@ -72,8 +72,7 @@ def mended(log: Experiment, how: Mending | None = None) -> Mended:
     parts = _split_at_resets(_without_misplaced(log, told), told) if found.of("backwards") else [log]
     done: list[Experiment] = []
     for part in parts:
-        chance = alarm_chance(log, rule.limits)
-        whole = Experiment({c.name: _mended(c, rule, chance) for c in part.channels.values()}, part.name, part.notes)
+        whole = Experiment({c.name: _mended(c, rule) for c in part.channels.values()}, part.name, part.notes)
         done += _pieces(whole, _holes(part, rule), told)
     if not done:
         expected = f"a piece of at least {SHORTEST_PIECE} samples without a gap"
@@ -109,13 +108,13 @@ def _with_way_out(f: Finding) -> Fault:
     return replace(f.fault, hint=f"{f.fault.hint} Or go on with '{ways[f.kind]}'.") if f.kind in ways else f.fault
 
 
-def _mended(channel: Channel, rule: Mending, chance: float) -> Channel:
+def _mended(channel: Channel, rule: Mending) -> Channel:
     """Without repeated stamps and missing values; spikes and dropouts bridged from their neighbours."""
     keep = np.isfinite(channel.values)
     keep[1:] &= np.diff(channel.t) > 0.0
     answers = {"spike": rule.spikes, "dropout": rule.dropouts}
     kinds = tuple(kind for kind, answer in answers.items() if answer == "repair")
-    return repaired(replace(channel, t=channel.t[keep], values=channel.values[keep]), chance, kinds)
+    return repaired(replace(channel, t=channel.t[keep], values=channel.values[keep]), rule.limits.spike, kinds)
 
 
 def misplaced(t: Array) -> NDArray[np.bool_]:
@@ -219,18 +218,18 @@ def _pieces(log: Experiment, holes: Sequence[tuple[float, float]], told: list[Fa
     return out
 
 
-def damaged(x: Array, chance: float, kinds: tuple[str, ...] = REPAIRABLE) -> NDArray[np.intp]:
-    """Indices of the samples of a signal (N,) that are spikes or belong to a dropout; a clean one has each with this `chance`."""
-    hit = [spikes(x, chance)] if "spike" in kinds else []
+def damaged(x: Array, spike: float, kinds: tuple[str, ...] = REPAIRABLE) -> NDArray[np.intp]:
+    """Indices of the samples of a signal (N,) that are spikes (`spike` as in ``QualityLimits``) or belong to a dropout."""
+    hit = [spikes(x, spike)] if "spike" in kinds else []
     if "dropout" in kinds:
-        hit += [np.arange(a, b + 1) for a, b in dropouts(x, chance)]
+        hit += [np.arange(a, b + 1) for a, b in dropouts(x)]
     return np.unique(np.concatenate([np.empty(0, dtype=np.intp), *hit]))
 
 
-def repaired(channel: Channel, chance: float, kinds: tuple[str, ...] = REPAIRABLE) -> Channel:
+def repaired(channel: Channel, spike: float, kinds: tuple[str, ...] = REPAIRABLE) -> Channel:
     """The channel with damaged samples bridged; the same object where there are none."""
     x = channel.values
-    bad = damaged(x, chance, kinds) if len(x) > 4 else []
+    bad = damaged(x, spike, kinds) if len(x) > 4 else []
     if not len(bad):
         return channel
     good = np.delete(np.arange(len(x)), bad)

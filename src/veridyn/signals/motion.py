@@ -53,7 +53,7 @@ from veridyn.signals.lowpass import (
 )
 from veridyn.signals.mend import REPAIRABLE, note, repaired
 from veridyn.signals.naming import AXES, Naming, with_sensor_channels
-from veridyn.signals.quality import alarm_chance
+from veridyn.signals.quality import DEFAULT
 from veridyn.signals.resample import on_one_clock
 
 Array = NDArray[np.float64]
@@ -186,7 +186,7 @@ def _repaired(
         else:
             notes.append(f"found: {finding.kind}, {finding.fault.where}: {finding.fault.what}")
         warn(DataWarning, fault)
-    whole = [repaired(log.channels[name], alarm_chance(log)) for name in dict.fromkeys(channels)]
+    whole = [repaired(log.channels[name], DEFAULT.spike) for name in dict.fromkeys(channels)]
     return log.replacing(*whole) if whole else log, tuple(notes)
 
 

@@ -1,42 +1,48 @@
 """Samples that a sensor's limits or an electrical fault made, separated from those that a machine made.
 
 - A plateau is clipped where the signal meets its extreme at speed; a machine that comes to rest arrives slowly.
-- A spike is a patch of some samples off the curve of those before and behind it (:mod:`veridyn.signals.patches`).
-- A dropout is such a patch of exact zeros, or a run of them that the noise around it does not give.
-- A frozen stretch repeats one value where noise stops, where the machine had a way to go (:mod:`veridyn.signals.rest`), or where the signal
-  is elsewhere when it moves again; a held signal repeats every value, equally often.
+- A spike leaves both its neighbours in the same direction and comes back; a step does not come back. In a smooth signal, a position above
+  all, one sample that is off the curve of its neighbours is one too, if it is much smaller than the range of the signal.
+- A dropout is a short run of exact zeros, which no noisy measurement gives, or to which a smooth one jumps.
+- A frozen stretch repeats one value while the machine moves on; a held signal repeats every value, equally often.
 
-One signal (N,) of finite numbers; indices count samples. All look at the signal's own innovations and at its quantum (the smallest
-difference of two values), so no unit or sensor range is needed. `chance` is the probability that a clean signal has any.
+One signal (N,) of finite numbers; indices count samples. All look at the signal's own steps and at its quantum (the
+smallest difference of two values), so no unit or sensor range is needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.signals.innovations import FEWEST, extreme_limit, innovations
-from veridyn.signals.patches import LONGEST, find_patches, quantum
 from veridyn.signals.rest import comes_to_rest, stuck
 
 Array = NDArray[np.float64]
-Spans = Sequence[tuple[int, int]]
-CHANCE = (
-    0.005 / 12
-)  # of a clean channel: one log in two hundred of four channels, for each of spikes, dropouts and freezes
 FALL = 6.0  # quanta below an extreme, from where its top is seen whole (chosen)
 LONGEST_STEP = 10  # samples over which the speed of a signal in coarse steps is taken (chosen)
-AROUND = 100  # samples on each side of a run that show how often its signal repeats a value (chosen: a median of noise to an eighth)
-SHORTEST_FREEZE = 5  # equal samples: fewer are repaired by any filter (chosen)
+LONGEST_DROPOUT = 20  # samples: a longer run of zeros may be a quantity at rest (chosen)
+DROPOUT_SCATTERS = 8.0  # robust deviations of the steps by which a signal must jump to zero and back (chosen)
+BENDS = 6  # samples on either side of one, whose bends it is compared with (chosen)
+OFF_CURVE = 10.0  # times those bends, by which one sample must be off (chosen)
+OFF_STEP = 2.5  # times the bends of a step beside it (chosen)
+OFF_END = 5.0  # times the largest step of twice as many samples, by which an end of the record must be off (chosen)
+OFF_CURVE_SHARE = 0.005  # of the range of the signal (chosen)
+RARE_RUNS = 1e-4  # runs that a record would hold by chance: fewer are no chance (chosen)
+AROUND = 100  # samples on each side of a run that show how often its signal repeats a value
+SHORTEST_FREEZE = 5  # equal samples (chosen)
 MIN_HOLDS, HELD_ALIKE = 10, 0.8  # values that are held, and the share of them that are held equally long (chosen)
 HELD_SHARE = 0.2  # of all values are held for two samples or more: a slow sensor on a fast clock (chosen)
-WHITE_CORRELATION = -0.5  # of third differences, between −3/4 of white noise and 0 (chosen)
+BRAKING = 5  # steps before a rest (chosen)
+STOPPING_SHARE = 0.8  # of the fastest of them, that the last may still have (chosen)
+WHITE_CORRELATION = -0.5  # correlation of third differences: below it they are noise (chosen)
+COLOURED_CORRELATION = -0.2  # the same of noise that is not white (chosen)
 FINE = 0.05  # share of third differences, whose smallest show how fine a signal is resolved (chosen)
-STOPPING = 0.3  # of the median step while moving: a machine that comes to rest is slower (chosen)
-PACE = 5  # steps on either side of a run that show how fast the signal is there (chosen)
+FEW_FREEZES = 3  # runs of equal samples of a signal that else repeats no value (chosen)
+REPEATS_SHARE = 0.001  # of its samples, which may repeat the one before (chosen)
+LONG_STOP = 50  # samples of the one run of a signal that else never stands still (chosen)
+STOP_RATIO = 20.0  # times the next longest run (chosen)
 LONG_FREEZE = 10  # samples: a shorter frozen stretch biases little (chosen)
+FROZEN_JUMP = 3.0  # times the steps beside a frozen stretch that a signal must jump at its end (chosen)
 
 
 def runs(mask: NDArray[np.bool_], least: int = 1) -> list[tuple[int, int]]:
@@ -44,6 +50,12 @@ def runs(mask: NDArray[np.bool_], least: int = 1) -> list[tuple[int, int]]:
     edges = np.diff(np.concatenate([[0], mask.astype(np.int8), [0]]))
     starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
     return [(int(a), int(b)) for a, b in zip(starts, ends, strict=True) if b - a + 1 >= least]
+
+
+def quantum(x: Array) -> float:
+    """The smallest difference of two different values; 0 where all are equal."""
+    steps = np.diff(np.unique(x))
+    return float(steps.min()) if len(steps) else 0.0
 
 
 def plateaus(x: Array, value: float, least: int = 3) -> list[tuple[int, int]]:
@@ -81,16 +93,86 @@ def _fall(x: Array, a: int, b: int, value: float, depth: float) -> float:
     return float(a - before[-1] + after[0] + 1) if len(before) and len(after) else np.inf
 
 
-def spikes(x: Array, chance: float = CHANCE, patches: Spans | None = None) -> NDArray[np.intp]:
-    """Indices of samples, alone or in patches, that are off the signal and do not repeat one value as a dropout or a freeze does."""
-    found = find_patches(x, chance) if patches is None else patches
-    hit = [np.arange(a, b + 1) for a, b in found if a == b or not _repeating(x, a, b)]
-    return np.concatenate([np.empty(0, dtype=np.intp), *hit])
+def spikes(x: Array, factor: float = 10.0) -> NDArray[np.intp]:
+    """Indices of samples, alone or in pairs, that stand out from the sample before and the sample after.
+
+    By more than `factor` robust standard deviations of the steps, a fifth of the range that holds 98 % of the samples,
+    and three quanta, whichever is most; or as :func:`off_curve` and :func:`off_end` say.
+    """
+    if len(x) < 3:
+        return np.empty(0, dtype=np.intp)
+    return np.unique(np.concatenate([_sharp(x, factor), off_curve(x), off_end(x)]))
 
 
-def _repeating(x: Array, a: int, b: int) -> bool:
-    """Whether a patch is one value, zero or for as long as the shortest freeze."""
-    return bool(np.all(x[a : b + 1] == x[a])) and (x[a] == 0.0 or b - a + 1 >= SHORTEST_FREEZE)
+def off_end(x: Array) -> NDArray[np.intp]:
+    """The first or the last sample, where it is off by more than any other step of the signal and `OFF_END` times those beside it."""
+    steps = np.abs(np.diff(x))
+    if len(steps) < 2 * BENDS + 2 or (others := steps[1:-1].max()) >= max(steps[0], steps[-1]):
+        return np.empty(0, dtype=np.intp)
+    ends = ((0, steps[0], steps[1 : 1 + 2 * BENDS]), (len(x) - 1, steps[-1], steps[-1 - 2 * BENDS : -1]))
+    usual = np.median(steps)
+    off = [k for k, step, near in ends if step > max(others, OFF_END * max(near.max(), usual))]
+    return np.array(off, dtype=np.intp)
+
+
+def off_curve(x: Array) -> NDArray[np.intp]:
+    """Indices of single samples that are off the curve of their neighbours: small spikes of smooth signals.
+
+    A sample that is off by g leaves bends b_i = x_i − (x_{i−1} + x_{i+1})/2 of −g/2, g, −g/2, and nothing beyond. It counts where |g| is
+    `OFF_CURVE` times any such bend of the `BENDS` samples beside these three on both sides, and of the median bend, above three quanta, and
+    above `OFF_CURVE_SHARE` of the range that holds 98 % of the samples: a clock that jitters puts samples off the curve by less. A step
+    leaves two bends, of either sign, and is no such bend; |g| must be `OFF_STEP` times as large.
+    """
+    if len(x) < 2 * BENDS + 5:
+        return np.empty(0, dtype=np.intp)
+    bends = x[1:-1] - 0.5 * (x[:-2] + x[2:])
+    size = np.abs(bends)
+    low, high = np.percentile(x, (1.0, 99.0))
+    least = max(OFF_CURVE * float(np.median(size)), OFF_CURVE_SHARE * float(high - low))
+    if size.max() <= least:
+        return np.empty(0, dtype=np.intp)
+    least = max(least, 3.0 * quantum(x))
+    pointed = _pointed(bends)
+    hits = []
+    for k in np.flatnonzero(size > least):
+        if not 1 <= k < len(bends) - 1:
+            continue
+        g = bends[k]
+        near = np.r_[max(0, k - 1 - BENDS) : k - 1, k + 2 : min(k + 2 + BENDS, len(bends))]
+        beside = max(OFF_CURVE * pointed[near].max(initial=0.0), OFF_STEP * size[near].max(initial=0.0))
+        alike = np.abs(bends[[k - 1, k + 1]] + 0.5 * g) < 0.1 * abs(g)
+        if alike.all() and abs(g) > beside:
+            hits.append(int(k) + 1)
+    return np.asarray(hits, dtype=np.intp)
+
+
+def _pointed(bends: Array) -> Array:
+    """What of each bend a single sample that is off can have left: at most twice the bends beside it, which have the other sign."""
+    padded = np.concatenate([[0.0], bends, [0.0]])
+    against = -np.sign(bends) * np.stack([padded[:-2], padded[2:]])
+    return np.minimum(np.abs(bends), np.maximum(2.0 * against.min(axis=0), 0.0))
+
+
+def _sharp(x: Array, factor: float) -> NDArray[np.intp]:
+    """Samples, alone or in pairs, that stand out by more than a share of the range of the signal."""
+    steps = np.diff(x)
+    scatter = 1.4826 * float(np.median(np.abs(steps - np.median(steps))))
+    low, high = np.percentile(x, (1.0, 99.0))
+    least = max(factor * scatter, 0.2 * float(high - low))
+    if np.abs(steps).max() <= least:  # no step is that large, so nothing stands out
+        return np.empty(0, dtype=np.intp)
+    least = max(least, 3.0 * quantum(x))
+    hits: list[int] = []
+    for width in (1, 2):
+        if len(x) < width + 2:
+            break
+        before, after = x[: -width - 1], x[width + 1 :]
+        within = np.stack([x[1 + i : len(x) - width + i] for i in range(width)])
+        up = within.min(axis=0) - np.maximum(before, after)
+        down = np.minimum(before, after) - within.max(axis=0)
+        for i in np.flatnonzero(np.maximum(up, down) > least):
+            hits.extend(range(int(i) + 1, int(i) + 1 + width))
+    return np.unique(np.asarray(hits, dtype=np.intp))
 
 
 def by_chance(x: Array, first: int, last: int) -> float:
@@ -121,10 +203,7 @@ def white_noise_beside(x: Array, first: int, last: int) -> bool:
     if not _noise_beside(x, first, last):
         return False
     third = np.concatenate(_third_differences(x, first, last))
-    third = third[
-        np.abs(third) > 0.5 * quantum(x)
-    ]  # numbers written with few digits are not quite multiples of a resolution
-    return bool(white_deviation(third) > np.quantile(np.abs(third), FINE))
+    return bool(white_deviation(third) > np.quantile(np.abs(third[third != 0.0]), FINE))
 
 
 def white_deviation(third: Array) -> Array:
@@ -145,52 +224,53 @@ def _noise_beside(x: Array, first: int, last: int, most: float = WHITE_CORRELATI
     return bool(enough and left[1:] @ left[:-1] + right[1:] @ right[:-1] <= most * size)
 
 
-def stopped(x: Array, chance: float = CHANCE) -> list[tuple[int, int]]:
-    """First and last index of the one run of equal samples that chance does not give, by how often the signal repeats a value elsewhere.
+def stopped(x: Array) -> list[tuple[int, int]]:
+    """First and last index of the one run of `LONG_STOP` equal samples or more that is `STOP_RATIO` times as long as any other.
 
-    With noise on both sides, of whatever resolution, and longer than the rounded top of a smooth signal (:func:`plateaus`). Positions of a
-    coarse encoder stand still like that where a machine rests once; a force does not. A signal with two such runs may rest.
+    With noise on both sides, of whatever resolution. Positions of a coarse encoder stand still like that where a machine rests once; a
+    force does not.
     """
     every = sorted(runs(np.diff(x) == 0.0), key=lambda span: span[0] - span[1])
     if not every:
         return []
-    a, b = every[0]
-    equal = sum(d - c + 1 for c, d in every[1:])
-    p = (equal + 1) / (len(x) - (b - a + 1))
-
-    def rare(span: tuple[int, int]) -> bool:
-        return len(x) * p ** (span[1] - span[0] + 1) < chance
-
+    (a, b), second = every[0], every[1][1] - every[1][0] + 2 if len(every) > 1 else 1
+    length = b - a + 2
     inside = a >= AROUND and b + 2 + AROUND <= len(x)
-    alone = inside and rare((a, b)) and not (len(every) > 1 and rare(every[1]))
-    top = alone and b - a + 2 <= _fall(x, a, b + 1, x[a], FALL * quantum(x))
-    return [(a, b + 1)] if alone and not top and _noise_beside(x, a, b + 1, 0.0) else []
+    found = (
+        length >= LONG_STOP
+        and length > STOP_RATIO * second
+        and inside
+        and _noise_beside(x, a, b + 1, COLOURED_CORRELATION)
+    )
+    return [(a, b + 1)] if found else []
 
 
-def dropouts(x: Array, chance: float = CHANCE, patches: Spans | None = None) -> list[tuple[int, int]]:
-    """First and last index of runs of 2 to `LONGEST` exact zeros that no measurement gives.
+def dropouts(x: Array) -> list[tuple[int, int]]:
+    """First and last index of runs of 2 to `LONGEST_DROPOUT` exact zeros that no measurement gives.
 
-    Such a run is a patch; or noise makes the steps of the signal, or lies on them, and so many equal samples do not come by chance. At an
-    end of the record, where it does not come back, the signal must jump by more than any other step, and further than it moves in `LONGEST`
-    usual ones: a command that is switched on has steps alike. A signal that is often zero, in more than a hundredth of its samples, has
-    none: it rests there.
+    The signal enters and leaves such a run by more than `DROPOUT_SCATTERS` robust standard deviations of the steps and three quanta; or
+    noise makes its steps, or lies on them, and so many equal samples do not come by chance. At an end of the record it must jump by more
+    than any other step, since it does not come back: a command that is switched on has steps alike. A signal that is often zero, in more
+    than a hundredth of its samples, has none: it rests there.
     """
     zero = x == 0.0
-    hit = [(a, b) for a, b in runs(zero, 2) if b - a < LONGEST]
-    if not hit or np.count_nonzero(zero) > max(0.01 * len(x), 2 * LONGEST) or np.count_nonzero(~zero) < 3:
+    hit = [(a, b) for a, b in runs(zero, 2) if b - a < LONGEST_DROPOUT]
+    if not hit or np.count_nonzero(zero) > max(0.01 * len(x), 2 * LONGEST_DROPOUT):
         return []
     live = x[~zero]
-    noisy, steps = not smooth(live), np.abs(np.diff(live))
-    most = max(float(steps.max()), LONGEST * float(np.median(steps)))
-    off = find_patches(x, chance) if patches is None else patches
+    if len(live) < 3:
+        return []
+    noisy, steps = not smooth(live), np.diff(live)
+    scatter = 1.4826 * float(np.median(np.abs(steps - np.median(steps))))
+    least = max(DROPOUT_SCATTERS * scatter, 3.0 * quantum(x))
+    most = max(least, float(np.abs(steps).max()))
 
     def jumps(a: int, b: int) -> bool:
-        if a > 0 and b < len(x) - 1:
-            return any(c <= a and b <= d for c, d in off)
-        return bool(abs(x[b + 1] if a == 0 else x[a - 1]) > most)
+        beside = [abs(x[k]) for k in (a - 1, b + 1) if 0 <= k < len(x)]
+        return bool(min(beside) > (least if len(beside) == 2 else most))
 
     def among_noise(a: int, b: int) -> bool:
-        return (noisy or white_noise_beside(x, a, b)) and by_chance(x, a, b) < chance
+        return (noisy or white_noise_beside(x, a, b)) and by_chance(x, a, b) < RARE_RUNS
 
     return [(a, b) for a, b in hit if jumps(a, b) or among_noise(a, b)]
 
@@ -213,17 +293,20 @@ def repeats(x: Array) -> float:
     return float(np.mean(lengths > 1)) if len(x) > 1 else 0.0
 
 
-def frozen(x: Array, chance: float = CHANCE) -> list[tuple[int, int]]:
-    """First and last index of runs of at least `SHORTEST_FREEZE` equal samples in the middle of a signal that moves.
+def frozen(x: Array, least: int = SHORTEST_FREEZE) -> list[tuple[int, int]]:
+    """First and last index of runs of at least `least` equal samples in the middle of a signal that moves.
 
-    Of a noisy signal that is any run that does not come by chance. Of a smooth one it is such a run between noise, where the signal does
-    not come to rest; a run of `LONG_FREEZE` samples when the signal had a way to go; and a run behind which the signal is elsewhere: it
-    jumps by more than its fastest step beside the run and the limit of its innovations. A run that ends the record counts by the jump
-    before it. One that begins it, while sensors start, is left out. So are several runs at one extreme, which are a limit of the sensor,
-    and a signal more than `HELD_SHARE` of whose values are held: its runs say nothing.
+    Of a noisy signal that is any run that does not come by chance; of a smooth one, a run between noise, where the signal repeats no value
+    elsewhere (in more than `REPEATS_SHARE` of its samples, or in more than `FEW_FREEZES` runs) and does not come to rest, or a run of
+    `LONG_FREEZE` samples when the signal had a way to go (:mod:`veridyn.signals.rest`), or a run that it enters at speed (the last
+    two steps before it are above 0.3 of the median step while moving and above two quanta) and leaves by a jump (above the median step and
+    three quanta), or not at all where it is no long rest or is entered without braking, or a run that ends in a jump `FROZEN_JUMP` times as
+    large as the steps on both sides, or a run that begins and ends in jumps which are that large beside the steps around them and the
+    median step. A run that begins the record, while sensors start, is left out, so are several runs at one extreme, which are a limit of
+    the sensor, and so is a signal more than `HELD_SHARE` of whose values are held: its runs say nothing.
     """
-    found = [(a, b + 1) for a, b in runs(np.diff(x) == 0.0, SHORTEST_FREEZE - 1) if a > 0]
-    if not found or repeats(x) > HELD_SHARE or len(x) < FEWEST:
+    found = [(a, b) for a, b in runs(np.diff(x) == 0.0, least - 1) if a > 0]
+    if not found or repeats(x) > HELD_SHARE:
         return []
     for extreme in (float(x.min()), float(x.max())):
         at = [(a, b) for a, b in found if x[a] == extreme]
@@ -232,25 +315,37 @@ def frozen(x: Array, chance: float = CHANCE) -> list[tuple[int, int]]:
         return []
     steps = np.diff(x)
     if not smooth(x[np.concatenate([[True], steps != 0.0])]):
-        return [(a, b) for a, b in found if by_chance(x, a, b) < chance]
+        return [(a, b + 1) for a, b in found if by_chance(x, a, b + 1) < RARE_RUNS]
     steps = np.abs(steps)
     usual, grain = float(np.median(steps[steps > 0.0])), quantum(x)
-    seen = innovations(x).rounded(grain)
-    limit = extreme_limit(seen.both() / seen.scale, chance)
-    least = seen.rounding(grain)
-
-    def elsewhere(a: int, b: int) -> bool:
-        ends = b + 1 == len(x)
-        jump, over = (steps[a - 1], seen.scale[a]) if ends else (steps[b], seen.scale[b])
-        beside = np.concatenate([steps[max(0, a - 1 - PACE) : a - 1], steps[b + 1 : b + 1 + PACE]])
-        return bool(jump - beside.max(initial=0.0) > max(limit * over, least))
-
-    def between_noise(a: int, b: int) -> bool:
-        rare = by_chance(x, a, b) < chance and white_noise_beside(x, a, b)
-        return rare and not comes_to_rest(x, a, b, grain, max(STOPPING * usual, 2.0 * grain))
-
+    speed, jump = max(0.3 * usual, 2.0 * grain), max(usual, 3.0 * grain)
+    elsewhere = np.count_nonzero(steps == 0.0) - sum(b - a + 1 for a, b in found)
+    never = len(found) <= FEW_FREEZES and elsewhere <= REPEATS_SHARE * len(x)
     return [
-        (a, b)
+        (a, b + 1)
         for a, b in found
-        if elsewhere(a, b) or between_noise(a, b) or (b - a + 1 >= LONG_FREEZE and stuck(x, a, b, grain))
+        if (
+            a >= 2
+            and min(steps[a - 1], steps[a - 2]) > speed
+            and (steps[b + 1] > jump if b + 1 < len(steps) else b - a < HELD_SHARE * len(x) or _stops_dead(steps, a))
+        )
+        or (b + 1 < len(steps) and steps[b + 1] > max(FROZEN_JUMP * _pace(steps, a, b), FROZEN_JUMP * grain))
+        or (b + 1 < len(steps) and min(steps[a - 1], steps[b + 1]) > FROZEN_JUMP * max(usual, _pace(steps, a - 1, b)))
+        or (
+            never
+            and white_noise_beside(x, a, b + 1)
+            and by_chance(x, a, b + 1) < RARE_RUNS
+            and not comes_to_rest(x, a, b + 1, grain, speed)
+        )
+        or (b - a + 2 >= LONG_FREEZE and stuck(x, a, b + 1, grain))
     ]
+
+
+def _stops_dead(steps: Array, first: int) -> bool:
+    """Whether a signal is as fast in its last step before `first` as in the five before: a machine that brakes is slower."""
+    return first >= BRAKING and bool(steps[first - 1] >= STOPPING_SHARE * steps[first - BRAKING : first].max())
+
+
+def _pace(steps: Array, first: int, last: int) -> float:
+    """The largest of five steps before a run of zero steps, and of five behind the step that ends it."""
+    return float(np.concatenate([steps[max(0, first - 5) : first], steps[last + 2 : last + 7]]).max(initial=0.0))

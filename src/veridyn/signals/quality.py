@@ -22,18 +22,19 @@ from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.findings import Finding, Findings, Kind, Severity, coarse_fault
 from veridyn.signals.outliers import (
     LONG_FREEZE,
+    OFF_CURVE_SHARE,
     dropouts,
     frozen,
     held,
     plateaus,
+    quantum,
     runs,
     smooth,
     spikes,
     stopped,
 )
-from veridyn.signals.patches import find_patches, quantum
 from veridyn.signals.resample import GAP_STEPS
-from veridyn.signals.rest import STUCK_SHARE, moves_on, rests
+from veridyn.signals.rest import moves_on, rests
 
 Array = NDArray[np.float64]
 BOTH_LIMITS = 0.5  # of the samples are at one of two limits, neither of them zero: what lay between is lost (chosen)
@@ -62,24 +63,19 @@ class QualityLimits:
     """What counts as trouble.
 
     `shortest` samples; `gap` in median steps; `jitter` as a share of the median step; `plateau` equal samples at an
-    extreme; `false_alarm` the probability that a clean log has spikes, dropouts or frozen stretches reported, shared over its
-    channels; `standstill` in seconds of one and the same value (None: do not look).
+    extreme; `spike` in robust standard deviations of the step from sample to sample; `standstill` in seconds of one and
+    the same value (None: do not look).
     """
 
     shortest: int = 20
     gap: float = GAP_STEPS
     jitter: float = 0.05
     plateau: int = 3
-    false_alarm: float = 0.005
+    spike: float = 10.0
     standstill: float | None = None
 
 
 DEFAULT = QualityLimits()
-
-
-def alarm_chance(log: Experiment, limits: QualityLimits = DEFAULT) -> float:
-    """The probability of a false alarm that is left to each channel of a log and each of spikes, dropouts and freezes."""
-    return limits.false_alarm / (3.0 * max(len(log.channels), 1))
 
 
 @checked
@@ -214,15 +210,13 @@ def _values(channel: Channel, limits: QualityLimits, log: Experiment) -> Iterato
         yield _finding(channel, "constant", "warning", numbers, what, "a signal that moves", found)
         return
     yield from _clipping(channel, x, numbers, limits)
-    chance = alarm_chance(log, limits)
-    patches = find_patches(x, chance)
-    sharp = spikes(x, chance, patches)
+    sharp = spikes(x, limits.spike)
     if len(sharp):
         k = sharp[0]
         what = f"{len(sharp)} spike(s), first at t = {t[numbers[k]]:.6f} s."
         expected = f"values near {x[k - 1 if k else 1]:.4g} {unit}, as beside it"
         yield _finding(channel, "spike", "warning", numbers[sharp], what, expected, f"{x[k]:.4g} {unit}")
-    yield from _repeated(channel, x, numbers, log, chance, patches)
+    yield from _repeated(channel, x, numbers, log)
     yield from _coarse(channel, x, numbers)
     if limits.standstill is not None:
         yield from _standstill(channel, x, numbers, limits.standstill)
@@ -246,26 +240,19 @@ def _clipping(channel: Channel, x: Array, numbers: NDArray[np.intp], limits: Qua
             yield _finding(channel, "clipping", severity, numbers[inside], what, expected, found)
 
 
-def _repeated(
-    channel: Channel,
-    x: Array,
-    numbers: NDArray[np.intp],
-    log: Experiment,
-    chance: float,
-    patches: Sequence[tuple[int, int]],
-) -> Iterator[Finding]:
+def _repeated(channel: Channel, x: Array, numbers: NDArray[np.intp], log: Experiment) -> Iterator[Finding]:
     """Runs of one value that no moving machine gives: dropouts to zero, frozen stretches, and values held on a faster clock."""
     t, unit = channel.t[numbers], channel.unit
-    lost = dropouts(x, chance, patches)
+    lost = dropouts(x)
     if lost:
         a, b = lost[0]
         places = numbers[np.concatenate([np.arange(a, b + 1) for a, b in lost])]
         what = f"it drops to zero {len(lost)} time(s), first from t = {t[a]:.6f} s to t = {t[b]:.6f} s."
         expected = f"values near {x[a - 1] if a else x[b + 1]:.4g} {unit}, as beside it"
         yield _finding(channel, "dropout", "warning", places, what, expected, f"exactly 0 in {b - a + 1} samples")
-    longer = [span for span in frozen(x, chance) if span not in lost]
+    longer = [span for span in frozen(x) if span not in lost]
     if unit not in ("rad", "m"):
-        longer += [span for span in stopped(x, chance) if span not in longer + lost]
+        longer += [span for span in stopped(x) if span not in longer + lost]
     resting = [span for span in longer if _at_rest(channel, x, t, span, log)]
     longer = [span for span in longer if span not in resting]
     if resting:
@@ -277,7 +264,7 @@ def _repeated(
         yield _finding(channel, "standstill", "note", places, what, "a rest, or values that change", found)
     if longer:
         a, b = max(longer, key=lambda span: span[1] - span[0])
-        jumps = unit in ("rad", "m") and smooth(x) and _jump(x, longer) > STUCK_SHARE * float(np.ptp(x))
+        jumps = unit in ("rad", "m") and smooth(x) and _jump(x, longer) > OFF_CURVE_SHARE * float(np.ptp(x))
         short = b - a + 1 < LONG_FREEZE and not jumps
         # Some quantities rest at nothing for long. A packet lost here and there biases nothing, but a jump of a position does.
         severity = "note" if short or np.mean(x == 0.0) > RESTING_SHARE else "warning"

@@ -115,20 +115,18 @@ def stuck(x: Array, first: int, last: int, grain: float) -> bool:
 
 
 def comes_to_rest(x: Array, first: int, last: int, grain: float, slow: float) -> bool:
-    """Whether a run is met slowly, below `slow` per sample, with no way to go, and left so, where the record goes on.
+    """Whether a run inside the record is met and left slowly, below `slow` per sample, with no way to go at either end.
 
     A machine that moved on behind a stuck sensor is elsewhere when the sensor recovers, or meets it at speed.
     """
-    if moves_on(x, first, last, grain):
+    if last + WINDOWS[0] > len(x) or moves_on(x, first, last, grain):
         return False
-    met = arrival(x, first, grain)
-    if last == len(x) - 1:
-        return met is not None and abs(met.speed) < slow
     back = x[::-1]
     start = len(x) - 1 - last
     if moves_on(back, start, start + last - first, grain):
         return False
-    return all(end is not None and abs(end.speed) < slow for end in (met, arrival(back, start, grain)))
+    ends = arrival(x, first, grain), arrival(back, start, grain)
+    return all(met is not None and abs(met.speed) < slow for met in ends)
 
 
 def noise_range(x: Array) -> float:

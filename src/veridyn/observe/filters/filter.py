@@ -77,7 +77,7 @@ class Filter(Settings, ABC):
     error_model: ClassVar[ErrorModel] = "exact"
     estimates_forces: ClassVar[bool] = True
 
-    gate: Annotated[float, between(0.0, 1.0)] | Literal["auto"] | None = "auto"
+    gate: Annotated[float, between(0.0, 1.0)] | Literal["auto"] | None = None
     late: Late = "use"
     horizon: Annotated[float, at_least(0.0, infinite=True)] = np.inf
 
