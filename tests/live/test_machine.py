@@ -19,13 +19,22 @@ STUDY = Path(__file__).parents[2] / "examples" / "studies" / "crane.yaml"
 
 
 @pytest.fixture(scope="module")
-def session():
-    return open_session(str(STUDY), pace=np.inf)
+def study(tmp_path_factory):
+    """Without an error of the model: it is learned along a whole log, which an observer of single samples does not have."""
+    path = tmp_path_factory.mktemp("study") / STUDY.name
+    text = STUDY.read_text(encoding="utf-8")
+    path.write_text(text.replace("process_noise:\n", "process_noise:\n  model_error: off\n"), encoding="utf-8")
+    return path
 
 
 @pytest.fixture(scope="module")
-def batch():
-    return observe_study(load_study(STUDY))
+def session(study):
+    return open_session(str(study), pace=np.inf)
+
+
+@pytest.fixture(scope="module")
+def batch(study):
+    return observe_study(load_study(study))
 
 
 @pytest.fixture

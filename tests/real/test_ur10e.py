@@ -20,6 +20,8 @@ LIMITS = (8.0, 5.0, 4.0, 4.0, 7.0)  # percent, joints 1 to 5
 pytestmark = [
     pytest.mark.filterwarnings("ignore:sampling.decimate"),
     pytest.mark.filterwarnings("ignore:.*channel 'signal.i[15]'. . spike"),
+    # Friction of its strain wave gears grows with the load, by some 6 % of it, which Coulomb's and viscous friction do not have.
+    pytest.mark.filterwarnings("ignore:joint '.*'. .*the model does not have"),
 ]
 
 
@@ -36,8 +38,8 @@ def arm():
     return machine.with_parameters(machine.parameters.known([f"K{k}" for k in range(1, 7)]))
 
 
-# Their currents are some 15 ms behind the positions.
-WRISTS_ARE_LATE = pytest.mark.filterwarnings("ignore:force of 'wrist_[123]_joint'. it is late against the positions")
+# Their currents are some 15 ms behind the positions, or drift by what a few minutes of warming up do to friction.
+WRISTS_ARE_LATE = pytest.mark.filterwarnings("ignore:force of 'wrist_[123]_joint'. it (is late against|seems to drift)")
 
 
 def moved(machine, name):
@@ -64,7 +66,9 @@ def test_spikes_of_currents_are_bridged_as_those_of_forces_are(arm):
 
 
 def test_point_to_point_is_predicted_from_fourier_runs(arm):
-    with pytest.warns(IdentificationWarning, match=r"force of 'wrist_[123]_joint': it is late against the positions"):
+    with pytest.warns(
+        IdentificationWarning, match=r"joint 'elbow_joint': its friction grows with the load of its gear"
+    ):
         fit = vd.identify(
             arm, [moved(arm, name) for name in FOURIER], settings=vd.IdentifySettings(sampling=sampling(arm))
         )

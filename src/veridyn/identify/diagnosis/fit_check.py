@@ -31,8 +31,6 @@ from veridyn.identify.diagnosis.position_noise import noise_behind, noisy_accele
 from veridyn.identify.diagnosis.signatures import DEFAULT, signature_mistakes
 from veridyn.identify.estimator import Estimator
 from veridyn.identify.estimators.feasible import Consistent
-from veridyn.identify.estimators.instrumental import Instrumental
-from veridyn.identify.estimators.likelihood import Likelihood
 from veridyn.identify.estimators.prior import Prior
 from veridyn.identify.estimators.robust import Robust
 from veridyn.identify.estimators.weighted import OLS, WLS
@@ -70,9 +68,7 @@ FEWEST = 50  # residuals from which a correlation is told
 NOISY = "noisy accelerations"
 SYMPTOMS = ("delay", "geometry")  # kinds of mistakes that structure which a model lacks looks like
 Traces = Literal["all", "without gross errors", "none"]
-NO_TRACES = (
-    "Traces of small damage and of missing structure: accelerations as noisy as this method is made for hide them."
-)
+NOISY_MOTION = ("iv", "likelihood", "oe")  # methods made for accelerations so noisy that they hide traces
 Found = TypeVar("Found")
 
 
@@ -180,7 +176,6 @@ def with_traces(
     """
     fit = fit.for_white_noise()
     if traces == "none":
-        failed.append(NO_TRACES)
         return found
     gains, kinds = estimated_gains(fit.described), {m.kind for m in found}
     if gains or fit.known is not None or kinds - {CONTRADICTION, NOISY, *WRONG_SIGNS, *SYMPTOMS}:
@@ -307,7 +302,7 @@ def traces_of(method: Estimator) -> Traces:
     """Which equations of a method show causes by least squares: all, all without gross errors, or none where accelerations are noisy."""
     if isinstance(method, Robust):
         return "without gross errors"
-    return "none" if isinstance(method, Instrumental | Likelihood) else "all"
+    return "none" if method.name in NOISY_MOTION else "all"
 
 
 def assumes_uncorrelated(method: Estimator) -> bool:

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import lfilter
 
 from veridyn.identify.diagnosis.score_test import Projected
 from veridyn.identify.diagnosis.signature_samples import Samples
@@ -103,8 +102,8 @@ class NoisyEquations:
 
     def filtered_row(self, j: int, lines: Array) -> Array:
         """The same of lines (N, k) of row j."""
-        filtered = lfilter(self.filters[j], [1.0], lines * self.weight[:, j : j + 1], axis=0)
-        return np.asarray(filtered * self.again[:, j : j + 1], dtype=np.float64)
+        weighed = (lines * self.weight[:, j : j + 1])[:, None]
+        return _filtered(weighed, self.filters[j : j + 1])[:, 0] * self.again[:, j : j + 1]
 
     def evidence(self, other: NoisyEquations) -> float:
         """2 Δ log L of another model over this one."""

@@ -11,17 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.identify.output_error.log_runs import Runs
-from veridyn.mechanics.system.compiled_run import CompiledRun, Simulated
 from veridyn.mechanics.system.dry_friction import KINDS
 from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.model.machine import Machine
 from veridyn.settings import Rule
+
+if TYPE_CHECKING:
+    from veridyn.mechanics.system.compiled_run import CompiledRun, Simulated
 
 Array = NDArray[np.float64]
 Law = Callable[[float, Array, Array], ArrayLike]
@@ -133,6 +135,8 @@ class Shooting:
         if key not in self._kept:
             own = {c.name: number for number, c in enumerate(self.machine.constants)}
             varied = None if spread is None else Varied(spread, tuple(own[name] for name in self.constants))
+            from veridyn.mechanics.system.compiled_run import CompiledRun  # here: it brings a compiler along
+
             self._kept[key] = CompiledRun(self.machine, friction_speed=self.friction_speed, law=self.law, varied=varied)
         return self._kept[key].run(
             runs.step,

@@ -172,8 +172,8 @@ def serious_findings(found: StateHistory, log: Experiment | None = None, skip: i
 
 def prediction_findings(found: StateHistory, false_alarms: float = FALSE_ALARMS) -> tuple[str, ...]:
     """That readings which were not used lie beside their predictions, and that the model explains next to nothing of the motion."""
-    if not isinstance(found, Observation):
-        return ()
+    if not isinstance(found, Observation) or found.model_error is None:
+        return ()  # a model that is said to be exact is taken at its word
     considers, error = found.system.considered is not None, found.model_error
     out = check_findings(found.predictions, false_alarms, USABLE_PREDICTION, considers)
     if error is None or not error.learned:

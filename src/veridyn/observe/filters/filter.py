@@ -61,7 +61,7 @@ class CompiledStep(Protocol):
 class Filter(Settings, ABC):
     """Settings that all filters share, checked when an object is made.
 
-    `gate`: the probability that a good reading passes, such as 0.999; None lets every reading pass. "auto", the default, refuses one
+    `gate`: the probability that a good reading passes, such as 0.999; None, the default, lets every reading pass. "auto" refuses one
     good reading in a million, and opens again for an output that it has refused twenty times in a row: the filter is then taken to be
     wrong, and its covariance widened along that reading until the innovation is as large as stated.
     `late`, for readings that arrive after the filter has passed their stamp: "use" plays a log back as if all were on

@@ -227,6 +227,7 @@ class BuggyObserver:
         """Its filter and settings. `inputs`: what acts and is measured; None for all that a log has."""
         settings = ObserveSettings(
             process_noise=self.noise,
+            model_error="off",  # its noise has one of its own
             start=start,
             unknown=self.unknown,
             inputs=inputs,
