@@ -122,7 +122,7 @@ def test_outliers_do_not_pass_for_model_error_nor_reach_the_states() -> None:
     force, x, readings = truth(0, 1.0)
     wild = readings + 0.5 * (np.random.default_rng(9).random(readings.shape) < 0.03)
     clean = vd.observe(cart(), recorded(force, readings), "ekf", HOW)
-    states = vd.observe(cart(), recorded(force, wild), "ekf", HOW)
+    states = vd.observe(cart(), recorded(force, wild), vd.EKF(gate="auto"), HOW)
     assert states.model_error is not None and clean.model_error is not None
     assert states.model_error.rms == pytest.approx(clean.model_error.rms, rel=0.5)
     assert states.nees(x[:, :2], x[:, 2:], skip=SETTLED).mean < 1.35
@@ -146,12 +146,12 @@ def test_a_wrong_mass_is_covered() -> None:
 
 
 def test_defaults_are_consistent_with_outliers_and_unknown_forces() -> None:
-    """No setting but the start: forces are estimated, noise and model error are chosen on the log; 3 % of the readings are outliers."""
+    """Only start and gate are set: forces are estimated, noise and model error are chosen on the log; 3 % of the readings are outliers."""
     found = []
     for seed in (0, 1):
         force, x, readings = truth(seed, 1.0)
         wild = readings + 0.5 * (np.random.default_rng(seed).random(readings.shape) < 0.03)
-        states = vd.observe(cart(), recorded(force, wild), "ekf", vd.ObserveSettings(start="readings"))
+        states = vd.observe(cart(), recorded(force, wild), vd.EKF(gate="auto"), vd.ObserveSettings(start="readings"))
         assert states.states[-2:] == ("force.x", "force.theta")
         assert states.tuning is not None and set(states.tuning.values) == {"acceleration"}  # the disturbance is white
         found.append(states.nees(x[:, :2], x[:, 2:], skip=SETTLED).mean)

@@ -94,12 +94,12 @@ def test_chance_is_shared_by_all_checks() -> None:
 
 
 def test_the_verb_warns_of_predictions_and_not_of_a_right_model() -> None:
-    """A model without error, with a rod 10 % too heavy and hardly any process noise; then with what it learns."""
+    """A model with hardly any error, with a rod 10 % too heavy and hardly any process noise; then with what it learns."""
     force, x, readings = truth(1, 1.0)
     sure = vd.ObserveSettings(
         start="readings",
         unknown=(),
-        model_error="off",
+        model_error=vd.ProcessNoise(acceleration=1e-9),
         process_noise=vd.ProcessNoise(acceleration=1e-8, start=0.01, start_rate=0.5),
     )
     with warnings.catch_warnings(record=True) as told:

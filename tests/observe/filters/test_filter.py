@@ -83,7 +83,7 @@ def drifting_cart(sigma: float = 0.01) -> Discrete:
 
 
 @pytest.mark.parametrize("engine", ["auto", "python"])
-def test_the_default_gate_refuses_outliers_and_opens_again_for_a_filter_that_is_wrong(engine):
+def test_the_gate_auto_refuses_outliers_and_opens_again_for_a_filter_that_is_wrong(engine):
     """A cart is pushed from 1 m/s to 2 m/s at 2 s, which its model does not know: from the 21st refused reading on it is found again."""
     t = 0.01 * np.arange(400)
     v = np.where(t < 2.0, 1.0, 2.0)
@@ -92,7 +92,7 @@ def test_the_default_gate_refuses_outliers_and_opens_again_for_a_filter_that_is_
     y = np.column_stack([x, v]) + 0.01 * rng.standard_normal((400, 2))
     y[50, 0] += 1.0  # an outlier
     log, start = Measurements(t, y, ("x", "v")), Belief(np.array([0.0, 1.0]), np.array([1e-4, 1e-4]))
-    found = run(EKF(engine=engine), drifting_cart(), log, start)
+    found = run(EKF(gate="auto", engine=engine), drifting_cart(), log, start)
     assert found.status[50, 0] == Status.OUTLIER and (found.status[60:200] == Status.USED).all()
     assert (found.status[200:220, 1] == Status.OUTLIER).all() and found.status[220, 1] == Status.USED
     assert np.abs(found.x[230:] - np.column_stack([x, v])[230:]).max() < 0.05  # five deviations of a reading
@@ -104,7 +104,7 @@ def test_the_default_gate_refuses_outliers_and_opens_again_for_a_filter_that_is_
 
 
 def test_the_gate_is_a_probability_auto_or_none():
-    assert EKF().gate == "auto" and EKF().pass_probability == 1.0 - 1e-6
+    assert EKF().gate is None and EKF(gate="auto").pass_probability == 1.0 - 1e-6
     assert EKF(gate=0.99).pass_probability == 0.99 and EKF(gate=None).pass_probability is None
     with pytest.raises(ModelError, match="gate"):
         EKF(gate="open")  # pyright: ignore[reportArgumentType]
