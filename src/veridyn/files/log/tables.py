@@ -126,7 +126,7 @@ def _is_even(text: bytes, layout: CsvLayout) -> bool:
     per_line = np.diff(count[np.minimum(ends, len(marks) - 1)], prepend=0)
     lengths = np.diff(ends, prepend=-1) - 1
     empty = lengths == 0
-    if text.endswith(b"\r\n") or b"\r\n" in text:
+    if b"\r\n" in text:
         empty |= (lengths == 1) & (per_line == 0)
     return bool((per_line[~empty] == len(layout.headers) - 1).all())
 
