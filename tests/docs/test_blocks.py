@@ -250,11 +250,17 @@ def _panda(folder: Path, names: Names) -> None:
     (folder / "examples").symlink_to(ROOT / "examples")
 
 
-# Page → what is made before the block of this number among those that run.
 def _servos(folder: Path, names: Names) -> None:
     shutil.copy(STUDIES / "servo_arm_model.yaml", folder)
 
 
+def _crank(folder: Path, names: Names) -> None:
+    """The file that the page prints."""
+    text = next(text for kind, text in blocks("docs/slider-crank.md") if kind == "yaml")
+    (folder / "crank.yaml").write_text(text, encoding="utf-8")
+
+
+# Page → what is made before the block of this number among those that run.
 GIVEN: dict[str, dict[int, Callable[[Path, Names], None]]] = {
     "docs/controllers.md": {0: _servos},
     "docs/engine.md": {0: _engine},
@@ -265,6 +271,7 @@ GIVEN: dict[str, dict[int, Callable[[Path, Names], None]]] = {
     "docs/logs.md": {0: _logs},
     "docs/laws.md": {0: _balanced, 2: _oil},
     "docs/papers/hexapod.md": {0: _hexapod},
+    "docs/slider-crank.md": {0: _crank},
     "docs/simulators.md": {0: _exports, 1: _simulators},
     "docs/urdf.md": {0: _urdf},
     "docs/your-robot.md": {0: _panda},
