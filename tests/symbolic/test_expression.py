@@ -13,7 +13,7 @@ from veridyn.mechanics.tree.dynamics.formula import formula
 from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.symbolic.emit_llvm import emit
-from veridyn.symbolic.expression import ADD, COS, MUL, SIN, SUB, Count, Expression, Graph, Number, count, live
+from veridyn.symbolic.expression import ADD, COS, MUL, SIN, SUB, Count, Expression, Graph, Number, count, inserted, live
 
 
 def same(a: Number, b: Number, turned: bool = False) -> bool:
@@ -161,6 +161,22 @@ def test_random_graphs_hold_nothing_twice(seed: int) -> None:
     assert all(x < n and graph.right[n] < n for n, x in enumerate(graph.left) if graph.operation[n] >= ADD)
     values = list(graph.constants.values())
     assert len(set(values)) == len(values) and min(values) >= 0.0
+
+
+def test_outputs_of_one_graph_become_expressions_of_another(g: Graph, xy) -> None:
+    """f(x, y) with x = u + v in place, against the same arithmetic by NumPy; y keeps its name, and what exists is not made again."""
+    x, y = xy
+    outputs = [x * y - x / y, -g.sqrt(g.exp(x)) + g.atan(y), g.sign(x - y) * g.abs(g.sin(x) - g.cos(y)), g.log(y), 2.0]
+    other = Graph()
+    u, v = other.inputs_named(["u", "v"])
+    there = inserted(other, g, outputs, {"x": u + v})
+    size = len(other)
+    assert all(same(a, b) for a, b in zip(inserted(other, g, outputs[:4], {"x": u + v}), there, strict=False))
+    assert len(other) == size
+    values = evaluate(other, there, {"u": 0.7, "v": 0.4, "y": 0.3})
+    x, y = 1.1, 0.3
+    expected = [x * y - x / y, -math.sqrt(math.exp(x)) + math.atan(y), abs(math.sin(x) - math.cos(y)), math.log(y), 2.0]
+    np.testing.assert_allclose(values, expected, rtol=1e-15)
 
 
 def test_shared_expressions_count_once() -> None:

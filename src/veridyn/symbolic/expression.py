@@ -273,3 +273,23 @@ def evaluate(graph: Graph, outputs: Sequence[Number], inputs: Mapping[str, Any])
     return [
         (-value[x.node] if x.negative else value[x.node]) if isinstance(x, Expression) else float(x) for x in outputs
     ]
+
+
+def inserted(into: Graph, graph: Graph, outputs: Sequence[Number], inputs: Mapping[str, Number]) -> list[Number]:
+    """The outputs of a graph as expressions of another one, its inputs replaced; those without a replacement keep their names."""
+    two = {ADD: into.add, SUB: lambda a, b: into.add(a, -b), MUL: into.mul, DIV: into.div}
+    one = {SIN: into.sin, COS: into.cos, SIGN: into.sign, ABS: into.abs, SQRT: into.sqrt}
+    one |= {EXP: into.exp, LOG: into.log, ATAN: into.atan}
+    names = {node: name for name, node in graph.inputs.items()}
+    value: dict[int, Number] = {}
+    for n in live(graph, outputs):
+        op = graph.operation[n]
+        if op == CONST:
+            value[n] = graph.constants[n]
+        elif op == INPUT:
+            value[n] = inputs[names[n]] if names[n] in inputs else into.input(names[n])
+        elif op in two:
+            value[n] = two[op](value[graph.left[n]], value[graph.right[n]])
+        else:
+            value[n] = one[op](value[graph.left[n]])
+    return [(-value[x.node] if x.negative else value[x.node]) if isinstance(x, Expression) else x for x in outputs]

@@ -5,7 +5,8 @@ PyTorch and JAX arrays of doubles on the GPU are taken where they lie, NumPy arr
 others take without a copy (``torch.from_dlpack``). Samples of one quantity lie together; an array that lies the other way is turned round
 on the device. Parameters are one set for all samples, or many sets (draws from a fit), each of which is applied to all samples.
 
-Simulations are those of initial states times sets of parameters, by the classical Runge-Kutta method of fourth order.
+Simulations are those of initial states times sets of parameters, by the classical Runge-Kutta method of fourth order. Under constant
+forces a whole step is one program.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from numpy.typing import ArrayLike
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.engine import sample_source, signature, uniform_values
-from veridyn.mechanics.tree.dynamics.formula import formula
+from veridyn.mechanics.tree.dynamics.formula import Formula, formula
 from veridyn.mechanics.tree.dynamics.forward import NEAR_SINGULAR
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import Label, Request, complete_values, loaded_bodies
@@ -29,6 +30,7 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.symbolic.cache import key_of, remembered
+from veridyn.symbolic.expression import Graph, Number, inserted
 from veridyn.symbolic.gpu import Processor, open_gpu, require_memory
 
 
@@ -263,6 +265,7 @@ def on_device(device: Processor, array: Any, name: str) -> Any:
     return taken
 
 
+CHECKED_EACH = 64  # samples of a simulation: a check waits for the device
 Forces = Callable[[float, Any, Any], Any]  # time, q and q̇ (runs, n) on the device → forces (runs, n)
 
 
@@ -300,9 +303,6 @@ def integrate(
     xp, n = device.xp, tree.n
     values = parameter_sets(tree, parameters)
     sets = len(values) if values.ndim == 2 else 1
-    request = Request("forward_checked", tuple(range(n)), friction_speed=friction_speed)
-    run, names, uniform = batch_program(tree, request, (n + 1,), device, values.ndim == 2)
-    given = uniform_sets(tree, values, uniform)
     start = [on_device(device, x, name) for x, name in ((q, "q"), (qd, "qd"))]
     runs = len(start[0])
     if any(x.shape != (runs, n) for x in start):
@@ -312,40 +312,121 @@ def integrate(
     count = sets * runs
     require_memory(device, 8 * n * count * (2 * len(times) + 12), f"{count} simulations")
     state = xp.concatenate([xp.tile(x.T, (1, sets)) for x in start])  # q above q̇, (2 n, count)
-    place = {name: (name.partition(".")[0], int(name.partition(".")[2])) for name in names}
-    inputs, solved = xp.empty((len(names), count)), xp.empty((n + 1, count))
-    constant = None if forces is None or callable(forces) else xp.tile(on_device(device, forces, "forces").T, (1, sets))
-
-    def rates(now: float, y: Any) -> Any:
-        if callable(forces):
-            acting = on_device(device, forces(now, y[:n].T, y[n:].T), "forces").T
-        else:
-            acting = constant
-        for k, name in enumerate(names):
-            kind, at = place[name]
-            inputs[k] = y[at] if kind == "q" else y[n + at] if kind == "qd" else 0.0 if acting is None else acting[at]
-        run(inputs, given, solved, count)
-        return xp.concatenate([y[n:], solved[:n]])
-
-    kept = [state]
-    for lo, hi in pairwise(times):
-        h = (hi - lo) / steps
-        for k in range(steps):
-            state = _runge_kutta(rates, lo + k * h, state, h)
-        check_pivots(tree, solved[n])
-        kept.append(state)
-    whole = xp.moveaxis(xp.stack(kept), 1, 2)  # (T, count, 2 n)
+    if callable(forces):
+        stepped = _staged(tree, forces, values, friction_speed, device, count)
+    else:
+        acting = None if forces is None else xp.tile(on_device(device, forces, "forces").T, (1, sets))
+        stepped = _fused(tree, acting, values, friction_speed, device, count)
+    kept = xp.empty((len(times), 2 * n, count))
+    kept[0] = state
+    for k, (lo, hi) in enumerate(pairwise(times), 1):
+        kept[k], nearness = stepped(lo, (hi - lo) / steps, steps, kept[k - 1])
+        if k % CHECKED_EACH == 0 or k == len(times) - 1:
+            check_pivots(tree, nearness)
+    whole = xp.moveaxis(kept, 1, 2)  # (T, count, 2 n)
     if values.ndim == 2:
         whole = whole.reshape(len(times), sets, runs, 2 * n)
     return DeviceRuns(times, whole[..., :n], whole[..., n:])
 
 
-def _runge_kutta(rates: Callable[[float, Any], Any], t: float, y: Any, h: float) -> Any:
-    k1 = rates(t, y)
-    k2 = rates(t + 0.5 * h, y + 0.5 * h * k1)
-    k3 = rates(t + 0.5 * h, y + 0.5 * h * k2)
-    k4 = rates(t + h, y + h * k3)
-    return y + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
+Stepped = Callable[[float, float, int, Any], tuple[Any, Any]]  # t, h, steps, state → state, how near M came to singular
+
+
+def _fused(
+    tree: Tree, forces: Any, values: np.ndarray, friction_speed: float, device: Processor, count: int
+) -> Stepped:
+    """Steps under constant forces, each one program: a state is read once and written once."""
+    xp, n = device.xp, tree.n
+    states = [f"{symbol}.{k}" for symbol in ("q", "qd") for k in range(n)]
+    rows = (*states, "nearness", *(f"t.{k}" for k in range(n)))
+
+    def make() -> tuple[Any, tuple[str, ...]]:
+        f = formula(tree, Request("forward_checked", tuple(range(n)), friction_speed=friction_speed))
+        graph = Graph()
+        for name in rows:
+            graph.input(name)
+        outputs = step_expressions(graph, f, n)
+        run = device.program(graph, outputs, rows, (*f.parameters, "step"), sets=values.ndim == 2)
+        return run, f.parameters
+
+    key = key_of("step", device.name, signature(tree), repr(friction_speed), str(values.ndim))
+    run, names = remembered(key, make)
+    uniform = uniform_sets(tree, values, names)
+    given: Any = np.concatenate([uniform, np.zeros((*uniform.shape[:-1], 1))], axis=-1)
+    given = (
+        xp.asarray(given) if values.ndim == 2 else given
+    )  # sets lie on the device, one set goes along with each call
+    old, new = xp.zeros((len(rows), count)), xp.zeros((len(rows), count))
+    if forces is not None:
+        old[2 * n + 1 :] = new[2 * n + 1 :] = forces
+
+    def stepped(t: float, h: float, steps: int, state: Any) -> tuple[Any, Any]:
+        nonlocal old, new
+        given[..., -1] = h
+        old[: 2 * n] = state
+        for _ in range(steps):
+            run(old, given, new[: 2 * n + 1], count)
+            old, new = new, old
+        return old[: 2 * n], old[2 * n]
+
+    return stepped
+
+
+def step_expressions(graph: Graph, f: Formula, n: int) -> list[Number]:
+    """A step of the classical method as expressions: the state behind it, and how near M came to singular so far."""
+    h, nearness = graph.input("step"), graph.input("nearness")
+    y: list[Number] = [graph.input(f"{symbol}.{k}") for symbol in ("q", "qd") for k in range(n)]
+    named = dict(zip(f.labels, f.outputs, strict=True))
+    wanted = [named.get((k,), 0.0) for k in range(n + 1)]
+    half, slopes = graph.mul(0.5, h), []
+    at: list[Number] = y
+    for ahead in (half, half, h, None):
+        stage = {f"q.{k}": at[k] for k in range(n)} | {f"qd.{k}": at[n + k] for k in range(n)}
+        *qdd, near = inserted(graph, f.graph, wanted, stage)
+        slopes.append([*at[n:], *qdd])
+        # max(a, b) = (a + b + |a − b|)/2; what is not a number stays so
+        sum_, gap = graph.add(nearness, near), graph.abs(graph.add(nearness, -near))
+        nearness = graph.mul(0.5, graph.add(sum_, gap))
+        if ahead is not None:
+            at = [graph.add(a, graph.mul(ahead, k)) for a, k in zip(y, slopes[-1], strict=True)]
+    sixth = graph.mul(1.0 / 6.0, h)
+    ends = []
+    for a, k1, k2, k3, k4 in zip(y, *slopes, strict=True):
+        inner = graph.mul(2.0, graph.add(k2, k3))
+        ends.append(graph.add(a, graph.mul(sixth, graph.add(graph.add(k1, k4), inner))))
+    return [*ends, nearness]
+
+
+def _staged(
+    tree: Tree, forces: Forces, values: np.ndarray, friction_speed: float, device: Processor, count: int
+) -> Stepped:
+    """Steps under forces that a function gives: it is asked four times a step."""
+    xp, n = device.xp, tree.n
+    request = Request("forward_checked", tuple(range(n)), friction_speed=friction_speed)
+    run, names, uniform = batch_program(tree, request, (n + 1,), device, values.ndim == 2)
+    given = uniform_sets(tree, values, uniform)
+    place = {name: (name.partition(".")[0], int(name.partition(".")[2])) for name in names}
+    inputs, solved = xp.empty((len(names), count)), xp.empty((n + 1, count))
+
+    def rates(now: float, y: Any) -> Any:
+        acting = on_device(device, forces(now, y[:n].T, y[n:].T), "forces").T
+        for k, name in enumerate(names):
+            kind, at = place[name]
+            inputs[k] = y[at] if kind == "q" else y[n + at] if kind == "qd" else acting[at]
+        run(inputs, given, solved, count)
+        return xp.concatenate([y[n:], solved[:n]])
+
+    def stepped(t: float, h: float, steps: int, y: Any) -> tuple[Any, Any]:
+        for k in range(steps):
+            now = t + k * h
+            k1 = rates(now, y)
+            k2 = rates(now + 0.5 * h, y + 0.5 * h * k1)
+            k3 = rates(now + 0.5 * h, y + 0.5 * h * k2)
+            k4 = rates(now + h, y + h * k3)
+            y = y + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
+        return y, solved[n]
+
+    return stepped
 
 
 def _check(tree: Tree, times: np.ndarray, steps: int) -> None:
