@@ -20,7 +20,7 @@ endif
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all urdfs fuzz bench lint types docs dist clean
+.PHONY: help setup demo test test-all urdfs fuzz bench lint types docs matrix dist clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,10 @@ lint: $(VENV)/.ready-test  ## style, formatting, the floors, and types of what u
 
 types: $(VENV)/.ready-test  ## types of the package and of its tests
 	$(BIN)/basedpyright --threads $(WORKERS) --pythonpath $(BIN)/python
+
+matrix: $(VENV)/.ready-test  ## try the oldest and newest dependencies with every Python that is found
+	@$(BIN)/python -m pip install --quiet uv
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python packaging/matrix.py
 
 docs: $(VENV)/.ready-docs  ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
