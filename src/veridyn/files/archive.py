@@ -47,8 +47,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.parameters import ParameterSet
 from veridyn.version import __version__
 
-Array = NDArray[np.float64]
-
 FIGURES = ("estimator", "residual_sigma", "condition", "condition_scaled")  # alike in a fit and in its file
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the time of day is not part of a result: equal fits give equal files
 

@@ -21,8 +21,6 @@ from veridyn.errors import DataWarning, Fault, Faults, FileError, ModelError, at
 from veridyn.files.units import convert, si_unit
 from veridyn.mechanics.ground.tyre_parameters import ESSENTIAL, NAMES, RANGES, TyreParameters, mirrored
 
-Entry = tuple[str, str, str]  # section, key ("" for a row of a table), text
-
 FORMATS = ("PAC2002", "MF_05", "MF-TYRE", "MF_TYRE", "MF52")
 OLDEST_OTHER_FIT = 60  # FITTYP of Magic Formula 6.x, whose coefficients of the same name mean other things
 ALIASES = {"LFZ0": "LFZO"}

@@ -8,7 +8,6 @@ parameter of each group, which has the same effect on every motion. Directions t
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.errors import IdentificationError, ModelError
 from veridyn.identify.base import base_parameters
@@ -20,7 +19,6 @@ from veridyn.model.graph import Formulation
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty
 
-Array = NDArray[np.float64]
 POSES = 64  # at which the mass matrix is looked at
 POSE_SPREAD = 1.0  # rad, and m: of the positions looked at
 UNEXCITED_SHARE = 1e-6  # of a row of K in typical sizes: a larger part outside the fit's rows is a direction of its own

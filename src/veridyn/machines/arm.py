@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.machines.described import described
@@ -24,8 +23,6 @@ from veridyn.signals.motion import Signals
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
 from veridyn.simulate.imperfection import Imperfection, Imperfections
 from veridyn.simulate.simulator import Tracking, simulate
-
-Array = NDArray[np.float64]
 
 FRICTION_SPEED = 0.02  # rad/s, below which the simulator's dry friction is rounded off
 STANDSTILL = 25.0 * FRICTION_SPEED  # beyond it the friction is full to 1e-3

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from veridyn.files.access import PREFIX, shipped
 from veridyn.files.machine.load import parse_machine
@@ -27,9 +27,6 @@ from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.settings import ObserveSettings
 from veridyn.simulate.imperfection import Imperfection, Imperfections
-
-PARALLEL = ("linkage", "delta", "palletizer")
-Array = NDArray[np.float64]
 
 
 @cache

@@ -14,14 +14,11 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.errors import Fault, Faults, ModelError, did_you_mean, part_at
 from veridyn.model.link import Joint, Link
 from veridyn.model.parameters import ParameterSet, State
 from veridyn.model.place import GROUND, Attachment
-
-Array = NDArray[np.float64]
 
 
 class ParameterKind(NamedTuple):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.identify.validation import Validation
 from veridyn.report.blocks import Block, Figure, Key, Listing, Section, Table, Text, Verdict
@@ -18,7 +17,6 @@ from veridyn.studies.result import ParameterRow, Result
 from veridyn.studies.run.identified import IdentifiedDrive
 from veridyn.studies.run.observed import ObservedDrive, ObserveRun
 
-Array = NDArray[np.float64]
 WORDS = {
     "sideslip": "sideslip angle",
     "front_force": "lateral force, front axle",

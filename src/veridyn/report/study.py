@@ -19,9 +19,6 @@ from veridyn.studies.result import Result
 from veridyn.studies.run.identified import IdentifyRun
 from veridyn.studies.run.machine import Closing
 
-LEFT_OUT = "0"
-REMOVAL_REASONS = ("removed_at_sigma_percent", "f_statistic", "p_value", "joint_p_value")
-REDUCED_COLUMNS = ("parameter", "unit", "full", "σ", "reduced", "σ of it", "σ % when removed", "F", "p")
 FRICTION_COLUMNS = (
     "term",
     "coordinate",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from veridyn.arguments import checked
 from veridyn.errors import At, DataWarning, Fault, Faults, FileError, ModelError, did_you_mean, part_at, warn, with_line
@@ -46,7 +46,6 @@ from veridyn.spatial.inertia import INERTIAL
 from veridyn.spatial.rotations import rot_z
 from veridyn.spatial.transforms import Placement, rotation_to_axis
 
-Array = NDArray[np.float64]
 Base = Literal["fixed", "free"]
 FIRST_MOMENTS = ("MX", "MY", "MZ", "M")
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.errors import Faults, did_you_mean, part_at
 from veridyn.files.machine.urdf_reader import KINDS, UrdfJoint, UrdfLink
@@ -20,7 +19,6 @@ from veridyn.model.place import GROUND
 from veridyn.spatial.rotations import rot_z
 from veridyn.spatial.transforms import rotation_to_axis
 
-Array = NDArray[np.float64]
 Part = TypeVar("Part", UrdfLink, UrdfJoint)
 
 X, Y, Z = np.eye(3)

@@ -7,14 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
 
-import numpy as np
-from numpy.typing import NDArray
-
 from veridyn.errors import Fault, Faults, FileError, at_line, did_you_mean
 from veridyn.files.expressions import ROUNDED_QUARTER_TURN, snap_quarter_turns
 from veridyn.files.yaml_nodes import text_of
-
-Array = NDArray[np.float64]
 
 
 @dataclass

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.arguments import checked
 from veridyn.errors import Faults, ModelError
@@ -42,8 +41,6 @@ from veridyn.model.parameters import ParameterSet
 from veridyn.model.place import GROUND, Assembly, Attachment
 from veridyn.model.point_parts import ten_of
 from veridyn.spatial.inertia import broken_law
-
-Array = NDArray[np.float64]
 
 
 @checked

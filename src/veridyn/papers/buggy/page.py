@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
 from veridyn.observe.consistency.findings import SEVERAL
@@ -31,7 +29,6 @@ from veridyn.report.plots import Plot, Series, curves
 from veridyn.report.words import number
 from veridyn.studies.result import Result
 
-Array = NDArray[np.float64]
 WORDS = {"error_ekf": "errorEKF", "force": "with forces", "ekf": "EKF, exact derivatives"}
 OTHERS = {
     "error_ekf": "errorEKF: 20 states",

@@ -275,11 +275,6 @@ def dropped(values: Array, _: Array) -> Array:
     return np.full_like(values, np.nan)
 
 
-def scaled(factor: float) -> Change:
-    """Changes since the fault are so many times as large."""
-    return lambda values, _: values[0] + factor * (values - values[0])
-
-
 def times(factor: float) -> Change:
     return lambda values, _: factor * values
 

@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from veridyn.identify.estimators.least_squares import Solution, solve
@@ -53,7 +52,6 @@ TRAINING = ("varied speed, slow", "varied speed, fast")
 VALIDATION = "sinusoidal steering"
 RAMPS = ("ramp to the left", "ramp to the right")
 BRAKING, STANDING = "braking", "standstill"
-Array = NDArray[np.float64]
 # What the instruments would leave on each row, after filtering: chosen, as in a study of the same 33 parameters by others.
 ROW_NOISE: dict[str, float] = {row: 20.0 if row.startswith("z") else 40.0 for row in TEN_ROWS}
 

@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.errors import DataWarning, warn
 from veridyn.identify.base import base_parameters, generic_motion
@@ -52,7 +51,6 @@ from veridyn.spatial.inertia import INERTIAL
 from veridyn.studies.identified import Trace, std_figures, trace
 from veridyn.studies.result import ParameterRow, Result
 
-Array = NDArray[np.float64]
 NAMES = tuple(TABLE_II)
 # What a wheel does beside rising, turning and steering, in the words of the tables; the car of 20 degrees of freedom leaves it out.
 LEANINGS = {"track and wheelbase": ("dl", "dL"), "camber": ("camber",), "kingpin": ("kingpin",), "rear toe": ("beta",)}

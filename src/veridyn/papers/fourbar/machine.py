@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from veridyn.machines.described import described
 from veridyn.mechanics.natural.description.to_machine import machine_of_points
@@ -32,7 +32,6 @@ from veridyn.simulate.imperfection import Imperfection, Imperfections
 from veridyn.studies.observation import ObservationStudy, observation
 from veridyn.studies.result import fingerprint
 
-Array = NDArray[np.float64]
 STEP, SAMPLES = 5e-3, 2000
 SKIP = 19  # errors count from the 20th sample on
 TRUE_START = ({"phi": np.pi / 3.0}, {"phi": 1.0})

@@ -62,7 +62,6 @@ FORGOTTEN = {
 # What is called typical: the size by which deviations of this robot's parameters are compared (chosen: a link of 0.3 kg and 0.1 m).
 TYPICAL = {"J": 1e-3, "MS": 0.03, "M": 0.3}
 STEP = 0.003  # s, one sample (paper 004, section 4)
-RATE = 1.0 / STEP
 STANCE = 0.262  # m, of the hips above the ground: knees slightly bent (chosen)
 PEDESTAL = 0.05  # m, of the block a foot is strapped to, so that the other can swing below it (chosen)
 EDGE = 12  # samples at each end of a plan whose derivatives know less: cut

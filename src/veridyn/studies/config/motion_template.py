@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.errors import FileError, ModelError
 from veridyn.files.log.survey import survey
@@ -28,7 +27,6 @@ from veridyn.studies.config.guessing import time_column
 from veridyn.studies.config.template import beside, head_lines, study_name, urdf_lines
 from veridyn.studies.config.text import flow
 
-Array = NDArray[np.float64]
 HALF_RANGE = {"turning": 1.0, "sliding": 0.1}  # rad, m: of a coordinate without a range, about where it is assembled
 LARGEST_HALF_RANGE = {"turning": math.pi, "sliding": 1.0}  # rad, m: what is wider is the word of nobody
 LARGEST_SPEED = {"turning": 2.0, "sliding": 0.5}  # rad/s, m/s
