@@ -171,7 +171,7 @@ def car_session(
     car, method, how = study_car(loaded), study_method(loaded), study_filter(loaded)
     if isinstance(how, Smoother):
         what, hint = "a smoother needs the whole log, and here samples come one by one.", "Use filter: {name: ekf}."
-        raise loaded.error(loaded.fault(("filter", "name"), what, "ekf or ukf", "smoother", hint))
+        raise loaded.error_at(("filter", "name"), what, "ekf or ukf", "smoother", hint)
     whole, noise = study_drive(replace_span(loaded), car), method.noise
     if study.training is not None:
         fitted = fit_car(car, method, whole.between(*study.training), progress)

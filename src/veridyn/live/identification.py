@@ -233,7 +233,7 @@ def identification_session(
         at = ("signals", "rate" if study.signals.rate == "auto" else "lowpass")
         what = "samples that arrive cannot be waited for to choose this."
         hint = "Set signals.rate, signals.lowpass and sampling.decimate; a replay of the log tells which."
-        raise loaded.error(loaded.fault(at, what, "numbers", "auto", hint))
+        raise loaded.error_at(at, what, "numbers", "auto", hint)
     progress("reading the logs", 0.0, None)
     work = Preparing(loaded, machine, Recordings(loaded), progress)
     _, lowpass = work.lowpass()

@@ -98,8 +98,9 @@ def open_session(
         from veridyn.live.identification import identification_session
 
         return identification_session(loaded, pace, come.source if come.wanted else None, come.token, folder, progress)
-    at = loaded.fault(("kind",), "nothing of this kind can be followed live.", "observe or identify", loaded.study.kind)
-    raise loaded.error(at)
+    raise loaded.error_at(
+        ("kind",), "nothing of this kind can be followed live.", "observe or identify", loaded.study.kind
+    )
 
 
 def _observer(loaded: Loaded[Any], pace: float, come: Arriving, progress: Progress) -> Session:
@@ -117,8 +118,7 @@ def _observer(loaded: Loaded[Any], pace: float, come: Arriving, progress: Progre
         return Session(tracker, Replay(name, samples or [], own), pace=own)
     if study.log.pulses or study.log.geodetic:
         which = "pulses" if study.log.pulses else "geodetic"
-        fault = loaded.fault(
+        raise loaded.error_at(
             ("log", which), "samples that arrive are taken as they are.", "columns in SI or their units"
         )
-        raise loaded.error(fault)
     return Session(tracker, come.source(columns_of(loaded, study.log, prepared.system.inputs, come.token)))

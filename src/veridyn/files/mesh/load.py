@@ -151,7 +151,7 @@ def read_ply(content: bytes) -> Triangles:
     order, elements, start = _header(content)
     vertices: Array | None = None
     faces: Indices | None = None
-    rows = _TextRows(content[start:]) if order == "" else _BinaryRows(content, start, order)
+    rows = _Rows(content, start, order)
     for element in elements:
         found, counts = rows.take(element)
         if element.name == "vertex":
@@ -191,66 +191,19 @@ def _header(content: bytes) -> tuple[str, list[_Element], int]:
     limit(sum(e.count for e in elements), MOST_TRIANGLES + MOST_VERTICES, "elements")
     if order is None:
         raise mesh_fault("its header names no format.", ", ".join(orders))
+    if not order:  # numbers of a text are all of one type
+        for e in elements:
+            e.properties = [(name, "f8", length and "f8") for name, _, length in e.properties]
     return order, elements, stop + 1
 
 
-class _TextRows:
-    """Rows of text: numbers one after another, each list after its length."""
-
-    def __init__(self, body: bytes) -> None:
-        self._values, self._at = numbers(body.decode("latin-1")), 0
-
-    def take(self, element: _Element) -> tuple[dict[str, Array], dict[str, Indices]]:
-        """Columns of the next rows: of a list, all of its entries, and how many each row has."""
-        columns, lists = _empty(element)
-        width = self._uniform(element)
-        if width is not None:
-            end = self._at + element.count * sum(width)
-            rows, at = self._values[self._at : end].reshape(element.count, -1), 0
-            for (name, _, length), wide in zip(element.properties, width):
-                first = at + bool(length)
-                columns[name] = rows[:, first : at + wide].ravel()
-                if length:
-                    lists[name] = whole_numbers(rows[:, at], "lengths of lists")
-                at += wide
-            if all((lists[n] == w - 1).all() for (n, _, length), w in zip(element.properties, width) if length):
-                self._at = end
-                return columns, lists
-        gathered, counts = _Gathered(columns), _Gathered(lists)
-        for _ in range(element.count if element.properties else 0):
-            for name, _, length in element.properties:
-                size = self._length(element) if length else 1
-                if self._at + size > len(self._values):
-                    raise _short(element)
-                gathered[name].extend(self._values[self._at : self._at + size].tolist())
-                self._at += size
-                if length:
-                    counts[name].append(size)
-        return gathered.arrays(), {name: c.astype(np.int64) for name, c in counts.arrays().items()}
-
-    def _uniform(self, element: _Element) -> list[int] | None:
-        """Numbers of each property in the first row, which others may share."""
-        at, width = self._at, []
-        for _, _, length in element.properties:
-            if length and (at >= len(self._values) or not 0 <= self._values[at] < len(self._values)):
-                return None
-            width.append(1 + int(self._values[at]) if length else 1)
-            at += width[-1]
-        fits = element.count * sum(width) <= len(self._values) - self._at
-        return width if element.count and width and fits else None
-
-    def _length(self, element: _Element) -> int:
-        if self._at >= len(self._values) or not 0 <= self._values[self._at] <= len(self._values):
-            raise _short(element)
-        self._at += 1
-        return int(self._values[self._at - 1])
-
-
-class _BinaryRows:
-    """Rows of bytes."""
+class _Rows:
+    """Rows of bytes, each list after its length; text becomes bytes first, eight for each number."""
 
     def __init__(self, content: bytes, start: int, order: str) -> None:
         self._content, self._at, self._order = content, start, order
+        if not order:
+            self._content, self._at, self._order = numbers(content[start:].decode("latin-1")).tobytes(), 0, "="
 
     def take(self, element: _Element) -> tuple[dict[str, NDArray], dict[str, Indices]]:
         """Columns of the next rows: of a list, all of its entries, and how many each row has."""
@@ -261,7 +214,7 @@ class _BinaryRows:
             for k, (name, _, length) in enumerate(element.properties):
                 columns[name] = rows[f"v{k}"].ravel()
                 if length:
-                    lists[name] = rows[f"n{k}"].astype(np.int64)
+                    lists[name] = whole_numbers(rows[f"n{k}"].astype(np.float64), "lengths of lists")
             same = all((c == rows[f"v{k}"].shape[1]).all() for k, c in _listed(element, lists))
             if same:
                 self._at += element.count * row.itemsize
@@ -269,7 +222,7 @@ class _BinaryRows:
         gathered, counts = _Gathered(columns), _Gathered(lists)
         for _ in range(element.count if element.properties else 0):
             for name, kind, length in element.properties:
-                size = int(self._read(length, 1, element)[0]) if length else 1
+                size = self._length(length, element) if length else 1
                 gathered[name].extend(self._read(kind, size, element).tolist())
                 if length:
                     counts[name].append(size)
@@ -283,19 +236,25 @@ class _BinaryRows:
                 size = np.dtype(self._order + length)
                 if at + size.itemsize > len(self._content):
                     return None
-                count = int(np.frombuffer(self._content, size, 1, at)[0])
-                if not 0 <= count * np.dtype(kind).itemsize <= len(self._content) - at:
+                count = np.frombuffer(self._content, size, 1, at)[0]
+                if not 0 <= float(count) * np.dtype(kind).itemsize <= len(self._content) - at:
                     return None
-                fields += [(f"n{k}", size), (f"v{k}", self._order + kind, (count,))]
+                fields += [(f"n{k}", size), (f"v{k}", self._order + kind, (int(count),))]
             else:
                 fields.append((f"v{k}", self._order + kind))
             at = self._at + np.dtype(fields).itemsize
         fits = element.count * np.dtype(fields).itemsize <= len(self._content) - self._at
         return np.dtype(fields) if element.count and fields and fits else None
 
+    def _length(self, kind: str, element: _Element) -> int:
+        found = self._read(kind, 1, element)[0]
+        if not 0 <= found <= len(self._content):
+            raise _short(element)
+        return int(found)
+
     def _read(self, kind: str, count: int, element: _Element) -> NDArray:
         size = np.dtype(kind).itemsize * count
-        if count < 0 or self._at + size > len(self._content):
+        if self._at + size > len(self._content):
             raise _short(element)
         self._at += size
         return np.frombuffer(self._content, self._order + kind, count, self._at - size)

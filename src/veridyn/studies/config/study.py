@@ -11,7 +11,8 @@ import importlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args
@@ -20,7 +21,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic.json_schema import models_json_schema
 
 from veridyn.arguments import checked
-from veridyn.errors import DataError, Fault, FileError, ModelError, did_you_mean
+from veridyn.errors import DataError, Fault, FileError, ModelError, VeridynError, did_you_mean
 from veridyn.files.access import is_shipped, shipped
 from veridyn.files.expressions import evaluate
 from veridyn.files.yaml_nodes import text_of
@@ -119,6 +120,18 @@ class Loaded(Generic[S]):
         """An error about this file."""
         return FileError(faults, self.file.name)
 
+    def error_at(self, at: Place, what: str, expected: str = "", found: str = "", hint: str = "") -> FileError:
+        """An error about one place of this file."""
+        return self.error(self.fault(at, what, expected, found, hint))
+
+    @contextmanager
+    def placing(self, at: Place, *kinds: type[VeridynError]) -> Iterator[None]:
+        """Faults of errors of these kinds, raised meanwhile, become faults of one place of this file."""
+        try:
+            yield
+        except kinds as error:
+            raise self.error([self.fault(at, f.what, f.expected, f.found, f.hint) for f in error.faults]) from error
+
     def build(self, at: Place, kind: type[T], values: Mapping[str, Any]) -> T:
         """An object of a settings class (:mod:`veridyn.settings`) from the keys and values at a place, its faults with their lines."""
         made = build(kind, values)
@@ -129,26 +142,19 @@ class Loaded(Generic[S]):
     def path(self, text: str, at: Place) -> Path:
         """A path of the file: relative to its folder, with ${NAME} for a variable of the environment; veridyn:NAME comes with veridyn."""
         if is_shipped(text):
-            try:
+            with self.placing(at, DataError):
                 return shipped(text)
-            except DataError as error:
-                raise self.error([self.fault(at, f.what, f.expected, f.found, f.hint) for f in error.faults]) from None
         unknown = [name for name in _VARIABLE.findall(text) if not self.variables.get(name)]
         if unknown:
-            fault = self.fault(
-                at,
-                f"the variable {unknown[0]} is not set.",
-                found=text,
-                hint=f"Set it ({unknown[0]}=FOLDER veridyn …), or write the path out.",
-            )
-            raise self.error(fault)
+            hint = f"Set it ({unknown[0]}=FOLDER veridyn …), or write the path out."
+            raise self.error_at(at, f"the variable {unknown[0]} is not set.", found=text, hint=hint)
         found = Path(_VARIABLE.sub(lambda m: self.variables[m[1]], text))
         try:
             return self.file.parent / found.expanduser()
         except RuntimeError:  # an unknown user, or one without a home
             what = f"the home folder that '{found.parts[0]}' means is not known."
-            fault = self.fault(at, what, "a folder that exists", text, "Write the path out, or set HOME.")
-            raise self.error(fault) from None
+            hint = "Write the path out, or set HOME."
+            raise self.error_at(at, what, "a folder that exists", text, hint) from None
 
 
 @checked

@@ -34,10 +34,10 @@ def estimation_of(loaded: Loaded, at: Place, chosen: EstimatorSettings) -> Estim
     kind = ESTIMATORS.get(chosen.name)
     if kind is None:
         hint = did_you_mean(chosen.name, list(ESTIMATORS))
-        raise loaded.error(loaded.fault((*at, "name"), f"there is no estimator '{chosen.name}'.", hint=hint))
+        raise loaded.error_at((*at, "name"), f"there is no estimator '{chosen.name}'.", hint=hint)
     if chosen.settings and not names(kind):
         what = f"estimator '{chosen.name}' has no settings."
-        raise loaded.error(loaded.fault((*at, "settings"), what, hint="Drop the key."))
+        raise loaded.error_at((*at, "settings"), what, hint="Drop the key.")
     settings = IdentifySettings(covariance=chosen.covariance, device=device_of(loaded), threads=loaded.study.threads)
     return Estimation(loaded.build((*at, "settings"), kind, chosen.settings), settings)
 

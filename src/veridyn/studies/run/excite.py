@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import Fault, IdentificationWarning, did_you_mean, warn
+from veridyn.errors import IdentificationWarning, did_you_mean, warn
 from veridyn.files.controllers import joint_trajectory
 from veridyn.files.machine.urdf import UrdfLimits, urdf_limits
 from veridyn.files.machine.urdf_shapes import PACKAGES, urdf_capsules
@@ -67,8 +67,7 @@ def limits_of(loaded: Loaded[ExciteFile], plant: Plant) -> Limits:
 def check_name(loaded: Loaded[ExciteFile], at: Place, name: str, names: tuple[str, ...], what: str) -> None:
     """Refuse a name that is none of these."""
     if name not in names:
-        fault: Fault = loaded.fault(at, f"'{name}' is no {what} of this machine.", hint=did_you_mean(name, names))
-        raise loaded.error(fault)
+        raise loaded.error_at(at, f"'{name}' is no {what} of this machine.", hint=did_you_mean(name, names))
 
 
 def _actuators(loaded: Loaded[ExciteFile], plant: Plant, found: Mapping[str, UrdfLimits]) -> JointLimits | None:
@@ -100,7 +99,7 @@ def _actuators(loaded: Loaded[ExciteFile], plant: Plant, found: Mapping[str, Urd
     if stuck:
         what = f"the URDF leaves {', '.join(stuck)} no room to move."
         hint = "Give its range under limits.actuators, or make the joint fixed."
-        raise loaded.error(loaded.fault(("limits", "actuators"), what, hint=hint))
+        raise loaded.error_at(("limits", "actuators"), what, hint=hint)
     if not np.isfinite(np.concatenate([high - low, speed, hard])).any():
         return None
     return JointLimits(low, high, speed, hard)
@@ -108,7 +107,7 @@ def _actuators(loaded: Loaded[ExciteFile], plant: Plant, found: Mapping[str, Urd
 
 def _positive(loaded: Loaded[ExciteFile], at: Place, value: float) -> None:
     if not value > 0.0:
-        raise loaded.error(loaded.fault(at, "an acceleration must be above zero.", found=f"{value:g}"))
+        raise loaded.error_at(at, "an acceleration must be above zero.", found=f"{value:g}")
 
 
 def _forces(
@@ -119,9 +118,7 @@ def _forces(
     for name, value in own.force.items():
         check_name(loaded, ("limits", "force", name), name, plant.rows, "row")
         if not value > 0.0:
-            raise loaded.error(
-                loaded.fault(("limits", "force", name), "a force must be above zero.", found=f"{value:g}")
-            )
+            raise loaded.error_at(("limits", "force", name), "a force must be above zero.", found=f"{value:g}")
     force = []
     for row in plant.rows:
         effort = found[row].effort if row in found and "force" in own.urdf else np.inf
@@ -179,13 +176,13 @@ def _collision(
             hint = f"package://NAME is looked for above the URDF file and in {' and '.join(PACKAGES)}. {hint}"
         unread = [note.removeprefix("collisions of ") for note in notes]
         found = "; ".join(unread[:LISTED_NOTES]) + ("; …" if len(unread) > LISTED_NOTES else "")
-        raise loaded.error(loaded.fault(at, "there is no shape to check.", "shapes that can be read", found, hint))
+        raise loaded.error_at(at, "there is no shape to check.", "shapes that can be read", found, hint)
     above = moving(plant.machine, capsules) if c.floor is not None else ()
     above = tuple(a for a in above if frozenset((a, "floor")) not in ignored)
     made = Collision(tuple(capsules), separable(plant.machine, capsules, ignored), c.floor, above, c.margin)
     if not made.names:
         what = "no pair of these capsules can touch: their bodies are fixed together or joined by one joint."
-        raise loaded.error(loaded.fault(at, what, hint="Give capsules of more bodies, or a floor."))
+        raise loaded.error_at(at, what, hint="Give capsules of more bodies, or a floor.")
     if not plant.machine.closed:
         touching = always_touching(plant.machine, made, _postures(plant, actuators))
         notes += [f"{name} (touching in every posture)" for name in touching]
@@ -220,7 +217,7 @@ def _of_links(loaded: Loaded[ExciteFile], real: set[str], have: set[str], notes:
     if not found and not have:
         what = "the model has no shapes: neither capsules of a model file, nor collision shapes of a URDF."
         hint = "Give capsules of its bodies in the model file, or here under capsules."
-        raise loaded.error(loaded.fault(("limits", "collision"), what, hint=hint))
+        raise loaded.error_at(("limits", "collision"), what, hint=hint)
     bare = [link.name for link in links if link.name in real - have and not link.capsules]
     notes += [f"collisions of {', '.join(bare)} (no capsule in the model file)"] if bare else []
     return found
@@ -359,10 +356,9 @@ def _noise(loaded: Loaded[ExciteFile], plant: Plant) -> Noise:
         check_name(loaded, ("noise", "sigma", name), name, plant.rows, "row")
     missing = [row for row in plant.rows if row not in n.sigma]
     if missing and n.sigma:
-        fault = loaded.fault(
+        raise loaded.error_at(
             ("noise", "sigma"), f"no deviation is given for {', '.join(missing)}.", hint="Give all or none."
         )
-        raise loaded.error(fault)
     if missing:
         what = "no noise is given, so 1 N or N*m is assumed on every row: only ratios of the promised deviations count."
         hint = "Give noise: {sigma: {row: …}}: the residual of a first identification, or what a torque shows at rest."
@@ -384,5 +380,5 @@ def _start(loaded: Loaded[ExciteFile], plant: Plant) -> Array | None:
     if x is not None and np.isnan(x).any():
         missing = [name for name, v in zip(plant.coordinates, x, strict=True) if np.isnan(v)]
         what = f"no place is given for {', '.join(missing)}, and the machine stands somewhere."
-        raise loaded.error(loaded.fault(("motion", "start"), what))
+        raise loaded.error_at(("motion", "start"), what)
     return x

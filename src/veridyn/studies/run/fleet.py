@@ -58,7 +58,7 @@ def logs_of(loaded: Loaded[FleetFile]) -> Logs:
     if not found:
         shown = str(pattern).replace(_STAND_IN, MACHINE_PLACEHOLDER)
         hint = "Paths are relative to the study file; * stands for any text without a slash."
-        raise loaded.error(loaded.fault(BY_PATTERN, "no log has such a path.", found=shown, hint=hint))
+        raise loaded.error_at(BY_PATTERN, "no log has such a path.", found=shown, hint=hint)
     return {name: tuple(logs) for name, logs in found.items()}
 
 
@@ -276,7 +276,7 @@ def run_fleet(loaded: Loaded[FleetFile], progress: Progress = silent) -> FleetRu
     check_estimation(loaded, ("estimator",), machine, estimation_of(here, ("estimator",), study.estimator))
     if study.device != "cpu" and study.executor != "none" and not on_cluster(study.executor):
         hint = "Drop executor, or name a cluster whose workers have a GPU each."
-        raise loaded.error(loaded.fault(("executor",), "the threads of this machine would share its GPU.", hint=hint))
+        raise loaded.error_at(("executor",), "the threads of this machine would share its GPU.", hint=hint)
     jobs = jobs_of(loaded, logs_of(loaded))
     found: dict[str, MachineRun] = {}
     with executor_of(loaded) as executor:

@@ -114,9 +114,7 @@ def _identified(
     study = loaded.study
     check_estimation(loaded, ("estimator",), machine, estimation)
     if estimation.executor is not None and estimation.settings.device != "cpu":
-        raise loaded.error(
-            loaded.fault(("executor",), "a GPU takes all samples itself.", hint="Drop executor, or device.")
-        )
+        raise loaded.error_at(("executor",), "a GPU takes all samples itself.", hint="Drop executor, or device.")
     progress("reading the logs", 0.0, None)
     recorded = Recordings(loaded)
     if study.validation != "none":
@@ -245,8 +243,8 @@ def _ladder(
     assert s is not None  # the caller looked
     if streamed:
         hint = "Leave log.block out, or record less."
-        raise loaded.error(loaded.fault(("friction",), "a friction ladder needs logs that fit the memory.", hint=hint))
-    try:
+        raise loaded.error_at(("friction",), "a friction ladder needs logs that fit the memory.", hint=hint)
+    with loaded.placing(("friction",), IdentificationError):
         return friction_ladder(
             machine,
             plain(training),
@@ -259,9 +257,6 @@ def _ladder(
             standard_errors=s.standard_errors,
             progress=progress,
         )
-    except IdentificationError as error:
-        faults = [loaded.fault(("friction",), f.what, f.expected, f.found, f.hint) for f in error.faults]
-        raise loaded.error(faults) from None
 
 
 def _trust(
@@ -275,8 +270,7 @@ def _trust(
     """How far the prior is to be trusted, by the training logs alone."""
     if not isinstance(estimation.method, Prior | Consistent) or how.filtering:
         expected = "an estimator with settings: {prior: …} or of a prior, and sampling: {filter: none}"
-        fault = loaded.fault(("estimator", "trust"), "nothing can be chosen here.", expected)
-        raise loaded.error(fault)
+        raise loaded.error_at(("estimator", "trust"), "nothing can be chosen here.", expected)
     kept = [part.motion[~wrong_speed(part)] for part in training]
     unmasked = replace(how, drop={}, trim=0)
     method: Any = estimation.method

@@ -51,11 +51,10 @@ def fit_file(loaded: Loaded[Any], at: Place, text: str) -> Path:
     if not path.exists():
         runs = sorted(p.parent.name for p in path.parent.glob(f"*/{FIT}")) if path.parent.is_dir() else []
         hint = f"Runs with a fit there: {', '.join(runs[:8])}." if runs else "It is looked for beside the study."
-        raise loaded.error(loaded.fault(at, "there is no such run.", "the folder of a run", str(path), hint))
+        raise loaded.error_at(at, "there is no such run.", "the folder of a run", str(path), hint)
     if not file.is_file():
         expected = f"a folder with {FIT}, as veridyn identify writes it"
-        fault = loaded.fault(at, "this run has no fit.", expected, str(path), "Name the run of an identification.")
-        raise loaded.error(fault)
+        raise loaded.error_at(at, "this run has no fit.", expected, str(path), "Name the run of an identification.")
     return file
 
 
@@ -70,7 +69,7 @@ def loaded_fit(loaded: Loaded[Any], at: Place, text: str) -> Fit:
         ]
         raise loaded.error(faults) from error
     if not isinstance(found, Fit):
-        raise loaded.error(loaded.fault(at, "this file holds no fit.", "a fit", type(found).__name__))
+        raise loaded.error_at(at, "this file holds no fit.", "a fit", type(found).__name__)
     return found
 
 
@@ -98,7 +97,7 @@ def model_path(loaded: Loaded, at: Place, model: ModelSettings) -> Path:
     file = loaded.path(model.file, (*at, "file"))
     if not file.is_file():
         hint = "It is looked for beside the study."
-        raise loaded.error(loaded.fault((*at, "file"), "there is no such model file.", found=str(file), hint=hint))
+        raise loaded.error_at((*at, "file"), "there is no such model file.", found=str(file), hint=hint)
     return file
 
 
@@ -147,8 +146,7 @@ def study_machine(
             )
             if unknown:
                 hint = did_you_mean(unknown[0], machine.coordinates)
-                fault = loaded.fault((*at, "transmission"), f"'{unknown[0]}' is no coordinate.", hint=hint)
-                raise loaded.error(fault)
+                raise loaded.error_at((*at, "transmission"), f"'{unknown[0]}' is no coordinate.", hint=hint)
         return _states(loaded, at, model, machine)
     except (ModelError, DataError) as error:
         raise FileError(

@@ -88,11 +88,8 @@ def run_payload(loaded: Loaded[PayloadFile], progress: Progress = silent) -> Pay
     estimation = replace(estimation_of(loaded, ("estimator",), loaded.study.estimator), method=WLS())
     inner: Loaded[Any] = loaded
     weighed = run_identify(inner, progress, carrying, estimation)
-    try:
+    with loaded.placing(("payload",), IdentificationError):
         load = load_estimate(weighed.study.fit, own.body, NAME, fit)
-    except IdentificationError as error:
-        faults = [loaded.fault(("payload",), f.what, f.expected, f.found, f.hint) for f in error.faults]
-        raise loaded.error(faults) from error
     missed = list(weighed.missed)
     if own.largest_sigma is not None and not load.mass_sigma <= own.largest_sigma:
         missed.append(
@@ -110,7 +107,7 @@ def _check_body(loaded: Loaded[PayloadFile], machine: Machine) -> None:
     for at, body in places:
         if body not in names:
             hint = did_you_mean(body, names)
-            raise loaded.error(loaded.fault(at, f"there is no body '{body}' in this model.", hint=hint))
+            raise loaded.error_at(at, f"there is no body '{body}' in this model.", hint=hint)
 
 
 def _with_scales(loaded: Loaded[PayloadFile]) -> Loaded[PayloadFile]:
@@ -124,7 +121,7 @@ def _with_scales(loaded: Loaded[PayloadFile]) -> Loaded[PayloadFile]:
         at: Place = ("log", "columns", motors[0])
         what = "torques of motors have no scale that could be uncertain here."
         hint = "Leave payload.gain_sigma out, or log torques of joints, or currents as signal.NAME with drive gains."
-        raise loaded.error(loaded.fault(at, what, hint=hint))
+        raise loaded.error_at(at, what, hint=hint)
     coordinates = [name.removeprefix("force.") for name in forces]
     columns = {(f"signal.{SCALE}{n[6:]}" if n in forces else n): c for n, c in study.log.columns.items()}
     scales = tuple(
@@ -147,12 +144,11 @@ def _with_gain_sigma(loaded: Loaded[PayloadFile], machine: Machine) -> tuple[Mac
     known = [name for name in gain_names(machine) if name not in free]
     runs = [r.load for r in loaded.study.payload.empty if r.load is not None]
     if free and not runs:
-        fault = loaded.fault(
+        raise loaded.error_at(
             ("payload", "empty"),
             f"the drive gains {', '.join(free)} are estimated, and no run carries a known load that would fix their size.",
             hint="Give one run a known load, {file: run.csv, load: {body: …, mass: …, centre: […]}}, or gains under model.known.",
         )
-        raise loaded.error(fault)
     if free:
         return machine, f"calibrated from known loads of {', '.join(f'{x.mass:g} kg' for x in runs)}"
     if share is None:
@@ -190,10 +186,10 @@ def _with_load_sigma(loaded: Loaded[PayloadFile], fit: Fit) -> Fit:
     )
     if not proportional or any(p.values[k] != 0.0 for k in p.select("known")):
         what = "the deviation of a known load counts where every force comes through an estimated drive gain."
-        raise loaded.error(loaded.fault(at, what, hint="Leave sigma out, or estimate all drive gains."))
+        raise loaded.error_at(at, what, hint="Leave sigma out, or estimate all drive gains.")
     if len(uncertain) > 1:
         at = ("payload", "empty", uncertain[1][0], "load", "sigma")
-        raise loaded.error(loaded.fault(at, "one known load with a deviation is taken, and not two."))
+        raise loaded.error_at(at, "one known load with a deviation is taken, and not two.")
     load: Mapping[str, Any] = uncertain[0][1].model_dump()
     share = load["sigma"] / load["mass"]
     return replace(fit, covariance=fit.covariance + share**2 * np.outer(fit.values, fit.values))
@@ -203,11 +199,8 @@ def _loaded_machine(loaded: Loaded[PayloadFile], fit: Fit) -> Machine:
     """The known machine with a body of unknown parameters at the flange; of a mass alone, with all of them tied to the mass."""
     own = loaded.study.payload
     placement = Placement(rpy(*own.flange.rpy), own.flange.position)
-    try:
+    with loaded.placing(("payload",), ModelError, DataError):
         made = with_payload(fit, own.body, placement, NAME)
-    except (ModelError, DataError) as error:
-        faults = [loaded.fault(("payload",), f.what, f.expected, f.found, f.hint) for f in error.faults]
-        raise loaded.error(faults) from error
     if own.centre is None:
         return made
     S = cross_matrix(own.centre)

@@ -251,19 +251,14 @@ class Preparing:
         found = [m for m in taken(whole[item.log], item.settings) if len(m) > 20]
         if not found:
             spans = ", ".join(f"{m.t[0]:.6g} to {m.t[-1]:.6g} s" for m in whole[item.log])
-            raise self.loaded.error(
-                self.loaded.fault(at, "nothing of this log lies in the span taken.", found=f"a log of {spans}")
-            )
+            raise self.loaded.error_at(at, "nothing of this log lies in the span taken.", found=f"a log of {spans}")
         return found if item.settings.load is None else self._loaded(found, item.settings.load, at)
 
     def _loaded(self, motions: list[Motion], load: LoadSettings, at: tuple[str, int]) -> list[Motion]:
         """Motions with the wrench that a known load puts on its body."""
         ten = from_centre(load.mass, load.centre, load.inertia)
-        try:
+        with self.loaded.placing((*at, "load"), ModelError):
             return [carrying(self.machine, m, load.body, ten) for m in motions]
-        except ModelError as error:
-            faults = [self.loaded.fault((*at, "load"), f.what, f.expected, f.found, f.hint) for f in error.faults]
-            raise self.loaded.error(faults) from error
 
     def _trimmed(self, m: Motion, lowpass: float | None) -> Motion:
         settings = self.loaded.study.signals

@@ -171,10 +171,9 @@ class Recordings:
         if number not in self.files:
             return Taken(number, item)
         if item.start is not None or item.end is not None or item.drop or item.load is not None:
-            fault = self.loaded.fault(
+            raise self.loaded.error_at(
                 at, "of a log that is read in blocks only a share can be taken.", hint="Use share."
             )
-            raise self.loaded.error(fault)
         low, high = (round(share * self.files[number].rows) for share in item.share)
         return Taken(number, item.model_copy(update={"share": (0.0, 1.0)}), (low, high))
 
@@ -185,7 +184,7 @@ class Recordings:
         for p, file in files.items():
             if not file.is_file() and not (file / "metadata.yaml").is_file():
                 hint = "Paths are relative to the study file; ${NAME} stands for a variable."
-                raise self.loaded.error(self.loaded.fault(keys[p], "there is no such log.", found=str(file), hint=hint))
+                raise self.loaded.error_at(keys[p], "there is no such log.", found=str(file), hint=hint)
         key = tuple(files.values())
         if key not in self._numbers:
             self._numbers[key] = len(self.logs)
@@ -232,8 +231,7 @@ def _opened(loaded: Loaded[IdentifyFile], file: Path) -> LogFile:
     time, unit = split_header(log.time)
     units = {time: unit} if unit else {}
     if log.header:
-        fault = loaded.fault(("log", "header"), "a log that is read in blocks needs a header row of its own.")
-        raise loaded.error(fault)
+        raise loaded.error_at(("log", "header"), "a log that is read in blocks needs a header row of its own.")
     wanted = {channel: c.column for channel, c in log.columns.items()}
     given = {channel: c.unit for channel, c in log.columns.items() if c.unit}
     if log.clock_rate is not None:
@@ -262,7 +260,7 @@ def single_log(
         missing = [c for c in (*clock_column, *wanted.values()) if c not in log.header]
         if missing:
             at: Place = (*place, "time") if missing[0] == time else (*place, "columns")
-            raise loaded.error(loaded.fault(at, f"'{missing[0]}' is not in the header.", ", ".join(log.header)))
+            raise loaded.error_at(at, f"'{missing[0]}' is not in the header.", ", ".join(log.header))
         names = [h if h == time or h in wanted.values() else "" for h in log.header]
         read = load_log(file, names, units | by_header, **how)
         channels = {channel: replace(read[column], name=channel) for channel, column in wanted.items()}
@@ -274,7 +272,7 @@ def single_log(
     if other and not own_clocks:
         what = f"its channels have clocks of their own in {file.name}, and this study needs one for all."
         hint = "Bring them to one with veridyn.signals.resample.resample, and save that as a table."
-        raise loaded.error(loaded.fault((*place, "columns", other[0]), what, hint=hint))
+        raise loaded.error_at((*place, "columns", other[0]), what, hint=hint)
     return Experiment(_scaled(loaded, channels, log.columns, place), file.name, read.notes)
 
 
@@ -284,8 +282,7 @@ def spread_log(loaded: Loaded[Any], files: Mapping[str, Path], at: Place) -> Exp
     odd = [p for p in files if p not in log.parts]
     if odd:
         known = ", ".join(log.parts) or "none"
-        fault = loaded.fault((*at, "files", odd[0]), f"log.parts does not say how '{odd[0]}' is read.", found=known)
-        raise loaded.error(fault)
+        raise loaded.error_at((*at, "files", odd[0]), f"log.parts does not say how '{odd[0]}' is read.", found=known)
     parts = {
         p: LogPart(file, s.header, s.interleaved, s.time, s.delimiter, s.decimal, s.rate, s.skip)
         for p, file in files.items()

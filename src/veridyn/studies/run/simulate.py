@@ -256,7 +256,7 @@ def _mechanism(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable
     sensors = {**named, **{name: own for name, own in own_sensors(setup.machine, rng).items() if name not in named}}
     if not sensors:
         hint = "Give the model file sensors, or name channels under sensors: q.*, load.*."
-        raise loaded.error(loaded.fault(("sensors",), f"'{m.name}' has no sensors, so there is no log.", hint=hint))
+        raise loaded.error_at(("sensors",), f"'{m.name}' has no sensors, so there is no log.", hint=hint)
     log = same_start(wrapped(m.sensors, read_log(loaded, sensors, truth, rng)))
     coarser = float("nan")
     if s.integrator.check and setup.led is None:

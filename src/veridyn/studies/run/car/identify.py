@@ -48,19 +48,13 @@ def identify_drive(loaded: Loaded[CarIdentifyFile], progress: Progress = silent)
     train = drive.between(low, high)
     rest = drive.between(high, np.inf)
     if len(train.t) < 50:
-        raise loaded.error(
-            loaded.fault(("training",), "fewer than fifty samples lie in this span.", found=f"{len(train.t)}")
-        )
+        raise loaded.error_at(("training",), "fewer than fifty samples lie in this span.", found=f"{len(train.t)}")
     rows, figures, validation = list[ParameterRow](), dict[str, float](), None
     faults, not_shown = list(drive.faults), dict[str, str]()
     fitted = None
     if drive.has("speed", "steer") and (drive.has("yaw_rate") or drive.has("ay")) and uncertain(car):
-        try:
+        with loaded.placing(("log",), DataError, IdentificationError):
             fitted = fit_car(car, method, train, progress)
-        except (DataError, IdentificationError) as error:
-            raise loaded.error(
-                [loaded.fault(("log",), f.what, f.expected, f.found, f.hint) for f in error.faults]
-            ) from error
         faults += fitted.faults
         if study.checks:
             swapped = swapped_axles_fault(fitted, car, method, train, progress)
@@ -88,7 +82,7 @@ def identify_drive(loaded: Loaded[CarIdentifyFile], progress: Progress = silent)
         not_shown["front_roll_share"] = "the distribution of the roll moment needs the axles' rates (axle_rates)."
     if not rows and not not_shown:
         wanted = "speed, steer and yaw_rate or ay; wheel_… and speed; travel_… and ay; speed, ax, throttle and brake"
-        raise loaded.error(loaded.fault(("log", "columns"), "nothing can be identified from these channels.", wanted))
+        raise loaded.error_at(("log", "columns"), "nothing can be identified from these channels.", wanted)
     if drive.offset is not None:
         figures["clock_offset"], figures["clock_offset_sigma"] = drive.offset.seconds, drive.offset.sigma
     figures |= {"samples": float(len(drive.t)), "not_shown": float(len(not_shown)), "suspicions": float(len(faults))}

@@ -118,7 +118,7 @@ def study_drive(loaded: Loaded[Any], car: Machine) -> StudyDrive:
         shifted, s.rate, -np.inf if s.start <= 0.0 else s.start, np.inf if s.end is None else s.end
     )
     if len(t) < 10:
-        raise loaded.error(loaded.fault(("log",), "fewer than ten samples lie between start and end."))
+        raise loaded.error_at(("log",), "fewer than ten samples lie between start and end.")
     channels = _local(channels)
     hashes = {files[p]: fingerprint(path) for p, path in paths.items()}
     drive = StudyDrive(t=t, channels=channels, rate=rate, hashes=hashes)
@@ -175,7 +175,7 @@ def _existing(loaded: Loaded[Any], paths: Mapping[str, Path], at: tuple[str, ...
         if not path.exists():
             place = at if len(at) > 1 else ("log", "files", p) if p else ("log", "file")
             hint = "Paths are relative to the study file; ${NAME} stands for a variable."
-            raise loaded.error(loaded.fault(place, "there is no such log.", found=str(path), hint=hint))
+            raise loaded.error_at(place, "there is no such log.", found=str(path), hint=hint)
 
 
 def _of_column(loaded: Loaded[Any], fault: Fault) -> Fault:

@@ -56,14 +56,12 @@ def observe_drive(loaded: Loaded[CarObserveFile], progress: Progress = silent) -
     lateral = whole.has("speed", "steer") and (whole.has("yaw_rate") or whole.has("ay"))
     if not lateral and study.path is None:
         wanted = "speed, steer and yaw_rate or ay, or a section path with positions"
-        raise loaded.error(
-            loaded.fault(("log", "columns"), "there is nothing to observe.", wanted, ", ".join(whole.channels))
-        )
-    try:
+        raise loaded.error_at(("log", "columns"), "there is nothing to observe.", wanted, ", ".join(whole.channels))
+    with loaded.placing(("log",), DataError, IdentificationError):
         if study.training is not None and lateral:
             train = whole.between(*study.training)
             if len(train.t) < FEWEST_FITTED:
-                raise loaded.error(loaded.fault(("training",), "fewer than fifty samples lie in this span."))
+                raise loaded.error_at(("training",), "fewer than fifty samples lie in this span.")
             fitted = fit_car(car, method, train, progress)
             faults += fitted.faults
             if study.checks:
@@ -71,17 +69,13 @@ def observe_drive(loaded: Loaded[CarObserveFile], progress: Progress = silent) -
                 faults += [swapped] if swapped is not None else []
         drive = whole.between(study.log.start, np.inf if study.log.end is None else study.log.end)
         if len(drive.t) < 10:
-            raise loaded.error(loaded.fault(("log",), "fewer than ten samples lie between start and end."))
+            raise loaded.error_at(("log",), "fewer than ten samples lie between start and end.")
         warm = whole.between(study.log.start - WARM_UP_S, float(drive.t[-1]) + 0.5 / drive.rate)
         seen = _lateral(study, how, car, fitted, method.noise, warm, float(drive.t[0]), progress) if lateral else None
         if lateral and fitted is None and study.checks:
             swapped = _swapped_axles(method, car, drive, progress)
             faults += [swapped] if swapped is not None else []
         way = _path(study, how, car, whole, drive, progress) if study.path is not None else None
-    except (DataError, IdentificationError) as error:
-        raise loaded.error(
-            [loaded.fault(("log",), f.what, f.expected, f.found, f.hint) for f in error.faults]
-        ) from error
     given = {} if study.reference is None else reference_values(loaded, study.reference, study.reference.file, whole)
     inside = np.isin(whole.t, drive.t)
     reference = {n: v[inside] for n, v in given.items()}

@@ -41,7 +41,7 @@ def existing(loaded: Loaded[SimulateFile], text: str, at: Place) -> Path:
     file = loaded.path(text, at)
     if not file.is_file():
         hint = "Paths are relative to the study file; ${NAME} stands for a variable."
-        raise loaded.error(loaded.fault(at, "there is no such file.", found=str(file), hint=hint))
+        raise loaded.error_at(at, "there is no such file.", found=str(file), hint=hint)
     return file
 
 
@@ -53,7 +53,7 @@ def duration_of(loaded: Loaded[SimulateFile], led: Led | None) -> float:
         return wanted
     if wanted is not None and wanted > led.length + 1e-9:
         found = f"{wanted:g} s, and the table of the motion has {led.length:.6g} s"
-        raise loaded.error(loaded.fault(("duration",), "the motion ends before.", found=found))
+        raise loaded.error_at(("duration",), "the motion ends before.", found=found)
     return led.length if wanted is None else wanted
 
 
@@ -82,7 +82,7 @@ def given_inputs(loaded: Loaded[SimulateFile], units: Mapping[str, str], duratio
             if t[-1] < duration - 1e-9:
                 at = ("inputs", "file")
                 found = f"{t[-1]:.6g} s, and the simulation lasts {duration:.6g} s"
-                raise loaded.error(loaded.fault(at, "its table ends before the simulation does.", found=found))
+                raise loaded.error_at(at, "its table ends before the simulation does.", found=found)
             out[name] = _tabled(t, channel.values, s.between)
     return out
 
@@ -133,13 +133,12 @@ def followed(loaded: Loaded[SimulateFile], units: Mapping[str, str], at_least: S
     if odd:
         at = ("motion", "columns", odd[0])
         hint = did_you_mean(odd[0], list(known))
-        raise loaded.error(loaded.fault(at, f"'{odd[0]}' is no channel of a motion of this machine.", hint=hint))
+        raise loaded.error_at(at, f"'{odd[0]}' is no channel of a motion of this machine.", hint=hint)
     have = [c for c in units if f"q.{c}" in columns]
     names = tuple(at_least) if set(at_least) <= set(have) else tuple(have)
     if not names:
         expected = ", ".join(f"q.{c}" for c in at_least)
-        fault = loaded.fault(("motion", "columns"), f"no column of {file.name} holds positions.", expected)
-        raise loaded.error(fault)
+        raise loaded.error_at(("motion", "columns"), f"no column of {file.name} holds positions.", expected)
     orders = [o for o in ORDERS if all(f"{o}.{c}" in columns for c in names)]
     orders = list(ORDERS) if len(orders) == len(ORDERS) else ["q"]
     wanted = {f"{o}.{c}": columns[f"{o}.{c}"] for o in orders for c in names}

@@ -105,12 +105,8 @@ def mechanism_setup(loaded: Loaded[SimulateFile]) -> MechanismSetup:
         faults.append(loaded.fault(("start", "base"), "a mechanism stands on the ground."))
     if faults:
         raise loaded.error(faults)
-    try:
+    with loaded.placing(("start",), VeridynError):
         q, _ = start_of(system, s.start.coordinates, s.start.rates)
-    except VeridynError as error:
-        raise loaded.error(
-            [loaded.fault(("start",), f.what, f.expected, f.found, f.hint) for f in error.faults]
-        ) from error
     motion = _led(loaded, system, q) if s.motion is not None else None
     duration = duration_of(loaded, motion)
     loads = _loads(loaded, system, duration)
@@ -159,5 +155,5 @@ def _method(loaded: Loaded[SimulateFile]) -> NaturalMethod:
         return NaturalMethod("explicit", step, rule=s.name)
     if s.name not in ("auto", "index3", "penalty", "augmented", "r_matrix"):
         expected = f"index3, penalty, augmented, r_matrix, {', '.join(EXPLICIT)}"
-        raise loaded.error(loaded.fault(("integrator", "name"), f"'{s.name}' integrates trees.", expected))
+        raise loaded.error_at(("integrator", "name"), f"'{s.name}' integrates trees.", expected)
     return NaturalMethod("index3" if s.name == "auto" else s.name, step)

@@ -64,7 +64,7 @@ def tree_setup(loaded: Loaded[SimulateFile]) -> TreeSetup:
         q, qd = _start(loaded, machine)
         base = None if s.start.base is None else BaseState(**s.start.base.model_dump())
         if base is not None and machine.base != "free":
-            raise loaded.error(loaded.fault(("start", "base"), f"the base of '{machine.name}' is fixed."))
+            raise loaded.error_at(("start", "base"), f"the base of '{machine.name}' is fixed.")
         return TreeSetup(machine, Driven(duration, s.rate, q, qd, inputs, base, _method(loaded, machine)), None)
     check_led(machine, len(led.names), "Leave motion out, and give forces of the others as inputs.")
     if s.controller is None:
@@ -110,13 +110,10 @@ def _led(loaded: Loaded[SimulateFile], machine: Machine) -> Led:
         return led
     if not machine.closed or not isinstance(led.reference, SampledTrajectory):
         missing = ", ".join(f"q.{c}" for c in own if c not in led.names)
-        raise loaded.error(loaded.fault(("motion",), f"its table has no {missing}.", "positions of every coordinate"))
+        raise loaded.error_at(("motion",), f"its table has no {missing}.", "positions of every coordinate")
     table = led.reference
-    try:
+    with loaded.placing(("motion",), VeridynError):
         whole = closed_motion(machine, table.t, *table.at(table.t), at=led.names)
-    except VeridynError as error:
-        faults = [loaded.fault(("motion",), f.what, f.expected, f.found, f.hint) for f in error.faults]
-        raise loaded.error(faults) from error
     at = list(machine.independent)
     reference = SampledTrajectory(table.t, whole.q[:, at], whole.qd[:, at], whole.qdd[:, at])
     return Led(reference, tuple(own), led.length)
@@ -135,9 +132,7 @@ def _inputs(loaded: Loaded[SimulateFile], machine: Machine, duration: float) -> 
     missing = [name for name in read_by_laws if f"signal.{name}" not in given]
     if missing:
         what = f"the law of an element reads the signal '{missing[0]}', and nothing says what it is."
-        raise loaded.error(
-            loaded.fault(("inputs",), what, hint=f"Add inputs: {{formulas: {{signal.{missing[0]}: NUMBER}}}}.")
-        )
+        raise loaded.error_at(("inputs",), what, hint=f"Add inputs: {{formulas: {{signal.{missing[0]}: NUMBER}}}}.")
     if not given and not driven:
         return None
     forces = [(machine.coordinates.index(name[6:]), f) for name, f in given.items() if name.startswith("force.")]
@@ -178,7 +173,7 @@ def _start(loaded: Loaded[SimulateFile], machine: Machine) -> tuple[Array, Array
     if not machine.closed:
         q, qd = (np.array([x.get(c, 0.0) for c in machine.coordinates]) for x in (s.coordinates, s.rates))
         return q, qd
-    try:
+    with loaded.placing(("start",), VeridynError):
         q = closed_home(machine)
         if s.coordinates:
             given = {c: [value] for c, value in s.coordinates.items()}
@@ -187,9 +182,6 @@ def _start(loaded: Loaded[SimulateFile], machine: Machine) -> tuple[Array, Array
         if s.rates:
             qd = loop_jacobian(machine, q[None], at=tuple(s.rates))[0] @ np.array(list(s.rates.values()))
         return q, qd
-    except VeridynError as error:
-        faults = [loaded.fault(("start",), f.what, f.expected, f.found, f.hint) for f in error.faults]
-        raise loaded.error(faults) from error
 
 
 def _known(loaded: Loaded[SimulateFile], at: Place, names: Mapping[str, object], machine: Machine) -> None:
@@ -207,16 +199,15 @@ def _known(loaded: Loaded[SimulateFile], at: Place, names: Mapping[str, object],
 def _method(loaded: Loaded[SimulateFile], machine: Machine) -> Method:
     s = loaded.study.integrator
     if s.name in ("index3", "explicit", "penalty", "augmented", "r_matrix"):
-        fault = loaded.fault(
+        raise loaded.error_at(
             ("integrator", "name"), f"'{s.name}' integrates mechanisms.", "RK4 or one of SciPy's methods"
         )
-        raise loaded.error(fault)
     dry = any(e.has_sign for e in machine.elements)
     holds = dry and s.friction_speed == 0.0
     if holds and s.name not in ("auto", "RK4"):
         what = f"'{s.name}' cannot step with dry friction that holds."
         hint = "Give RK4, or a friction_speed above zero below which friction is rounded off."
-        raise loaded.error(loaded.fault(("integrator", "name"), what, "RK4", hint=hint))
+        raise loaded.error_at(("integrator", "name"), what, "RK4", hint=hint)
     name = ("RK4" if holds else "LSODA" if dry else "DOP853") if s.name == "auto" else s.name
     step = s.step if s.step is not None else FIXED_STEP if name == "RK4" else np.inf
     return Method(name, step, s.rtol, s.atol, s.friction_speed if dry else 0.0)
@@ -237,7 +228,7 @@ def _controller(
             _known(loaded, ("controller", key), given, machine)
             missing = [c for c in own if c not in given]
             if missing:
-                raise loaded.error(loaded.fault(("controller", key), f"no gain is given for {', '.join(missing)}."))
+                raise loaded.error_at(("controller", key), f"no gain is given for {', '.join(missing)}.")
             gains.append(np.array([given[c] for c in own]))
         else:
             gains.append(np.full(len(own), float(given)))
@@ -253,12 +244,10 @@ def _commanded(
     without = [c for c in names if c not in {x.on for x in machine.controllers}]
     if without:
         hint = "Add controllers to the model file, or give kp and kd here."
-        raise loaded.error(
-            loaded.fault(place, f"'{machine.name}' has no controller of {', '.join(without)}.", hint=hint)
-        )
+        raise loaded.error_at(place, f"'{machine.name}' has no controller of {', '.join(without)}.", hint=hint)
     if machine.closed:
         what = "the machine's own controllers follow motions of open machines in a study."
-        raise loaded.error(loaded.fault(place, what, found="closed loops", hint="Give kp and kd here."))
+        raise loaded.error_at(place, what, found="closed loops", hint="Give kp and kd here.")
     method = _method(loaded, machine)
     if s.integrator.name == "auto":  # methods that choose their steps would begin anew at every tick
         step = FIXED_STEP if s.integrator.step is None else s.integrator.step
@@ -281,10 +270,9 @@ def _controller_model(loaded: Loaded[SimulateFile], machine: Machine, s: Control
         feedforward = study_machine(loaded, ("controller",), loaded.study.model.model_copy(update={"file": s.model}))
         if feedforward.coordinates != machine.coordinates:
             found = ", ".join(feedforward.coordinates)
-            fault = loaded.fault(
+            raise loaded.error_at(
                 ("controller", "model"), f"{file.name} is another machine.", ", ".join(machine.coordinates), found
             )
-            raise loaded.error(fault)
     return feedforward
 
 
