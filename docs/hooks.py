@@ -19,10 +19,10 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from veridyn.files.machine.schema import model_schema
-from veridyn.studies.config.text import reference
 
 sys.path.insert(0, str(Path(__file__).parent))
 from model_keys import model_page
+from study_keys import reference
 
 log = logging.getLogger("mkdocs.hooks.veridyn")
 NAME = re.compile(r"`(veridyn(?:\.\w+)+)`")

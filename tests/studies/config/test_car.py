@@ -3,12 +3,13 @@
 from pathlib import Path
 
 import pytest
+from docs.study_keys import reference
 
 from veridyn.errors import FileError
 from veridyn.files.yaml_reader import plain_yaml
 from veridyn.studies.config.car import CarIdentifyFile, CarObserveFile
 from veridyn.studies.config.study import FORMULATED, json_schema, load_study, parse_study, settings_class
-from veridyn.studies.config.text import reference, study_text
+from veridyn.studies.config.text import study_text
 
 STUDIES = Path(__file__).parents[3] / "examples" / "studies"
 KINDS = {

@@ -1,10 +1,11 @@
 import pytest
+from docs.study_keys import reference
 
 from studies.arm_simulation import FREE, LED, PUSHED, STUDIES
 from veridyn.errors import FileError
 from veridyn.files.yaml_reader import plain_yaml
 from veridyn.studies.config.study import json_schema, parse_study
-from veridyn.studies.config.text import reference, study_text
+from veridyn.studies.config.text import study_text
 
 SHORTEST = "veridyn: 1\nkind: simulate\nmodel: {file: arm.yaml}\nduration: 2\n"
 

@@ -2,8 +2,8 @@ import pytest
 
 from studies.bench_robot import STUDY
 from veridyn.files.yaml_reader import plain_yaml
-from veridyn.studies.config.study import KINDS, parse_study, settings_class
-from veridyn.studies.config.text import commented, flow, reference, study_text
+from veridyn.studies.config.study import parse_study
+from veridyn.studies.config.text import commented, flow, study_text
 
 RICH = STUDY.replace(
     "{file: model.yaml}", "{file: '${A}/m 1.yaml', elements: [{kind: damper}, {kind: spring, on: {q1: 1, q2: -1}}]}"
@@ -49,18 +49,3 @@ def test_values_on_one_line(value: object, text: str) -> None:
 def test_long_comments_are_wrapped() -> None:
     lines = commented("word " * 60)
     assert len(lines) > 1 and all(line.startswith("# ") and len(line) <= 110 for line in lines)
-
-
-def test_every_key_of_every_section_is_in_the_reference() -> None:
-    text = reference("identify")
-    for name in settings_class("identify").model_fields:
-        assert f"| `{name}` |" in text
-    assert "### `signals`" in text and "### `training[]`" in text and "### `log.columns.*`" in text
-    assert "| `order` | whole number | `4` | Its order, for one pass. |" in text
-    assert "| `file` | text | – | Model file" in text  # or a fit
-    assert "`refuse` or `drop`" in text
-
-
-def test_all_kinds_are_there() -> None:
-    text = reference()
-    assert all(f"## `kind: {kind}`" in text for kind in KINDS)
