@@ -110,7 +110,7 @@ def test_a_defect_shows_where_and_is_not_exit_code_1(
         raise ValueError("max() arg is an empty sequence")
 
     monkeypatch.setattr("veridyn.cli.app.app", broken)
-    monkeypatch.setattr("veridyn.cli.terminal.show_everything", lambda: None)
+    monkeypatch.setattr("veridyn.cli.show_everything", lambda: None)
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 3

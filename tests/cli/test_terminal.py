@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from veridyn.cli.terminal import open_closed_streams, plain, show_everything
+from veridyn.cli import open_closed_streams, plain, show_everything
 from veridyn.files.access import shipped
 
 

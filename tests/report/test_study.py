@@ -21,8 +21,8 @@ from veridyn.identify.friction.evidence import FrictionLadder, LadderStep
 from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.report.blocks import Table, Text
+from veridyn.report.insight import reduced_line, reduced_rows, reduced_section, reduced_table
 from veridyn.report.page import identification_page
-from veridyn.report.reduced import reduced_line, reduced_rows, reduced_section, reduced_table
 from veridyn.report.study import friction_section, study_sections
 from veridyn.studies.config.study import load_study
 from veridyn.studies.identification import IdentificationStudy

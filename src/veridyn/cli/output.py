@@ -58,17 +58,9 @@ def flags_first(args: Sequence[str]) -> list[str]:
 
 def print_json(content: Mapping[str, Any]) -> None:
     """One object on stdout; NaN and infinity, which JSON does not have, are null."""
-    typer.echo(json.dumps(_finite(content), ensure_ascii=False, allow_nan=False))
+    from veridyn.studies.result import finite
 
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(k): _finite(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(v) for v in value]
-    if isinstance(value, float) and not (value == value and abs(value) != float("inf")):
-        return None
-    return value
+    typer.echo(json.dumps(finite(content), ensure_ascii=False, allow_nan=False))
 
 
 def print_error(error: VeridynError) -> None:

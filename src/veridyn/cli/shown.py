@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def print_identified(run: IdentifyRun, result: Result) -> None:
     """The verdict, the figures, and the rows or parameters of an identification of any machine; then what was tried on the way."""
-    from veridyn.report.reduced import reduced_line
+    from veridyn.report.insight import reduced_line
     from veridyn.report.study import identified_verdict
 
     if run.drive is not None:

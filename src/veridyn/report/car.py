@@ -8,8 +8,7 @@ import numpy as np
 
 from veridyn.identify.validation import Validation
 from veridyn.report.blocks import Block, Figure, Key, Listing, Section, Table, Text, Verdict
-from veridyn.report.observed_parts import ObservedParts
-from veridyn.report.observer import thin
+from veridyn.report.observer import ObservedParts, thin
 from veridyn.report.plots import Plot, Series, curves
 from veridyn.report.words import count, listed, measured, number, unit_text
 from veridyn.signals.drive import DriveLog

@@ -1,5 +1,5 @@
 """What stands behind an identification: residuals, how the motion excites, where deviations come from, whether the result is physically
-consistent, and what to record next.
+consistent, what to record next, and the reduced model of essential parameters beside the full one.
 
 The parts of a standard deviation are drawn as a stacked bar for each parameter, with a line for each source. Their squares add up to the
 square of the whole, so shares are those of the variance. Of more sources than colours, the smaller ones are drawn together.
@@ -7,7 +7,9 @@ square of the whole, so shares are those of the variance. Of more sources than c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,11 +17,13 @@ from numpy.typing import NDArray
 
 from veridyn.identify.diagnosis.explain import what_next
 from veridyn.identify.diagnosis.fit_check import attempt
+from veridyn.identify.essential import EliminationStep
 from veridyn.identify.result import Fit
+from veridyn.identify.validation import Validation
 from veridyn.model.machine import Machine
 from veridyn.report.blocks import Block, Figure, Heat, Listing, Section, Table, Text
 from veridyn.report.plots import COLOURS, Plot, Series, bars, curves, heat, stacked
-from veridyn.report.words import count, listed, number, unit_text
+from veridyn.report.words import count, listed, measured, number, percent, unit_text
 from veridyn.signals.spectrum import power_spectrum
 from veridyn.spatial.inertia import broken_law, pseudo_inertia
 from veridyn.studies.identification import IdentificationStudy
@@ -291,3 +295,87 @@ def _next(study: IdentificationStudy) -> Section:
         )
     lead = "What a further recording would do follows from the model and the noise, before it is made. The best first."
     return Section("What to record next", [Listing([str(a) for a in advice[:5]])], lead)
+
+
+LEFT_OUT = "0"
+REMOVAL_REASONS = ("removed_at_sigma_percent", "f_statistic", "p_value", "joint_p_value")
+REDUCED_COLUMNS = ("parameter", "unit", "full", "σ", "reduced", "σ of it", "σ % when removed", "F", "p")
+
+
+def reduced_section(study: IdentificationStudy) -> Section | None:
+    """What the reduced model is, and how much worse it predicts; None where nothing was left out."""
+    if not study.essential.steps:
+        return None
+    lean = study.essential
+    lead = (
+        f"{count(len(lean.fit.values), 'parameter')} of {len(study.fit.values)} are essential by this rule: {lean.stated_rule}. "
+        "The others are zero here, and the rest is estimated anew by weighted least squares."
+    )
+    if study.reduced_is_worse:
+        lead += f" On {study.judged_on} the reduced model is noticeably worse than the full one: what it leaves out matters."
+    errors = Table(
+        ("model", "parameters", "training %", "validation %", "worst row, validation %"),
+        [
+            _error_row("full", len(study.fit.values), study.own, study.check),
+            _error_row("reduced", len(lean.fit.values), study.essential_own, study.essential_check),
+        ],
+        "Relative errors ‖r‖/‖y‖ of the forces.",
+        strong=(3,),
+    )
+    caption = "Parameters of both models; deviations of the reduced one assume uncorrelated residuals."
+    values = Table(REDUCED_COLUMNS, reduced_rows(study), caption, left=(1,))
+    return Section("Reduced model", [errors, values], lead)
+
+
+def reduced_rows(study: IdentificationStudy) -> list[tuple[str, ...]]:
+    """One row for each base parameter: value and deviation in the full and in the reduced model, and why it was removed."""
+    rows = []
+    for name, unit, x, sigma, own, s in _both(study):
+        if own is not None:
+            tail = (*measured(*own), "–", "–", "–")
+        elif s is not None:
+            tail = (LEFT_OUT, "–", percent(s.relative_sigma), number(s.f_statistic, 3), number(s.p_value, 2))
+        else:  # a fit with a prior estimates what least squares cannot
+            tail = ("–",) * 5
+        rows.append((name, unit_text(unit), *measured(x, sigma), *tail))
+    return rows
+
+
+def _both(
+    study: IdentificationStudy,
+) -> Iterator[tuple[str, str, float, float, tuple[float, float] | None, EliminationStep | None]]:
+    """For each base parameter its name, unit, value and σ; value and σ in the reduced model; the step that removed it. None: not so."""
+    full, lean = study.fit, study.essential
+    own = dict(
+        zip(lean.fit.base.columns, zip(lean.fit.values.tolist(), lean.fit.sigma.tolist(), strict=True), strict=True)
+    )
+    steps = {study.model.parameters.index(s.name): s for s in lean.steps}
+    for c, name, unit, x, sigma in zip(full.base.columns, full.names, full.units, full.values, full.sigma, strict=True):
+        yield name, unit, float(x), float(sigma), own.get(c), steps.get(c)
+
+
+def reduced_table(study: IdentificationStudy) -> str:
+    """Both models as the text of a CSV file; cells of what does not apply are empty."""
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    out.writerow(["name", "unit", "full", "full_sigma", "reduced", "reduced_sigma", *REMOVAL_REASONS])
+    for name, unit, x, sigma, own, s in _both(study):
+        cells: list[float | str] = [*(own or ("", "")), "", "", "", ""]
+        if s is not None:
+            cells = [0.0, "", s.relative_sigma, s.f_statistic, s.p_value, s.joint_p_value]
+        out.writerow([name, unit, *(v if isinstance(v, str) else f"{v:.9g}" for v in (x, sigma, *cells))])
+    return text.getvalue()
+
+
+def reduced_line(study: IdentificationStudy) -> str:
+    """The same in one line, for a terminal."""
+    full, less = (percent(100.0 * v.relative_error) for v in (study.check, study.essential_check))
+    counts = f"{len(study.essential.fit.values)} of {len(study.fit.values)} parameters"
+    of = " in forces" if study.by_simulation else ""
+    return f"reduced model: {counts}, off by {less} %{of} on {study.judged_on}, the full one by {full} %"
+
+
+def _error_row(name: str, parameters: int, own: Validation | None, check: Validation) -> tuple[str, ...]:
+    training = "–" if own is None else percent(100.0 * own.relative_error)
+    held_out, worst = percent(100.0 * check.relative_error), percent(100.0 * check.worst_relative_error)
+    return name, f"{parameters}", training, held_out, worst

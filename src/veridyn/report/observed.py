@@ -12,8 +12,7 @@ from veridyn.observe.consistency.findings import USABLE_NIS
 from veridyn.observe.history import StateHistory
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict, attempted
 from veridyn.report.car import drive_parts, drive_verdict
-from veridyn.report.observed_parts import ObservedParts
-from veridyn.report.observer import WORDS, innovation_plots, mechanism_animation, thin, whiteness_plot
+from veridyn.report.observer import WORDS, ObservedParts, innovation_plots, mechanism_animation, thin, whiteness_plot
 from veridyn.report.page import page
 from veridyn.report.plots import Plot, Series, curves
 from veridyn.report.running import ELLIPSOIDS

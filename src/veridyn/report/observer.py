@@ -1,8 +1,12 @@
-"""The report of observers on a mechanism: estimates beside the truth and the uncorrected model, errors, innovations, consistency."""
+"""The report of observers on a mechanism: estimates beside the truth and the uncorrected model, errors, innovations, consistency.
+
+The page of an observation of one log is common to all machines; :class:`ObservedParts` is what each kind gives to it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +14,7 @@ from numpy.typing import NDArray
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.equations.system import NaturalSystem, natural_system
 from veridyn.model.point_parts import MechanismParts
+from veridyn.observe.history import StateHistory
 from veridyn.observe.result import Estimates
 from veridyn.observe.virtual import Virtual
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict
@@ -391,3 +396,16 @@ def _moving(machine: NaturalSystem, t: Array, layers: Sequence[Layer]) -> Animat
     plane = machine.mechanism.dimension == 2
     up, view = ("y", (0.0, 0.0)) if plane else ("z", (-60.0, 20.0))
     return Animation(scene(t, layers, machine.mechanism.name, up=up, view=view))
+
+
+class ObservedParts(NamedTuple):
+    """What a page of an observation is made of beside limits, innovations and consistency, which all have: sections `before` and `after`
+    those, key figures, settings, and the observation, if there is one, from sample `skip` on."""
+
+    name: str
+    observation: StateHistory | None
+    skip: int
+    keys: list[Key]
+    before: list[Section]
+    after: list[Section]
+    settings: dict[str, str]

@@ -19,8 +19,7 @@ from markupsafe import Markup
 
 from veridyn.report.blocks import Key, Section, Verdict
 from veridyn.report.figures import row_figures, singular_values
-from veridyn.report.insight import insight
-from veridyn.report.reduced import reduced_section
+from veridyn.report.insight import insight, reduced_section
 from veridyn.report.running import replay_section, running_section
 from veridyn.report.verdict import simulation_section, verdict
 from veridyn.report.words import like, measured, number, percent, unit_text

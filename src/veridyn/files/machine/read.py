@@ -18,7 +18,6 @@ from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 from veridyn.errors import At, Fault, Faults, ModelError, did_you_mean, part_at, with_line
 from veridyn.files.expressions import warn_of_rounded_angles
 from veridyn.files.machine.bodies import ReadBody, read_body, read_joint
-from veridyn.files.machine.controllers import read_controllers
 from veridyn.files.machine.keys import BASES, POINT_TOP, SIX_PREFIX, TOP
 from veridyn.files.machine.parameters import (
     ParameterSection,
@@ -27,7 +26,7 @@ from veridyn.files.machine.parameters import (
     read_constants,
     read_parameters,
 )
-from veridyn.files.machine.parts import Parts, Places, read_assembly
+from veridyn.files.machine.parts import Parts, Places, read_assembly, read_controllers
 from veridyn.files.machine.points import PointSections
 from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader

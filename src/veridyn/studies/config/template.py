@@ -28,12 +28,12 @@ from veridyn.studies.config.guessing import (
     guesses,
     kind_of,
     named_by_file,
+    rotor_lines,
     time_column,
     time_lines,
     time_unit,
     wrench_columns,
 )
-from veridyn.studies.config.rotors import rotor_lines
 from veridyn.studies.config.text import flow
 
 Array = NDArray[np.float64]
