@@ -5,13 +5,17 @@ import pytest
 
 from strangers.bicycle_drive import Bicycle
 from veridyn.mechanics.single_track.equations import (
+    CF,
     COUNT,
+    CR,
+    FRONT,
     GRAVITY,
     LAWS,
+    MASS,
     READINGS,
+    REAR,
     lateral_functions,
     packed,
-    understeer_gradient,
 )
 from veridyn.model.car import PARAMETERS
 from veridyn.model.single_track import car_machine
@@ -44,6 +48,17 @@ ESTIMATED = (
     "load_sensitivity",
     "drag",
 )
+
+
+def understeer_gradient(v: np.ndarray) -> float:
+    """The understeer gradient at rest loads and small slip, rad per m/s²: (m/L) (b/C_f − a/C_r); positive is understeer.
+
+    On a steady circle δ = L/R + K a_y.
+    """
+    m, a, b = v[MASS], v[FRONT], v[REAR]
+    L = a + b
+    Cf, Cr = v[CF] * m * GRAVITY * b / L, v[CR] * m * GRAVITY * a / L
+    return float(m / L * (b / Cf - a / Cr))
 
 
 def car(law: str = "tanh", **more: float):

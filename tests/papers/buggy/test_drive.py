@@ -10,8 +10,8 @@ from functools import cache
 import numpy as np
 import pytest
 
+from mechanics.ground.wheel_readings import wheel_readings
 from veridyn.mechanics.ground.road import Bump, Plane
-from veridyn.mechanics.ground.tyres import wheel_readings
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.equations.dynamics import NaturalState, Stabilisation, solve_accelerations
 from veridyn.mechanics.natural.equations.geometry import compact

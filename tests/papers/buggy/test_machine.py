@@ -10,10 +10,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.linalg import null_space
 
+from mechanics.ground.wheel_readings import wheel_readings
 from strangers.pinocchio_buggy import PinBuggy
 from veridyn.files.access import shipped
 from veridyn.files.machine.load import load_model
-from veridyn.mechanics.ground.tyres import wheel_readings
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.equations.dynamics import natural_energy, solve_accelerations
 from veridyn.mechanics.natural.equations.geometry import compact

@@ -7,8 +7,7 @@ cos γ = r·n. H is the height of the centre above the road along n:
     ρ = H/cos γ,    ρ̇ = (Ḣ + ρ sin γ (sin γ)˙/cos γ)/cos γ,    v_x = e_x·v_c,    v_y = e_y·(v_c − ρ ω × r),    Ω = s·ω
 
 The force acts at the foot of −ρ r. Laws and constants are those of :mod:`veridyn.model.elements.kinds`; camber has no force of its own.
-:func:`wheel_readings` evaluates them along a motion. Reference: H. B. Pacejka, Tyre and Vehicle Dynamics, section 4.3.2 (PAC2002) and
-chapter 7.
+Reference: H. B. Pacejka, Tyre and Vehicle Dynamics, section 4.3.2 (PAC2002) and chapter 7.
 """
 
 from __future__ import annotations
@@ -22,15 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.laws import constant_of
-from veridyn.mechanics.tree.accept import takes_machine
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.inputs import state_of
-from veridyn.mechanics.tree.recursion.newton_euler import Outward, State, Wrench, outward
+from veridyn.mechanics.tree.recursion.newton_euler import Outward, State, Wrench
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import Element
-from veridyn.model.machine import Machine
-from veridyn.model.motion import Motion
-from veridyn.spatial.algebra import ARRAYS, Algebra, Scalar, add, hyperbolic_tangent, mul, sub
+from veridyn.spatial.algebra import Algebra, Scalar, add, hyperbolic_tangent, mul, sub
 from veridyn.spatial.linalg import (
     IDENTITY,
     ZERO,
@@ -313,70 +307,3 @@ def _linear_lengths(t: Tyre) -> tuple[Scalar, Scalar]:
 
 _FORCES: dict[str, Callable[[Tyre], Pair]] = {"tyre": _magic_forces, "linear_tyre": _linear_forces}
 _LENGTHS: dict[str, Callable[[Tyre], Pair]] = {"tyre": _magic_lengths, "linear_tyre": _linear_lengths}
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class WheelReadings:
-    """One tyre along N samples, axes those of its contact: x forward in the wheel's plane, y left, z the road's normal.
-
-    `load`, `fx`, `fy` (N) act on the wheel; `moment` (N*m) is that of rolling resistance about its axis; `deflection` and `loaded_radius`
-    (m); `kappa` and `alpha` are the lagging slips that make the force; `vx` and `vy` (m/s) are speeds of the contact, `spin` (rad/s) the
-    rate about the axis, `rolling_radius` (m) the effective one; `centre` (N, 3) is the wheel's in the ground's frame.
-    """
-
-    load: Array
-    fx: Array
-    fy: Array
-    moment: Array
-    deflection: Array
-    loaded_radius: Array
-    rolling_radius: Array
-    kappa: Array
-    alpha: Array
-    vx: Array
-    vy: Array
-    spin: Array
-    centre: Array
-
-
-@takes_machine
-def wheel_readings(machine: Machine | Tree, motion: Motion) -> dict[str, WheelReadings]:
-    """The tyres of a machine along a motion, by the names of their parameters; a trajectory's motion has all that is needed.
-
-    Parameters
-    ----------
-    motion : with the states of the tyres among its signals and, of a free base, velocity, position and quaternion.
-
-    Returns
-    -------
-    dict : "tyre_wheel" → :class:`WheelReadings`, in the order of the elements.
-    """
-    tree = tree_of(machine)
-    tree.check_motion(motion)
-    state = state_of(tree, motion)
-    o = outward(tree, state, ARRAYS, velocity=True)
-    N = len(motion)
-
-    def line(x: Scalar) -> Array:
-        return np.broadcast_to(np.asarray(x, dtype=np.float64), (N,)).copy()
-
-    found: dict[str, WheelReadings] = {}
-    for e, scale in ((e, tree.parameters[e.parameter_name]) for e in tree.wheels):
-        t = tyre_of(tree, e, state, o, motion.signals, ARRAYS)
-        c, (fx, fy), (kappa, side) = t.contact, t.forces, t.slips
-        found[e.parameter_name] = WheelReadings(
-            load=line(scale * t.load),
-            fx=line(scale * fx),
-            fy=line(scale * fy),
-            moment=line(scale * t.rolling_moment),
-            deflection=line(c.deflection),
-            loaded_radius=line(c.loaded),
-            rolling_radius=line(t.effective_radius),
-            kappa=line(kappa),
-            alpha=np.arctan(line(side)),
-            vx=line(c.vx),
-            vy=line(c.vy),
-            spin=line(c.spin),
-            centre=np.stack([line(x) for x in t.wheel.pose[1]], axis=-1),
-        )
-    return found

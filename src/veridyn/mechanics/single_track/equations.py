@@ -324,18 +324,6 @@ class LateralFunction:
         return out
 
 
-def understeer_gradient(values: ArrayLike) -> float:
-    """The understeer gradient at rest loads and small slip, rad per m/s²: (m/L) (b/C_f − a/C_r); positive is understeer.
-
-    On a steady circle δ = L/R + K a_y.
-    """
-    v = np.asarray(values, dtype=np.float64)
-    m, a, b = v[MASS], v[FRONT], v[REAR]
-    L = a + b
-    Cf, Cr = v[CF] * m * GRAVITY * b / L, v[CR] * m * GRAVITY * a / L
-    return float(m / L * (b / Cf - a / Cr))
-
-
 @cache
 def lateral_functions() -> tuple[LateralFunction, ...]:
     """f, F, h and H for :class:`veridyn.observe.system.Continuous`, compiled or loaded now."""

@@ -295,13 +295,6 @@ def _body(vehicle: Vehicle, vector: Array, wheel: int) -> complex:
     return vector[eq.POSITION + 2] + 2.0 * (y * vector[eq.QUATERNION + 1] - x * vector[eq.QUATERNION + 2])
 
 
-def hop_frequencies(vehicle: Vehicle) -> Array:
-    """The natural frequencies of the four modes of the wheels on their tyres, without damping, at rest, Hz."""
-    still = replace(vehicle.suspension, damping=(1.0,) * 4)
-    found = [m.frequency for m in modes(replace(vehicle, suspension=still)) if m.moves == "wheel hop"]
-    return np.array(found)
-
-
 @dataclass(frozen=True, eq=False)
 class ChannelSpectrum:
     """One channel: its density, its peaks with the modes' names, and where it sinks into noise (Hz; NaN where it never does, and why)."""
