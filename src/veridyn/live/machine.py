@@ -5,7 +5,7 @@ The page draws it as points and lines, one pose at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, nan
 from typing import Any, cast
@@ -25,20 +25,23 @@ from veridyn.live.tracker import (
     Trouble,
     refused_stamp,
 )
+from veridyn.mechanics.formulated import GivenMachine
 from veridyn.mechanics.tree.of_machine import machine_of_tree
 from veridyn.model.machine import Machine
 from veridyn.observe.filters.methods import Smoother
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Status
 from veridyn.observe.observation import state_units
+from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.streaming.observer import Observer, ObserverStep
-from veridyn.observe.virtual import quantity_of
+from veridyn.observe.virtual import Virtual, quantity_of
 from veridyn.spatial.rotations import matrix_of
 from veridyn.studies.run.observer import PreparedObserver
 from veridyn.view.scene import Layer, mechanism_layer, tree_layer
 
 Array = NDArray[np.float64]
 LONGEST_STEPS = 10_000  # of the integration between two samples
+DRAW_ON = 5  # seed of what the machines that come with veridyn are simulated with
 ROW_S = 0.01  # s of the machine between rows: faster samples are observed, and shown in fewer rows
 
 
@@ -220,3 +223,8 @@ class MachineTracker:
             None if picture is None else picture.trail,
             (f"filter: {self._prepared.setup.method.name}", *self._notes),
         )
+
+
+def prepared_observer(machine: GivenMachine, setup: ObserverSetup, wanted: Sequence[Virtual]) -> PreparedObserver:
+    """An observer made ready without a study file."""
+    return PreparedObserver(machine, setup, setup.system(machine)[0], tuple(wanted))

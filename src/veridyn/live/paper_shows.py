@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from veridyn.live.car import CarTracker, drive_samples
-from veridyn.live.machine import MachineTracker, picture_of
+from veridyn.live.machine import DRAW_ON, MachineTracker, picture_of, prepared_observer
 from veridyn.live.session import log_samples
-from veridyn.live.shows import DRAW_ON, prepared_observer
 from veridyn.live.tracker import LiveTracker, Sample
 from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.experiment import Experiment

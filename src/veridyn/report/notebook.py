@@ -33,9 +33,8 @@ from veridyn.model.motion import Motion
 from veridyn.model.single_track import car_described, prior_of
 from veridyn.observe.history import StateHistory
 from veridyn.report.blocks import Block, Figure, Heat, Listing, Table, Text
-from veridyn.report.figures import singular_values, trace_figure
 from veridyn.report.observed import banded
-from veridyn.report.page import environment, own_file, script
+from veridyn.report.page import environment, own_file, script, singular_values, trace_figure
 from veridyn.report.plots import Plot, bars, heat
 from veridyn.report.words import count, like, listed, measured, number, percent, unit_text
 from veridyn.studies.identified import trace

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from veridyn.live.machine import DRAW_ON
 from veridyn.live.opening import SHOWS
 from veridyn.live.paper_shows import buggy_samples, buggy_tracker, car_drive
-from veridyn.live.shows import DRAW_ON
 from veridyn.papers.buggy.drive import BuggyDrive, driven
 from veridyn.papers.buggy.machine import buggy
 from veridyn.papers.car.simulator.description import Vehicle
