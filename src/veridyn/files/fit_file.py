@@ -132,8 +132,7 @@ def parsed_fit(file: Path) -> FitFile:
         what = "it holds something that this version cannot load."
         found = f"format {content['format']}, kind '{content['kind']}'"
         hint = f"It was written by veridyn {content.get('veridyn', 'of an unknown version')}; this is {__version__}."
-        fault = Fault(what, "", f"format {FORMAT}, kind 'fit'", found, hint)
-        raise FileError(fault, file.name)
+        raise FileError(Fault(what, "", f"format {FORMAT}, kind 'fit'", found, hint), file.name)
     try:
         return FitFile.model_validate(content)
     except ValidationError as error:

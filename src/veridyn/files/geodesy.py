@@ -49,8 +49,7 @@ class GeoOrigin:
         """The same from degrees."""
         if 0.0 < abs(latitude) < pi / 2 and abs(longitude) < pi:
             found = f"latitude {latitude:.6g}, longitude {longitude:.6g}, which is at sea off the Gulf of Guinea"
-            fault = Fault("these degrees look like radians.", "origin", "", found)
-            warn(DataWarning, fault)
+            warn(DataWarning, Fault("these degrees look like radians.", "origin", "", found))
         check_degrees(latitude, longitude, "origin")
         return cls(radians(latitude), radians(longitude), height)
 

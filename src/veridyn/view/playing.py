@@ -43,8 +43,7 @@ def recorded(machine: Posable, model: Machine, file: Path) -> tuple[LiveRecordin
     if missing:
         what = "these coordinates have no column."
         hint = f"Call it q.{missing[0]}, or {missing[0]}. Columns: {', '.join(list(seen.columns)[:20])}."
-        fault = Fault(what, f"machine '{machine.name}'", found=", ".join(missing), hint=hint)
-        raise FileError(fault, str(file))
+        raise FileError(Fault(what, f"machine '{machine.name}'", found=", ".join(missing), hint=hint), str(file))
     used = [found[c] for c in machine.coordinates]
     clocks = [_clock(seen, g.column) for g in used]
     values = [convert(seen.columns[g.column], g.unit, _unit(model, c)) for c, g in zip(machine.coordinates, used)]

@@ -101,8 +101,7 @@ def _source(file: Path, bag: Opened, wanted: Sequence[str], time: str) -> Source
     if foreign and len(foreign) < len([n for n in notes if n.startswith("clock of")]):
         what = "topics have clocks that do not agree: some header stamps are more than a day from the times of receipt."
         hint = f"time='{RECEIVED}' puts all topics on the clock of the recorder."
-        fault = Fault(what, file.name, "", ", ".join(foreign), hint)
-        warn(DataWarning, fault)
+        warn(DataWarning, Fault(what, file.name, "", ", ".join(foreign), hint))
     return Source(file, units, refused, lambda names: {n: samples[n] for n in names}, notes)
 
 
@@ -130,8 +129,7 @@ def _clock(topic: Topic, start: int, time: str) -> tuple[Any, str]:
         return (received - start) * 1e-9, origin
     if missing > 1:  # one may be the zero of a simulator
         what = f"{missing} of {len(stamps)} messages have no header stamp, so the times of receipt are used."
-        fault = Fault(what, f"topic '{topic.name}'")
-        warn(DataWarning, fault)
+        warn(DataWarning, Fault(what, f"topic '{topic.name}'"))
         return (received - start) * 1e-9, "times of receipt: some messages have no stamp"
     if abs(int(stamps[0]) - int(received[0])) > DAY:
         return stamps * 1e-9, "header stamps of a clock of its own"
@@ -270,8 +268,7 @@ def _whole(received: object, file: Path) -> int:
         return received
     expected = "within 292 years of 1970, which 64 bits hold"
     what = "a time of receipt is no whole number of nanoseconds."
-    fault = Fault(what, "messages", expected, f"{received!r}"[:80])
-    raise FileError(fault, str(file))
+    raise FileError(Fault(what, "messages", expected, f"{received!r}"[:80]), str(file))
 
 
 @contextmanager

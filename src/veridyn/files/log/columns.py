@@ -258,8 +258,7 @@ def experiment_of_source(
     where = str(source.file)
     if columns is not None and not isinstance(columns, Mapping):
         what = "`columns` is no mapping, and these channels have names of their own."
-        fault = Fault(what, "", "columns={channel: name in the file}", f"{columns!r}"[:60])
-        raise DataError(fault, where)
+        raise DataError(Fault(what, "", "columns={channel: name in the file}", f"{columns!r}"[:60]), where)
     structure, meaning = Faults(), Faults()
     picked = {n: n for n in source.units} if columns is None else _picked(source, columns, time, structure)
     asked = {**{n: n for n in picked}, **(columns or {})}

@@ -203,8 +203,7 @@ def parquet(file: Path) -> ModuleType:
         from veridyn.files.log import arrow
     except ModuleNotFoundError as error:
         hint = "pip install 'veridyn[parquet]'. Or save the log as CSV, which needs nothing more."
-        fault = Fault("it is a Parquet file, and pyarrow is not installed.", hint=hint)
-        raise FileError(fault, str(file)) from error
+        raise FileError(Fault("it is a Parquet file, and pyarrow is not installed.", hint=hint), str(file)) from error
     return arrow
 
 

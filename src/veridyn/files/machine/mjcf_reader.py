@@ -53,8 +53,7 @@ def read_root(file: Path) -> XmlNode:
     root = parse_xml(bytes_of(file, "xml"), file.name, "MJCF")
     if root.tag != "mujoco":
         hint = {"sdf": "This is an SDF file.", "robot": "This is a URDF file."}.get(root.tag, "")
-        fault = Fault("this is not an MJCF file.", "", "<mujoco>", f"<{root.tag}>", hint, root.line)
-        raise FileError(fault, file.name)
+        raise FileError(Fault("this is not an MJCF file.", "", "<mujoco>", f"<{root.tag}>", hint, root.line), file.name)
     folder, seen, waiting = file.parent.resolve(), {file.resolve()}, [root]
     while waiting:
         node = waiting.pop()

@@ -124,5 +124,4 @@ def refuse_xacro(root: XmlNode, source: str) -> None:
         first = min(left, key=lambda node: node.start)
         found = f"{len(left)} elements to expand, the first <{first.tag}>"
         hint = "Expand it first: xacro robot.urdf.xacro > robot.urdf"
-        fault = Fault("this is a xacro file, not yet a URDF.", found=found, hint=hint, line=first.line)
-        raise FileError(fault, source)
+        raise FileError(Fault("this is a xacro file, not yet a URDF.", found=found, hint=hint, line=first.line), source)

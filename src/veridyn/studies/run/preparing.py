@@ -116,8 +116,7 @@ def warn_of_rest(machine: Machine, parts: Sequence[RecordedMotion]) -> None:
         expected = f"at most {100 * REPORTED_REST_SHARE:.0f} % of the samples"
         found = ", ".join(f"{c} {100 * x:.0f} %" for c, x in much.items())
         hint = "Friction may be anything there: say values: {standstill: drop}, or sampling: {dead_zone: 0.05}."
-        fault = Fault("joints stand still in spans of a second and more.", "training", expected, found, hint)
-        warn(DataWarning, fault)
+        warn(DataWarning, Fault("joints stand still in spans of a second and more.", "training", expected, found, hint))
 
 
 def _rate_of(m: Motion) -> float:
@@ -202,8 +201,7 @@ class Preparing:
             what = "the best cut-off is the first or last of those tried, so a better one may lie beyond."
             found = f"{cutoff.proposed:g} Hz of {tried[0]:g} to {tried[-1]:g} Hz"
             hint = "Name others in signals.candidates, or set the cut-off."
-            fault = Fault(what, "signals.lowpass", found=found, hint=hint)
-            warn(IdentificationWarning, fault)
+            warn(IdentificationWarning, Fault(what, "signals.lowpass", found=found, hint=hint))
         return cutoff, cutoff.proposed
 
     def _candidates(self) -> tuple[float, ...]:
