@@ -54,15 +54,15 @@ class SimulateRun:
     motion: Trajectory | MechanismRun | SteeredRun
     truth: Experiment
     log: Experiment
-    energies: Array | None
-    conservative: bool
-    openings: Array | None
-    errors: Array | None
-    coarser: float
     seconds: float
     inputs: Mapping[str, str]
     settings: Mapping[str, str]
     accept: SimulateAccept
+    coarser: float
+    energies: Array | None = None
+    conservative: bool = False
+    openings: Array | None = None
+    errors: Array | None = None
 
     @property
     def t(self) -> Array:
@@ -205,13 +205,11 @@ def _tree(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable[[], 
     replace(setup.manoeuvre, duration=min(setup.manoeuvre.duration, FEW / s.rate)).run(machine)
     begin = clock()
     trajectory = setup.manoeuvre.run(machine, progress)
-    seconds = clock() - begin
-    trajectory = as_signals(machine, trajectory)
+    seconds, trajectory = clock() - begin, as_signals(machine, trajectory)
     truth = _with_base(exact(machine, trajectory), trajectory)
     m = trajectory.motion
-    warn_of_speeds(
-        machine.coordinates, ["rad" if kind == "turning" else "m" for kind in machine.coordinate_kinds], m.qd
-    )
+    units = ["rad" if kind == "turning" else "m" for kind in machine.coordinate_kinds]
+    warn_of_speeds(machine.coordinates, units, m.qd)
     e = energy(machine, m, base_rotation=trajectory.base_rotation, base_position=trajectory.base_position)
     openings, errors = None, None
     if machine.closed:
@@ -225,21 +223,9 @@ def _tree(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable[[], 
         again = replace(setup.manoeuvre, method=wider, rate=0.5 * s.rate)
         coarser = _difference(m.q, lambda: again.run(machine, _checking(progress)).motion.q)
     log = same_start(read_log(loaded, sensors, truth, np.random.default_rng(s.seed)))
-    return SimulateRun(
-        machine,
-        trajectory,
-        truth,
-        log,
-        np.column_stack([e.kinetic, e.gravity, e.elastic]),
-        setup.conservative,
-        openings,
-        errors,
-        coarser,
-        seconds,
-        _hashes(loaded),
-        _manoeuvre_words(setup.manoeuvre),
-        s.accept,
-    )
+    energies, words = np.column_stack([e.kinetic, e.gravity, e.elastic]), _manoeuvre_words(setup.manoeuvre)
+    found = energies, setup.conservative, openings, errors
+    return SimulateRun(machine, trajectory, truth, log, seconds, _hashes(loaded), words, s.accept, coarser, *found)
 
 
 def _mechanism(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable[[], float]) -> SimulateRun:
@@ -262,24 +248,11 @@ def _mechanism(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable
     if s.integrator.check and setup.led is None:
         again = replace(setup, method=replace(setup.method, step=_twice(setup.method.step, s.rate)), rate=0.5 * s.rate)
         coarser = _difference(run.motion.q, lambda: again.run(setup.duration, _checking(progress)).motion.q)
-    return SimulateRun(
-        setup.machine,
-        run,
-        truth,
-        log,
-        energy_history(setup.system, run.motion),
-        setup.conservative,
-        constraint_errors(setup.system, run.motion)[:, 0],
-        None,
-        coarser,
-        seconds,
-        _hashes(loaded),
-        {
-            "drive": "led exactly" if setup.led else "loads" if setup.loads else "free",
-            "integrator": setup.method.formulation,
-        },
-        s.accept,
-    )
+    drive = "led exactly" if setup.led else "loads" if setup.loads else "free"
+    words = {"drive": drive, "integrator": setup.method.formulation}
+    openings = constraint_errors(setup.system, run.motion)[:, 0]
+    found = energy_history(setup.system, run.motion), setup.conservative, openings
+    return SimulateRun(setup.machine, run, truth, log, seconds, _hashes(loaded), words, s.accept, coarser, *found)
 
 
 def _car(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable[[], float]) -> SimulateRun:
@@ -298,21 +271,9 @@ def _car(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable[[], f
         every_second = float(run.t[::2][-1])
         again = replace(drive, duration=every_second, step=_twice(drive.step, s.rate), rate=0.5 * s.rate)
         coarser = _difference(run.states[:, :2], lambda: steered_run(car, again, _checking(progress)).states[:, :2])
-    return SimulateRun(
-        car,
-        run,
-        truth,
-        same_start(read_log(loaded, sensors, truth, rng)),
-        None,
-        False,
-        None,
-        None,
-        coarser,
-        seconds,
-        _hashes(loaded),
-        {"drive": "speed and steering", "integrator": f"RK4, step {drive.step:g} s"},
-        s.accept,
-    )
+    log = same_start(read_log(loaded, sensors, truth, rng))
+    words = {"drive": "speed and steering", "integrator": f"RK4, step {drive.step:g} s"}
+    return SimulateRun(car, run, truth, log, seconds, _hashes(loaded), words, s.accept, coarser)
 
 
 def _difference(q: Array, again: Callable[[], Array]) -> float:
