@@ -35,16 +35,8 @@ def payload_page(run: PayloadRun, settings: Mapping[str, Any], result: Result, c
         Section("The load", load_blocks(run), "Mass, centre of mass and inertia about it, in the frame of the flange."),
         Section("Settings for controllers", controller_blocks(settings), "The same load as three makers take it."),
     ]
-    return identification_page(
-        run.weighed.study,
-        result,
-        command,
-        study_sections(run.weighed),
-        f"The load on “{x.body}”",
-        payload_verdict(run),
-        keys,
-        first,
-    )
+    title, more = f"The load on “{x.body}”", study_sections(run.weighed)
+    return identification_page(run.weighed.study, result, command, more, title, payload_verdict(run), keys, first)
 
 
 def payload_verdict(run: PayloadRun) -> Verdict:

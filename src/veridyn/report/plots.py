@@ -271,18 +271,8 @@ def curves(
     drawn += [Curve("limit", level(y, y_axis), label) for label, y in marks.items()]
     x_ticks = powers(x_axis) if log_x else x_axis.ticks(6)
     y_ticks = powers(y_axis, upwards=True) if log_y else y_axis.ticks(4 if low else 5, upwards=True)
-    return Plot(
-        title,
-        tuple(drawn),
-        x_ticks,
-        y_ticks,
-        x_label,
-        y_label,
-        low,
-        axes=(x_axis, y_axis),
-        log="x" * log_x + "y" * log_y,
-        clock=clock if x_label.startswith("time") else "",
-    )
+    axes, log, clock = (x_axis, y_axis), "x" * log_x + "y" * log_y, clock if x_label.startswith("time") else ""
+    return Plot(title, tuple(drawn), x_ticks, y_ticks, x_label, y_label, low, axes=axes, log=log, clock=clock)
 
 
 def bars(title: str, names: Sequence[str], values: Mapping[str, ArrayLike], y_label: str, *, log: bool = False) -> Plot:
@@ -301,17 +291,8 @@ def bars(title: str, names: Sequence[str], values: Mapping[str, ArrayLike], y_la
         drawn.append(Curve(f"bars c{k % COLOURS}", path, label))
     every = max(1, math.ceil(len(names) / 16))
     ticks = tuple(Tick(100.0 * float(across.share(k)), name) for k, name in enumerate(names) if k % every == 0)
-    return Plot(
-        title,
-        tuple(drawn),
-        ticks,
-        powers(axis, upwards=True) if log else axis.ticks(5, upwards=True),
-        "",
-        y_label,
-        axes=(across, axis),
-        log="y" * log,
-        names=tuple(names),
-    )
+    y_ticks, axes = powers(axis, upwards=True) if log else axis.ticks(5, upwards=True), (across, axis)
+    return Plot(title, tuple(drawn), ticks, y_ticks, "", y_label, axes=axes, log="y" * log, names=tuple(names))
 
 
 def stacked(title: str, names: Sequence[str], values: Mapping[str, ArrayLike], y_label: str) -> Plot:

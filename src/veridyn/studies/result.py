@@ -76,19 +76,7 @@ class Result:
 
     def as_dict(self) -> dict[str, object]:
         own = asdict(self)
-        order = (
-            "veridyn",
-            "study",
-            "seed",
-            "quick",
-            "inputs",
-            "figures",
-            "parameters",
-            "validation",
-            "warnings",
-            "findings",
-        )
-        return {key: own[key] for key in order}
+        return {"veridyn": own.pop("veridyn"), **own}
 
     def parameter_table(self) -> str:
         """The parameters as CSV; a cell is empty where there is no finite number."""

@@ -196,17 +196,8 @@ def errors_of_readers() -> tuple[type[Exception], ...]:
             packed.append(import_module(name).ZstdError)
         except ImportError:
             continue
-    return (
-        *READER_ERRORS,
-        *packed,
-        apsw.Error,
-        zstandard.ZstdError,
-        McapError,
-        Error1,
-        Error2,
-        SerdeError,
-        TypesysError,
-    )
+    own = (apsw.Error, zstandard.ZstdError, McapError, Error1, Error2, SerdeError, TypesysError)
+    return (*READER_ERRORS, *packed, *own)
 
 
 @contextmanager

@@ -14,17 +14,8 @@ TOP = (
 )
 CAR_TOP = ("veridyn", "name", "formulation", "constants", "car", "sensors", "parameters")  # of a car of a few numbers
 POINT_TOP = ("vectors", "coordinates", "racks")  # sections that need points
-SHORT = (
-    "antecedent",
-    "joint",
-    "sigma",
-    "actuated",
-    "mu",
-    "mdh",
-    "placement",
-    "coordinate",
-    "ratio",
-)  # a joint within its body
+# Of a joint within its body.
+SHORT = ("antecedent", "joint", "sigma", "actuated", "mu", "mdh", "placement", "coordinate", "ratio")
 BODY = ("name", *SHORT, "virtual", "label", "inertia", "frames", "capsules")
 ANGLES_AND_LENGTHS = ("gamma", "b", "alpha", "d", "theta", "r")
 ANGLES = ("gamma", "alpha", "theta")

@@ -207,23 +207,8 @@ def _identified(
     inputs = {"study": fingerprint(loaded.text), "model": fingerprint(work.model_file), **recorded.hashes}
     findings = tuple(mistake.finding(rank) for rank, mistake in enumerate(found, 1))
     result = replace(result, fit=replace(result.fit, findings=findings))
-    misses = missed(result, study.accept, len(found))
-    suspected, missing = tuple(found), tuple(misses)
-    return IdentifyRun(
-        result,
-        machine,
-        work.model_file,
-        lowpass,
-        cutoff,
-        late,
-        suspected,
-        missing,
-        inputs,
-        trust,
-        loops,
-        left_out,
-        ladder,
-    )
+    filtered, judged = (lowpass, cutoff, late), (tuple(found), tuple(missed(result, study.accept, len(found))))
+    return IdentifyRun(result, machine, work.model_file, *filtered, *judged, inputs, trust, loops, left_out, ladder)
 
 
 def _sentences(texts: Sequence[str]) -> list[str]:

@@ -175,24 +175,12 @@ def links_of(loaded: Loaded, at: Place, model: ModelSettings) -> tuple[Link, ...
 def _elements(machine: Machine, s: ElementSettings) -> list[Element]:
     value, constants = NAN if s.value is None else s.value, s.constants()
     table = None if s.table is None else LawTable(**s.table.model_dump())
+    places = [({s.on: 1.0} if isinstance(s.on, str) else s.on, s.name, s.signal)]
     if s.on in ("each", "actuated"):
-        return [
-            Element(
-                kind=s.kind,
-                on={c: 1.0},
-                value=value,
-                name="",
-                signal=s.signal.replace("*", c),
-                unit=s.unit,
-                constants=constants,
-                formula=s.formula,
-                table=table,
-            )
-            for c in (machine.coordinates if s.on == "each" else machine.actuated_coordinates)
-        ]
-    on = {s.on: 1.0} if isinstance(s.on, str) else s.on
-    own = {"formula": s.formula, "table": table, "constants": constants}
-    return [Element(kind=s.kind, on=on, value=value, name=s.name, signal=s.signal, unit=s.unit, **own)]
+        several = machine.coordinates if s.on == "each" else machine.actuated_coordinates
+        places = [({c: 1.0}, "", s.signal.replace("*", c)) for c in several]
+    own = {"unit": s.unit, "formula": s.formula, "table": table, "constants": constants}
+    return [Element(kind=s.kind, on=on, value=value, name=name, signal=signal, **own) for on, name, signal in places]
 
 
 def _transmission(s: TransmissionSettings) -> Transmission:

@@ -140,18 +140,10 @@ class Preparing:
     _last: tuple[float | None, tuple[list[RecordedMotion], list[RecordedMotion]]] | None = None
 
     def __post_init__(self) -> None:
-        study, clock, values = self.loaded.study, self.loaded.study.clock, self.loaded.study.values
+        study = self.loaded.study
         self.model_file = model_path(self.loaded, ("model",), study.model)
-        how = Mending(
-            duplicates=clock.duplicates,
-            backwards=clock.backwards,
-            gaps=clock.gaps,
-            max_gap=clock.max_gap,
-            missing=values.missing,
-            spikes=values.spikes,
-            dropouts=values.dropouts,
-            dead=values.dead,
-        )
+        clock, values = study.clock.model_dump(exclude={"delays"}), study.values.model_dump(exclude={"standstill"})
+        how = Mending(**clock, **values)
         faults = []
         for log in self.recorded.logs:
             try:

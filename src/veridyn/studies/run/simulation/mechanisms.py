@@ -50,20 +50,11 @@ class MechanismSetup:
 
     def run(self, duration: float, progress: Progress = silent) -> MechanismRun:
         """The motion over `duration` seconds."""
+        system, rate, loads = self.system, self.rate, self.loads
         if self.led is not None:
-            return led(
-                self.system, duration, self.rate, self.led.reference, self.led.names, self.loads, progress=progress
-            )
-        return driven(
-            self.system,
-            duration,
-            self.rate,
-            self.loads,
-            start=self.start,
-            rates=self.rates,
-            method=self.method,
-            progress=progress,
-        )
+            return led(system, duration, rate, self.led.reference, self.led.names, loads, progress=progress)
+        start, rates, method = self.start, self.rates, self.method
+        return driven(system, duration, rate, loads, start=start, rates=rates, method=method, progress=progress)
 
 
 def _natural(loaded: Loaded[SimulateFile]) -> Machine:
