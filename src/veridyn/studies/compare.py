@@ -12,8 +12,6 @@ from typing import Any
 
 from veridyn.errors import Fault, FileError, VeridynError
 
-OLD_FIGURES = {"parameters_asked": "parameters_estimated"}  # names that older runs have
-OLD_INPUTS = {"mechanism": "model", "believed": "controller_model"}
 PARAMETER_KEYS = ("name", "unit", "value", "sigma")
 APART = 3.0  # deviations of the difference from which two values are not the same
 
@@ -170,8 +168,6 @@ def _result(path: Path) -> dict[str, Any]:
     faults = _shape_faults(content)
     if faults:
         raise FileError(faults, str(file))
-    content["figures"] = {OLD_FIGURES.get(name, name): value for name, value in content["figures"].items()}
-    content["inputs"] = {OLD_INPUTS.get(name, name): value for name, value in content["inputs"].items()}
     return content
 
 

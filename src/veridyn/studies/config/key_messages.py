@@ -1,16 +1,11 @@
 """What is said about keys of a study file: values that one takes, and keys that older versions spell otherwise.
 
-Examples for messages are made from the type of a key, and checked against it. Old keys are read as the new ones, with one warning that
-names those:
-
-    unsure: {force: 4}  →  process_noise: {force: 4}        model: {asked: [K1]}  →  model: {estimated: [K1]}
-    mechanism: crane.yaml  →  model: {file: crane.yaml, formulation: natural}
+Examples for messages are made from the type of a key, and checked against it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -18,18 +13,16 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from veridyn.errors import DataWarning, Fault, Faults, FileError, warn
-from veridyn.files.yaml_reader import Place, PlainYaml
+from veridyn.files.yaml_reader import Place
 
 MAX_SHOWN_CHARACTERS = 40  # characters of a value that a message shows
 SAMPLE_TEXTS = ("NAME", "NAME [rad]", "0.07 N*m/A", "auto")
 SAMPLE_NUMBERS = (1, 0.5, 2, 10, 100, 0)
-OLD_KEYS: dict[Place, Place] = {
-    ("unsure",): ("process_noise",),
-    ("model", "asked"): ("model", "estimated"),
-    ("mechanism",): ("model", "file"),
-}
-WITH_MECHANISM = ("observe", "simulate")  # kinds of study that had the key
+RENAMED = {
+    "unsure": "process_noise",
+    "asked": "estimated",
+    "mechanism": "model: {file: …}",
+}  # old key → what is written now
 
 
 def subject_of(section: type[BaseModel] | None, place: Place) -> str:
@@ -137,62 +130,3 @@ def flow(value: Any, inside: bool = False) -> str:
     if isinstance(value, int | float):
         return f"{value:g}"
     return f'"{value}"' if inside and set(str(value)) & set("[]{},:#") else str(value)
-
-
-def modern(yaml: PlainYaml) -> PlainYaml:
-    """The document with today's keys; lines stay those of the file. Refused where an old key stands beside its new one."""
-    found = [old for old in OLD_KEYS if _holds(yaml.values, old) and _known(yaml, old)]
-    if not found:
-        return yaml
-    _refuse_both(yaml, found)
-    values, lines = dict(yaml.values), dict(yaml.lines)
-    for old in found:
-        new = OLD_KEYS[old]
-        section = str(old[0])
-        content = values[section]
-        if old == ("mechanism",):
-            del values["mechanism"]
-            values["model"] = {"file": content, "formulation": "natural"}
-            lines |= dict.fromkeys((("model",), ("model", "file"), ("model", "formulation")), yaml.lines[old])
-            continue
-        if len(old) == 1:
-            values = {new[0] if key == old[0] else key: value for key, value in values.items()}
-        else:
-            values[section] = {new[1] if key == old[1] else key: value for key, value in content.items()}
-        lines |= {(*new, *at[len(old) :]): line for at, line in yaml.lines.items() if at[: len(old)] == old}
-    warn(DataWarning, Fault(_sentence(yaml, found), yaml.source, line=yaml.lines[found[0]]))
-    return replace(yaml, values=values, lines=lines)
-
-
-def _known(yaml: PlainYaml, old: Place) -> bool:
-    return old != ("mechanism",) or yaml.values.get("kind") in WITH_MECHANISM
-
-
-def _holds(values: Any, at: Place) -> bool:
-    for key in at:
-        if not isinstance(values, dict) or key not in values:
-            return False
-        values = values[key]
-    return True
-
-
-def _refuse_both(yaml: PlainYaml, found: list[Place]) -> None:
-    faults = Faults()
-    for old in found:
-        new = ("model",) if old == ("mechanism",) else OLD_KEYS[old]
-        if _holds(yaml.values, new):
-            what = f"'{old[-1]}' is the old word for '{new[-1]}', and both are given."
-            faults.add(what, where=".".join(map(str, old)), hint=f"Drop '{old[-1]}'.", line=yaml.lines[old])
-    faults.raise_if_any(FileError, yaml.source)
-
-
-def _sentence(yaml: PlainYaml, found: list[Place]) -> str:
-    renamings = []
-    for old in found:
-        if old == ("mechanism",):
-            renamings.append(
-                f"'mechanism: {yaml.values['mechanism']}' is 'model: {{file: {yaml.values['mechanism']}}}'"
-            )
-        else:
-            renamings.append(f"'{old[-1]}' is '{OLD_KEYS[old][-1]}'")
-    return f"{' and '.join(renamings)} now; the old {'word is' if len(found) == 1 else 'words are'} still read."

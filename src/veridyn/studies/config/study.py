@@ -27,7 +27,7 @@ from veridyn.files.expressions import evaluate
 from veridyn.files.yaml_nodes import text_of
 from veridyn.files.yaml_reader import Place, PlainYaml, plain_yaml
 from veridyn.settings import build
-from veridyn.studies.config.key_messages import example_of, example_of_field, modern, subject_of, words_of
+from veridyn.studies.config.key_messages import RENAMED, example_of, example_of_field, subject_of, words_of
 
 FORMAT = 1
 KINDS: dict[str, tuple[str, str]] = {  # kind → module and class of its settings; imported when asked for
@@ -164,7 +164,7 @@ def load_study(
     """Read a study file. `kind`: the only one that will do. `variables`: stand before those of the environment in paths."""
     file = Path(path)
     text = text_of(file)
-    yaml = modern(plain_yaml(text, file.name))
+    yaml = plain_yaml(text, file.name)
     known = {**os.environ, **(variables or {})}
     described = OF_A_CAR if _describes_car(yaml, file, known) else ""
     return Loaded(parse_study(yaml, kind, described), file, yaml, text, known)
@@ -293,9 +293,9 @@ def _fault(place: Place, found: list[Any], settings: type[BaseModel], yaml: Plai
     line, holder = yaml.line(place), dotted(place[:-1])
     if first["type"] == "extra_forbidden":
         known = sorted({name for c in _classes_at(settings, place[:-1]) for name in c.model_fields})
-        return Fault(
-            f"there is no key '{place[-1]}' here.", holder, hint=did_you_mean(str(place[-1]), known), line=line
-        )
+        key = str(place[-1])
+        hint = f"Write '{RENAMED[key]}'." if key in RENAMED else did_you_mean(key, known)
+        return Fault(f"there is no key '{key}' here.", holder, hint=hint, line=line)
     if first["type"] == "missing":
         return Fault(f"the key '{place[-1]}' is missing.", holder, line=line)
     value, where = first["input"], dotted(place)
