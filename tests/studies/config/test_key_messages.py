@@ -69,10 +69,10 @@ def test_values_in_words(value: object, said: str) -> None:
     [
         (
             "kind: observe\nmodel: {file: a.yaml}\nunsure: {}\n",
-            r"line 3\): there is no key 'unsure' here.*'process_noise'",
+            r"line 3\)?: there is no key 'unsure' here.*'process_noise'",
         ),
         ("kind: identify\nmodel: {file: a.yaml, asked: [K1]}\n", r"model \(line 2\).*'asked' here.*'estimated'"),
-        ("kind: simulate\nmechanism: crane.yaml\n", r"line 2\): there is no key 'mechanism' here.*'model: {file: …}'"),
+        ("kind: simulate\nmechanism: crane.yaml\n", r"line 2\)?: there is no key 'mechanism' here.*'model: {file: …}'"),
     ],
 )
 def test_old_words_are_refused_with_the_new_ones(text: str, said: str) -> None:
