@@ -105,6 +105,14 @@ def test_polygons_of_text(tmp_path: Path):
     ply = tmp_path / "a.ply"
     ply.write_text(head + "0 0 0\n1 0 0\n1 1 0\n0 1 0\n4 0 1 2 3 9\n3 0 1 3 9\n")
     assert load_mesh(ply).faces.tolist() == [[0, 1, 2], [0, 2, 3], [0, 1, 3]]
+    for face, said in (
+        ("2.5 0 1 9", "lengths of lists are not whole numbers"),
+        ("nan 0 1 9", "ends before its data"),
+        ("-1 0 1 9", "ends before its data"),
+    ):
+        ply.write_text(head.replace("face 2", "face 1") + "0 0 0\n1 0 0\n1 1 0\n0 1 0\n" + face + "\n")
+        with pytest.raises(FileError, match=said):
+            load_mesh(ply)
     body = struct.pack(">12f", *[0, 0, 0, 1, 0, 0, 1, 1, 0, 0, 1, 0])
     body += struct.pack(">B4iB", 4, 0, 1, 2, 3, 9) + struct.pack(">B3iB", 3, 0, 1, 3, 9)
     ply.write_bytes(head.replace("ascii", "binary_big_endian").encode() + body)

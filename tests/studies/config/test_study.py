@@ -154,3 +154,18 @@ def test_a_home_folder_that_nobody_has_is_refused_with_its_line(
     monkeypatch.setattr("os.path.expanduser", unknown)
     with pytest.raises(FileError, match=r"the home folder that '~' means is not known(.|\n)*set HOME"):
         loaded.path("~/log.csv", ("training", 0))
+
+
+def test_errors_of_lower_floors_become_faults_of_a_place_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text(STUDY)
+    loaded = load_study(file)
+    line = 1 + next(k for k, text in enumerate(STUDY.splitlines()) if text.startswith("model"))
+    cause = DataError("it is odd.", expected="even", found="3", hint="Add one.")
+    with pytest.raises(FileError) as placed, loaded.placing(("model", "file"), DataError):
+        raise cause
+    assert placed.value.__cause__ is cause
+    told = str(loaded.error_at(("model", "file"), "it is odd.", "even", "3", "Add one."))
+    assert str(placed.value) == told and told.startswith(f"s.yaml, model.file (line {line}): it is odd.")
+    with pytest.raises(ZeroDivisionError), loaded.placing(("model",), DataError):
+        raise ZeroDivisionError
