@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechanics.ground.tyre_forms import forces
 from veridyn.errors import DataWarning, Faults, FileError
 from veridyn.files.tir import SECTIONS, SI, UNITS, _Line, _section, _si, _units, load_tir, parse_tir
 from veridyn.files.units import convert
+from veridyn.mechanics.ground.tyre import forces
 from veridyn.mechanics.ground.tyre_parameters import NAMES, RANGES, TyreParameters, mirrored
 
 FILE = """\

@@ -12,15 +12,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mechanics.ground.tyre_forms import (
-    forces,
-    linear_tyre,
-    pure_lateral,
-    pure_longitudinal,
-    slip_rates,
-    slip_stiffness,
-    steady_slip,
-)
 from veridyn.errors import ModelError
 from veridyn.mechanics.compiled import compiled
 from veridyn.mechanics.ground import tyre_parameters
@@ -28,9 +19,16 @@ from veridyn.mechanics.ground.tyre import (
     RELAXATION_FLOOR,
     combined_forces,
     effective_radius,
+    forces,
+    linear_tyre,
     overturning_moment,
+    pure_lateral,
+    pure_longitudinal,
     relaxation_lengths,
     rolling_moment,
+    slip_rates,
+    slip_stiffness,
+    steady_slip,
     vertical_force,
 )
 from veridyn.mechanics.ground.tyre_parameters import (

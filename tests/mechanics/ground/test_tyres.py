@@ -10,11 +10,11 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.spatial.transform import Rotation
 
-from mechanics.ground.tyre_forms import forces as simulator_forces
 from mechanics.ground.wheel_readings import wheel_readings
 from strangers.tyre_formulas import combined_forces
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.ground.road import Bump, Plane
+from veridyn.mechanics.ground.tyre import forces as simulator_forces
 from veridyn.mechanics.ground.tyre_parameters import TyreParameters
 from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, element_states, integrate
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
