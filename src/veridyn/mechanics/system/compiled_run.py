@@ -21,7 +21,9 @@ from veridyn.errors import DataError, ModelError, SimulationError
 from veridyn.mechanics.system import run_record as k
 from veridyn.mechanics.system.dry_friction import DryFriction, dry_friction
 from veridyn.mechanics.system.run_blocks import ColumnLayout, Varied
+from veridyn.mechanics.system.run_holding import friction_address
 from veridyn.mechanics.system.run_kernel import compiled_run
+from veridyn.mechanics.system.run_sensitivity import sensitivity_address
 from veridyn.mechanics.system.stepper import tableau
 from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD, Compiled, compiled, uniform_values
 from veridyn.mechanics.tree.dynamics.forward import NEAR_SINGULAR, check_mass, mass_matrix
@@ -148,6 +150,7 @@ class CompiledRun:
             n, s, size, len(tree.signals), stages, m, elements, 0, 0, len(sensitive.blocks), length, constants,
             len(sensitive.triples), len(sensitive.rows), 0, 0 if varied is None else varied.count,
             int(self.servo is not None), 1 if self.servo is None else self.servo.ticks, kept - 1,
+            friction_address() if m else 0, 0 if varied is None else sensitivity_address(),
         ]  # fmt: skip
         record = record_of([(1, lengths.get(name, m)) for name in k.SECTIONS], lists, len(k.KERNELS), header)
         at = {name: int(record.I[getattr(k, name)]) for name in k.SECTIONS}

@@ -1,7 +1,8 @@
 """Whole runs as machine code: all samples of all runs in one call, with dry friction that holds and with sensitivities.
 
 The work record is that of :mod:`veridyn.mechanics.system.run_record`; nothing returns to Python in between, except to a control law that
-is a function of Python.
+is a function of Python. Code that only runs with friction that holds, or with sensitivities, need is called at its address: a run
+without them does not wait for its compilation.
 """
 
 from __future__ import annotations
@@ -14,15 +15,11 @@ from numba import types
 from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import core, kept
-from veridyn.mechanics.system.dry_friction import PARTS
-from veridyn.mechanics.system.dry_friction import STOPPED as STOPPED_SHARE
-from veridyn.mechanics.system.run_friction import part, refresh, settle
 from veridyn.mechanics.system.run_record import (
     ACC,
     AFTER,
-    ARRIVED,
-    ARRIVING,
     BEFORE,
+    BEGIN,
     BLOCK_AT,
     BY_LAW,
     CLOCK,
@@ -30,16 +27,18 @@ from veridyn.mechanics.system.run_record import (
     COLUMN_FROM,
     COMBINATIONS,
     COUNT,
+    DIFFERENTIATE,
     DONE,
     END,
     ESCAPED,
     FORCE,
     FRESH,
+    FRICTION_CODE,
     INSTANT,
     INTERVAL,
     INTERVAL_TIME,
     LAW,
-    LEAVING,
+    LAW_SLOPES,
     MASS,
     MASS_KERNEL,
     OUT_ROW,
@@ -48,28 +47,24 @@ from veridyn.mechanics.system.run_record import (
     PUSH,
     ROWS,
     S_FORCE,
+    SENSITIVITY_CODE,
     SERVO,
     SERVO_AT,
+    SETTLE,
     SHARE,
     SIZE,
     SLOPES,
     STAGES,
     START_TIME,
-    STOPPED,
+    STEP,
     TABLE_B,
     TRIED,
     S,
     Y,
-)
-from veridyn.mechanics.system.run_sensitivity import (
-    begin_sensitivities,
-    differentiate,
-    hold_still,
-    law_slopes,
-    pass_stops,
+    call_part,
 )
 from veridyn.mechanics.system.run_servo import begin_servo, tick
-from veridyn.mechanics.system.run_stages import advance, combine, rate, set_instant, set_push, set_state
+from veridyn.mechanics.system.run_stages import advance, combine, rate, set_instant, set_state
 from veridyn.mechanics.tree.dynamics.forward import SINGULAR_PIVOT
 from veridyn.mechanics.tree.steps.record import call_kernel
 
@@ -78,66 +73,10 @@ Numbers = NDArray[np.int64]
 
 
 @core
-def leave_rest(I: Numbers, W: Array, now: float) -> int:
-    """Take S over what came to rest at the instant at which a part with shares TRIED begins."""
-    n, pending = I[COUNT], False
-    for i in range(I[COMBINATIONS]):
-        pending = pending or I[I[PENDING] + i] == 1
-    if not pending:
-        return DONE
-    set_instant(I, W, now)
-    set_push(I, W, I[Y] + n, I[TRIED])
-    status = rate(I, W, I[Y], I[SLOPES])
-    if status == DONE:
-        for j in range(n):
-            W[I[LEAVING] + j] = W[I[SLOPES] + n + j]
-        pass_stops(I, W)
-    return int(status)
-
-
-@core
-def holding_step(I: Numbers, W: Array, instant: float, h: float, sensitive: bool) -> int:
-    """Y after h seconds with friction that holds, parted where something comes to rest; S too where it is asked for."""
-    n, m, now, end = I[COUNT], I[COMBINATIONS], instant, instant + h
-    if not I[FRESH]:
-        status = refresh(I, W, I[Y], instant)
-        if status != DONE:
-            return int(status)
-    parts = 0
-    while True:
-        place = part(I, W, now, end - now, parts < PARTS)
-        if place <= 0.0:
-            return int(-place)
-        length = place * (end - now)
-        if sensitive:
-            status = leave_rest(I, W, now)
-            if status == DONE:
-                status = differentiate(I, W, I[Y], now, length, I[TRIED])
-            if status != DONE:
-                return int(status)
-            hold_still(I, W, I[TRIED])
-        stops = False
-        for i in range(m):
-            stops = stops or I[I[STOPPED] + i] == 1
-            W[I[SHARE] + i] = 0.0 if I[I[STOPPED] + i] else W[I[TRIED] + i]
-        for j in range(I[SIZE]):
-            W[I[Y] + j] = W[I[END] + j]
-        now += length
-        parts += 1
-        if stops and sensitive:
-            for i in range(m):
-                I[I[PENDING] + i] = I[I[STOPPED] + i]
-            for j in range(n):
-                W[I[ARRIVED] + j] = W[I[ARRIVING] + j]
-        if not stops or end - now <= STOPPED_SHARE * h:
-            return DONE
-
-
-@core
 def smooth_step(I: Numbers, W: Array, instant: float, h: float, sensitive: bool, known: int) -> int:
     """Y after h seconds without friction that holds; `known`: whether its first slope stands in SLOPES."""
     if sensitive:
-        status = differentiate(I, W, I[Y], instant, h, I[TRIED])
+        status = call_part(I, SENSITIVITY_CODE, W, DIFFERENTIATE, instant, h, 0)
         if status == DONE:
             combine(I, W, I[Y], h, I[TABLE_B], I[STAGES], I[END])
     else:
@@ -153,7 +92,7 @@ def keep_sensitivities(I: Numbers, W: Array, out: Array) -> int:
     """The rows of S that are kept, into out (rows, columns)."""
     n = I[COUNT]
     if I[LAW]:
-        status = law_slopes(I, W)
+        status = call_part(I, SENSITIVITY_CODE, W, LAW_SLOPES, 0.0, 0.0, 0)
         if status != DONE:
             return int(status)
     for o in range(I[ROWS]):
@@ -237,7 +176,7 @@ def run(
         for j in range(sets.shape[1] if r < sets.shape[0] else 0):
             W[I[P_FORWARD] + j] = sets[r, j]
         if sensitive:
-            begin_sensitivities(I, W)
+            call_part(I, SENSITIVITY_CODE, W, BEGIN, 0.0, 0.0, 0)
         if I[SERVO]:
             begin_servo(I, W)
         if not is_positive(I, W):
@@ -255,7 +194,7 @@ def run(
             set_instant(I, W, 0.0)
             if I[SERVO]:
                 tick(I, W, k * substeps, h, sensitive)
-            status = settle(I, W, 0.0) if m else DONE
+            status = call_part(I, FRICTION_CODE, W, SETTLE, 0.0, 0.0, 0) if m else DONE
             if status == DONE:
                 status = rate(I, W, I[Y], I[SLOPES])
             if status == DONE:
@@ -273,7 +212,7 @@ def run(
                             set_instant(I, W, s * h)
                             tick(I, W, k * substeps + s, h, sensitive)
                         if m:
-                            status = holding_step(I, W, s * h, h, sensitive)
+                            status = call_part(I, FRICTION_CODE, W, STEP, s * h, h, int(sensitive))
                         else:
                             status = smooth_step(I, W, s * h, h, sensitive, 1 if s == 0 else 0)
             if status != DONE:

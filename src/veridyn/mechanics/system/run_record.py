@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -21,13 +22,14 @@ Numbers = NDArray[np.int64]
 # `law`: the address of a control law in Python, 0 where there is none. `holds`: whether inputs are held between samples. `states`: of
 # elements of their own. `length`: of all sensitivities. `triples`: of the regressor. `rows`: kept of the sensitivities.
 # `fresh`: whether the response of accelerations to friction is known. `first_state`: the column of the first component of the start.
+# `friction_code`, `sensitivity_code`: addresses of what only runs with friction that holds or with sensitivities need, 0 in others.
 HEADER = (
     "n", "states", "size", "signals", "stages", "combinations", "elements", "holds", "law", "blocks", "length", "constants",
-    "triples", "rows", "fresh", "first_state", "servo", "ticks", "lag",
+    "triples", "rows", "fresh", "first_state", "servo", "ticks", "lag", "friction_code", "sensitivity_code",
 )  # fmt: skip
 (
     COUNT, STATES, SIZE, SIGNALS, STAGES, COMBINATIONS, ELEMENTS, HOLDS, LAW, BLOCKS, LENGTH, CONSTANTS, TRIPLES, ROWS, FRESH,
-    FIRST_STATE, SERVO, TICKS, LAG,
+    FIRST_STATE, SERVO, TICKS, LAG, FRICTION_CODE, SENSITIVITY_CODE,
 ) = range(len(HEADER))  # fmt: skip
 SECTIONS = (
     # states: where a step starts, of a stage, where the step ends; slopes of the stages; the tableau
@@ -85,6 +87,9 @@ KERNELS = ("FORWARD_KERNEL", "RATES_KERNEL", "DERIVATIVES_KERNEL", "MASS_KERNEL"
 START_TIME, INTERVAL_TIME, INTERVAL, INSTANT, NEAREST = range(5)
 BOTH_WAYS, FORWARDS, BACKWARDS, FALLS = 0, 1, 2, 4  # kinds of dry friction
 DONE, ESCAPED, LAW_FAILED, UNBALANCED = 0, 1, 2, 3  # how a run ended
+SETTLE, STEP = range(2)  # what the code of friction is called for
+BEGIN, DIFFERENTIATE, HOLD_STILL, PASS_STOPS, LAW_SLOPES = range(5)  # and that of sensitivities
+PART = (*[types.int64] * 5, types.float64, types.float64, types.int64)  # what both take, see call_part
 
 
 def _law(typing_context: Any, address: Any, time: Any) -> tuple[Any, Callable[..., Any]]:
@@ -97,3 +102,23 @@ def _law(typing_context: Any, address: Any, time: Any) -> tuple[Any, Callable[..
 
 _law.__doc__ = "Call law(time) at an address: 0 where it has put forces into FORCE."
 call_law: Callable[[int, float], int] = cast(Any, intrinsic(_law))
+
+
+def _part(
+    typing_context: Any, numbers: Any, at: Any, values: Any, what: Any, instant: Any, h: Any, sensitive: Any
+) -> tuple[Any, Callable[..., Any]]:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        numbers, values = (context.make_array(signature.args[k])(context, builder, args[k]) for k in (0, 2))
+        whole, real = ir.IntType(64), ir.DoubleType()
+        kind = ir.FunctionType(whole, [*[whole] * 5, real, real, whole])
+        function = builder.inttoptr(builder.load(cgutils.gep(builder, numbers.data, args[1])), kind.as_pointer())
+        given = []
+        for array in (numbers, values):
+            given += [builder.ptrtoint(array.data, whole), cgutils.unpack_tuple(builder, array.shape)[0]]
+        return builder.call(function, [*given, *args[3:]])
+
+    return types.int64(numbers, types.int64, values, types.int64, types.float64, types.float64, types.int64), codegen
+
+
+_part.__doc__ = "part(addresses and lengths of I and W, what, instant, h, sensitive) with the function whose address stands at `at` in I."
+call_part: Callable[[Numbers, int, NDArray[np.float64], int, float, float, int], int] = cast(Any, intrinsic(_part))

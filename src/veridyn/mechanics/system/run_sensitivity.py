@@ -12,15 +12,19 @@ and a⁺ after it, ∂t*/∂x = −C S_v/c̈⁻ and S_v⁺ = S_v⁻ + (a⁺ − 
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
+from numba import carray  # pyright: ignore[reportPrivateImportUsage]
 from numpy.typing import NDArray
 
 from veridyn.mechanics import dense
-from veridyn.mechanics.compiled import core
+from veridyn.mechanics.compiled import address_of, core, kept
 from veridyn.mechanics.system.dry_friction import ROUNDING
 from veridyn.mechanics.system.run_record import (
     ARRIVED,
     BACKWARDS,
+    BEGIN,
     BLOCK_AT,
     BLOCKS,
     BY_LAW,
@@ -37,6 +41,7 @@ from veridyn.mechanics.system.run_record import (
     COUNT,
     DERIVATIVES,
     DERIVATIVES_KERNEL,
+    DIFFERENTIATE,
     DONE,
     ELEMENTS,
     EXPONENT,
@@ -48,15 +53,19 @@ from veridyn.mechanics.system.run_record import (
     GIVEN,
     HELD_BLOCK,
     HELD_RIGHT,
+    HOLD_STILL,
     INDEX,
     KIND,
     LAW,
+    LAW_SLOPES,
     LEAVING,
     LENGTH,
     M_BLOCK,
     MASS,
     MASS_KERNEL,
     OF,
+    PART,
+    PASS_STOPS,
     PENDING,
     PIVOT,
     PIVOT_BLOCK,
@@ -77,14 +86,16 @@ from veridyn.mechanics.system.run_record import (
     STATE_FROM,
     TABLE_A,
     TABLE_B,
+    TRIED,
     TRIPLE,
     TRIPLES,
     VALUE,
     C,
     S,
+    Y,
 )
 from veridyn.mechanics.system.run_stages import along_speed, law_forces, magnitude, stage
-from veridyn.mechanics.tree.steps.record import call_kernel
+from veridyn.mechanics.tree.steps.record import as_pointer, call_kernel
 from veridyn.model.elements.own_law import LOG_OFFSET
 
 Array = NDArray[np.float64]
@@ -356,3 +367,29 @@ def begin_sensitivities(I: Numbers, W: Array) -> None:
             for p in range(P):
                 if I[I[COLUMN] + at + p] == I[FIRST_STATE] + y:
                     W[I[S] + I[I[BLOCK_AT] + b] + r * P + p] = 1.0
+
+
+@kept
+def sensitivity_part(
+    i_at: int, i_size: int, w_at: int, w_size: int, what: int, instant: float, h: float, unused: int
+) -> int:
+    """BEGIN a run, DIFFERENTIATE a step of h seconds, HOLD_STILL behind it, PASS_STOPS, LAW_SLOPES; I and W by address and length."""
+    I = carray(as_pointer(i_at), (i_size,), np.int64)
+    W = carray(as_pointer(w_at), (w_size,), np.float64)
+    if what == DIFFERENTIATE:
+        return differentiate(I, W, I[Y], instant, h, I[TRIED])
+    if what == LAW_SLOPES:
+        return law_slopes(I, W)
+    if what == BEGIN:
+        begin_sensitivities(I, W)
+    elif what == HOLD_STILL:
+        hold_still(I, W, I[TRIED])
+    elif what == PASS_STOPS:
+        pass_stops(I, W)
+    return DONE
+
+
+@cache
+def sensitivity_address() -> int:
+    """Where the machine code of :func:`sensitivity_part` stands in this process; compiled or loaded now."""
+    return address_of(sensitivity_part, PART)
