@@ -6,7 +6,6 @@ integrated from tick to tick. The log gets ``command.JOINT`` beside what the sen
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, get_args
@@ -16,14 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 
 from veridyn.errors import DataError, DataWarning, Fault, Faults, part_at, warn
-from veridyn.mechanics.control.sampled import SampledControl, controlled_coordinates
+from veridyn.mechanics.control.controlled_run import can_be_compiled, controlled_run
+from veridyn.mechanics.control.sampled import SampledControl, controlled_coordinates, with_law
 from veridyn.mechanics.control.stability import growth_per_tick
 from veridyn.mechanics.formulated import formulated
 from veridyn.mechanics.system.control import Reference
 from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Trajectory, clock
 from veridyn.model.controller import MOTOR
 from veridyn.model.experiment import Experiment
-from veridyn.model.load import Drive
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 
@@ -121,31 +120,13 @@ class Commanded:
         qd = qd if self.qd is None else np.asarray(self.qd, dtype=np.float64)
         if q.shape == (machine.n,):
             _warn_if_unstable(machine, q, self.model, self.duration)
-        acting = _with_law(machine, law, self.inputs or Inputs())
-        form = formulated(machine)
-        found = form.integrated(t, q, qd, acting, base=self.base, method=self.method, progress=progress)
+        given = self.inputs or Inputs()
+        if self.base is None and can_be_compiled(machine, given, self.method):
+            found = controlled_run(law, t, q, qd, given, self.method, progress)
+        else:
+            acting, form = with_law(machine, law, given), formulated(machine)
+            found = form.integrated(t, q, qd, acting, base=self.base, method=self.method, progress=progress)
         return replace(found, commands={name: asked[:, k] for k, name in enumerate(names)})
-
-
-def _with_law(machine: Machine, law: SampledControl, given: Inputs) -> Inputs:
-    """The inputs with what controllers do; drives of coordinates without one do what the inputs or the model say."""
-    own = {c.on for c in machine.controllers}
-    drives = {x.name: x for x in machine.loads if isinstance(x, Drive) and x.coordinate not in own}
-
-    def forces(time: float, q: Array, qd: Array) -> Array:
-        out = law.forces(time).copy()
-        if given.forces is not None:
-            return out + np.asarray(given.forces(time, q, qd), dtype=np.float64)
-        values = given.loads(time) if given.loads is not None and drives else {}
-        for name, load in drives.items():
-            out[machine.coordinates.index(load.coordinate)] += float(np.asarray(values.get(name, load.value)).item())
-        return out
-
-    def signals(time: float, q: Array, qd: Array) -> Mapping[str, float]:
-        others = {} if given.signals is None else given.signals(time, q, qd)
-        return {**others, **law.voltages(time)}
-
-    return replace(given, forces=forces, signals=signals, sampled=law)
 
 
 def _check(machine: Machine, names: tuple[str, ...], asked: Array, method: Method) -> None:

@@ -1,26 +1,33 @@
 """The controllers of a machine while it runs: each ticks at its own rate, with its delays, and holds its force between ticks.
 
 Instants at which a controller reads or acts are instants of the integration: a measurement of age d is the state at t_k − d itself, not
-an interpolation. Before the start the machine stood as it starts, and the command was its first. This is the reference for compiled runs.
+an interpolation. Before the start the machine stood as it starts, and the command was its first.
+
+Runs of open machines on a fixed base in fixed steps are compiled (:mod:`veridyn.mechanics.control.controlled_run`). This serves what is
+not, and is the reference for it: loops, free bases, wrenches, placed loads, and integrators that choose their steps.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Faults, SimulationError, part_at
 from veridyn.mechanics.control.law import ControlConstants, ControlTick, law_states, limited, requested, voltage
+from veridyn.mechanics.control.schedule import LAW, READ, Schedule, schedule
 from veridyn.mechanics.system.control import Reference
-from veridyn.mechanics.system.simulation import SAME_INSTANT_S
+from veridyn.mechanics.system.simulation import SAME_INSTANT_S, Inputs
 from veridyn.mechanics.tree.dynamics.evaluator import Evaluator
 from veridyn.model.controller import Controller, check_controllers
 from veridyn.model.elements.element import Element
+from veridyn.model.load import Drive
 from veridyn.model.machine import Machine
 
 Array = NDArray[np.float64]
@@ -36,13 +43,12 @@ def controlled_coordinates(machine: Machine) -> tuple[str, ...]:
 class _Instant:
     """What happens at one time: (controller, number of the tick) that read, and (controller, number, whether its law ticks) that act."""
 
-    time: float
-    reads: list[tuple[int, int]] = field(default_factory=list)
-    acts: list[tuple[int, int, bool]] = field(default_factory=list)
+    reads: list[tuple[int, int]]
+    acts: list[tuple[int, int, bool]]
 
 
 @dataclass
-class _Running:
+class RunningController:
     """A controller with its state: the integral and force of its law, the current asked for, and the integral of its current loop."""
 
     law: Controller
@@ -69,7 +75,7 @@ class SampledControl:
         motors = {e.parameter_name: e for e in machine.elements}
         self.machine, self.command = machine, command
         self.running = [
-            _Running(
+            RunningController(
                 c,
                 ControlConstants(c),
                 machine.coordinates.index(c.on),
@@ -87,13 +93,13 @@ class SampledControl:
 
     def instants(self, start: float, end: float) -> list[float]:
         """The times from start to end at which something is read or done, in order; with them a run begins anew."""
-        found = _schedule([r.law for r in self.running], start, end)
-        self._instants, self._start, self._first = iter(found), start, None
+        found = schedule([r.law for r in self.running], start, end)
+        self._instants, self._start, self._first = iter(_instants(found)), start, None
         self._forget()
         for r in self.running:
             r.state, r.current, r.current_integral = dict.fromkeys(r.state, 0.0), 0.0, 0.0
             r.readings.clear()
-        return [x.time for x in found]
+        return found.time.tolist()
 
     def _forget(self) -> None:
         """Before the first tick nothing is held."""
@@ -120,7 +126,8 @@ class SampledControl:
             force, after = limited(r.law, x, raw, r.state, r.constants)
             r.state.update(after)
             r.readings.pop(number, None)
-            self._refuse_odd(r, "force", force, time)
+            if not math.isfinite(force):
+                refuse_odd(r.law, "force", force, time)
             if r.motor is None:
                 forces[r.joint] = force
             else:
@@ -131,7 +138,8 @@ class SampledControl:
             if r.motor is not None:
                 present = states[f"{r.motor.parameter_name}.i"]
                 u, r.current_integral = voltage(r.law, r.current, present, r.current_integral, r.constants)
-                self._refuse_odd(r, "voltage", u, time)
+                if not math.isfinite(u):
+                    refuse_odd(r.law, "voltage", u, time)
                 volts[r.motor.signal] = u
         if here.acts:
             self._times.append(time)
@@ -151,24 +159,20 @@ class SampledControl:
             return len(self._times) - 1
         return bisect_right(self._times, time + SAME_INSTANT_S) - 1
 
-    def _tick(self, r: _Running, number: int, time: float) -> tuple[ControlTick, float]:
+    def _tick(self, r: RunningController, number: int, time: float) -> tuple[ControlTick, float]:
         """What the law reads at a tick, and its force before limits."""
         asked = [x[r.column] for x in self.command.at(max(time - r.law.constant("command_delay"), self._start))]
         if not all(math.isfinite(x) for x in asked):
-            raise SimulationError(
-                f"the command of '{r.law.on}' is not a finite number at {time:.6g} s.",
-                where=part_at("controller", r.law.name),
-                found=", ".join(f"{x:g}" for x in asked),
-            )
+            self.refuse_command(r, asked, time)
         q, qd = self._reading(r, number)
         x = ControlTick(*map(float, (*asked, q[r.joint], qd[r.joint], self._ahead(r, q, time))))
         return x, requested(r.law, x, r.state, r.constants)
 
-    def _reading(self, r: _Running, number: int) -> tuple[Array, Array]:
+    def _reading(self, r: RunningController, number: int) -> tuple[Array, Array]:
         assert self._first is not None  # the first instant has been reached
         return r.readings.get(number, self._first)
 
-    def _ahead(self, r: _Running, q: Array, time: float) -> float:
+    def _ahead(self, r: RunningController, q: Array, time: float) -> float:
         """Γ_m: what a model adds to the law."""
         if self.model is None or r.law.feedforward == "none":
             return 0.0
@@ -180,38 +184,68 @@ class SampledControl:
         motion[:, places] = self.command.at(max(time - r.law.constant("command_delay"), self._start))
         return float(self.model.inverse_dynamics(*motion)[r.joint])
 
-    def _torque(self, r: _Running, number: int, accelerations: Array) -> float:
+    def _torque(self, r: RunningController, number: int, accelerations: Array) -> float:
         assert self.model is not None  # a computed torque uses a model
         return float(self.model.inverse_dynamics(*self._reading(r, number), accelerations)[r.joint])
 
-    def _refuse_odd(self, r: _Running, what: str, value: float, time: float) -> None:
-        if not math.isfinite(value):
-            raise SimulationError(
-                f"its {what} is {value:g} at {time:.6g} s.",
-                where=part_at("controller", r.law.name),
-                expected="a finite number",
-                hint="Look for a gain too high for its rate, a model that divides by zero, or a motion that has run away.",
-            )
+    def refuse_command(self, r: RunningController, asked: Sequence[float], time: float) -> NoReturn:
+        """Name the controller whose command (r, ṙ, r̈) is no number at a time."""
+        raise SimulationError(
+            f"the command of '{r.law.on}' is not a finite number at {time:.6g} s.",
+            where=part_at("controller", r.law.name),
+            found=", ".join(f"{x:g}" for x in asked),
+        )
 
 
-def _schedule(controllers: Sequence[Controller], start: float, end: float) -> list[_Instant]:
-    """All instants in order; those closer than rounding are one."""
-    found: list[tuple[float, int, int, bool | None]] = []
-    for j, c in enumerate(controllers):
-        each, delay = c.current_ticks, c.constant("measurement_delay")
-        for m in range(math.floor((end - start) * c.rate * each + 1e-9) + 1):
-            time = start + m / (c.rate * each)
-            found.append((time, j, m // each, m % each == 0))
-            if m % each == 0 and time - delay > start + SAME_INSTANT_S:
-                found.append((time - delay, j, m // each, None))
-    out = [_Instant(start)]
-    for time, j, number, law in sorted(found, key=lambda x: x[0]):
-        if time > out[-1].time + SAME_INSTANT_S:
-            out.append(_Instant(min(time, end)))
-        if law is None:
-            out[-1].reads.append((j, number))
-        else:
-            out[-1].acts.append((j, number, law))
+def refuse_odd(c: Controller, what: str, value: float, time: float) -> NoReturn:
+    """Name a controller whose force or voltage is no finite number at a time."""
+    raise SimulationError(
+        f"its {what} is {value:g} at {time:.6g} s.",
+        where=part_at("controller", c.name),
+        expected="a finite number",
+        hint="Look for a gain too high for its rate, a model that divides by zero, or a motion that has run away.",
+    )
+
+
+def _instants(found: Schedule) -> list[_Instant]:
+    events = list(zip(found.what.tolist(), found.controller.tolist(), found.number.tolist(), strict=True))
+    return [
+        _Instant(
+            [(j, number) for what, j, number in events[a:b] if what == READ],
+            [(j, number, what == LAW) for what, j, number in events[a:b] if what != READ],
+        )
+        for a, b in itertools.pairwise(found.first.tolist())
+    ]
+
+
+def with_law(machine: Machine, law: SampledControl, given: Inputs) -> Inputs:
+    """The inputs with what controllers do; drives of coordinates without one do what the inputs or the model say."""
+    drives = other_drives(machine)
+
+    def forces(time: float, q: Array, qd: Array) -> Array:
+        out = law.forces(time).copy()
+        if given.forces is not None:
+            return out + np.asarray(given.forces(time, q, qd), dtype=np.float64)
+        return out + driven(machine, drives, given.loads(time) if given.loads is not None and drives else {})
+
+    def signals(time: float, q: Array, qd: Array) -> Mapping[str, float]:
+        others = {} if given.signals is None else given.signals(time, q, qd)
+        return {**others, **law.voltages(time)}
+
+    return replace(given, forces=forces, signals=signals, sampled=law)
+
+
+def other_drives(machine: Machine) -> tuple[Drive, ...]:
+    """The drives of coordinates without a controller."""
+    own = {c.on for c in machine.controllers}
+    return tuple(x for x in machine.loads if isinstance(x, Drive) and x.coordinate not in own)
+
+
+def driven(machine: Machine, drives: Sequence[Drive], values: Mapping[str, ArrayLike]) -> Array:
+    """(n,): what drives do, by `values` or as their model says."""
+    out = np.zeros(machine.n)
+    for x in drives:
+        out[machine.coordinates.index(x.coordinate)] += float(np.asarray(values.get(x.name, x.value)).item())
     return out
 
 

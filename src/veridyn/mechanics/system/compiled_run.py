@@ -114,7 +114,7 @@ class CompiledRun:
             if columns:
                 requests["REGRESSOR_KERNEL"] = Request("regressor", rows, columns, friction_speed=speed)
         self._made = {name: compiled(tree, request, single=True) for name, request in requests.items()}
-        self._record = self._laid_out()
+        self.record = self._laid_out()
 
     def _laid_out(self) -> TreeRecord:
         """The record, with every kernel connected to it."""
@@ -164,7 +164,7 @@ class CompiledRun:
             parameters_at = at[f"P_{name.removesuffix('_KERNEL')}"]
             outputs = self._outputs(name, one, at, size + constants)
             connect(record, getattr(k, name), one.kernel, parameters_at, [place[i] for i in one.kernel.inputs], outputs)
-        self._at, self._sensitive = at, sensitive
+        self.at, self._sensitive = at, sensitive
         for name, values in (("TABLE_A", self.rule.A), ("TABLE_B", self.rule.b), ("TABLE_C", self.rule.c)):
             record.W[at[name] : at[name] + values.size] = values.ravel()
         if dry is not None:
@@ -181,36 +181,36 @@ class CompiledRun:
         return [at[first] + label[0] * wide + (label[1] if len(label) > 1 else 0) for label in one.labels]
 
     def _set_gains(self) -> None:
-        servo, W, n = self.servo, self._record.W, self.tree.n
+        servo, W, n = self.servo, self.record.W, self.tree.n
         if servo is not None:
             for name, x in (("KP", servo.kp), ("KI", servo.ki), ("KD", servo.kd), ("LIMIT", servo.limit)):
-                W[self._at[name] : self._at[name] + n] = x
+                W[self.at[name] : self.at[name] + n] = x
 
     def _sets(self, tree: Tree, every: Array) -> Array:
-        """(R, ·): what :meth:`_set_values` would set for each of the parameter sets (R, p)."""
+        """(R, ·): what :meth:`set_values` would set for each of the parameter sets (R, p)."""
         faulty = np.argwhere(~np.isfinite(every))
         if len(faulty):
             r, c = faulty[0]
             what = f"parameter '{tree.parameters.names[c]}' of set {r} is no number."
             raise DataError(what, where=tree.name, found=f"{every[r, c]}")
-        first = self._set_values(tree, every[0])
+        first = self.set_values(tree, every[0])
         held = set() if self._dry is None else set(self._dry.columns)
         places: list[tuple[int, int]] = []
         for name, one in self._made.items():
-            start = self._at[f"P_{name.removesuffix('_KERNEL')}"] - self._at["P_FORWARD"]
+            start = self.at[f"P_{name.removesuffix('_KERNEL')}"] - self.at["P_FORWARD"]
             numbers = [(start + i, int(p[2:])) for i, p in enumerate(one.kernel.parameters) if p.startswith("p.")]
             places += [(i, c) for i, c in numbers if c not in held]
         if self._dry is not None:
-            start = self._at["VALUE"] - self._at["P_FORWARD"]
+            start = self.at["VALUE"] - self.at["P_FORWARD"]
             places += [(start + e, c) for e, c in enumerate(self._dry.columns)]
         out = np.repeat(first[None], len(every), axis=0)
         to, of = np.array(places, dtype=np.intp).reshape(-1, 2).T
         out[:, to] = every[:, of]
         return out
 
-    def _set_values(self, tree: Tree, values: Array) -> Array:
+    def set_values(self, tree: Tree, values: Array) -> Array:
         """Parameters of kernels and of friction, and constants of laws, which are those of `tree`; the part of W that holds them."""
-        dry, W, at = self._dry, self._record.W, self._at
+        dry, W, at = self._dry, self.record.W, self.at
         smooth = values
         if dry is not None:
             now = cast(DryFriction, dry_friction(tree, values))
@@ -258,9 +258,9 @@ class CompiledRun:
         every = None if parameters is None else np.atleast_2d(parameters)
         values = complete_values(tree, None if every is None else every[0])
         sets = self._sets(tree, every) if every is not None and len(every) > 1 else np.zeros((0, 0))
-        self._set_values(tree, values)
+        self.set_values(tree, values)
         self._set_gains()
-        W, I, at = self._record.W, self._record.I, self._at
+        W, I, at = self.record.W, self.record.I, self.at
         measured = [name for name in tree.signals if name not in {s.name for s in tree.states}]
         none = np.zeros((R, K))
         given = [signals.get(name, none) if name in tree.road_signals else signals[name] for name in measured]
@@ -275,7 +275,7 @@ class CompiledRun:
         S = np.zeros((R, K, len(kept) // 2, columns))
         I[k.HOLDS] = int(hold == "zero")
         W[at["CLOCK"] + k.NEAREST] = NEAR_SINGULAR
-        called = None if self.law is None else _Called(self.law, W, at, n)
+        called = None if self.law is None else CalledLaw(self.law, W, at, tree.coordinates)
         I[k.LAW] = 0 if called is None else called.address
         reached = np.zeros(2)
         arguments = (np.zeros(R) if start is None else np.ascontiguousarray(start, dtype=np.float64),
@@ -284,21 +284,21 @@ class CompiledRun:
         status = compiled_run()(I, W, *arguments)
         if status == k.ESCAPED and every is not None and len(every) > 1:
             values = every[int(reached[0])]
-        if status == k.ESCAPED and self._is_near_singular(tree, values):
+        if status == k.ESCAPED and self.is_near_singular(tree, values):
             W[at["CLOCK"] + k.NEAREST] = np.inf
             status = compiled_run()(I, W, *arguments)
         if status != k.DONE:
-            self._refuse(status, float(reached[1]), called)
+            self.refuse(status, float(reached[1]), called)
         own = {state.name: y[:, :, 2 * n + j] for j, state in enumerate(tree.states)}
         known = {name: heard[:, :, j] for j, name in enumerate(measured)}
         return Simulated(y[:, :, :n], y[:, :, n : 2 * n], qdd, acting, {**known, **own}), S
 
     def _state(self) -> Array:
         """q and q̇ where the run ended."""
-        start = self._at["GIVEN"]
-        return self._record.W[start : start + 2 * self.tree.n]
+        start = self.at["GIVEN"]
+        return self.record.W[start : start + 2 * self.tree.n]
 
-    def _is_near_singular(self, tree: Tree, values: Array) -> bool:
+    def is_near_singular(self, tree: Tree, values: Array) -> bool:
         """Whether the run ended in a usable state whose mass matrix needs a closer look, and passes it; refused where it does not."""
         q = self._state()[: tree.n]
         if not (np.isfinite(self._state()).all() and np.abs(q).max() < LARGEST_ANGLE_RAD):
@@ -306,7 +306,7 @@ class CompiledRun:
         check_mass(tree, mass_matrix(tree, q[None], values, engine="numpy"))
         return True
 
-    def _refuse(self, status: int, time: float, called: _Called | None) -> None:
+    def refuse(self, status: int, time: float, called: CalledLaw | None) -> None:
         if called is not None and called.error is not None:
             raise called.error
         if status == k.UNBALANCED:
@@ -378,17 +378,22 @@ def check_finite(tree: Tree, what: str, x: Array, step: float) -> None:
     )
 
 
-class _Called:
+class CalledLaw:
     """A control law of Python that compiled code can call: it reads q and q̇ from the record and writes forces there."""
 
-    def __init__(self, law: Law, W: Array, at: Mapping[str, int], n: int) -> None:
+    def __init__(self, law: Law, W: Array, at: Mapping[str, int], coordinates: Sequence[str]) -> None:
         self.error: BaseException | None = None
+        n = len(coordinates)
         q, qd = W[at["GIVEN"] : at["GIVEN"] + n], W[at["GIVEN"] + n : at["GIVEN"] + 2 * n]
         force = W[at["FORCE"] : at["FORCE"] + n]
 
         def call(time: float) -> int:
             with self:
                 force[:] = law(time, q.copy(), qd.copy())
+                if not np.isfinite(force).all():
+                    odd = int(np.flatnonzero(~np.isfinite(force))[0])
+                    what = f"the force on '{coordinates[odd]}' is {force[odd]:g} at {time:.6g} s."
+                    raise SimulationError(what, where="control law", expected="a finite number")
             return int(self.error is not None)
 
         self._function = _LAW(call)

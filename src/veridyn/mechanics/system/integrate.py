@@ -279,7 +279,7 @@ def _sampled_path(path_along: Callable[[Array, Array], Array], system: StateRate
         law.reach(time, q, qd, dict(zip(names, inner.tolist(), strict=True)))
 
     start, end = float(clock[0]), float(clock[-1])
-    marks = _on_samples(law.instants(start, end), clock)
+    marks = on_samples(law.instants(start, end), clock)
     states, here, done = [y], start, 1
     reach(start, y)
     for there in marks[1:] if marks[-1] == end else [*marks[1:], end]:
@@ -294,7 +294,7 @@ def _sampled_path(path_along: Callable[[Array, Array], Array], system: StateRate
     return np.array(states)
 
 
-def _on_samples(instants: Sequence[float], clock: Array) -> list[float]:
+def on_samples(instants: Sequence[float] | Array, clock: Array) -> list[float]:
     """The instants, those within rounding of a sample at its time, so that no step is as short as rounding."""
     found = np.array(instants)
     k = np.clip(np.searchsorted(clock, found), 1, len(clock) - 1)

@@ -73,7 +73,7 @@ Numbers = NDArray[np.int64]
 
 
 @core
-def smooth_step(I: Numbers, W: Array, instant: float, h: float, sensitive: bool, known: int) -> int:
+def smooth_step(I: Numbers, W: Array, instant: float, h: float, sensitive: int, known: int) -> int:
     """Y after h seconds without friction that holds; `known`: whether its first slope stands in SLOPES."""
     if sensitive:
         status = call_part(I, SENSITIVITY_CODE, W, DIFFERENTIATE, instant, h, 0)
@@ -214,7 +214,7 @@ def run(
                         if m:
                             status = call_part(I, FRICTION_CODE, W, STEP, s * h, h, int(sensitive))
                         else:
-                            status = smooth_step(I, W, s * h, h, sensitive, 1 if s == 0 else 0)
+                            status = smooth_step(I, W, s * h, h, int(sensitive), 1 if s == 0 else 0)
             if status != DONE:
                 reached[0], reached[1] = r, k * step + W[clock + INSTANT]
                 return int(status)

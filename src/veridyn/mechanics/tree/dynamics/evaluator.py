@@ -134,6 +134,12 @@ class Evaluator:
         """Γ (rows,): forces of one state, of a free base its six rows first. q, qd, qdd (n,)."""
         return self._called(self._inverse, q, qd, qdd)
 
+    @property
+    def inverse_call(self) -> tuple[Numbers, Array, Array]:
+        """For compiled code: the addresses of inverse dynamics at ``[0]`` of the first array, what it reads (q, q̇, q̈ …), and Γ."""
+        bound = self._inverse
+        return bound.I, self.memory, bound.out
+
     def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, forces: ArrayLike) -> Array:
         """Accelerations (rows,) under forces (n,) on the coordinates; of a free base v̇ − g and ω̇ first."""
         out = self._called(self._forward, q, qd, forces)
