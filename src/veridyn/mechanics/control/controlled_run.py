@@ -8,7 +8,7 @@ for at each stage. :class:`~veridyn.mechanics.control.sampled.SampledControl` st
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +25,8 @@ from veridyn.mechanics.control.control_kernel import (
 from veridyn.mechanics.control.law_kernel import WIDTH, connect_law
 from veridyn.mechanics.control.sampled import SampledControl, driven, other_drives, refuse_odd, with_law
 from veridyn.mechanics.control.schedule import LAW, READ, Schedule, schedule
-from veridyn.mechanics.system.compiled_run import CalledLaw, CompiledRun
+from veridyn.mechanics.system.compiled_run import CompiledRun
+from veridyn.mechanics.system.fixed_steps import is_plain, python_inputs, signals_at_samples
 from veridyn.mechanics.system.integrate import (
     check_given_loads,
     check_given_signals,
@@ -41,7 +42,6 @@ from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.dynamics.state_rates import ActingInputs
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import complete_values
-from veridyn.model.load import Drive
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
@@ -53,12 +53,7 @@ NODES_A_CALL = 20_000  # of the grid, between two reports of progress
 
 def can_be_compiled(machine: Machine, given: Inputs, method: Method) -> bool:
     """Whether :func:`controlled_run` runs this machine under these inputs besides its controllers."""
-    acts = (given.wrenches, given.contacts, given.prescribed, given.road)
-    plain = not (machine.closed or machine.base == "free" or machine.prescribed or machine.formulation != "tree")
-    placed = any(not isinstance(load, Drive) for load in machine.loads)
-    return (
-        method.name == "RK4" and plain and not placed and all(x is None for x in acts) and not tree_of(machine).wheels
-    )
+    return machine.formulation == "tree" and is_plain(tree_of(machine), given, method)
 
 
 def controlled_run(
@@ -86,7 +81,8 @@ def controlled_run(
     measured = [name for name in tree.signals if name not in {s.name for s in tree.states}]
     grid, slots = _grid(law, t, method.step)
     tables, held = _tables(law, measured, slots, given)
-    called = _python_inputs(law, run, given, measured)
+    voltages = {r.motor.signal for r in law.running if r.motor is not None}
+    called = python_inputs(run, given, _driving(law, given), voltages)
     I, W = run.record.I, run.record.W
     I[HOLDS], I[PYTHON_LAW] = 1, 0 if called is None else called.address
     W[I[CLOCK] + START_TIME], W[I[CLOCK] + NEAREST] = float(t[0]), NEAR_SINGULAR
@@ -114,10 +110,7 @@ def controlled_run(
 def _trajectory(law: SampledControl, t: Array, out: Recorded, given: Inputs, measured: list[str]) -> Trajectory:
     tree, n = tree_of(law.machine), law.machine.n
     q, qd = out.y[:, :n], out.y[:, n : 2 * n]
-    signals: dict[str, Array] = {}
-    if given.signals is not None:
-        found = [given.signals(*x) for x in zip(t.tolist(), q, qd, strict=True)]
-        signals = {name: np.array([x[name] for x in found], dtype=np.float64) for name in found[0]}
+    signals = signals_at_samples(given, t, q, qd)
     signals |= {
         r.motor.signal: out.heard[:, measured.index(r.motor.signal)] for r in law.running if r.motor is not None
     }
@@ -207,7 +200,8 @@ def _tables(law: SampledControl, measured: list[str], slots: int, given: Inputs)
         if r.motor is not None:
             places[j, 3:] = measured.index(r.motor.signal), states.index(f"{r.motor.parameter_name}.i")
             gears[j] = r.motor.value * r.motor.on[r.law.on]
-    others = np.zeros(n) if given.forces is not None else driven(machine, other_drives(machine), {})
+    varying = given.forces is not None or given.loads is not None
+    others = np.zeros(n) if varying else driven(machine, other_drives(machine), {})
     model = (np.zeros(7, dtype=np.int64), np.zeros(3 * n), np.zeros(n)) if law.model is None else law.model.inverse_call
     tables = ControlTables(
         np.array(codes, dtype=np.int64), rows, places, gears, others, np.zeros((slots, 2 * n)), np.zeros(n), *model
@@ -215,28 +209,9 @@ def _tables(law: SampledControl, measured: list[str], slots: int, given: Inputs)
     return tables, held
 
 
-def _python_inputs(law: SampledControl, run: CompiledRun, given: Inputs, measured: list[str]) -> CalledLaw | None:
-    """What functions of Python do besides the controllers, for compiled code to call at each stage; None where there are none."""
-    machine, drives = law.machine, other_drives(law.machine)
-    loads = given.loads if given.forces is None and drives else None
-    if given.forces is None and given.signals is None and loads is None:
+def _driving(law: SampledControl, given: Inputs) -> Callable[[float], Array] | None:
+    """What drives of other coordinates do at a time, where that is a function of Python."""
+    drives, loads = other_drives(law.machine), given.loads
+    if loads is None or given.forces is not None:
         return None
-    W, at, n = run.record.W, run.at, machine.n
-    held, heard = W[at["BEFORE"] : at["BEFORE"] + n], W[at["GIVEN"] + 4 * n : at["GIVEN"] + 4 * n + len(measured)]
-    voltages = {r.motor.signal for r in law.running if r.motor is not None}
-    others = [(j, name) for j, name in enumerate(measured) if name not in voltages]
-    still = driven(machine, drives, {})
-
-    def acting(time: float, q: Array, qd: Array) -> Array:
-        out = held
-        if given.forces is not None:
-            out = held + np.asarray(given.forces(time, q, qd), dtype=np.float64)
-        elif loads is not None:
-            out = held - still + driven(machine, drives, loads(time))
-        if given.signals is not None and others:
-            values: Mapping[str, float] = given.signals(time, q, qd)
-            for j, name in others:
-                heard[j] = values[name]
-        return out
-
-    return CalledLaw(acting, W, at, machine.coordinates)
+    return lambda time: driven(law.machine, drives, loads(time))

@@ -240,13 +240,14 @@ class CompiledRun:
         substeps: int = 1,
         rows: Sequence[int] = (),
         law_forces: bool = False,
+        called: CalledLaw | None = None,
     ) -> tuple[Simulated, Array]:
         """R runs from `initial` (R, size) under forces (R, K, n) and signals (R, K) by name, sampled every `step` seconds.
 
         `parameters` (p,), or (R, p) with values of their own for each run. `command` (R, K, 2n): r and ṙ of the joint controllers, whose
         feed-forward `forces` are then. `machine`: the same one with other constants of laws. `start` (R,): times of the runs' starts, for
         a control law. The sensitivities (R, K, rows, columns) are those of the components `rows` of a state, or with `law_forces` of the
-        law's forces on these coordinates; none by default.
+        law's forces on these coordinates; none by default. `called`: what functions of Python do, in place of a law.
         """
         tree = self.tree if machine is None else tree_of(machine)
         n, (R, K) = tree.n, forces.shape[:2]
@@ -275,7 +276,8 @@ class CompiledRun:
         S = np.zeros((R, K, len(kept) // 2, columns))
         I[k.HOLDS] = int(hold == "zero")
         W[at["CLOCK"] + k.NEAREST] = NEAR_SINGULAR
-        called = None if self.law is None else CalledLaw(self.law, W, at, tree.coordinates)
+        if self.law is not None:
+            called = CalledLaw(self.law, W, at, tree.coordinates)
         I[k.LAW] = 0 if called is None else called.address
         reached = np.zeros(2)
         arguments = (np.zeros(R) if start is None else np.ascontiguousarray(start, dtype=np.float64),
@@ -322,7 +324,7 @@ class CompiledRun:
             f"the motion has run away at {time:.6g} s.",
             where=f"{self.tree.name}, coordinate '{self.tree.coordinates[worst]}'",
             found=f"position {y[worst]:.3g}, rate {y[n + worst]:.3g}",
-            hint="Take shorter steps or shorter runs, or start from parameters that are nearer to the truth.",
+            hint="Try a smaller step or shorter runs, look for a force that feeds on itself, or take parameters nearer to the truth.",
         )
 
 

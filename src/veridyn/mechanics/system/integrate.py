@@ -20,6 +20,7 @@ from scipy.integrate import solve_ivp
 
 from veridyn.errors import DataError, Faults, SimulationError, did_you_mean
 from veridyn.mechanics.system.dry_friction import DryFriction, HoldingSteps, dry_friction
+from veridyn.mechanics.system.fixed_steps import compiled_steps, has_equal_intervals, is_plain
 from veridyn.mechanics.system.simulation import SAME_INSTANT_S, BaseState, Forces, Inputs, Method, Trajectory
 from veridyn.mechanics.system.stepper import march, tableau
 from veridyn.mechanics.tree.accept import takes_machine
@@ -197,6 +198,13 @@ def integrate(
     clock, y0 = np.asarray(t, dtype=np.float64), initial_state(tree, t, q, qd, base, how)
     y0 = np.concatenate([y0, inner_start(tree, states or {})])
     values = complete_values(tree, parameters)
+    acting = ActingInputs(tree, inputs if isinstance(inputs, Inputs) else Inputs(inputs))
+    check_prescribed(acting, clock[0], y0)
+    check_given_loads(acting, clock[0])
+    check_given_signals(acting, clock[0], np.asarray(q, dtype=np.float64), np.asarray(qd, dtype=np.float64))
+    plain = acting.inputs.sampled is None and is_plain(tree, acting.inputs, how)
+    if engine == "compiled" and plain and has_equal_intervals(clock):
+        return compiled_steps(acting, clock, y0, how, values, progress)
     dry = dry_friction(tree, values) if how.name == "RK4" and how.friction_speed == 0.0 else None
     instant = StateAccelerations(
         tree,
@@ -205,10 +213,7 @@ def integrate(
         engine,
         CLOSING_RATE if tree.loops else 0.0,
     )
-    system = StateRates(tree, inputs if isinstance(inputs, Inputs) else Inputs(inputs), instant)
-    check_prescribed(system, clock[0], y0)
-    check_given_loads(system, clock[0])
-    check_given_signals(system, clock[0], np.asarray(q, dtype=np.float64), np.asarray(qd, dtype=np.float64))
+    system = StateRates(tree, acting.inputs, instant)
 
     def rate(time: float, y: Array, friction: Array | None = None) -> Array:
         if not np.isfinite(y).all():

@@ -61,6 +61,7 @@ from veridyn.mechanics.system.run_record import (
     C,
     call_law,
 )
+from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD
 from veridyn.mechanics.tree.steps.record import call_kernel
 from veridyn.model.elements.own_law import LOG_OFFSET
 
@@ -172,6 +173,8 @@ def rate(I: Numbers, W: Array, y: int, slope: int) -> int:
     if not W[I[ACC] + n] < W[I[CLOCK] + NEAREST]:  # also where it is no number
         return ESCAPED
     for j in range(n):
+        if not (abs(W[y + j]) < LARGEST_ANGLE_RAD and abs(W[I[ACC] + j]) < np.inf):  # also where one is no number
+            return ESCAPED
         W[slope + j] = W[y + n + j]
         W[slope + n + j] = W[I[GIVEN] + 3 * n + j] = W[I[ACC] + j]
     if I[STATES]:
