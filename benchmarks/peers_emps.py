@@ -33,6 +33,8 @@ Tool = Callable[[Array, Array, float], Array]  # positions or parameters, forces
 START_SAMPLES = 20
 GUESS = np.array([100.0, 200.0, 20.0, -3.0])  # M, Fv, Fc, c: round numbers near what is published
 RATE = 250.0  # Hz, of the samples that veridyn fits and simulates
+ROUNDS = 3  # after the first, in which all tools take turns: the least CPU time counts
+SLOW_FIT = 5.0  # s of CPU, above which a tool fits twice only
 
 
 def read(name: str) -> tuple[Array, Array, float]:
@@ -179,7 +181,7 @@ def mujoco_sysid_is_whole() -> bool:
 
 
 def emps_lines() -> Iterator[Line]:
-    """One line for each tool."""
+    """One line for each tool: the least CPU time of several fits in turn, without that of compiling."""
     from benchmarks.peers import Line, lines_of
 
     q, force, start = read("DATA_EMPS.mat")
@@ -189,9 +191,15 @@ def emps_lines() -> Iterator[Line]:
     }
     if mujoco_sysid_is_whole():
         tools["mujoco.sysid"] = (by_mujoco, in_mujoco)
+    found, cpu = {}, dict.fromkeys(tools, np.inf)
+    for turn in range(1 + ROUNDS):  # the first of each compiles and loads, and is not counted where there is another
+        for tool, (identify, _) in tools.items():
+            if turn > 1 and cpu[tool] > SLOW_FIT:
+                continue
+            before = time.process_time()
+            found[tool] = identify(q, force, start)
+            cpu[tool] = min(cpu[tool], time.process_time() - before)
     for tool, (identify, simulate) in tools.items():
-        before = time.process_time()
-        p = identify(q, force, start)
-        cpu = time.process_time() - before
+        p = found[tool]
         lines = lines_of(identify) + (lines_of(axis) if identify is by_veridyn else 0)  # the model counts too
-        yield Line("EMPS, simulated", tool, judged(p, simulate), "mm", cpu, bool((p[:3] > 0.0).all()), lines)
+        yield Line("EMPS, simulated", tool, judged(p, simulate), "mm", cpu[tool], bool((p[:3] > 0.0).all()), lines)

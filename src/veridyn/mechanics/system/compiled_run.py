@@ -9,6 +9,7 @@ Without a speed below which it is rounded off, dry friction holds (:mod:`veridyn
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -392,7 +393,7 @@ class CalledLaw:
         def call(time: float) -> int:
             with self:
                 force[:] = law(time, q.copy(), qd.copy())
-                if not np.isfinite(force).all():
+                if not math.isfinite(sum(force.tolist())) and not np.isfinite(force).all():
                     odd = int(np.flatnonzero(~np.isfinite(force))[0])
                     what = f"the force on '{coordinates[odd]}' is {force[odd]:g} at {time:.6g} s."
                     raise SimulationError(what, where="control law", expected="a finite number")
