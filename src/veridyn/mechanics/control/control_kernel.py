@@ -107,7 +107,7 @@ class ControlGrid(NamedTuple):
     commands: Array
 
 
-class Recorded(NamedTuple):
+class ControlSamples(NamedTuple):
     """At the samples: states (K, size), q̈ and forces (K, n), measured signals (K, ·)."""
 
     y: Array
@@ -198,7 +198,7 @@ def reach(I: Numbers, W: Array, T: ControlTables, G: ControlGrid, i: int, reache
 
 
 @core
-def record(I: Numbers, W: Array, out: Recorded, sample: int) -> int:
+def record(I: Numbers, W: Array, out: ControlSamples, sample: int) -> int:
     """What is kept of the state Y at an instant that is a sample."""
     n = I[COUNT]
     status = call_part(I, FRICTION_CODE, W, SETTLE, 0.0, 0.0, 0) if I[COMBINATIONS] else DONE
@@ -247,7 +247,7 @@ def control_run(
     T: ControlTables,
     G: ControlGrid,
     initial: Array,
-    out: Recorded,
+    out: ControlSamples,
     first: int,
     last: int,
     reached: Array,
@@ -287,6 +287,8 @@ def compiled_control_run() -> Any:
     tables = types.NamedTuple((i1, d2, i2, d1, d1, d2, d1, i1, d1, d1), ControlTables)
     grid = types.NamedTuple((d1, d1, i1, i1, i1, i2, d2), ControlGrid)
     dispatcher = cast(Any, control_run)
-    dispatcher.compile((i1, d1, tables, grid, d1, types.NamedUniTuple(d2, 4, Recorded), types.int64, types.int64, d1))
+    dispatcher.compile(
+        (i1, d1, tables, grid, d1, types.NamedUniTuple(d2, 4, ControlSamples), types.int64, types.int64, d1)
+    )
     dispatcher.disable_compile()
     return dispatcher

@@ -18,8 +18,8 @@ from veridyn.mechanics.control.control_kernel import (
     ODD_VOLTAGE,
     PLACES,
     ControlGrid,
+    ControlSamples,
     ControlTables,
-    Recorded,
     compiled_control_run,
 )
 from veridyn.mechanics.control.law_kernel import WIDTH, connect_law
@@ -86,7 +86,7 @@ def controlled_run(
     I, W = run.record.I, run.record.W
     I[HOLDS], I[PYTHON_LAW] = 1, 0 if called is None else called.address
     W[I[CLOCK] + START_TIME], W[I[CLOCK] + NEAREST] = float(t[0]), NEAR_SINGULAR
-    out = Recorded(*(np.empty((len(t), k)) for k in (len(y0), n, n, len(measured))))
+    out = ControlSamples(*(np.empty((len(t), k)) for k in (len(y0), n, n, len(measured))))
     reached, nodes, first = np.zeros(3), len(grid.time), 0
     code = compiled_control_run()
     while first < nodes:
@@ -107,7 +107,7 @@ def controlled_run(
     return _trajectory(law, t, out, given, measured)
 
 
-def _trajectory(law: SampledControl, t: Array, out: Recorded, given: Inputs, measured: list[str]) -> Trajectory:
+def _trajectory(law: SampledControl, t: Array, out: ControlSamples, given: Inputs, measured: list[str]) -> Trajectory:
     tree, n = tree_of(law.machine), law.machine.n
     q, qd = out.y[:, :n], out.y[:, n : 2 * n]
     signals = signals_at_samples(given, t, q, qd)
