@@ -20,6 +20,7 @@ from veridyn.model.machine import Machine
 WEAKEST, SILENT = 5.0, 3.0  # deviations
 FALSE_ALARMS, HALF = 0.01, 0.5  # of the best test, and the power below which it finds nothing
 BISECTIONS = 7
+CLOSE = 0.2  # of that
 Kind = Literal["named", "warned", "silent", "undetectable", "harmless"]
 KINDS: tuple[Kind, ...] = ("named", "warned", "silent", "undetectable", "harmless")
 
@@ -53,14 +54,21 @@ def moved(found: Answer, bench: Bench, level: Level) -> float:
 
 
 def weakest(d: Damage, bench: Bench) -> float:
-    """The size that moves a parameter by `WEAKEST` deviations where nothing is repaired."""
+    """The size that moves a parameter by `WEAKEST` deviations, or by at most a fifth more, where nothing is repaired.
+
+    By proportion, which a small damage follows, within a bracket that is halved where it does not.
+    """
     assert d.sizes is not None
     low, high = d.sizes
+    size = float(np.sqrt(low * high))
     for _ in range(BISECTIONS):
-        middle = float(np.sqrt(low * high))
-        found = bench.identified(*damaged(bench, d, middle), "off")
-        enough = found.names is None or moved(found, bench, "off") > WEAKEST
-        low, high = (low, middle) if enough else (middle, high)
+        found = bench.identified(*damaged(bench, d, size), "off")
+        by = np.inf if found.names is None else moved(found, bench, "off")
+        low, high = (low, size) if by > WEAKEST else (size, high)
+        if 0.0 <= by - WEAKEST < CLOSE * WEAKEST:
+            break
+        guess = (1.0 + 0.5 * CLOSE) * WEAKEST / by * size if 0.0 < by < np.inf else 0.0
+        size = guess if low < guess < high else float(np.sqrt(low * high))
     return high
 
 
@@ -83,7 +91,8 @@ def visible(d: Damage, size: float, bench: Bench, level: Level) -> float:
     every = replace(how, dead_zone={}, drop={})
     a = samples_of(fit, before, rows, every, window=1)
     b, c = (samples_of(other, motions, rows, every, window=1) for motions in (after, with_noise))
-    used = _used(fit.described, noisy, rows, how)
+    # Dry friction whose speed has another sign with the damage is beside the noise of speeds, whatever the damage is.
+    used = _used(fit.described, noisy, rows, how) & _alike(before, after, how)[:, None]
     noise = _misfit(c, fit) - _misfit(b, fit)
     memory = np.sum(noise[1:] * noise[:-1] * used[1:], axis=0) / np.sum(noise[:-1] ** 2 * used[1:], axis=0)
     apart = np.where(used, _innovations(noise, memory), 0.0)
@@ -106,6 +115,18 @@ def _used(machine: Machine, motions: Sequence[vd.Motion], rows: Sequence[str], h
         numbers = numbers[(numbers >= how.trim) & (numbers < len(m) - how.trim)]
         parts.append(np.stack([how.uses(machine, row, m.qd[numbers], numbers, len(m), start) for row in rows], axis=1))
         start += len(m)
+    return np.concatenate(parts)
+
+
+def _alike(before: Sequence[vd.Motion], after: Sequence[vd.Motion], how: Sampling) -> np.ndarray:
+    """Samples (N,), those that :func:`_used` speaks of, at which all speeds have the same sign before and after a damage."""
+    parts = []
+    for a, b in zip(before, after, strict=True):
+        numbers = np.arange(len(a))[:: how.decimate]
+        numbers = numbers[(numbers >= how.trim) & (numbers < len(a) - how.trim)]
+        same = np.all(np.sign(a.qd[numbers]) == np.sign(b.qd[numbers]), axis=1)
+        same[1:] &= same[:-1]  # innovations look back at the sample before
+        parts.append(same)
     return np.concatenate(parts)
 
 

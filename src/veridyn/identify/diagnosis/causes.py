@@ -6,7 +6,7 @@ cause has options (speeds, times, moments), each is a question of its own, and t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from veridyn.errors import Fault
 from veridyn.identify.diagnosis import structure as s
+from veridyn.identify.diagnosis.drives import acting_alone, drive_named, motor_of, moving_alone, turns_round
 from veridyn.identify.diagnosis.score_test import MACHINE
 from veridyn.identify.diagnosis.signature_samples import Samples
 from veridyn.model.machine import Machine
 
 Array = NDArray[np.float64]
-DRIFTING_ENCODER = "encoder drift"
+ENCODER_ZERO, DRIFTING_ENCODER = "encoder zero", "encoder drift"
 MOMENTS = 16  # at which a load may be taken up: a sixteenth of a log beside the right one costs a few per cent of the evidence
 POSITIVE = (s.ROTOR, s.DRY, s.VISCOUS, s.STRIBECK, s.LOAD_FRICTION, s.FLEXIBLE)  # what is below zero is something else
 STRUCTURE = (*POSITIVE, s.ASYMMETRIC, s.SPRING, s.CABLE, s.WARM_UP, s.GRAVITY, s.PAYLOAD)
@@ -29,19 +30,23 @@ PLURAL = {
     "force scale": "scales of the forces",
     "force offset": "offsets of the forces",
     "force drift": "drifts of the forces",
-    "late force": "delays of the forces",
+    s.LATE_FORCE: "delays of the forces",
     "machine size": "distances between joints",
 }
 
 
 @dataclass(frozen=True, eq=False)
 class Cause:
-    """`columns` (N, R, k) of a cause of this `kind` at a coordinate, or at the machine as a whole; `option` of its grid."""
+    """`columns` (N, R, k) of a cause of this `kind` at a coordinate, or at the machine as a whole; `option` of its grid.
+
+    `beside` (N, R, m): columns of what looks like it and is none, beside which it must be seen.
+    """
 
     kind: str
     where: str
     columns: Array
     option: int = 0
+    beside: Array | None = None
 
     @property
     def structural(self) -> bool:
@@ -53,38 +58,67 @@ class Cause:
 
 
 def causes_of(x: Samples, values: Array) -> Iterator[Cause]:
-    """All causes with columns of their own, for a fit with these base parameters (p,)."""
+    """All causes with columns of their own, for a fit with these base parameters (p,).
+
+    Where motors turn with several joints, forces are measured at the motors.
+    """
+    acting, moving = ({x.coordinates[k] for k in f(x.drives)} for f in (acting_alone, moving_alone))
+    coupled = {c for d in x.drives for c, a in zip(x.coordinates, d.turns, strict=True) if a}
     for kind, where, column in x.signatures(values):
-        yield Cause(kind, where, column[:, :, None])
+        if where not in (moving if kind == ENCODER_ZERO else coupled):
+            yield Cause(kind, where, column[:, :, None])
     by_option: dict[tuple[str, int], list[Array]] = {}
     for (kind, option, _), lines in x.own.items():
         by_option.setdefault((kind, option), []).append(lines)
     for (kind, option), parts in by_option.items():
+        sensor = kind in (s.LOW_PASS, s.LATE_FORCE, s.IN_STEPS)
+        even = by_option.get((s.ZERO_PHASE, option % s.WHOLE)) if sensor and kind != s.IN_STEPS else None
         for j, row in enumerate(x.rows):
-            if x.measured[j]:
-                columns = np.zeros((*x.y.shape, len(parts)))
-                columns[:, j] = np.stack([part[:, j] for part in parts], axis=1)
-                yield Cause(kind, row, columns, option)
+            if kind == s.ZERO_PHASE or not x.measured[j] or row in (coupled if sensor else acting):
+                continue
+            columns, beside = (None if lines is None else _in_row(x, j, lines) for lines in (parts, even))
+            assert columns is not None
+            yield Cause(kind, row, columns, option, beside)
+    yield from _encoders(x, moving)
+    at_places: dict[tuple[str, str, int], list[Array]] = {}
+    for line, column in x.whole.items():
+        at_places.setdefault((line.kind, line.where, line.option), []).append(column)
+    for (kind, where, option), parts in at_places.items():
+        columns = np.stack(parts, axis=2)
+        if kind == s.GRAVITY:
+            # Moments of the first body, which an upright axis does not show, act as its angle does.
+            first = np.zeros((*x.y.shape, 2))
+            first[:, 0] = np.stack([x.own[s.CABLE, 0, k][:, 0] for k in range(2)], axis=1)
+            yield Cause(kind, MACHINE, np.concatenate([columns, first], axis=2))
+        elif kind == s.PAYLOAD:
+            for k in range(1, MOMENTS):
+                late = columns.copy()
+                late[: k * len(late) // MOMENTS] = 0.0
+                yield Cause(kind, MACHINE, late, k)
+        elif kind != s.ZERO_PHASE:
+            lags = kind == s.LOW_PASS or (kind == s.LATE_FORCE and option >= s.WHOLE)
+            even = at_places.get((s.ZERO_PHASE, where, option % s.WHOLE)) if lags else None
+            yield Cause(kind, where, columns, option, None if even is None else np.stack(even, axis=2))
+
+
+def _in_row(x: Samples, j: int, lines: Sequence[Array]) -> Array:
+    """Columns (N, R, k) of lines that act in row j alone."""
+    columns = np.zeros((*x.y.shape, len(lines)))
+    columns[:, j] = np.stack([line[:, j] for line in lines], axis=1)
+    return columns
+
+
+def _encoders(x: Samples, moving: set[str]) -> Iterator[Cause]:
+    """Encoders that drift, and those of motors that turn with several joints."""
     clock = np.divide(x.clock, x.ones, out=np.zeros_like(x.clock), where=x.ones > 0.0)
     for c, column in x.turned.items():
-        if c != MACHINE:
+        if c != MACHINE and c not in moving:
             yield Cause(DRIFTING_ENCODER, c, (column * clock)[:, :, None])
-    flexible, gravity, load = ([line for line in x.whole if line.kind == k] for k in (s.FLEXIBLE, s.GRAVITY, s.PAYLOAD))
-    for line in flexible:
-        yield Cause(s.FLEXIBLE, line.where, x.whole[line][:, :, None])
-    if gravity:
-        # Moments of the first body, which an upright axis does not show, act as its angle does.
-        first = np.zeros((*x.y.shape, 2))
-        first[:, 0] = np.stack([x.own[s.CABLE, 0, k][:, 0] for k in range(2)], axis=1)
-        yield Cause(
-            s.GRAVITY, MACHINE, np.concatenate([*(x.whole[line][:, :, None] for line in gravity), first], axis=2)
-        )
-    if load:
-        columns = np.stack([x.whole[line] for line in load], axis=2)
-        for k in range(1, MOMENTS):
-            late = columns.copy()
-            late[: k * len(late) // MOMENTS] = 0.0
-            yield Cause(s.PAYLOAD, MACHINE, late, k)
+    if x.turned:
+        for d in x.drives:
+            column = np.sum([a * x.turned[c] for a, c in zip(d.moves, x.coordinates, strict=True) if a], axis=0)
+            yield Cause(ENCODER_ZERO, d.name, column[:, :, None])
+            yield Cause(DRIFTING_ENCODER, d.name, (column * clock)[:, :, None])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,10 +160,16 @@ class Words:
 
 @dataclass(frozen=True)
 class _Place:
-    """A joint, in words and units."""
+    """A joint, or a motor that acts on several, in words and units; `on`: the coordinates of an element there."""
 
     name: str
     turning: bool
+    on: str
+    motor: bool = False
+
+    @property
+    def spoken(self) -> str:
+        return f"{'motor' if self.motor else 'joint'} '{self.name}'"
 
     @property
     def angle(self) -> str:
@@ -144,15 +184,27 @@ class _Place:
         return "kg*m^2" if self.turning else "kg"
 
     def element(self, kind: str) -> str:
-        return f"{{kind: {kind}, on: {self.name}}}"
+        return f"{{kind: {kind}, on: {self.on}}}"
 
 
 def words_of(machine: Machine, d: Damage) -> Words:
     """In words: what, where, how much, and what to write or try."""
     if d.where == MACHINE:
         return _OF_MACHINE[d.kind](machine, d)
-    turning = machine.coordinate_kinds[machine.coordinates.index(d.where)] == "turning"
-    return _OF_JOINT[d.kind](_Place(d.where, turning), d)
+    drive = drive_named(machine, d.where)
+    on = d.where
+    if drive is not None:
+        listed = [f"{c}: {a:g}" for c, a in zip(machine.coordinates, drive.turns, strict=True) if a]
+        on = f"{{{', '.join(listed)}}}"
+    at = _Place(place_of(machine, d), turns_round(machine, d.where), on, drive is not None)
+    return _OF_JOINT[d.kind](at, d)
+
+
+def place_of(machine: Machine, d: Damage) -> str:
+    """A coordinate, or a motor: one that turns a joint alone has the sensors of that joint."""
+    if d.structural or d.where not in machine.coordinates:
+        return d.where
+    return motor_of(machine, d.where) or d.where
 
 
 def _size(d: Damage, unit: str, factor: float = 1.0) -> str:
@@ -164,7 +216,7 @@ def _element(what: str, kind: str, unit: Callable[[_Place], str]) -> Callable[[_
 
     def words(at: _Place, d: Damage) -> Words:
         hint = f"Add the element {at.element(kind)} to the model, and identify again."
-        return Words(what, f"joint '{at.name}'", "a model with it", _size(d, unit(at)), hint)
+        return Words(what, at.spoken, "a model with it", _size(d, unit(at)), hint)
 
     return words
 
@@ -172,22 +224,20 @@ def _element(what: str, kind: str, unit: Callable[[_Place], str]) -> Callable[[_
 def _stribeck(at: _Place, d: Damage) -> Words:
     hint = f"Add the element {at.element('stribeck')} to the model, or ask for friction: {{terms: [stribeck]}} in the study."
     what = "its friction falls with speed, which the model does not have."
-    return Words(what, f"joint '{at.name}'", "a model with it", _size(d, at.force), hint)
+    return Words(what, at.spoken, "a model with it", _size(d, at.force), hint)
 
 
 def _load_friction(at: _Place, d: Damage) -> Words:
     what = "its friction grows with the load of its gear, which the model does not have."
     hint = "Ask for friction: {terms: [load]} in the study (friction_ladder in Python), and identify again."
-    return Words(
-        what, f"joint '{at.name}'", "a model with it", _size(d, f"{at.force} for each {at.force} of load"), hint
-    )
+    return Words(what, at.spoken, "a model with it", _size(d, f"{at.force} for each {at.force} of load"), hint)
 
 
 def _warm_up(at: _Place, d: Damage) -> Words:
     what = "its friction changes along the log, as a gear does that warms up."
     hint = "Warm the machine up before recording, leave the first part of the log out, or record the temperature of the gear."
     found = f"{_size(d, at.force)} more at the start than behind {s.WARM_UP_TIMES[d.option]:g} of the log"
-    return Words(what, f"joint '{at.name}'", "friction that stays", found, hint)
+    return Words(what, at.spoken, "friction that stays", found, hint)
 
 
 def _flexible(at: _Place, d: Damage) -> Words:
@@ -197,13 +247,13 @@ def _flexible(at: _Place, d: Damage) -> Words:
     hint = (
         "Model motor and link as two bodies with a spring between, record the link's position, or record slower motion."
     )
-    return Words(what, f"joint '{at.name}'", "a stiff joint", found, hint)
+    return Words(what, at.spoken, "a stiff joint", found, hint)
 
 
 def _cable(at: _Place, d: Damage) -> Words:
     what = "a force acts on it that follows its angle, as a cable, a hose or a counterweight pulls."
-    hint = "Add its law to the model, e.g. {kind: law, on: " + at.name + ", law: sin(c)}, or tie the cable up."
-    return Words(what, f"joint '{at.name}'", "a model with it", _size(d, at.force), hint)
+    hint = "Add its law to the model, e.g. {kind: law, on: " + at.on + ", law: sin(c)}, or tie the cable up."
+    return Words(what, at.spoken, "a model with it", _size(d, at.force), hint)
 
 
 def _force_scale(at: _Place, d: Damage) -> Words:
@@ -219,6 +269,22 @@ def _late_force(at: _Place, d: Damage) -> Words:
         "Friction that yields before it slides looks alike: a dead zone leaves it out."
     )
     return Words(what, f"force of '{at.name}'", "channels on one clock", _size(d, "ms", 1e3), hint)
+
+
+def _low_pass(at: _Place, d: Damage) -> Words:
+    what = "it lags as behind a low-pass: a drive that filters the torque it reports."
+    hint = "Look for the filter of the drive and switch it off, or pass the positions through the same one."
+    found = f"a time constant of {_size(d, 'ms', 1e3)}"
+    return Words(what, f"force of '{at.name}'", "a force as it acts", found, hint)
+
+
+def _in_steps(at: _Place, d: Damage) -> Words:
+    what = "it is rounded to steps that its residual shows: it has few levels, multiples of the step."
+    hint = (
+        "Record or export the column with more digits; rounding of a slow force looks like friction that is not there."
+    )
+    found = f"{_size(d, 'of what rounding leaves of the force of the fit')}"
+    return Words(what, f"force of '{at.name}'", "steps below its noise", found, hint)
 
 
 def _force_drift(at: _Place, d: Damage) -> Words:
@@ -291,10 +357,12 @@ _OF_JOINT: Mapping[str, Callable[[_Place, Damage], Words]] = {
     s.FLEXIBLE: _flexible,
     s.CABLE: _cable,
     "force scale": _force_scale,
-    "late force": _late_force,
+    s.LATE_FORCE: _late_force,
+    s.LOW_PASS: _low_pass,
+    s.IN_STEPS: _in_steps,
     "force drift": _force_drift,
     "force offset": _force_offset,
-    "encoder zero": _encoder_zero,
+    ENCODER_ZERO: _encoder_zero,
     DRIFTING_ENCODER: _encoder_drift,
 }
 _OF_MACHINE: Mapping[str, Callable[[Machine, Damage], Words]] = {

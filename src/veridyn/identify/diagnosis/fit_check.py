@@ -26,9 +26,11 @@ from veridyn.identify.diagnosis.causes import STRUCTURE
 from veridyn.identify.diagnosis.columns import columns_of, fit_forces
 from veridyn.identify.diagnosis.delays import delays
 from veridyn.identify.diagnosis.evidence import SAMPLES, Evidence, evidence
+from veridyn.identify.diagnosis.exchanged import exchanged_positions
 from veridyn.identify.diagnosis.plausible import WRONG_SIGNS, absurd_signs, odd_motion, prior_scales, slow_clock
 from veridyn.identify.diagnosis.position_noise import noise_behind, noisy_accelerations, with_noise_as_cause
 from veridyn.identify.diagnosis.signatures import DEFAULT, signature_mistakes
+from veridyn.identify.diagnosis.structure import quantised
 from veridyn.identify.estimator import Estimator
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.prior import Prior
@@ -149,6 +151,13 @@ def diagnose_fit(
     found = with_traces(
         found, fit, motions, sampling, failed, most, untestable=failed, traces=traces, settings=settings
     )
+    exchanged = attempt(
+        "Positions that change places along the log",
+        lambda: exchanged_positions(fit, motions, seen.rows, settings),
+        failed,
+    )
+    if exchanged:  # accelerations at the jump are those of no machine, and the rows contradict each other behind it
+        found = [*exchanged, *(m for m in found if m.kind not in (CONTRADICTION, NOISY, *SYMPTOMS))]
     if uncorrelated and sampling.filtering:
         found += attempt("Correlation of residuals", lambda: oversampled_rows(fit, motions, sampling), failed)
     return found
@@ -266,7 +275,8 @@ def _stuck(fit: Fit, motion: Motion) -> list[Mistake]:
         change = float(np.ptp(fit_forces(fit, picked, [r.row])))
         others = np.delete(force, np.arange(a, b + 1))
         scatter = float(np.nanstd(others)) if np.isfinite(others).any() else 0.0
-        if change > STUCK_SHARE * scatter > 0.0:
+        step = float(quantised(force[None], force[None])[1][0])  # a change of less is rounding
+        if change > max(STUCK_SHARE * scatter, step) and scatter > 0.0:
             unit = r.unit or "N"
             found.append(
                 Mistake.of(

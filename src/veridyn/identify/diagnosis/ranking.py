@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtri
 
-from veridyn.identify.diagnosis.causes import DRIFTING_ENCODER, PLURAL, POSITIVE, Cause, Damage
+from veridyn.identify.diagnosis.causes import DRIFTING_ENCODER, ENCODER_ZERO, PLURAL, POSITIVE, Cause, Damage
+from veridyn.identify.diagnosis.drives import turns_round
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
-from veridyn.identify.diagnosis.score_test import Projected, TraceNoise, limit_of
+from veridyn.identify.diagnosis.score_test import LIKELY, Projected, TraceNoise, limit_of
 from veridyn.identify.diagnosis.signature_samples import Samples
-from veridyn.identify.diagnosis.structure import CABLE, GRAVITY
+from veridyn.identify.diagnosis.structure import ASYMMETRIC, CABLE, GRAVITY, IN_STEPS, LATE_FORCE, LOW_PASS, WHOLE
 from veridyn.identify.result import Fit
 
 Array = NDArray[np.float64]
@@ -116,13 +117,15 @@ class Questions:
         """Sensors whose damage the parameters take up whole on this log."""
         shown = np.any(self.first.plain.beside(self.columns * self.first.weight[:, :, None]) != 0.0, axis=(0, 1))
         testable = {c.name for c, part in zip(self.causes, self.parts, strict=True) if shown[part].any()}
-        testable |= {("late force", row) for row in self.x.rows if len(self.x.delays)}  # dry friction shows it, too
+        testable |= {(LATE_FORCE, row) for row in self.x.rows if len(self.x.delays)}  # dry friction shows it, too
         return tuple(c.name for c in every if c.kind in PLURAL and c.name not in testable)
 
     @property
     def number(self) -> int:
         """Of questions, delays that dry friction shows included."""
-        return len(self.causes) + GRID_TESTS * len(self.x.delays) * int(np.count_nonzero(self.x.measured))
+        return sum(c.option < WHOLE for c in self.causes) + GRID_TESTS * len(self.x.delays) * int(
+            np.count_nonzero(self.x.measured)
+        )
 
     def leading(self) -> list[Answer]:
         """Answers of the causes that explain most, of structure and of sensors, as the equations are and whitened."""
@@ -162,11 +165,11 @@ class Questions:
             scores = model.before.tested_beside(column, noise.scores([cause.name], absorbed[:, None]))
         evidence = self.model.evidence(model) if there else 0.0
         size, z = float(scores.sizes[0]), float(scores.z[0])
-        if cause.kind == "late force":  # to first order near reversals: filters would weigh what it leaves out there
+        if cause.kind == LATE_FORCE:  # to first order near reversals: filters would weigh what it leaves out there
             size = float(self.model.plain.tested(cause.columns * self.model.weight[:, :, None]).sizes[0])
         by_score = float(_of_several(scores.chance, np.array([max(there, 1)]))[0])
         shift = _shifts(effects @ coefficients[:, None], np.array([size]), self.fit)[:, 0]
-        grid = GRID_DEVIATION * abs(size) if cause.kind == "late force" else 0.0
+        grid = GRID_DEVIATION * abs(size) if cause.kind == LATE_FORCE else 0.0
         return Answer(
             cause=cause,
             model=model,
@@ -204,26 +207,29 @@ class Questions:
         """
         kind, where, size = a.cause.kind, a.cause.where, abs(a.size)
         machine = self.fit.described
-        if kind in POSITIVE:
+        if kind in (*POSITIVE, IN_STEPS) or (kind == LOW_PASS and a.size < 0.0):
             return a.size > 0.0
-        if kind in ("encoder zero", DRIFTING_ENCODER):
-            turning = machine.coordinate_kinds[machine.coordinates.index(where)] == "turning"
-            return not turning or size <= np.pi
+        if kind in (ENCODER_ZERO, DRIFTING_ENCODER):
+            return not turns_round(machine, where) or size <= np.pi
         if kind == "machine size":
             return size >= LEAST_SIZE
-        if kind != "late force":
+        if kind not in (LATE_FORCE, LOW_PASS):
             return True
         if size <= 0.5 * self.clock + GRID_DEVIATION * size or a.cause.name in [c.name for c in self.taken]:
             return False
-        plain = next((c for c in self.causes if c.name == a.cause.name), a.cause)
-        return a.cause.option == 0 or _smooth_too(a.model, a.cause.columns, plain.columns, a.size)
+        if a.cause.beside is not None and not _seen_beside(a, a.cause.beside):
+            return False
+        plain = next((c for c in self.causes if c.name == (LATE_FORCE, where)), a.cause)
+        smooth = kind == LATE_FORCE and a.cause.option == 0
+        return smooth or _smooth_too(a.model, a.cause.columns, plain.columns, a.size)
 
     def together(self) -> list[Answer]:
         """Answers of causes that explain most together, each beside the others: alone, one hides in the noise that another makes."""
         p, rest = self.model.plain, self.rests[0]
         chosen: list[int] = []
+        alone = np.array([c.beside is not None for c in self.causes])
         for _ in range(TOGETHER):
-            gains = self._gains(p, rest)
+            gains = np.where(alone, -np.inf, self._gains(p, rest))
             best = int(np.argmax(gains))
             if gains[best] <= 0.0:
                 break
@@ -280,10 +286,18 @@ def _best(clear: Sequence[Answer], questions: Questions) -> Answer:
     """The cause that is taken: the best structure unless a sensor beats it clearly."""
     structure = max((a for a in clear if a.cause.structural), key=lambda a: a.criterion, default=None)
     sensor = max((a for a in clear if not a.cause.structural), key=lambda a: a.criterion, default=None)
+    if sensor is not None and sensor.cause.kind == LOW_PASS:  # a delay differs from it by second order, and is commoner
+        late = [a for a in clear if a.cause.name == (LATE_FORCE, sensor.cause.where)]
+        sensor = max(
+            (a for a in late if a.criterion > sensor.criterion - STRONG), key=lambda a: a.criterion, default=sensor
+        )
     if structure is None or sensor is None:
         best = structure or sensor
         assert best is not None  # one of them is clear
         return best
+    offset = (sensor.cause.kind, structure.cause.kind) == ("force offset", ASYMMETRIC)
+    if offset and sensor.cause.where == structure.cause.where and sensor.criterion > structure.criterion:
+        return sensor  # the dry part of that friction is an offset; nothing of the rest is seen
     if sensor.criterion <= structure.criterion + STRONG:
         return structure
     every = questions.family(structure.cause.kind)
@@ -307,8 +321,9 @@ def _late(x: Samples, model: NoisyEquations) -> Iterator[Cause]:
 
     A delay shows behind reversals of dry friction, or before them: what shows on both sides alike is friction that is rounded off there.
     """
+    coupled = {c for d in x.drives for c, a in zip(x.coordinates, d.turns, strict=True) if a}
     for j, row in enumerate(x.rows):
-        if not x.measured[j] or not len(x.delays):
+        if not x.measured[j] or not len(x.delays) or row in coupled:
             continue
         lines = np.column_stack([x.late[:, j].reshape(len(x.late), -1), -x.rates[:, j]])
         pulses = lines.shape[1] - 1  # each by itself, the smooth part by itself, and each with it
@@ -321,7 +336,15 @@ def _late(x: Samples, model: NoisyEquations) -> Iterator[Cause]:
         if z.any():
             column = np.zeros_like(x.y)
             column[:, j] = lines[:, np.argmax(z)] + lines[:, -1]
-            yield Cause("late force", row, column[:, :, None], 1 + int(np.argmax(z)))
+            yield Cause(LATE_FORCE, row, column[:, :, None], 1 + int(np.argmax(z)))
+
+
+def _seen_beside(a: Answer, others: Array) -> bool:
+    """Whether a cause of one column is seen, with the same sign, beside columns (N, R, m) that look like it."""
+    p = a.model.before
+    for k in range(others.shape[2]):
+        p = p.with_column(a.model.filtered(others[:, :, k : k + 1])[:, :, 0])
+    return float(p.tested(a.model.filtered(a.cause.columns)).z[0]) * np.sign(a.size) > LIKELY
 
 
 def _smooth_too(model: NoisyEquations, whole: Array, smooth: Array, size: float) -> bool:

@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, stdtr  # scipy.stats takes a second to import
 
+from veridyn.identify.diagnosis.drives import coupled_drives
 from veridyn.identify.diagnosis.position_noise import SMALL_NOISE, acceleration_slopes, at_rest
 from veridyn.identify.estimators.coloured import MIN_SHARE_OF_BARTLETT, andrews_each, window_of
 from veridyn.identify.regression.sampling import Sampling
@@ -354,6 +355,12 @@ def noise_slopes(fit: Fit, motions: Sequence[Motion], rows: Sequence[str]) -> No
             own.setdefault(("force scale", row), np.zeros(shape))[j, k] = float(M[:, j] @ M[:, j]) / len(m)
             if machine.coordinates[k] == row:
                 own.setdefault((ROTOR, row), np.zeros(shape))[j, k] = float(M[:, j].sum()) / len(m)
+        for d in coupled_drives(machine):
+            acts = d.rows(machine, tuple(rows))
+            if acts is not None:
+                load = M @ d.moves[[machine.coordinates.index(row) for row in rows]]
+                own.setdefault(("force scale", d.name), np.zeros(shape))[:, k] = acts * (load @ M) / len(m)
+                own.setdefault((ROTOR, d.name), np.zeros(shape))[:, k] = acts * d.turns[k] * M.sum(axis=0) / len(m)
         for name, (other, q, before, size) in moved.items():
             changed = _forces(other, fit.standard, replace(still, q=q, qdd=qdd), rows) - before
             own.setdefault(name, np.zeros(shape))[:, k] = np.sum(M * (changed - M), axis=0) / size / len(m)
@@ -367,10 +374,9 @@ def _moved(
     out: dict[tuple[str, str], tuple[Machine, Array, float]] = {
         ("machine size", MACHINE): (stretched(machine, 1.0 + SIZE_STEP), still.q, SIZE_STEP)
     }
-    for i, c in enumerate(machine.coordinates):
-        q = still.q.copy()
-        q[:, i] += POSITION_STEP
-        out["encoder zero", c] = (machine, q, -POSITION_STEP)
+    joints = zip(machine.coordinates, np.eye(machine.n), strict=True)
+    for c, moves in (*joints, *((d.name, d.moves) for d in coupled_drives(machine))):
+        out["encoder zero", c] = (machine, still.q + POSITION_STEP * moves, -POSITION_STEP)
     return {
         name: (machine, q, _forces(machine, values, replace(still, q=q), rows), step)
         for name, (machine, q, step) in out.items()

@@ -25,9 +25,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.diagnosis.columns import compiled_plan, fit_forces
+from veridyn.identify.diagnosis.drives import Drive, coupled_drives
 from veridyn.identify.diagnosis.evidence import measured_coordinates, near_reversals
 from veridyn.identify.diagnosis.score_test import MACHINE, size_slopes
-from veridyn.identify.diagnosis.structure import ColumnLine, own_lines, rigid_forces, whole_lines
+from veridyn.identify.diagnosis.structure import (
+    IN_STEPS,
+    LATE_FORCE,
+    LOW_PASS,
+    WHOLE,
+    ZERO_PHASE,
+    ColumnLine,
+    drive_lines,
+    force_lines,
+    low_passed,
+    own_lines,
+    quantised,
+    rigid_forces,
+    whole_lines,
+)
 from veridyn.identify.regression.equation_plan import EquationPlan, Job
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.regression.tables import equations
@@ -66,7 +81,7 @@ class Samples:
     −∂Γ̂/∂q (N, R), and `MACHINE` → ∂Γ̂/∂c; `late` (N, R, 2, k): s_d/d of the `delays` d (k,), s, late and early, none where no row has dry
     friction of its own; `own` (kind, option, part) → (N, R): lines of structure, each of a joint's own row; `whole`: those of all rows
     (:mod:`veridyn.identify.diagnosis.structure`); `measured` (R,): rows with a measured force;
-    `window`: samples to an equation; `share` of the samples of the motions that are held.
+    `window`: samples to an equation; `share` of the samples of the motions that are held; `drives`: motors that turn with several joints.
     """
 
     rows: tuple[str, ...]
@@ -85,6 +100,8 @@ class Samples:
     measured: Mask
     window: int
     share: float
+    coordinates: tuple[str, ...] = ()
+    drives: tuple[Drive, ...] = ()
 
     def signatures(self, values: Array) -> Iterator[tuple[str, str, Array]]:
         """Kind, coordinate and column (N, R), with the base parameters of the fit (p,).
@@ -278,6 +295,22 @@ def _part(
     }
     slow = whole_lines(fit, job.motion, rows, thin, rigid) if turned else ()
     whole = {name: windows(line) for name, line in slow}
+    at_drives = drive_lines(machine, job.motion, rows, rigid, float(motion.t[0]), length)
+    whole |= {name: windows(line) for name, line in at_drives}
+    step = float(np.median(np.diff(motion.t))) if N > 2 else 1.0
+
+    def samples(line: Array) -> Array:
+        """A line (R, N) of the samples of the equations themselves, added over windows (N, R)."""
+        return (_added(line, weight * there, numbers, width)[1].T / root)[kept]
+
+    for k, slow, even, whole_force in low_passed(forces, step):
+        own[LOW_PASS, k, 0], own[ZERO_PHASE, k, 0] = samples(slow), samples(even)
+        own[LATE_FORCE, WHOLE + k, 0] = samples(whole_force)
+    given = np.full((R, N), np.nan)
+    if part.forces is not None:
+        given = part.forces[:, [machine.coordinates.index(row) for row in rows]].T
+    own[IN_STEPS, 0, 0] = samples(quantised(forces, given)[0])
+    whole |= {name: samples(line) for name, line in force_lines(machine, rows, forces, rates, given, clock, step)}
     return Samples(
         rows=tuple(rows),
         W=W if kept.all() else W[kept],
@@ -295,6 +328,8 @@ def _part(
         measured=felt & np.array([row in measured for row in rows]),
         window=window,
         share=N / len(motion),
+        coordinates=tuple(machine.coordinates),
+        drives=coupled_drives(machine),
     )
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from veridyn.errors import IdentificationError
 from veridyn.identify.diagnosis.alternatives import Mistake
-from veridyn.identify.diagnosis.causes import KINDS, PLURAL, Damage, causes_of, words_of
+from veridyn.identify.diagnosis.causes import KINDS, PLURAL, Damage, causes_of, place_of, words_of
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
 from veridyn.identify.diagnosis.ranking import Questions, ranked
 from veridyn.identify.diagnosis.score_test import NoiseSlopes, TraceNoise, noise_slopes, passed_variance
@@ -183,13 +183,13 @@ def _mistake(machine: Machine, group: Sequence[Damage]) -> Mistake:
     words = words_of(machine, best)
     measured = FoundCause(
         cause=best.kind,
-        place=best.where or words.place,
+        place=place_of(machine, best) or words.place,
         rank=1,
         evidence=best.evidence,
         size=best.size,
         sigma=best.sigma,
         moves=best.moved,
         shift=best.shift,
-        alternatives=tuple((d.kind, d.where) for d in others),
+        alternatives=tuple((d.kind, place_of(machine, d)) for d in others),
     )
     return Mistake(best.kind, words.fault(also, evidence), measured)

@@ -4,7 +4,7 @@ To first order each adds c s to the equations W φ = y, with j the row of joint 
 
     rotor inertia                 s = q̈_j                         in row j
     dry, viscous friction         s = sign q̇_j, q̇_j               in row j
-    asymmetric friction           s = |q̇_j|                       in row j; what is dry of it is an offset
+    asymmetric friction           s = |q̇_j|, and with 1           in row j: what is dry of it is an offset
     Stribeck friction             s = sign q̇_j/(1 + (q̇_j/v)²)     in row j, for speeds v of a grid
     load-dependent friction       s = |Γ̂_j| sign q̇_j              in row j
     joint spring                  s = q_j                         in row j
@@ -13,6 +13,8 @@ To first order each adds c s to the equations W φ = y, with j the row of joint 
     flexible joint, compliance c  s = −(Γ̂_i ∂/∂q_i + dΓ̂_i/dt ∂/∂q̇_i + d²Γ̂_i/dt² ∂/∂q̈_i) Γ̂   in all rows: q = q_motor − c Γ̂_i
     gravity turned about x, y     s = ∂Γ̂/∂a                       in all rows
     load on the last body         s = columns of its mass and first moments, from a moment on
+    force behind a low-pass       s = (F_τ − F)/τ, F = Γ̂_j        in row j, F_τ behind a filter of first order, for τ of a grid
+    force in steps of q           s = Q(F) − F, F = Γ̂_j           in row j, Q(F) the nearest multiple of q
 
 Lines of all rows change slowly: they are computed some fifty times a second and interpolated.
 """
@@ -26,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.identify.diagnosis.drives import coupled_drives, moving_alone, turns_round
 from veridyn.identify.diagnosis.score_test import ROTOR
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
@@ -38,6 +41,18 @@ DRY, VISCOUS, ASYMMETRIC = "dry friction", "viscous friction", "asymmetric frict
 STRIBECK, LOAD_FRICTION, WARM_UP = "Stribeck friction", "load-dependent friction", "friction that warms up"
 SPRING, CABLE, FLEXIBLE, GRAVITY = "joint spring", "cable", "flexible joint", "gravity direction"
 PAYLOAD = "load taken up or set down"
+LOW_PASS = "low-pass of the force"
+ZERO_PHASE = "filter without phase"  # of the force; no cause, but what a low-pass is seen beside
+LATE_FORCE = "late force"
+FORCES = ("force scale", LATE_FORCE, "force drift", "force offset")
+LOW_PASS_TIMES = (0.003, 0.01, 0.03, 0.1, 0.3)  # s, from the filters of drives to what hardly follows a motion
+LONGEST_LOW_PASS = 0.1  # of the samples: what is slower is a drift
+WHOLE = 100  # options of late forces from here on are of the whole force, dry friction included, by as much as LOW_PASS_TIMES
+IN_STEPS = "force in steps"
+MAX_LEVELS = 2000  # of a force: steps of a thousandth of its range, between which rounding may make two values of one
+LEVEL_ROUNDING = 1e-9  # of the range, within which two values are one
+STEP_ROUNDING = 1e-3  # of a step
+SETTLED = 5.0  # time constants, behind which less than a hundredth of a step is left
 # Of a joint's rms speed: an octave and a half apart, so that no curve between them is missed by much
 STRIBECK_SPEEDS = (0.05, 0.15, 0.45)
 WARM_UP_TIMES = (0.1, 0.3, 1.0)  # of a log's length: shorter ones are over at once, longer ones are a drift
@@ -60,23 +75,105 @@ def own_lines(
 ) -> Iterator[tuple[str, int, int, Array]]:
     """Kind, option, part, and the lines (R, N) that act in each joint's own row, of a motion that is `length` seconds long."""
     at = [machine.coordinates.index(row) for row in rows]
-    q, qd, qdd = (x[:, at].T for x in (m.q, m.qd, m.qdd))
     turning = np.array([[machine.coordinate_kinds[k] == "turning"] for k in at])
+    yield from _axis_lines(*(x[:, at].T for x in (m.q, m.qd, m.qdd)), turning, rigid[at], (m.t - begin) / length)
+
+
+def drive_lines(
+    machine: Machine, m: Motion, rows: Sequence[str], rigid: Array, begin: float, length: float
+) -> Iterator[tuple[ColumnLine, Array]]:
+    """The same at motors that turn with several joints (:mod:`veridyn.identify.diagnosis.drives`), in all rows (R, N)."""
+    for d in coupled_drives(machine):
+        acts = d.rows(machine, tuple(rows))
+        if acts is None:
+            continue
+        turning = np.array([[turns_round(machine, d.name)]])
+        angles, load = ((x @ d.turns)[None] for x in (m.q, m.qd, m.qdd)), (d.moves @ rigid)[None]
+        for kind, option, part, line in _axis_lines(*angles, turning, load, (m.t - begin) / length):
+            yield ColumnLine(kind, d.name, option, part), acts[:, None] * line
+
+
+def force_lines(
+    machine: Machine, rows: Sequence[str], forces: Array, rates: Array, measured: Array, clock: Array, step: float
+) -> Iterator[tuple[ColumnLine, Array]]:
+    """Lines (R, N) of the force sensors of such motors, from the forces of the fit, their slopes, the measured ones, and the share of the
+    log behind."""
+    at = [machine.coordinates.index(row) for row in rows]
+    for d in coupled_drives(machine):
+        acts = d.rows(machine, tuple(rows))
+        if acts is None:
+            continue
+        force, rate, x = (d.moves[at] @ x for x in (forces, rates, measured))
+        lines = [(kind, 0, line) for kind, line in zip(FORCES, (force, -rate, clock, np.ones_like(clock)), strict=True)]
+        for k, slow, even, late in low_passed(force[None], step):
+            lines += [(LOW_PASS, k, slow[0]), (ZERO_PHASE, k, even[0]), (LATE_FORCE, WHOLE + k, late[0])]
+        lines.append((IN_STEPS, 0, quantised(force[None], x[None])[0][0]))
+        for kind, option, line in lines:
+            yield ColumnLine(kind, d.name, option, 0), acts[:, None] * line
+
+
+def low_passed(forces: Array, step: float) -> Iterator[tuple[int, Array, Array, Array]]:
+    """Option and (F_τ − F)/τ (K, N) of forces (K, N) that pass a filter of first order, for time constants τ of a grid; its even part; and
+    the same of forces that are late by τ.
+
+    The even part is what a filter without phase leaves of it, 1/(1 + (ωτ)²) − 1 in place of 1/(1 + iωτ) − 1: dry friction that is rounded
+    off before and behind reversals alike, and filters of the positions, look like it.
+    """
+    N = forces.shape[1]
+    every = np.arange(N, dtype=np.float64)
+    for k, tau in enumerate(LOW_PASS_TIMES):
+        if not 0.5 * step < tau < LONGEST_LOW_PASS * N * step:
+            continue
+        reach = min(N - 1, int(np.ceil(SETTLED * tau / step)))
+        before = 2.0 * forces[:, :1] - forces[:, reach:0:-1]
+        behind = 2.0 * forces[:, -1:] - forces[:, -2 : -reach - 2 : -1]
+        padded = np.concatenate([before, forces, behind], axis=1)
+        gain = 1.0 / (1.0 + 2j * np.pi * tau * np.fft.rfftfreq(padded.shape[1], step)) - 1.0
+        spectrum = np.fft.rfft(padded) / tau
+        slow, even = (np.fft.irfft(spectrum * g, padded.shape[1])[:, reach : reach + N] for g in (gain, gain.real))
+        late = np.array([np.interp(every - tau / step, every, force) for force in forces])
+        yield k, slow, even, np.asarray((late - forces) / tau, dtype=np.float64)
+
+
+def quantised(forces: Array, measured: Array) -> tuple[Array, Array]:
+    """Q(F) − F (K, N) of forces (K, N) that are rounded to multiples of q, and q (K,); zero where the `measured` (K, N) are not.
+
+    Fewer than two values, or so many that a step is finer than a thousandth of their range, are no steps that matter.
+    """
+    out, steps = np.zeros_like(forces), np.zeros(len(forces))
+    for j, (force, x) in enumerate(zip(forces, measured, strict=True)):
+        values = np.unique(x[np.isfinite(x)])
+        if not 2 <= len(values) <= MAX_LEVELS:
+            continue
+        # Forces at motors have come there by a sum: equal values differ by rounding.
+        apart = np.diff(values)
+        q = float(np.min(apart[apart > LEVEL_ROUNDING * np.ptp(values)], initial=np.inf))
+        if np.isfinite(q) and np.abs(values / q - np.round(values / q)).max() < STEP_ROUNDING:
+            out[j], steps[j] = q * np.round(force / q) - force, q
+    return out, steps
+
+
+def _axis_lines(
+    q: Array, qd: Array, qdd: Array, turning: NDArray[np.bool_], load: Array, clock: Array
+) -> Iterator[tuple[str, int, int, Array]]:
+    """Kind, option, part, and lines (K, N) along K axes with these positions, speeds, accelerations and loads (K, N)."""
     sign = np.sign(qd)
     yield ROTOR, 0, 0, qdd
     yield DRY, 0, 0, sign
     yield VISCOUS, 0, 0, qd
     yield ASYMMETRIC, 0, 0, np.abs(qd)
+    yield ASYMMETRIC, 1, 0, np.abs(qd)
+    yield ASYMMETRIC, 1, 1, np.ones_like(qd)
     rms = np.sqrt(np.mean(qd**2, axis=1, keepdims=True))
     for k, share in enumerate(STRIBECK_SPEEDS):
         speed = np.where(rms > 0.0, share * rms, 1.0)
         yield STRIBECK, k, 0, sign / (1.0 + (qd / speed) ** 2)
-    yield LOAD_FRICTION, 0, 0, np.abs(rigid[at]) * sign
+    yield LOAD_FRICTION, 0, 0, np.abs(load) * sign
     yield SPRING, 0, 0, q
     yield CABLE, 0, 0, np.where(turning, np.sin(q), 0.0)
     yield CABLE, 0, 1, np.where(turning, np.cos(q), 0.0)
     for k, share in enumerate(WARM_UP_TIMES):
-        cold = np.exp(-(m.t - begin) / (share * length))
+        cold = np.exp(-clock / share)
         yield WARM_UP, k, 0, cold * sign
         yield WARM_UP, k, 1, cold * qd
 
@@ -116,12 +213,16 @@ def whole_lines(
     machine, part, N = fit.described, replace(m[thin], forces=None), len(m)
     values = rigid_values(fit)
     before, still = (inverse_dynamics(machine, part, list(rows), v, engine="numpy") for v in (fit.standard, values))
-    for i, c in enumerate(machine.coordinates):
-        slopes = _derivatives(part.t, rigid[i][thin])
-        moved = [x.copy() for x in (part.q, part.qd, part.qdd)]
-        for x, slope in zip(moved, slopes, strict=True):
-            x[:, i] -= COMPLIANCE_STEP * slope
-        bent = replace(part, q=moved[0], qd=moved[1], qdd=moved[2])
+    drives = coupled_drives(machine)
+    alone = moving_alone(drives)
+    axes = [(c, np.eye(machine.n)[i]) for i, c in enumerate(machine.coordinates) if i not in alone]
+    for c, moves in (*axes, *((d.name, d.moves) for d in drives)):
+        slopes = _derivatives(part.t, moves @ rigid[:, thin])
+        q, qd, qdd = (
+            x - COMPLIANCE_STEP * slope[:, None] * moves
+            for x, slope in zip((part.q, part.qd, part.qdd), slopes, strict=True)
+        )
+        bent = replace(part, q=q, qd=qd, qdd=qdd)
         after = inverse_dynamics(machine, bent, list(rows), values, engine="numpy")
         yield ColumnLine(FLEXIBLE, c, 0, 0), between(thin, (after - still).T / COMPLIANCE_STEP, N)
     g = np.asarray(machine.gravity, dtype=np.float64)
