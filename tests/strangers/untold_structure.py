@@ -2,7 +2,7 @@
 
 Each law is written down here in closed form: load friction μ |τ_j| sign(q̇_j), τ the torques of the rigid bodies; a flexible joint whose
 motor stands at q + τ/k; friction that is larger while the gear is cold; a load on the last link from half of the log on; gravity that
-leans; an encoder whose zero drifts.
+leans; an encoder whose zero drifts; a force that lags.
 """
 
 from __future__ import annotations
@@ -102,6 +102,21 @@ def drifting_encoder(x: Machinery, j: int, size: float) -> None:
 
 def scaled_force(x: Machinery, j: int, size: float) -> None:
     x.tau[:, j] *= 1.0 + size
+
+
+def offset_force(x: Machinery, j: int, size: float) -> None:
+    x.tau[:, j] += size
+
+
+def asymmetric(x: Machinery, j: int, size: float) -> None:
+    """Dry and viscous friction of 1 ± size times their values in the two directions."""
+    x.tau[:, j] += size * (x.arm[j].coulomb + x.arm[j].viscous * np.abs(x.qd[:, j]))
+
+
+def low_passed_force(x: Machinery, j: int, size: float) -> None:
+    """A force behind a filter of first order, by its difference equation."""
+    a = np.exp(-(x.t[1] - x.t[0]) / size)
+    x.tau[:, j], _ = lfilter([1.0 - a], [1.0, -a], x.tau[:, j], zi=[a * x.tau[0, j]])
 
 
 def unchanged(_x: Machinery, _j: int, _size: float) -> None:

@@ -27,6 +27,7 @@ from veridyn.files.fit_file import (
     SEARCH_COVARIANCE,
     ArraysFile,
     FeasibleFile,
+    FindingFile,
     FitFile,
     ReplayFile,
     RowFile,
@@ -41,6 +42,7 @@ from veridyn.files.machine.write import model_text
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.car.result import CarFit
 from veridyn.identify.error_measures import RowReport
+from veridyn.identify.found_cause import FoundCause
 from veridyn.identify.result import Feasibility, Fit, KnownValues, LawConstants, ReplaySettings
 from veridyn.identify.settings import Acceptance
 from veridyn.model.machine import Machine
@@ -132,6 +134,7 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
         known=[] if fit.known is None else list(fit.known.names),
         arrays=ArraysFile(file=beside.name, sha256=hashlib.sha256(arrays).hexdigest()),
         replay=_replay_file(fit.replay_settings),
+        findings=[FindingFile.model_validate(f, from_attributes=True) for f in fit.findings],
         car=car_file(fit) if isinstance(fit, CarFit) else None,
         model=model_text(fit.described.formulated(fit.formulation)),
     )
@@ -206,8 +209,13 @@ def load(path: str | os.PathLike[str]) -> Fit:
         else None,
         formulation=described.formulation,
         replay_settings=_replay_settings(content.replay),
+        findings=tuple(_finding(f) for f in content.findings),
     )
     return found if content.car is None else car_fit_of(found, content.car, arrays[SEARCH_COVARIANCE])
+
+
+def _finding(content: FindingFile) -> FoundCause:
+    return FoundCause(**{**content.model_dump(), "alternatives": tuple(content.alternatives)})
 
 
 def _replay_file(settings: ReplaySettings | None) -> ReplayFile | None:

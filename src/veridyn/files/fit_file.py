@@ -82,6 +82,23 @@ class ReplayFile(Strict):
     outputs: list[str]
 
 
+class FindingFile(Strict):
+    """A :class:`FoundCause`."""
+
+    cause: str
+    place: str
+    evidence: float
+    rank: int
+    size: float
+    sigma: float
+    moves: str
+    shift: float
+    alternatives: list[tuple[str, str]]
+    recording: str
+    remedy: str
+    message: str
+
+
 class FitFile(Strict):
     """A :class:`Fit`; numbers that are not finite are the texts "nan", "inf" and "-inf"."""
 
@@ -107,6 +124,7 @@ class FitFile(Strict):
     known: list[str] = []
     described: bool = True  # of files of older versions; a fit always has the machine as it was described
     replay: ReplayFile | None = None
+    findings: list[FindingFile] = []
     car: CarFile | None = None  # of a car of a few numbers
     arrays: ArraysFile
     model: str

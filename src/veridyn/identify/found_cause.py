@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 NAN = float("nan")
 
@@ -14,31 +15,29 @@ class FoundCause:
     `cause`: in the words of :mod:`veridyn.identify.diagnosis.causes` and of the other checks, such as "rotor inertia" or "force scale".
     `place`: a coordinate, a channel or a part of the model. `evidence`: 2 Δ log L, the gain in likelihood of the equations with the cause;
     `size` with deviation `sigma`, in the unit that the message states; NaN where a check states none. `moves`: the parameter that it moves
-    most, by `shift` deviations. `alternatives`: causes that this log cannot tell from it, as (cause, place). `message`: all of it in words.
+    most, by `shift` deviations. `alternatives`: causes that this log cannot tell from it, as (cause, place). `recording`: what to record to
+    decide between them, or to confirm the cause; `remedy`: what to write into the model or the study to accept it, or to do about it.
+    `message`: all of it in words.
     """
 
     cause: str
     place: str
-    rank: int
     evidence: float = NAN
+    rank: int
     size: float = NAN
     sigma: float = NAN
     moves: str = ""
     shift: float = NAN
     alternatives: tuple[tuple[str, str], ...] = ()
+    recording: str = ""
+    remedy: str = ""
     message: str = ""
 
     def __str__(self) -> str:
         return self.message
 
     @property
-    def record(self) -> dict[str, str | float]:
-        """What `result.json` keeps: cause, place, evidence, rank, size and sigma."""
-        return {
-            "cause": self.cause,
-            "place": self.place,
-            "evidence": self.evidence,
-            "rank": self.rank,
-            "size": self.size,
-            "sigma": self.sigma,
-        }
+    def record(self) -> dict[str, Any]:
+        """What `result.json` keeps: all but the message, alternatives as {cause, place}."""
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "message"}
+        return own | {"alternatives": [{"cause": cause, "place": place} for cause, place in self.alternatives]}

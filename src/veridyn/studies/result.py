@@ -60,7 +60,8 @@ class Result:
     In `figures`, names that end in `_percent` are percent and unsigned, of prediction errors ‖r‖/‖y‖; `_std_percent` is rms(r)/std(y);
     `share_…` is a fraction, yes and no are 1 and 0, all else is SI. `inputs`: what went in → its SHA-256. `validation`: row → samples, rms,
     measured_rms, error_percent and more on the validation data. `findings`: what the diagnosis names, by rank: cause, place, evidence
-    (2 Δ log L), rank, size and sigma.
+    (2 Δ log L), rank, size and sigma, the parameter that it moves most and by how many deviations, what cannot be separated from it, the
+    recording that would decide, and the remedy.
     """
 
     study: str
@@ -72,7 +73,7 @@ class Result:
     validation: Mapping[str, Mapping[str, float]]
     warnings: tuple[str, ...] = ()
     veridyn: str = __version__
-    findings: tuple[Mapping[str, str | float], ...] = ()
+    findings: tuple[Mapping[str, Any], ...] = ()
 
     def as_dict(self) -> dict[str, object]:
         own = asdict(self)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from veridyn.errors import IdentificationError
 from veridyn.identify.diagnosis.alternatives import Mistake
 from veridyn.identify.diagnosis.causes import KINDS, PLURAL, Damage, causes_of, place_of, words_of
+from veridyn.identify.diagnosis.deciding import deciding_recording
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
 from veridyn.identify.diagnosis.ranking import Questions, ranked
 from veridyn.identify.diagnosis.score_test import NoiseSlopes, TraceNoise, noise_slopes, passed_variance
@@ -175,10 +176,10 @@ def _untestable(names: Sequence[tuple[str, str]]) -> str:
 
 def _mistake(machine: Machine, group: Sequence[Damage]) -> Mistake:
     best, others = group[0], group[1:]
-    also = ""
+    also, recording = "", deciding_recording(best.kind, [d.kind for d in others])
     if others:
         listed = "; ".join(f"{w.place}: {w.what} ({w.found})" for w in (words_of(machine, d) for d in others))
-        also = f" These data explain it nearly as well otherwise: {listed}."
+        also = f" These data explain it nearly as well otherwise: {listed}. To decide, record {recording}."
     evidence = f", {abs(best.z):.2g} deviations; it moves {best.moved} by {best.shift:.2g} deviations"
     words = words_of(machine, best)
     measured = FoundCause(
@@ -191,5 +192,7 @@ def _mistake(machine: Machine, group: Sequence[Damage]) -> Mistake:
         moves=best.moved,
         shift=best.shift,
         alternatives=tuple((d.kind, place_of(machine, d)) for d in others),
+        recording=recording,
+        remedy=words.hint,
     )
     return Mistake(best.kind, words.fault(also, evidence), measured)
