@@ -116,3 +116,15 @@ def test_settings_choose_rate_and_questions() -> None:
     assert found(min_shift=1e6) == []
     with pytest.raises(IdentificationError, match="there is no cause 'rust'"):
         found(causes=("rust",))
+
+
+@pytest.mark.parametrize("change", [u.rotor, u.unchanged])
+def test_instruments_get_findings_where_the_noise_of_the_motion_is_known(change: u.Change) -> None:
+    """A log states how noisy its accelerations are; what that makes of a trace is taken off."""
+    robot, log = machine(u.four_joints()), u.untold(change, 3, 0.05, 100).log
+    motion = vd.motion(robot, log, vd.Signals(lowpass=20.0, trim=0.2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = vd.identify(robot, motion, vd.estimators.Instrumental(reference="measured"))
+    named = [(f.cause, f.place) for f in fit.findings]
+    assert named == ([("rotor inertia", "q4")] if change is u.rotor else [])

@@ -53,11 +53,13 @@ def exchanged_positions(
 ) -> list[Mistake]:
     """The likeliest of them, where one is far likelier than the log as it is."""
     machine = fit.described
+    rows = [row for row in rows if row in machine.coordinates]
     if machine.closed or machine.base != "fixed" or not rows:
         return []
-    every = [(m, x) for m in motions if m.forces is not None and len(m) > SAMPLES for x in _exchanges(machine, m)]
+    rate = settings.false_alarm_rate
+    every = [(m, x) for m in motions if m.forces is not None and len(m) > SAMPLES for x in _exchanges(machine, m, rate)]
     gains = [_gain(machine, m, x, rows) for m, x in every]
-    if not gains or max(gains) < STRONG + 2.0 * np.log(len(gains) / settings.false_alarm_rate):
+    if not gains or max(gains) < STRONG + 2.0 * np.log(len(gains) / rate):
         return []
     best = int(np.argmax(gains))
     motion, x = every[best]
@@ -75,8 +77,11 @@ def exchanged_positions(
     return [Mistake(kind, fault, FoundCause(cause=kind, place=" and ".join(x.names), rank=1, evidence=gains[best]))]
 
 
-def _exchanges(machine: Machine, m: Motion) -> Iterator[_Exchange]:
-    """One of each pair and of each position, at the moment that its jump would have."""
+def _exchanges(machine: Machine, m: Motion, rate: float) -> Iterator[_Exchange]:
+    """One of each pair and of each position that jump somewhere, at that moment.
+
+    A jump is an acceleration beyond the extreme of so many normal ones, at this rate of false alarms.
+    """
     names, A = _recorded(machine)
     back = np.linalg.inv(A)
     kinds = [machine.coordinate_kinds[int(np.argmax(np.abs(row)))] for row in A]
@@ -90,6 +95,9 @@ def _exchanges(machine: Machine, m: Motion) -> Iterator[_Exchange]:
         time = float(np.sqrt(np.mean(u**2)) / max(np.abs(du).max(), np.finfo(float).tiny))
         near = int(min(JUMP_TIMES * time / float(np.median(np.diff(m.t))), LONGEST_JUMP * len(m)))
         low = max(0, most - near)
+        usual = np.sqrt(np.mean(np.delete(ddu, np.arange(low, min(len(ddu), most + near + 1))) ** 2))
+        if abs(ddu[most]) < np.sqrt(2.0 * np.log(len(ddu) / rate)) * usual:
+            continue
         at = low + int(np.argmax(np.abs(du[low : most + near + 1])))
         yield _Exchange(tuple(names[k] for k in own), at, near, back @ P @ A)
 

@@ -69,8 +69,8 @@ SEEN = 4000  # samples of the first motion, which show it
 FEWEST = 50  # residuals from which a correlation is told
 NOISY = "noisy accelerations"
 SYMPTOMS = ("delay", "geometry")  # kinds of mistakes that structure which a model lacks looks like
-Traces = Literal["all", "without gross errors", "none"]
-NOISY_MOTION = ("iv", "likelihood", "oe")  # methods made for accelerations so noisy that they hide traces
+Traces = Literal["all", "without gross errors", "known noise"]
+NOISY_MOTION = ("iv", "likelihood", "oe")  # methods made for noisy accelerations, which leave traces of their own
 Found = TypeVar("Found")
 
 
@@ -151,13 +151,6 @@ def diagnose_fit(
     found = with_traces(
         found, fit, motions, sampling, failed, most, untestable=failed, traces=traces, settings=settings
     )
-    exchanged = attempt(
-        "Positions that change places along the log",
-        lambda: exchanged_positions(fit, motions, seen.rows, settings),
-        failed,
-    )
-    if exchanged:  # accelerations at the jump are those of no machine, and the rows contradict each other behind it
-        found = [*exchanged, *(m for m in found if m.kind not in (CONTRADICTION, NOISY, *SYMPTOMS))]
     if uncorrelated and sampling.filtering:
         found += attempt("Correlation of residuals", lambda: oversampled_rows(fit, motions, sampling), failed)
     return found
@@ -174,7 +167,8 @@ def with_traces(
     traces: Traces = "all",
     settings: DiagnosisSettings = DEFAULT,
 ) -> list[Mistake]:
-    """The same with traces of causes, which take the place of rows that contradict each other: they explain it.
+    """The same with positions that are exchanged from a moment on, or with traces of causes, which take the place of rows that contradict
+    each other: they explain it.
 
     Structure that the model lacks takes the place of delays and of bodies that sit elsewhere as well, which it looks like, unless these
     are much likelier. Mistakes that
@@ -184,7 +178,14 @@ def with_traces(
     added to `untestable`. `samples`: at most so many are looked at, all if left out.
     """
     fit = fit.for_white_noise()
-    if traces == "none":
+    exchanged = attempt(
+        "Positions that change places along the log",
+        lambda: exchanged_positions(fit, motions, [r.row for r in fit.rows], settings),
+        failed,
+    )
+    if exchanged:  # accelerations at the jump are those of no machine, and the rows contradict each other behind it
+        return [*exchanged, *(m for m in found if m.kind not in (CONTRADICTION, NOISY, *SYMPTOMS))]
+    if traces == "known noise" and any(m.noise_bands is None for m in motions):
         return found
     gains, kinds = estimated_gains(fit.described), {m.kind for m in found}
     if gains or fit.known is not None or kinds - {CONTRADICTION, NOISY, *WRONG_SIGNS, *SYMPTOMS}:
@@ -309,10 +310,11 @@ def inspect_forces(machine: Machine, motion: Motion) -> list[Mistake]:
 
 
 def traces_of(method: Estimator) -> Traces:
-    """Which equations of a method show causes by least squares: all, all without gross errors, or none where accelerations are noisy."""
+    """Which equations of a method show causes by least squares: all, all without gross errors, or all where it is known how noisy the
+    accelerations are, so that what the noise makes of a trace is known, too."""
     if isinstance(method, Robust):
         return "without gross errors"
-    return "none" if method.name in NOISY_MOTION else "all"
+    return "known noise" if method.name in NOISY_MOTION else "all"
 
 
 def assumes_uncorrelated(method: Estimator) -> bool:
