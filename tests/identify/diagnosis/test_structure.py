@@ -5,11 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 import pytest
+from scipy.signal import lfilter
 
 import veridyn as vd
 from strangers import untold_structure as u
 from strangers.pinocchio_logs import GRAVITY, machine, pin_model
-from veridyn.identify.diagnosis.structure import FLEXIBLE, PAYLOAD, between, load_columns, rigid_forces, whole_lines
+from veridyn.identify.diagnosis.structure import (
+    FLEXIBLE,
+    LOW_PASS_TIMES,
+    PAYLOAD,
+    between,
+    load_columns,
+    low_passed,
+    quantised,
+    rigid_forces,
+    whole_lines,
+)
 from veridyn.identify.diagnosis.structure import GRAVITY as LEANING
 from veridyn.identify.result import Fit
 
@@ -87,3 +98,31 @@ def test_the_last_body_has_a_mass_and_first_moments(fitted: tuple[Fit, vd.Motion
     fit, _, _ = fitted
     names = fit.described.parameters.names
     assert [names[k] for k in load_columns(fit.described)] == ["M_link4", "MX_link4", "MY_link4", "MZ_link4"]
+
+
+def test_a_low_pass_is_that_of_scipy() -> None:
+    """(F_τ − F)/τ by the difference equation of a filter of first order, a step of 1 ms, behind its start; a delay moves the force."""
+    t = np.arange(4000) * 1e-3
+    force = np.sin(3.0 * t) + 0.5 * np.sin(11.0 * t + 1.0)
+    lines = {LOW_PASS_TIMES[k]: (slow[0], even[0], late[0]) for k, slow, even, late in low_passed(force[None], 1e-3)}
+    tau = 0.03
+    slow, even, late = lines[tau]
+    a = np.exp(-1e-3 / tau)
+    by_scipy, _ = lfilter([1.0 - a], [1.0, -a], force, zi=[a * force[0]])
+    inside = slice(500, -500)
+    size = float(np.abs((by_scipy - force) / tau).max())
+    assert np.abs(slow - (by_scipy - force) / tau)[inside].max() < 0.03 * size  # half a step of 1 ms beside 30 ms
+    # 1/(1 + (ωτ)²) − 1 of each sine, without phase
+    sines = ((3.0, np.sin(3.0 * t)), (11.0, 0.5 * np.sin(11.0 * t + 1.0)))
+    expected = sum(x * (1.0 / (1.0 + (w * tau) ** 2) - 1.0) / tau for w, x in sines)
+    assert np.abs(even - expected)[inside].max() < 1e-3 * size
+    moved = np.sin(3.0 * (t - tau)) + 0.5 * np.sin(11.0 * (t - tau) + 1.0)
+    assert np.abs(late - (moved - force) / tau)[inside].max() < 1e-3 * size
+
+
+def test_steps_are_found_in_the_values_themselves() -> None:
+    t = np.arange(1000) * 1e-2
+    force, noise = 5.0 * np.sin(t), np.random.default_rng(1).normal(size=1000)
+    lines, steps = quantised(np.array([force, force]), np.array([0.7 * np.round(force / 0.7), force + noise]))
+    assert np.allclose(steps, [0.7, 0.0])
+    assert np.allclose(lines[0], 0.7 * np.round(force / 0.7) - force) and not lines[1].any()

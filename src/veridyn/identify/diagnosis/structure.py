@@ -45,7 +45,8 @@ LOW_PASS = "low-pass of the force"
 ZERO_PHASE = "filter without phase"  # of the force; no cause, but what a low-pass is seen beside
 LATE_FORCE = "late force"
 FORCES = ("force scale", LATE_FORCE, "force drift", "force offset")
-LOW_PASS_TIMES = (0.003, 0.01, 0.03, 0.1, 0.3)  # s, from the filters of drives to what hardly follows a motion
+# s, from the filters of drives to what hardly follows a motion: less than an octave apart, or a delay nearer to the truth is likelier
+LOW_PASS_TIMES = (0.003, 0.005, 0.01, 0.017, 0.03, 0.055, 0.1, 0.17, 0.3)
 LONGEST_LOW_PASS = 0.1  # of the samples: what is slower is a drift
 WHOLE = 100  # options of late forces from here on are of the whole force, dry friction included, by as much as LOW_PASS_TIMES
 IN_STEPS = "force in steps"
