@@ -30,6 +30,7 @@ LEAST_SIZE = 0.003
 MAX_DAMAGES = 12  # that are looked for in one log: as many joints as an arm has may lack the same
 # Of the limit of the first, for damages beside it: errors of a model leave several small traces (chosen)
 FURTHER_SHARE = 0.1
+MIN_SAMPLES_PER_COLUMN = 3.0  # equations for each parameter, below which residuals say little
 STRONG = 10.0  # of Schwarz's criterion: "very strong" evidence (Kass and Raftery, 1995, JASA 90(430))
 # For each delay of the grid, late and early: pulses of twice the length are alike (of 1200 logs in order)
 GRID_TESTS = 1
@@ -200,13 +201,15 @@ class Questions:
         return float(p.residual.size * np.log(np.sum(p.residual**2) / np.sum(left**2))) - there * self.price
 
     def possible(self, a: Answer) -> bool:
-        """Whether a cause of this size is one.
+        """Whether a cause of this size is one, and independent equations are enough to say so; those that its own noise leaves.
 
         A sensor that averages or holds a step of the clock is off by half of one: a delay, known to a fifth, must be longer. No angle is
         off by more than half a turn, and no rotor or friction is below zero.
         """
         kind, where, size = a.cause.kind, a.cause.where, abs(a.size)
         machine = self.fit.described
+        if a.model.independent < MIN_SAMPLES_PER_COLUMN * self.x.W.shape[2]:
+            return False
         if kind in (*POSITIVE, IN_STEPS) or (kind == LOW_PASS and a.size < 0.0):
             return a.size > 0.0
         if kind in (ENCODER_ZERO, DRIFTING_ENCODER):
@@ -264,14 +267,17 @@ def ranked(questions: Questions, false_alarm_rate: float) -> list[list[Damage]]:
     found: list[list[Damage]] = []
     limit = limit_of(false_alarm_rate, questions.number)
     for _ in range(MAX_DAMAGES):
-        clear = [a for a in questions.leading() if a.chance < limit and questions.possible(a)]
-        clear = clear or [a for a in questions.together() if a.chance < limit and questions.possible(a)]
+        possible = [a for a in questions.leading() if questions.possible(a)]
+        clear = [a for a in possible if a.chance < limit]
+        if not clear:
+            possible = clear = [a for a in questions.together() if a.chance < limit and questions.possible(a)]
         if not clear:
             break
         best = _best(clear, questions)
         questions.take(best)
         group = [best.damage]
-        for a in sorted(clear, key=lambda a: -a.criterion):
+        # Also such as are not significant by themselves: what is nearly as likely as the best is not separated from it.
+        for a in sorted((a for a in possible if a.criterion > 0.0), key=lambda a: -a.criterion):
             name = a.cause.name
             if a.criterion > best.criterion - STRONG and name not in {(d.kind, d.where) for d in group}:
                 again = questions.answer(a.cause, np.zeros((len(questions.fit.values), a.cause.columns.shape[2])))

@@ -22,7 +22,7 @@ from veridyn.identify.diagnosis.alternatives import Mistake
 from veridyn.identify.diagnosis.causes import KINDS, PLURAL, Damage, causes_of, place_of, words_of
 from veridyn.identify.diagnosis.deciding import deciding_recording
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
-from veridyn.identify.diagnosis.ranking import Questions, ranked
+from veridyn.identify.diagnosis.ranking import MIN_SAMPLES_PER_COLUMN, Questions, ranked
 from veridyn.identify.diagnosis.score_test import NoiseSlopes, TraceNoise, noise_slopes, passed_variance
 from veridyn.identify.diagnosis.signature_samples import Samples, samples_of
 from veridyn.identify.found_cause import FoundCause
@@ -39,7 +39,6 @@ EXACT_SHARE = 1e-5  # of a row's force: a smaller residual is rounding, not nois
 SLOPE_ROUNDING = 1e-7  # of the forces, per rad or m: rounding of some hundred operations, 1e-14, over a step of 1e-6
 MAD = 1.4826  # standard deviations of normal noise to their median absolute value
 GROSS = 4.0  # deviations: one in 16,000 of normal noise is beyond
-MIN_SAMPLES_PER_COLUMN = 3.0  # equations for each parameter, below which residuals say little
 
 
 @dataclass(frozen=True)
@@ -86,8 +85,6 @@ def examine(
     if not seen or not x.measured.any() or few or _exact(fit, x):
         return Examined([])
     model = NoisyEquations.of(x, x.misfit(fit.values))
-    if model.independent < MIN_SAMPLES_PER_COLUMN * x.W.shape[2]:
-        return Examined([])
     clock = max(float(np.median(np.diff(m.t))) for m in motions)
     slopes = cache(lambda: noise_slopes(fit, motions, x.rows))  # once, and only where a score is suspicious
     questions = Questions(
