@@ -77,7 +77,8 @@ def own_lines(
     """Kind, option, part, and the lines (R, N) that act in each joint's own row, of a motion that is `length` seconds long."""
     at = [machine.coordinates.index(row) for row in rows]
     turning = np.array([[machine.coordinate_kinds[k] == "turning"] for k in at])
-    yield from _axis_lines(*(x[:, at].T for x in (m.q, m.qd, m.qdd)), turning, rigid[at], (m.t - begin) / length)
+    q, qd, qdd = (x[:, at].T for x in (m.q, m.qd, m.qdd))
+    yield from _axis_lines(q, qd, qdd, turning, rigid[at], (m.t - begin) / length)
 
 
 def drive_lines(
@@ -89,8 +90,9 @@ def drive_lines(
         if acts is None:
             continue
         turning = np.array([[turns_round(machine, d.name)]])
-        angles, load = ((x @ d.turns)[None] for x in (m.q, m.qd, m.qdd)), (d.moves @ rigid)[None]
-        for kind, option, part, line in _axis_lines(*angles, turning, load, (m.t - begin) / length):
+        c, cd, cdd = ((x @ d.turns)[None] for x in (m.q, m.qd, m.qdd))
+        load = (d.moves @ rigid)[None]
+        for kind, option, part, line in _axis_lines(c, cd, cdd, turning, load, (m.t - begin) / length):
             yield ColumnLine(kind, d.name, option, part), acts[:, None] * line
 
 
