@@ -130,7 +130,7 @@ class Questions:
 
     def leading(self) -> list[Answer]:
         """Answers of the causes that explain most, of structure and of sensors, as the equations are and whitened."""
-        late = list(_late(self.x, self.model))
+        late = [c for _, c in sorted(_late(self.x, self.model), key=lambda found: -found[0])[:LEADING]]
         chosen: dict[int, Cause] = {}
         structural = np.array([c.structural for c in self.causes])
         for p, rest in zip((self.model.plain, self.model.white), self.rests, strict=True):
@@ -322,8 +322,8 @@ def _shifts(effects: Array, sizes: Array, fit: Fit) -> Array:
     return np.asarray(np.abs(effects * sizes) / deviations[:, None], dtype=np.float64)
 
 
-def _late(x: Samples, model: NoisyEquations) -> Iterator[Cause]:
-    """For each row the column of the delay of the grid that its residual speaks for most.
+def _late(x: Samples, model: NoisyEquations) -> Iterator[tuple[float, Cause]]:
+    """For each row the column of the delay of the grid that its residual speaks for most, and by how many deviations of white noise.
 
     A delay shows behind reversals of dry friction, or before them: what shows on both sides alike is friction that is rounded off there.
     """
@@ -342,7 +342,7 @@ def _late(x: Samples, model: NoisyEquations) -> Iterator[Cause]:
         if z.any():
             column = np.zeros_like(x.y)
             column[:, j] = lines[:, np.argmax(z)] + lines[:, -1]
-            yield Cause(LATE_FORCE, row, column[:, :, None], 1 + int(np.argmax(z)))
+            yield float(z.max()), Cause(LATE_FORCE, row, column[:, :, None], 1 + int(np.argmax(z)))
 
 
 def _seen_beside(a: Answer, others: Array) -> bool:
