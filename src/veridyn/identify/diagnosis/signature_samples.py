@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -176,10 +177,12 @@ def samples_of(
         before += len(m)
     if len(parts) == 1:
         return replace(parts[0], share=seen / total)
-    turned, own, whole = (
-        {c: np.concatenate([getattr(p, name)[c] for p in parts]) for c in getattr(parts[0], name)}
-        for name in ("turned", "own", "whole")
-    )
+
+    def joined(lines: list[dict[Any, Array]]) -> dict[Any, Array]:
+        """Those that all parts have: a short one has no slow low-passes."""
+        return {c: np.concatenate([x[c] for x in lines]) for c in lines[0] if all(c in x for x in lines)}
+
+    turned, own, whole = (joined([getattr(p, name) for p in parts]) for name in ("turned", "own", "whole"))
     joint = ("W", "y", "forces", "rates", "used", "ones", "clock", "late")
     merged = {name: np.concatenate([getattr(p, name) for p in parts]) for name in joint}
     measured = np.any([p.measured for p in parts], axis=0)
