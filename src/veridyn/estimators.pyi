@@ -6,10 +6,10 @@ from veridyn.identify.car.innovations import Innovations as Innovations
 from veridyn.identify.car.result import CarFit as CarFit
 from veridyn.identify.cutoff import Cutoff as Cutoff
 from veridyn.identify.cutoff import propose_cutoff as propose_cutoff
-from veridyn.identify.diagnosis.alternatives import find_mistakes as find_mistakes
 from veridyn.identify.diagnosis.evidence import evidence as evidence
 from veridyn.identify.diagnosis.explain import Explanation as Explanation
 from veridyn.identify.diagnosis.explain import explain as explain
+from veridyn.identify.diagnosis.replacements import find_mistakes as find_mistakes
 from veridyn.identify.encoders import encoder_offsets as encoder_offsets
 from veridyn.identify.essential import essential as essential
 from veridyn.identify.estimators.feasible import Consistent as Consistent

@@ -136,6 +136,11 @@ class DiagnosisSettings(Settings):
         Share of logs in order in which some cause is named, over all questions together; .005 by default.
     min_shift : float of at least 0
         Standard deviations by which a cause must move some parameter to be named; 2 by default.
+    max_unexplained : float between 0 and 1
+        Share of all forces, beyond their noise, that may be left over before the model is said not to explain them; .1 by default. A
+        fast diagnosis reports nothing below half.
+    max_contradiction : float of at least 1
+        How many times as much all rows together may leave unexplained as each by itself; 1.3 by default, arms in order leave 1.1 to 1.2.
     causes : tuple of str
         Causes that are asked about, such as "rotor inertia"; all by default.
     max_samples : int above 0
@@ -153,5 +158,7 @@ class DiagnosisSettings(Settings):
     level: Literal["fast", "full", "off"] = "fast"
     false_alarm_rate: Annotated[float, between(0.0, 1.0)] = 0.005
     min_shift: Annotated[float, at_least(0)] = 2.0
+    max_unexplained: Annotated[float, between(0.0, 1.0)] = 0.1
+    max_contradiction: Annotated[float, at_least(1)] = 1.3
     causes: tuple[str, ...] = ()
     max_samples: Annotated[int, above(0)] = 30_000

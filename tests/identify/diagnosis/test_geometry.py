@@ -10,9 +10,9 @@ from studies.bench_evidence import bench_evidence
 from studies.bench_robot import robot
 from studies.closed_bench import MACHINES
 from studies.closed_bench import moved as recorded
-from veridyn.identify.diagnosis.alternatives import find_mistakes
 from veridyn.identify.diagnosis.evidence import Evidence, evidence
 from veridyn.identify.diagnosis.geometry import MISSING, SIGN, best_gravity, best_place, other_gearings
+from veridyn.identify.diagnosis.replacements import find_mistakes
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.tree.elsewhere import ends_of, moved
 from veridyn.mechanics.tree.loops.closure import closed_motion

@@ -8,7 +8,7 @@ import pytest
 import veridyn as vd
 from studies.closed_bench import moved
 from veridyn.errors import Fault
-from veridyn.identify.diagnosis.alternatives import CONTRADICTION, Mistake
+from veridyn.identify.diagnosis.mistake import CONTRADICTION, Mistake
 from veridyn.identify.diagnosis.position_noise import noise_bias, with_noise_as_cause
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.machines.described import palletizer

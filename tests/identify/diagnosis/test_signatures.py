@@ -11,9 +11,9 @@ import pytest
 import veridyn as vd
 from identify.smooth_arm import clean, drawn, forces, noisy, path, truth
 from veridyn.errors import Fault, IdentificationWarning
-from veridyn.identify.diagnosis.alternatives import Mistake
 from veridyn.identify.diagnosis.causes import Damage
 from veridyn.identify.diagnosis.fit_check import with_traces
+from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.diagnosis.signature_samples import samples_of
 from veridyn.identify.diagnosis.signatures import examine, signature_mistakes
 from veridyn.identify.regression.sampling import Sampling

@@ -12,15 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.identify.diagnosis.alternatives import Mistake
-from veridyn.identify.diagnosis.evidence import Evidence, evidence, share
+from veridyn.identify.diagnosis.evidence import Evidence, Replacement, evidence, share
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
 Array = NDArray[np.float64]
-SIGNIFICANT_ERROR_SHARE = 0.6  # of the error left without delays: lagging friction looks like a small one (chosen)
-
 WORTHWHILE_ERROR_SHARE = 0.9  # of the error is left after one step, where another is worth it
 PASSES = 3
 LONGEST_DELAY_S = 0.3  # s: what would be later is no delay but another mistake (chosen)
@@ -33,22 +30,6 @@ class Delays:
     seconds: Mapping[str, float]
     before: float = float("nan")
     after: float = float("nan")
-
-    def suspicions(self) -> list[Mistake]:
-        """That forces are late, where taking the delays out explains much more."""
-        if not self.seconds or not self.after < SIGNIFICANT_ERROR_SHARE * self.before:
-            return []
-        listed = ", ".join(f"{c} {1e3 * d:.1f} ms" for c, d in self.seconds.items())
-        return [
-            Mistake.of(
-                "delay",
-                "measured forces are late or early against the positions.",
-                where="forces",
-                expected=f"channels on one clock; {100 * self.before:.3g} % of the forces are unexplained",
-                found=f"{listed}; {100 * self.after:.3g} % without these delays",
-                hint="Write clock: {delays: correct} to take them out, and look at the filters of the drives.",
-            )
-        ]
 
 
 def delays(machine: Machine, motions: Sequence[Motion], rows: Sequence[str], sampling: Sampling) -> Delays:
@@ -64,6 +45,31 @@ def delays(machine: Machine, motions: Sequence[Motion], rows: Sequence[str], sam
         seconds = {c: d + step.seconds[c] for c, d in found.seconds.items()}
         found = Delays(seconds, found.before, min(step.before, step.after))
     return found
+
+
+def late_forces(e: Evidence, late: Delays) -> Replacement | None:
+    """That forces are `late`, as a model that is compared with others; None where no delay is known.
+
+    It is compared with delays to first order, which explain less than those found step by step.
+    """
+    first = _step(e)
+    if not any(late.seconds.values()) or e.motion.forces is None:
+        return None
+    forces = e.motion.forces.copy()
+    for c, d in first.seconds.items():
+        k = e.machine.coordinates.index(c)
+        forces[:, k] += d * e.force_rates[:, k]
+    return Replacement(
+        "delay",
+        "forces",
+        "measured forces are late or early against the positions.",
+        "Write clock: {delays: correct} to take them out, and look at the filters of the drives.",
+        replace(e.motion, forces=forces),
+        estimated=len(first.seconds),
+        size=max(late.seconds.values(), key=abs),
+        expected="channels on one clock",
+        found=", ".join(f"{c} {1e3 * d:.1f} ms" for c, d in late.seconds.items()),
+    )
 
 
 def _without_masks(sampling: Sampling) -> Sampling:

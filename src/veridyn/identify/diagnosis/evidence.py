@@ -1,13 +1,9 @@
 """Some hundred samples of a training log, to ask quickly: how well would the data fit if something about them were otherwise?
 
-error = √(mean over rows of ‖r_j‖²/s_j²) after least squares over the estimated parameters, rows scaled by their own size: s_j = ‖y_j‖, or
-what known parameters ask of the row where that is more, so that a small load on a known machine is not all there is. It is asked of the
-data as they are and of the data with two columns swapped, one turned round, and so on.
-
-Many questions about forces are answered at once from second moments of the equations. Row j has W_j φ = y_j, weighed by 1/‖y_j‖². With G_j
-= W_jᵀ W_j known, other forces y need only b_j = W_jᵀ y_j, and least squares leaves
-
-    error² = mean over rows of ‖r_j‖²/‖y_j‖² = (rows − bᵀ G⁻¹ b)/rows,    G = Σ G_j/‖y_j‖²,  b = Σ b_j/‖y_j‖²
+Row j has W_j φ = y_j, weighed by 1/s_j²: s_j = ‖y_j‖, or what known parameters ask of the row where that is more, so that a small load on a
+known machine is not all there is. It is asked of the data as they are and of the data with two columns swapped, one turned round, and so on
+(:class:`Replacement`). Many questions are answered from second moments of the equations: with G_j = W_jᵀ W_j known, other forces need only
+b_j = W_jᵀ y_j, and φ = (Σ G_j/s_j²)⁻¹ Σ b_j/s_j².
 
 Normal equations have half the digits: errors are right to about 1e-4 of the forces, and a direction that the data excite by less than 1e-5
 of the others counts as not excited. That suffices to compare errors of some per cent.
@@ -42,6 +38,9 @@ NOISE_SAMPLES = 4000  # of each motion, from which its noise is estimated
 SMALLEST_SINGULAR_VALUE = 1e-9  # of the largest singular value: smaller ones are not looked at
 LIKELIHOOD_ROUNDS = 4  # of weighing rows by what is left of them; each gains a factor
 RIDGE = 1e-10  # beside columns of norm one
+MIN_SAMPLES_PER_COLUMN = 3.0  # equations for each parameter, below which residuals say little
+STRONG = 10.0  # of 2 Δ log L: "very strong" evidence (Kass and Raftery, 1995, JASA 90(430))
+RESOLUTION = 1e-4  # of a force: what normal equations in double precision leave of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +67,33 @@ def _least_squares(A: Array, y: Array) -> Array:
     norms = np.linalg.norm(A, axis=0)
     scale = np.where(norms > 0.0, norms, 1.0)
     return np.linalg.lstsq(A / scale, y, rcond=SMALLEST_SINGULAR_VALUE)[0] / scale
+
+
+@dataclass(frozen=True, eq=False)
+class Replacement:
+    """Another reading of the data, a model of its own: `motion` in place of that of the log, None where loops cannot be closed for it;
+    `forces` (n, n): its forces are that times those measured, the same if left out; `machine` in place of the model's.
+
+    `kind`, `where`, `what`, `expected`, `found` and `hint` are its words; `estimated`: numbers that were chosen to fit; `size` of it.
+    """
+
+    kind: str
+    where: str
+    what: str
+    hint: str
+    motion: Motion | None
+    forces: Array | None = None
+    machine: Machine | None = None
+    estimated: int = 0
+    size: float = np.nan
+    expected: str = ""
+    found: str = ""
+
+    @property
+    def motion_there(self) -> Motion:
+        """The motion of one that can be asked."""
+        assert self.motion is not None  # the caller asks only what loops let it
+        return self.motion
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -104,15 +130,18 @@ class Evidence:
         place = {c: k for k, c in enumerate(rule.kept)}
         return own.W @ (rule.matrix[[place[int(c)] for c in own.numbers]] @ values) + own.known
 
-    def beyond_noise(self) -> tuple[Array, Array]:
-        """For each row what least squares leaves as a share of its size, less white noise, which no model explains; and the sizes."""
-        y, sizes = self._own_sizes
-        each = self._own_moments.left(y, np.linalg.norm(self.own.parts, axis=1)) / sizes
-        return np.sqrt(np.maximum(each**2 - self._noise_shares(sizes) ** 2, 0.0)), sizes
+    def beyond_noise(self, other: Replacement | None = None) -> tuple[Array, Array]:
+        """For each row what least squares leaves as a share of its size, less white noise, which no model explains; and the sizes.
 
-    def noise_error(self) -> float:
-        """The error that white noise alone leaves, in the measure of :meth:`error`: no explanation leaves less."""
-        return float(np.sqrt(np.mean(self._noise_shares(self._own_sizes[1]) ** 2)))
+        Of the data as they are, or as another model has them.
+        """
+        y, sizes = self._own_sizes
+        moments, least = self._own_moments, np.linalg.norm(self.own.parts, axis=1)
+        if other is not None:
+            moments, y = self.reduced(other.motion_there, other.machine)
+            sizes = np.maximum(np.linalg.norm(y, axis=1), least)
+        each = moments.left(y, least) / np.where(sizes > 0.0, sizes, 1.0)
+        return np.sqrt(np.maximum(each**2 - self._noise_shares(sizes) ** 2, 0.0)), sizes
 
     def _noise_shares(self, sizes: Array) -> Array:
         if self.noise is None:
@@ -123,41 +152,73 @@ class Evidence:
         """What least squares leaves, as a share."""
         return share(self.equations(machine, motion).solved()[1])
 
-    def errors(self, motions: Sequence[Motion]) -> list[float]:
-        """The same of several motions as long as this one, by their second moments: their columns are computed together."""
-        others = [m for m in motions if not self._moves_alike(m)]
-        W, known, parts, _, acting = columns_of(self.machine, joined(others), self.rows) if others else self.own
+    def likelihoods(self, others: Sequence[Replacement]) -> list[float]:
+        """2 Δ log L of each model over the data as they are; the columns of their motions are computed together.
+
+        The noise is that of the channels: what a model leaves of the forces it assumes is turned back to those measured. Each channel
+        has noise of its own, Σ_j n_j ln(‖r_j‖²/‖r_j'‖²), no smaller than second moments resolve. Its samples count for as many independent
+        ones, n_j, as the correlation of neighbouring residuals leaves of them by the model that fits them better, less those that the
+        parameters use up; too few of them say nothing. The right model leaves no channel clearly more than a wrong one does.
+        """
+        moved = [o for o in others if o.machine is None and not self._moves_alike(o.motion_there)]
+        W, known, _, _, acting = (
+            columns_of(self.machine, joined([o.motion_there for o in moved]), self.rows) if moved else self.own
+        )
+        place = [self.machine.coordinates.index(r) for r in self.rows]
         N, out, k = len(self.motion), [], 0
-        for m in motions:
-            if self._moves_alike(m):
-                moments, asked, sizes = self._own_moments, self.own.known, self.own.parts
-            else:
+        for o in others:
+            if o in moved:
                 part, k = slice(k, k + N), k + N
-                moments, asked, sizes = SecondMoments.of(W[:, part], acting), known[:, part], parts[:, part]
-            out.append(moments.error(self._forces(m, self.machine) - asked, np.linalg.norm(sizes, axis=1)))
+                moments = SecondMoments.of(W[:, part], acting)
+                y = self._forces(o.motion_there, self.machine) - known[:, part]
+            else:
+                moments, y = self.reduced(o.motion_there, o.machine)
+            left = moments.residual(y)
+            if o.forces is not None:
+                left = np.linalg.pinv(o.forces[np.ix_(place, place)]) @ left
+            out.append(self._gain(left))
         return out
 
-    def likelihoods(self, motions: Sequence[Motion]) -> list[float]:
-        """2 Δ log L of each motion over this one, whose rows have noises of their own: Σ_j n_j ln(‖r_j‖²/‖r_j'‖²).
+    def _gain(self, r: Array) -> float:
+        """2 Δ log L of residuals (rows, N) over those of the data as they are."""
+        own, least = self._own_residual, np.square(RESOLUTION * self._own_sizes[1])
+        ratio = np.maximum(_squares(own), least) / np.maximum(_squares(r), least)
+        count = np.where(ratio > 1.0, _independent(r), _independent(own))
+        total, columns = float(count.sum()), self.own.W.shape[2]
+        if total < MIN_SAMPLES_PER_COLUMN * columns:
+            return 0.0
+        each = count * np.log(ratio) * (1.0 - columns / total)
+        return float(each.sum()) if each.min() > -STRONG else min(0.0, float(each.sum()))
 
-        The samples count for as many independent ones as the correlation of neighbouring residuals leaves of them, with either motion.
-        """
-        own, *others = (moments.residual(y) for moments, y in map(self.reduced, [self.motion, *motions]))
-        return [
-            float(np.sum(np.minimum(_independent(own), _independent(r)) * np.log(_squares(own) / _squares(r))))
-            for r in others
-        ]
+    @property
+    def equations_count(self) -> int:
+        """Of rows and samples."""
+        return len(self.rows) * len(self.motion)
 
-    def gain(self, before: float, after: float) -> float:
-        """2 Δ log L of what leaves an error `after` in place of one `before`, by as many samples as are independent."""
-        moments, y = self.reduced(self.motion)
-        return float(_independent(moments.residual(y)).sum() * 2.0 * np.log(before / max(after, np.finfo(float).tiny)))
+    def replaced(
+        self,
+        kind: str,
+        where: str,
+        what: str,
+        hint: str,
+        *,
+        coordinates: Array | None = None,
+        forces: Array | None = None,
+        estimated: int = 0,
+        size: float = np.nan,
+    ) -> Replacement:
+        """The model whose coordinates are T_q q, `coordinates` T_q (n, n), and whose measured forces are T y, `forces` T (n, n)."""
+        motion = self.motion if coordinates is None else self.with_coordinates(coordinates)
+        if motion is not None and forces is not None:
+            other = self.with_forces(forces)
+            motion = replace(motion, forces=other.forces, signals=other.signals)
+        return Replacement(kind, where, what, hint, motion, forces=forces, estimated=estimated, size=size)
 
-    def reduced(self, m: Motion) -> tuple[SecondMoments, Array]:
-        """Second moments of the columns, and the measured side (rows, N), of a motion."""
-        if self._moves_alike(m):
+    def reduced(self, m: Motion, machine: Machine | None = None) -> tuple[SecondMoments, Array]:
+        """Second moments of the columns, and the measured side (rows, N), of a motion, maybe of another machine."""
+        if machine is None and self._moves_alike(m):
             return self._own_moments, self._forces(m, self.machine) - self.own.known
-        columns = columns_of(self.machine, m, self.rows)
+        columns = columns_of(machine or self.machine, m, self.rows, every=machine is not None)
         return SecondMoments.of(columns.W, columns.acting), self._forces(m, self.machine) - columns.known
 
     @cached_property
@@ -174,6 +235,10 @@ class Evidence:
     @cached_property
     def _own_moments(self) -> SecondMoments:
         return SecondMoments.of(self.own.W, self.own.acting)
+
+    @cached_property
+    def _own_residual(self) -> Array:
+        return self._own_moments.residual(self._own_sizes[0])
 
     def _moves_alike(self, m: Motion) -> bool:
         """Whether only the forces of a motion are others than here, so that its columns are the same."""
@@ -217,11 +282,6 @@ class Evidence:
             parts = [a * m.signals[drives[o]] for o, a in zip(names, row, strict=True) if a != 0.0 and o in drives]
             signals[own] = np.sum(parts, axis=0) if parts else m.signals[own]
         return replace(m, forces=forces, signals=signals)
-
-    def with_joints(self, T: Array) -> Motion | None:
-        """The motion with coordinates and forces both changed by T."""
-        moved, forced = self.with_coordinates(T), self.with_forces(T)
-        return None if moved is None else replace(moved, forces=forced.forces, signals=forced.signals)
 
 
 def _squares(r: Array) -> Array:
@@ -356,33 +416,24 @@ class SecondMoments:
             gram[np.ix_(columns, columns)] = own.T @ own
         return cls(W, grams)
 
-    def error(self, y: Array, least: Array | float = 0.0) -> float:
-        """√(mean over rows of ‖r_j‖²/s_j²) that least squares leaves of y (rows, N); s_j = ‖y_j‖, or `least` (rows,) if larger."""
-        weights, own = _weights(y, least)
-        b, x = self._solution(y, weights)
-        return float(np.sqrt(max(own - b @ x, 0.0) / len(y)))
-
     def left(self, y: Array, least: Array | float = 0.0) -> Array:
-        """‖r_j‖ of each row (rows,) that the same least squares leaves."""
-        _, x = self._solution(y, _weights(y, least)[0])
-        return np.asarray(np.linalg.norm(y - self.W @ x, axis=1))
-
-    def _solution(self, y: Array, weights: Array) -> tuple[Array, Array]:
-        """Σ b_j/s_j², and the parameters."""
-        b = weights @ self._products(y)
-        return b, _solved(np.tensordot(weights, self.grams, 1), b)
+        """‖r_j‖ of each row (rows,) that least squares leaves of y (rows, N), rows weighed by s_j = ‖y_j‖, or `least` (rows,) if larger."""
+        weights = _weights(y, least)
+        phi = _solved(np.tensordot(weights, self.grams, 1), weights @ self._products(y))
+        return np.asarray(np.linalg.norm(y - self.W @ phi, axis=1))
 
     def residual(self, y: Array) -> Array:
         """What is left (rows, N) of y by least squares in which each row is weighed by what is left of it."""
-        r, weights = y, _weights(y)[0]
+        r, weights, products = y, _weights(y), self._products(y)
         for _ in range(LIKELIHOOD_ROUNDS):
-            r = np.asarray(y - self.W @ self._solution(y, weights)[1], dtype=np.float64)
+            phi = _solved(np.tensordot(weights, self.grams, 1), weights @ products)
+            r = np.asarray(y - self.W @ phi, dtype=np.float64)
             weights = 1.0 / _squares(r)
         return r
 
     def factor(self, y: Array, j: int) -> float:
         """λ of λ y_j = W_j φ beside the other rows as they are: the factor of one force that agrees best with the others."""
-        weights, _ = _weights(y)
+        weights = _weights(y)
         products = self._products(y)
         others = np.delete(np.arange(len(y)), j)
         p = self.grams.shape[1]
@@ -396,12 +447,10 @@ class SecondMoments:
         return (y[:, None, :] @ self.W)[:, 0]
 
 
-def _weights(y: Array, least: Array | float = 0.0) -> tuple[Array, float]:
-    """1/s_j², s_j = max(‖y_j‖, least_j), one where nothing is measured; and Σ ‖y_j‖²/s_j²."""
-    squares = np.einsum("jn,jn->j", y, y)
-    sizes = np.maximum(squares, np.square(least))
-    weights = 1.0 / np.where(sizes > 0.0, sizes, 1.0)
-    return weights, float(weights @ squares)
+def _weights(y: Array, least: Array | float = 0.0) -> Array:
+    """1/s_j², s_j = max(‖y_j‖, least_j), one where nothing is measured."""
+    sizes = np.maximum(np.einsum("jn,jn->j", y, y), np.square(least))
+    return np.asarray(1.0 / np.where(sizes > 0.0, sizes, 1.0), dtype=np.float64)
 
 
 def _solved(gram: Array, right: Array) -> Array:

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault
-from veridyn.identify.diagnosis.alternatives import Mistake
 from veridyn.identify.diagnosis.columns import columns_of
+from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.found_cause import FoundCause
 from veridyn.identify.result import Fit
 from veridyn.identify.settings import DiagnosisSettings

@@ -1,8 +1,8 @@
 """What a fit is asked before it is handed out: signs, swaps, units, clock, samples, and forces that no sensor measures.
 
-"fast" looks at a hundred samples and at every measured force, and takes one to two times as long as preparing a log and its fit; "full"
-asks all that ``veridyn identify`` asks: all columns on four hundred samples, other gravities and geometries, and delays. Both use the
-checks of :mod:`veridyn.identify.diagnosis.alternatives`, `plausible` and `delays`, and :func:`veridyn.signals.quality.inspect`; nothing
+"fast" looks at four hundred samples, at stretches of longer logs and at every measured force; "full" asks all that ``veridyn identify``
+asks: all samples, positions of closed machines, delays, and other gravities and geometries. Both use the
+checks of :mod:`veridyn.identify.diagnosis.replacements`, `signatures` and `plausible`, and :func:`veridyn.signals.quality.inspect`; nothing
 is changed.
 
 A low-pass of the equations leaves residuals correlated, so that deviations for uncorrelated ones are too small. White noise behind a
@@ -21,14 +21,15 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from veridyn.errors import IdentificationError, VeridynError
-from veridyn.identify.diagnosis.alternatives import CONTRADICTION, STRONG, Mistake, find_mistakes
 from veridyn.identify.diagnosis.causes import STRUCTURE
 from veridyn.identify.diagnosis.columns import columns_of, fit_forces
-from veridyn.identify.diagnosis.delays import delays
-from veridyn.identify.diagnosis.evidence import SAMPLES, Evidence, evidence
+from veridyn.identify.diagnosis.delays import Delays, delays
+from veridyn.identify.diagnosis.evidence import MIN_SAMPLES_PER_COLUMN, STRONG, Evidence, evidence
 from veridyn.identify.diagnosis.exchanged import exchanged_positions
+from veridyn.identify.diagnosis.mistake import CONTRADICTION, Mistake
 from veridyn.identify.diagnosis.plausible import WRONG_SIGNS, absurd_signs, odd_motion, prior_scales, slow_clock
 from veridyn.identify.diagnosis.position_noise import noise_behind, noisy_accelerations, with_noise_as_cause
+from veridyn.identify.diagnosis.replacements import find_mistakes
 from veridyn.identify.diagnosis.signatures import DEFAULT, signature_mistakes
 from veridyn.identify.diagnosis.structure import quantised
 from veridyn.identify.estimator import Estimator
@@ -52,8 +53,6 @@ from veridyn.signals.quality import inspect
 from veridyn.signals.resample import uniform_rate
 
 Diagnose = Literal["fast", "full", "off"]
-FAST_SAMPLES = 120
-MIN_SAMPLES_PER_COLUMN = 3.0  # of a row: with fewer the noise of the row, and so its weight, is not known (chosen)
 # Of a row for each parameter, from which rows that contradict each other are reported (chosen)
 CONTRADICTING_SAMPLES = 10.0
 SAME_MOTION = 0.8  # correlation from which speeds are those of the positions (chosen)
@@ -68,7 +67,7 @@ CORRELATED = 0.75  # of neighbouring residuals; white noise that is so often sam
 SEEN = 4000  # samples of the first motion, which show it
 FEWEST = 50  # residuals from which a correlation is told
 NOISY = "noisy accelerations"
-SYMPTOMS = ("delay", "geometry")  # kinds of mistakes that structure which a model lacks looks like
+SYMPTOMS = ("delay", "gravity", "geometry")  # kinds of mistakes that structure which a model lacks looks like
 Traces = Literal["all", "without gross errors", "known noise"]
 NOISY_MOTION = ("iv", "likelihood", "oe")  # methods made for noisy accelerations, which leave traces of their own
 Found = TypeVar("Found")
@@ -89,22 +88,32 @@ def suspicions(
     progress: Progress = silent,
     *,
     fast: bool = False,
+    late: Delays | None = None,
+    settings: DiagnosisSettings = DEFAULT,
     failed: list[str],
 ) -> list[Mistake]:
-    """What some samples and the values of a fit say against the data or the model; `apart` as for :func:`find_mistakes`.
+    """What some samples and the values of a fit say against the data or the model; `apart` and `late` as for :func:`find_mistakes`.
 
     Checks that cannot be carried out are noted in `failed`.
     """
     return [
+        *attempt("Simple mistakes", lambda: _mistakes(fit, e, apart, progress, fast, late, settings), failed),
         *attempt("Speeds and ranges", lambda: odd_motion(e, limits), failed),
-        *attempt("Simple mistakes", lambda: _mistakes(fit, e, apart, progress, fast), failed),
         *attempt("Signs of inertia and friction", lambda: absurd_signs(fit, e), failed),
         *attempt("Forces beside those of the model's own values", lambda: prior_scales(e), failed),
     ]
 
 
-def _mistakes(fit: Fit, e: Evidence, apart: float, progress: Progress, fast: bool) -> list[Mistake]:
-    found = list(find_mistakes(e, apart, progress, fast=fast))
+def _mistakes(
+    fit: Fit,
+    e: Evidence,
+    apart: float,
+    progress: Progress,
+    fast: bool,
+    late: Delays | None,
+    settings: DiagnosisSettings,
+) -> list[Mistake]:
+    found = list(find_mistakes(e, apart, progress, fast=fast, late=late, settings=settings))
     return with_noise_as_cause(found, fit, e.motion, e.motion.qdd_noise, CONTRADICTION)
 
 
@@ -133,7 +142,7 @@ def diagnose_fit(
     if level == "off" or any(name not in m.signals for name in states for m in motions):
         return []  # a law whose state is not in the motion has no column
     rows = [r.row for r in fit.rows]
-    seen = evidence(fit.described, motions, rows, sampling, samples=FAST_SAMPLES if level == "fast" else SAMPLES)
+    seen = evidence(fit.described, motions, rows, sampling)
     few = min((r.samples for r in fit.rows), default=0) < CONTRADICTING_SAMPLES * len(fit.values)
     if few or (level == "fast" and not white):
         apart = 1.0  # rows of few independent samples fit their own noise, and leave less than all together whatever they say
@@ -141,12 +150,15 @@ def diagnose_fit(
     found += few_samples(fit, seen)
     found += [m for motion in motions if motion.notes is None for m in inspect_forces(fit.described, motion)]
     found += attempt("Forces that stand still", lambda: stuck_forces(fit, motions), failed)
-    found += suspicions(fit, seen, apart, None, progress, fast=level == "fast", failed=failed)
+    late = None
+    if level == "full":
+        late = next(iter(attempt("Delays", lambda: [delays(fit.described, motions, rows, sampling)], failed)), None)
+    found += suspicions(
+        fit, seen, apart, None, progress, fast=level == "fast", late=late, settings=settings, failed=failed
+    )
     if white:
         noise = noise_behind(motions, sampling, rows)
         found += attempt("Bias by noise of positions", lambda: noisy_accelerations(fit, seen.motion, noise), failed)
-    if level == "full":
-        found += attempt("Delays", lambda: delays(fit.described, motions, rows, sampling).suspicions(), failed)
     most = settings.max_samples if level == "fast" else None
     found = with_traces(
         found, fit, motions, sampling, failed, most, untestable=failed, traces=traces, settings=settings
@@ -170,12 +182,11 @@ def with_traces(
     """The same with positions that are exchanged from a moment on, or with traces of causes, which take the place of rows that contradict
     each other: they explain it.
 
-    Structure that the model lacks takes the place of delays and of bodies that sit elsewhere as well, which it looks like, unless these
-    are much likelier. Mistakes that
-    leave more in the residual than such traces are not searched any further; wrong signs of parameters leave none, so that
-    traces may say where they come from. Errors of known parameters that are stated to be uncertain leave the same,
-    and so does noise of currents where the gains of drives are estimated; such fits are not asked. Damage that this log cannot show is
-    added to `untestable`. `samples`: at most so many are looked at, all if left out.
+    Structure that the model lacks takes the place of delays, another gravity and bodies that sit elsewhere as well, which it looks like,
+    unless these are much likelier. Mistakes that leave more in the residual than such traces are not searched any further; wrong signs of
+    parameters leave none, so that traces may say where they come from. Errors of known parameters that are stated to be uncertain leave the
+    same, and so does noise of currents where the gains of drives are estimated; such fits are not asked. Damage that this log cannot show
+    is added to `untestable`. `samples`: at most so many are looked at, all if left out.
     """
     fit = fit.for_white_noise()
     exchanged = attempt(

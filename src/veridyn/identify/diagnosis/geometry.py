@@ -3,7 +3,7 @@
 A body that sits δ elsewhere changes the equations by δ ∂Γ/∂g, Γ the forces of the parameters that fit best, so δ is one more unknown beside
 the parameters: with U an orthonormal basis of the columns of W, s = ∂Γ/∂g − U Uᵀ ∂Γ/∂g and r = y − U Uᵀ y, least squares gives δ = s·r/s·s
 and leaves r − δ s. It is tried at one place at a time, each body's position along three axes and its turn about three, and the best are
-followed by Gauss-Newton as long as they promise something. What parameters can take upon themselves (a frame moved along its own joint)
+followed by Gauss-Newton. What parameters can take upon themselves (a frame moved along its own joint)
 changes nothing and is never reported. Of a machine with loops the ends of its cut joints are tried as well, and its loops are closed anew
 for every place.
 
@@ -16,8 +16,8 @@ Gravity is found as three more unknowns beside the parameters,
 
     y = (W₀ + Σ_k g_k W_k) φ        W_k = regressor under unit gravity along axis k, less that under none
 
-For each g the best φ is a least-squares solution (variable projection), so only g is searched, from the model's own and from the six
-directions of the axes. Inertia fixes the size of g beside the weights, if the motion is quick enough for inertia to act.
+For each g the best φ is a least-squares solution (variable projection), so only the direction of g is searched, from the model's own and
+from the six of the axes; its size is that of this planet.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from veridyn.errors import DataError, ModelError
-from veridyn.identify.diagnosis.evidence import SMALLEST_SINGULAR_VALUE, Equations, Evidence, share
+from veridyn.identify.diagnosis.evidence import SMALLEST_SINGULAR_VALUE, Equations, Evidence, Replacement, share
 from veridyn.identify.grouping import ZERO_COLUMN
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.elsewhere import End, assembled_at, ends_of, moved
@@ -44,22 +44,20 @@ DIFFERENCE_STEP = 1e-4  # m or rad, of the difference that makes a derivative
 CONVERGED_STEP = 1e-7  # m or rad, behind which nothing is followed any further
 PASSES = 4
 REFINED_CHANGES = 4  # changes that are followed: the first step does not always know the best
-# Of the error, below which a change must come by its first two steps to be followed to its end (chosen)
-PROMISING = 0.9
 SAMPLES = 200
 EFFECT_THRESHOLD = 1e-6  # share of the forces that a metre or a radian must change
 COUPLED = 2  # joints farther along the arm that a shaft still reaches: those of a wrist
 LOOK = "Look at the transmission of the model: signs of its gears, and entries beside the diagonal."
 SIGN, MISSING = "gear sign", "coupling missing"
-FIRST_GUESS = 9.81  # m/s^2, the size of the first guesses
-LARGEST_AXIS = 20.0  # m/s^2 along an axis; no search goes beyond
+STANDARD_GRAVITY = 9.81  # m/s^2, anywhere on the ground to 0.3 %
 
 
 @dataclass(frozen=True, kw_only=True)
 class Misplaced:
-    """Body `body` would sit `amount` (m, or rad where `turned`) further along or about `axis`, and the error that this leaves.
+    """Body `body` would sit `amount` (m, or rad where `turned`) further along or about `axis`; the `machine` and its `motion` then.
 
-    With a `loop`, the end of that cut joint on the body; where `far`, the joint on the body that it carries.
+    With a `loop`, the end of that cut joint on the body; where `far`, the joint on the body that it carries. `error`: the share of the
+    forces that it leaves.
     """
 
     body: str
@@ -67,6 +65,8 @@ class Misplaced:
     turned: bool
     amount: float
     error: float
+    machine: Machine
+    motion: Motion
     loop: str = ""
     far: bool = False
 
@@ -88,9 +88,25 @@ class Misplaced:
         about = "its own joint axis (the zero of the joint)" if self.axis == "z" else f"{self.axis} of its own frame"
         return f"turned by {np.degrees(self.amount):.3g}° about {about}"
 
+    @property
+    def replacement(self) -> Replacement:
+        """As a model that is compared with others."""
+        return Replacement(
+            "geometry",
+            self.where,
+            "it seems to sit elsewhere than the model says.",
+            "Look at the lengths, twists and zeros of the model, and whether it is that of this machine.",
+            self.motion,
+            machine=self.machine,
+            estimated=1,
+            size=self.amount,
+            expected="the place in the model",
+            found=self.words,
+        )
+
 
 def best_place(e: Evidence, progress: Progress = silent) -> Misplaced | None:
-    """The one change of geometry that explains most; None where there is nothing to be changed, or where no change explains much."""
+    """The one change of geometry that explains most; None where there is nothing to be changed."""
     few = replace(e, motion=e.motion[:: max(1, len(e.motion) // SAMPLES)])
     here, found = _place_of(few, e.machine), []
     places = [(end, k) for end in ends_of(e.machine) for k in range(end.ways)]
@@ -103,7 +119,7 @@ def best_place(e: Evidence, progress: Progress = silent) -> Misplaced | None:
             found.append((end, k, step))
     progress("looking at the geometry", float(len(places)), float(len(places)))
     best = sorted(found, key=lambda f: f[2][1])[:REFINED_CHANGES]
-    refined = (_refined(e, few, end, k, step[0], here.error) for end, k, step in best)
+    refined = (_refined(e, few, end, k, step[0]) for end, k, step in best)
     return min((m for m in refined if m is not None), key=lambda m: m.error, default=None)
 
 
@@ -153,16 +169,14 @@ def _forces(e: Evidence, machine: Machine, m: Motion, phi: Array) -> Array:
     return inverse_dynamics(machine, m, list(e.rows), phi, engine="numpy").T
 
 
-def _refined(e: Evidence, few: Evidence, end: End, k: int, first: float, error: float) -> Misplaced | None:
-    """Gauss-Newton along one change, whose first step is known; None where loops cannot be closed, or where it promises too little."""
+def _refined(e: Evidence, few: Evidence, end: End, k: int, first: float) -> Misplaced | None:
+    """Gauss-Newton along one change, whose first step is known; None where loops cannot be closed."""
     amount, machine = first, moved(e.machine, end, k, first)
-    for number in range(PASSES - 1):
+    for _ in range(PASSES - 1):
         here = _place_of(few, machine)
         step = None if here is None else _step(few, here, end, k)
         if here is None or step is None:
             break
-        if number == 0 and min(here.error, step[1]) > PROMISING * error:
-            return None
         amount += step[0]
         machine = moved(e.machine, end, k, amount)
         if abs(step[0]) < CONVERGED_STEP:
@@ -170,8 +184,17 @@ def _refined(e: Evidence, few: Evidence, end: End, k: int, first: float, error: 
     closed = _closed(e, machine)
     if closed is None:
         return None
-    left, loop = share(e.equations(*closed).solved()[1]), end.joint if end.cut else ""
-    return Misplaced(body=end.body, axis="xyz"[k % 3], turned=k >= 3, amount=amount, error=left, loop=loop, far=end.far)
+    return Misplaced(
+        body=end.body,
+        axis="xyz"[k % 3],
+        turned=k >= 3,
+        amount=amount,
+        error=share(e.equations(*closed).solved()[1]),
+        machine=closed[0],
+        motion=closed[1],
+        loop=end.joint if end.cut else "",
+        far=end.far,
+    )
 
 
 def _closed(e: Evidence, machine: Machine) -> tuple[Machine, Motion] | None:
@@ -282,10 +305,32 @@ def _missing(machine: Machine, names: tuple[str, ...], motors: tuple[str, ...], 
 
 @dataclass(frozen=True, eq=False)
 class Gravity:
-    """The `gravity` that fits best (m/s^2, in the ground's frame) and the error it leaves."""
+    """The `gravity` that fits best (m/s^2, in the ground's frame), the machine with it, its motion, and the error it leaves."""
 
     gravity: Array
     error: float
+    machine: Machine
+    motion: Motion
+    stated: Array
+
+    @property
+    def replacement(self) -> Replacement:
+        """As a model that is compared with others."""
+        return Replacement(
+            "gravity",
+            "model.gravity",
+            "gravity seems to be other than the model says.",
+            "Look at how the machine is mounted (a wall, a ceiling), and at the frame the model is written in.",
+            self.motion,
+            machine=self.machine,
+            estimated=2,
+            expected=f"({_listed(self.stated)}) m/s^2 by the model",
+            found=f"({_listed(self.gravity)})",
+        )
+
+
+def _listed(g: Array) -> str:
+    return ", ".join(f"{x:.3g}" for x in g)
 
 
 def best_gravity(e: Evidence) -> Gravity | None:
@@ -300,19 +345,17 @@ def best_gravity(e: Evidence) -> Gravity | None:
     y = [eq.y * eq.sizes[:, None] for eq in under]
     size, numbers = under[0].sizes, under[0].numbers
 
-    def residual(g: Array) -> Array:
+    def residual(direction: Array) -> Array:
+        g = STANDARD_GRAVITY * direction / np.linalg.norm(direction)
         at = W[0] + sum(gk * (Wk - W[0]) for gk, Wk in zip(g, W[1:], strict=True))
         right = y[0] + sum(gk * (yk - y[0]) for gk, yk in zip(g, y[1:], strict=True))
         return Equations(at / size[:, None, None], right / size[:, None], size, numbers).solved()[1]
 
-    starts = [np.asarray(machine.gravity), *(FIRST_GUESS * sign * axis for axis in np.eye(3) for sign in (-1.0, 1.0))]
+    stated = np.asarray(machine.gravity, dtype=np.float64)
+    starts = [sign * axis for axis in np.eye(3) for sign in (-1.0, 1.0)]
+    starts += [stated / np.linalg.norm(stated)] if stated.any() else []
     first = min(starts, key=lambda g: share(residual(g)))
-    found = least_squares(
-        lambda g: residual(g).ravel(),
-        first,
-        x_scale=FIRST_GUESS,
-        diff_step=1e-3,
-        max_nfev=12,
-        bounds=(-LARGEST_AXIS, LARGEST_AXIS),
-    )
-    return Gravity(np.asarray(found.x), share(residual(found.x)))
+    found = least_squares(lambda g: residual(g).ravel(), first, diff_step=1e-3, max_nfev=12)
+    gravity = STANDARD_GRAVITY * found.x / np.linalg.norm(found.x)
+    other = replace(machine, gravity=gravity)
+    return Gravity(np.asarray(gravity), share(residual(found.x)), other, e.motion, stated)

@@ -13,9 +13,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.identify.diagnosis.alternatives import DEGREES, Mistake
 from veridyn.identify.diagnosis.columns import fit_forces
 from veridyn.identify.diagnosis.evidence import Evidence
+from veridyn.identify.diagnosis.mistake import Mistake
+from veridyn.identify.diagnosis.replacements import DEGREES
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.mechanics.tree.loops.projection import loop_jacobian

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Fault, Faults, IdentificationWarning, did_you_mean, warn
-from veridyn.identify.diagnosis.alternatives import Mistake
+from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.logged import motion
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit

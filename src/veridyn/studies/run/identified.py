@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from veridyn.errors import DataError, Fault
 from veridyn.files.archive import save
 from veridyn.identify.cutoff import Cutoff
-from veridyn.identify.diagnosis.alternatives import Mistake
 from veridyn.identify.diagnosis.delays import Delays
+from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.estimators.trust import Trust
 from veridyn.identify.friction.evidence import FrictionLadder
 from veridyn.identify.result import Fit

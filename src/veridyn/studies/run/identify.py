@@ -15,7 +15,6 @@ import numpy as np
 from veridyn.arguments import checked
 from veridyn.errors import DataWarning, Fault, IdentificationError, IdentificationWarning, warn
 from veridyn.files.machine.urdf import urdf_limits
-from veridyn.identify.diagnosis.alternatives import Mistake, omitted
 from veridyn.identify.diagnosis.delays import Delays, delays
 from veridyn.identify.diagnosis.evidence import Evidence, evidence
 from veridyn.identify.diagnosis.fit_check import (
@@ -27,7 +26,9 @@ from veridyn.identify.diagnosis.fit_check import (
     traces_of,
     with_traces,
 )
+from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.diagnosis.plausible import odd_clocks
+from veridyn.identify.diagnosis.replacements import omitted
 from veridyn.identify.essential import EssentialRule
 from veridyn.identify.estimator import in_formulation, with_tree_note
 from veridyn.identify.estimators.feasible import Consistent
@@ -150,8 +151,6 @@ def _identified(
     if study.clock.delays == "correct" and late.seconds:
         training, validation = (work.moved(part, late) for part in (training, validation))
         how, later = work.samplings(training, validation, lowpass)
-    elif study.checks:
-        found += late.suspicions()
     seen = evidence(machine, plain(training), rows, how, work.given)
     trust = None
     if study.estimator.trust:
@@ -181,7 +180,8 @@ def _identified(
         found += [] if loops is None else loops.suspicions()
         # Rows of few independent equations fit their own noise, and leave less than all together whatever they say.
         apart = 1.0 if few is not None else result.contradiction
-        found += _suspected(work, seen, result, apart, lowpass, progress, failed)
+        asked_late = late if study.clock.delays == "report" else None
+        found += _suspected(work, seen, result, apart, asked_late, lowpass, progress, failed)
         still = attempt("Forces that stand still", lambda: stuck_forces(result.fit, plain(training)), failed)
         found += still
         traces = traces_of(estimation.method)
@@ -192,7 +192,7 @@ def _identified(
             )
         speeds = any(name.startswith("qd.") for log in recorded.logs for name in log)
         asked_delays = study.clock.delays != "ignore"
-        asked = (seen, apart, asked_delays, speeds, bool(recorded.files))
+        asked = (seen, asked_delays, speeds, bool(recorded.files))
         left_out = (
             *attempt("What was not looked for", lambda: omitted(*asked), failed),
             *_sentences(untestable),
@@ -274,18 +274,19 @@ def _suspected(
     seen: Evidence,
     result: IdentificationStudy,
     apart: float,
+    late: Delays | None,
     lowpass: float | None,
     progress: Progress,
     failed: list[str],
 ) -> list[Mistake]:
     """What speaks against the data or the model; checks that cannot be carried out are noted in `failed`. `apart`: how much more all rows
-    together leave unexplained than each by itself."""
+    together leave unexplained than each by itself; `late`: delays of forces, where they are asked about."""
     limits = {}
     if work.model_file.suffix.lower() == ".urdf":
         limits = {name: (x.lower, x.upper) for name, x in urdf_limits(work.model_file).items()}
     return [
         *attempt("Measured speeds beside positions", lambda: work.odd_rates(lowpass), failed),
-        *suspicions(result.fit.for_white_noise(), seen, apart, limits, progress, failed=failed),
+        *suspicions(result.fit.for_white_noise(), seen, apart, limits, progress, late=late, failed=failed),
     ]
 
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from veridyn.errors import DataError, DataWarning, Fault, IdentificationWarning, ModelError, warn
 from veridyn.identify.base import base_parameters
 from veridyn.identify.cutoff import Cutoff, candidates, propose_cutoff
-from veridyn.identify.diagnosis.alternatives import Mistake
 from veridyn.identify.diagnosis.delays import Delays, without_delays
+from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.diagnosis.plausible import measured_rates
 from veridyn.identify.logged import Logged, logged_at, motion
 from veridyn.identify.payload import carrying
