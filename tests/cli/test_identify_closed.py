@@ -90,7 +90,7 @@ DAMAGED: dict[str, tuple[Change, int, str]] = {
     "force turned round": (
         times(-1.0, "tau_q4"),
         0,
-        r"rows contradict each other[\s\S]*friction or a rotor is below zero",
+        r"force of 'q4': its sign seems to be wrong[\s\S]*friction or a rotor is below zero",
     ),
     "force at the motor": (times(0.01, "tau_q2"), 0, r"force of 'q2': it seems to be 0.01\d* times what it should be"),
     "late forces": (late, 0, r"measured forces are late or early[\s\S]*q1 4\d\.\d ms"),
