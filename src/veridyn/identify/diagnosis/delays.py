@@ -60,11 +60,11 @@ def late_forces(e: Evidence, late: Delays) -> Replacement | None:
         k = e.machine.coordinates.index(c)
         forces[:, k] += d * e.force_rates[:, k]
     return Replacement(
-        "delay",
-        "forces",
-        "measured forces are late or early against the positions.",
-        "Write clock: {delays: correct} to take them out, and look at the filters of the drives.",
-        replace(e.motion, forces=forces),
+        kind="delay",
+        where="forces",
+        what="measured forces are late or early against the positions.",
+        hint="Write clock: {delays: correct} to take them out, and look at the filters of the drives.",
+        motion=replace(e.motion, forces=forces),
         estimated=len(first.seconds),
         size=max(late.seconds.values(), key=abs),
         expected="channels on one clock",

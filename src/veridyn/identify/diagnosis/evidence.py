@@ -69,7 +69,7 @@ def _least_squares(A: Array, y: Array) -> Array:
     return np.linalg.lstsq(A / scale, y, rcond=SMALLEST_SINGULAR_VALUE)[0] / scale
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Replacement:
     """Another reading of the data, a model of its own: `motion` in place of that of the log, None where loops cannot be closed for it;
     `forces` (n, n): its forces are that times those measured, the same if left out; `machine` in place of the model's.
@@ -212,7 +212,9 @@ class Evidence:
         if motion is not None and forces is not None:
             other = self.with_forces(forces)
             motion = replace(motion, forces=other.forces, signals=other.signals)
-        return Replacement(kind, where, what, hint, motion, forces=forces, estimated=estimated, size=size)
+        return Replacement(
+            kind=kind, where=where, what=what, hint=hint, motion=motion, forces=forces, estimated=estimated, size=size
+        )
 
     def reduced(self, m: Motion, machine: Machine | None = None) -> tuple[SecondMoments, Array]:
         """Second moments of the columns, and the measured side (rows, N), of a motion, maybe of another machine."""

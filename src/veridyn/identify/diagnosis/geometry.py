@@ -92,11 +92,11 @@ class Misplaced:
     def replacement(self) -> Replacement:
         """As a model that is compared with others."""
         return Replacement(
-            "geometry",
-            self.where,
-            "it seems to sit elsewhere than the model says.",
-            "Look at the lengths, twists and zeros of the model, and whether it is that of this machine.",
-            self.motion,
+            kind="geometry",
+            where=self.where,
+            what="it seems to sit elsewhere than the model says.",
+            hint="Look at the lengths, twists and zeros of the model, and whether it is that of this machine.",
+            motion=self.motion,
             machine=self.machine,
             estimated=1,
             size=self.amount,
@@ -317,11 +317,11 @@ class Gravity:
     def replacement(self) -> Replacement:
         """As a model that is compared with others."""
         return Replacement(
-            "gravity",
-            "model.gravity",
-            "gravity seems to be other than the model says.",
-            "Look at how the machine is mounted (a wall, a ceiling), and at the frame the model is written in.",
-            self.motion,
+            kind="gravity",
+            where="model.gravity",
+            what="gravity seems to be other than the model says.",
+            hint="Look at how the machine is mounted (a wall, a ceiling), and at the frame the model is written in.",
+            motion=self.motion,
             machine=self.machine,
             estimated=2,
             expected=f"({_listed(self.stated)}) m/s^2 by the model",
