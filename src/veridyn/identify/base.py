@@ -80,13 +80,13 @@ class BaseParameters:
 
     def relations(self) -> list[str]:
         """Every group with more than one member, as in "ZZ6R = ZZ6 + XX9 + XX12"."""
-        own = self.parameters.names
+        own, names = self.parameters.names, self.names
+        known = MOTION_ACCURACY if self.source.startswith(NUMERICAL_SOURCE) else RULE_ACCURACY
         lines = []
-        for name, c, row in zip(self.names, self.columns, self.matrix, strict=True):
-            if np.count_nonzero(row) > 1:
-                others = [(own[k], row[k]) for k in np.flatnonzero(row) if k != c]
-                known = MOTION_ACCURACY if self.source.startswith(NUMERICAL_SOURCE) else RULE_ACCURACY
-                lines.append(f"{name} = {own[c]}" + "".join(_term(n, a, known) for n, a in others))
+        for r in np.flatnonzero(np.count_nonzero(self.matrix, axis=1) > 1):
+            c, row = self.columns[r], self.matrix[r]
+            others = [(own[k], float(row[k])) for k in np.flatnonzero(row) if k != c]
+            lines.append(f"{names[r]} = {own[c]}" + "".join(_term(n, a, known) for n, a in others))
         return lines
 
     def fate(self, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,22 +78,24 @@ def _relation(A: Array, B: Array, scale: Array, hidden: float) -> Array:
     Rounding of the columns, and what B leaves beside A, pass through A⁺ to the coefficients. Columns that depend on others to rounding
     leave nothing; those that only noise makes dependent leave what noise hides, up to `hidden`. Clean coefficients must leave hardly more.
     """
-    X = np.linalg.lstsq(A, B, rcond=None)[0]
-    _, s, Vt = singular(A)
+    U, s, Vt = singular(A)
+    seen = s > np.finfo(np.float64).eps * max(A.shape) * s.max(initial=0.0)
+    X = Vt[seen].T @ ((U[:, seen].T @ B) / s[seen, None])
     left = np.maximum(np.linalg.norm(B - A @ X, axis=0) + ROUNDING * float(s.max(initial=0.0)), hidden)
     rows = np.linalg.norm(Vt.T / np.maximum(s, np.finfo(np.float64).tiny), axis=1)  # of A⁺
     accuracy = np.asarray(np.outer(rows, left), dtype=np.float64)
-    out = _cleaned(np.asarray(X, dtype=np.float64), np.zeros(X.shape), scale)
-    for k, limit in enumerate(CLEAN_RATIO * left):
+    limit = CLEAN_RATIO * left
+    clean = _cleaned(X, accuracy, scale)
+    fits = np.linalg.norm(B - A @ (clean / scale), axis=0) <= limit
+    out = clean if fits.all() else np.where(fits, clean, _cleaned(X, np.zeros(X.shape), scale))
+    for k in np.flatnonzero(~fits):
+        # The others as they fit best without those that are taken for zero.
         there = np.abs(X[:, k]) >= np.maximum(accuracy[:, k], ZERO_COEFFICIENT)
         others = np.zeros(len(X))
-        # The others as they are, and as they fit best without those that are taken for zero.
-        for again in (False, True):
-            others[there] = np.linalg.lstsq(A[:, there], B[:, k], rcond=None)[0] if again else X[there, k]
-            clean = _cleaned(others, accuracy[:, k], scale[:, k])
-            if np.linalg.norm(B[:, k] - A @ (clean / scale[:, k])) <= limit:
-                out[:, k] = clean
-                break
+        others[there] = np.linalg.lstsq(A[:, there], B[:, k], rcond=None)[0]
+        clean = _cleaned(others, accuracy[:, k], scale[:, k])
+        if np.linalg.norm(B[:, k] - A @ (clean / scale[:, k])) <= limit[k]:
+            out[:, k] = clean
     return out
 
 
@@ -113,6 +116,14 @@ def singular(S: Array, full: bool = False) -> tuple[Array, Array, Array]:
     return U, s, Vt
 
 
+def singular_values(S: Array) -> Array:
+    """Those of :func:`singular`, without the vectors."""
+    try:
+        return np.asarray(np.linalg.svd(S, compute_uv=False), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return singular(S)[1]
+
+
 def _latest_dependent(null: Array) -> list[int]:
     """From the rows of a null space, one dependent column for each, the latest ones that can serve."""
     rows = null.copy()
@@ -121,14 +132,13 @@ def _latest_dependent(null: Array) -> list[int]:
         left = rows[len(chosen) :]
         if not len(left):
             break
-        column = np.linalg.norm(left[:, c])
-        if column < MIN_PIVOT_SHARE * np.abs(left).max():
+        v = left[:, c].copy()
+        column = math.sqrt(v @ v)
+        if column < MIN_PIVOT_SHARE * max(left.max(), -left.min()):
             continue
         # Turn the remaining null vectors so that only the first of them touches this column, then set it aside.
-        v = left[:, c].copy()
-        v[0] += np.copysign(column, v[0])
-        v /= np.linalg.norm(v)
-        rows[len(chosen) :] = left - 2.0 * np.outer(v, v @ left)
+        v[0] += math.copysign(column, v[0])
+        left -= v[:, None] * ((v @ left) * (2.0 / (v @ v)))
         chosen.append(c)
     return sorted(chosen)
 

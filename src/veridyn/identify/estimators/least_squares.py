@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg import get_lapack_funcs
 
 from veridyn.errors import Fault, Faults, IdentificationError, IdentificationWarning, did_you_mean, warn
-from veridyn.identify.grouping import RANK_TOLERANCE, Groups, group, singular
+from veridyn.identify.grouping import RANK_TOLERANCE, Groups, group, singular, singular_values
 from veridyn.identify.regression.factor import RowFactor, RowFactors
 from veridyn.identify.regression.linear_algebra import one_blas_thread, triangle_of
 
@@ -23,6 +24,7 @@ Weighting = Literal["rows", "none"]
 # A deviation of so many typical sizes says nothing: values exceed a typical size, an order of magnitude, a hundredfold at most, and a
 # deviation ten times that leaves 99.5 % of what was possible before.
 OPEN_TYPICAL_SIZES = 1e3
+(SOLVE_TRIANGULAR,) = get_lapack_funcs(("trtrs",))
 EXACT_RESIDUAL = 1e-7  # relative to the measurement; a smaller residual means noise-free data
 
 
@@ -57,10 +59,15 @@ class Solution:
         found[list(self.columns)] = self.values
         return found
 
-    @property
+    @cached_property
     def inverse(self) -> Array:
         """Of the triangle: W_P times it is orthonormal."""
-        return np.asarray(solve_triangular(self.triangle, np.eye(len(self.triangle))), dtype=np.float64)
+        return solve_upper(self.triangle, np.eye(len(self.triangle)))
+
+    @cached_property
+    def scaled_singular_values(self) -> Array:
+        """Of the triangle with columns scaled by typical sizes."""
+        return singular_values(self.triangle * self.observation.parameters.typical[list(self.columns)])
 
     @property
     def covariance(self) -> Array:
@@ -76,8 +83,10 @@ class Solution:
     @property
     def condition_scaled(self) -> float:
         """The same with columns scaled by typical sizes."""
-        typical = self.observation.parameters.typical[list(self.columns)]
-        return float(np.linalg.cond(self.triangle * typical)) if len(self.triangle) else 1.0
+        s = self.scaled_singular_values
+        if not len(s):
+            return 1.0
+        return float(s[0] / s[-1]) if s[-1] > 0.0 else float("inf")
 
 
 def solve(
@@ -116,13 +125,11 @@ def within_noise(s: Solution, R: Array) -> Solution:
     With columns in typical sizes, a direction of singular value v has the deviation σ/v. A sum that is known well stays, as the value of
     the group; its parts would be ghosts, which cancel. Data without noise keep every direction that rounding does.
     """
-    typical = s.observation.parameters.typical
-    v = singular(s.triangle * typical[list(s.columns)])[1]
     least = s.sigma / OPEN_TYPICAL_SIZES
-    if not np.any(v < least):
+    if not np.any(s.scaled_singular_values < least):
         return s
-    own = typical[list(s.observation.columns)]
-    groups = group(R[:, :-1], own, least / float(singular(R[:, :-1] * own)[1][0]), hidden=least)
+    own = s.observation.parameters.typical[list(s.observation.columns)]
+    groups = group(R[:, :-1], own, least / float(singular_values(R[:, :-1] * own)[0]), hidden=least)
     if not groups.kept or len(groups.kept) >= len(s.groups.kept):
         return s
     return replace(
@@ -153,7 +160,7 @@ def solved(observed: RowFactors, R: Array, groups: Groups, row_sigma: Array, tol
             found=f"{observed.samples} in {len(observed.rows)} rows",
             hint="Record longer, drop fewer samples, or ask for fewer parameters.",
         )
-    values = solve_triangular(triangle, y)
+    values = solve_upper(triangle, y)
     return Solution(
         observation=observed,
         groups=groups,
@@ -164,6 +171,14 @@ def solved(observed: RowFactors, R: Array, groups: Groups, row_sigma: Array, tol
         freedom=freedom,
         tolerance=tolerance,
     )  # (26)
+
+
+def solve_upper(R: Array, B: Array) -> Array:
+    """X of R X = B with an upper triangle R, without the checks of SciPy's own, which take longer than a small system."""
+    X, failed = SOLVE_TRIANGULAR(R, B)
+    if failed:
+        raise np.linalg.LinAlgError(f"the triangle is singular: number {failed} of its diagonal is zero.")
+    return np.asarray(X, dtype=np.float64)
 
 
 def row_deviation(f: RowFactor, observed: RowFactors, tolerance: float = RANK_TOLERANCE) -> float:

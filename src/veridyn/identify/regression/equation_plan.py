@@ -89,6 +89,8 @@ class EquationPlan:
     @cached_property
     def columns(self) -> tuple[tuple[int, ...], ...]:
         """For each row, the estimated parameters that enter it, tied ones under the name of what they are tied to."""
+        if not any(self._added):
+            return self._affecting
         own = dict(zip(self.computed, self._affecting, strict=True))
         paths = ((r, *added) for r, added in zip(self.rows, self._added, strict=True))
         return tuple(tuple(sorted({c for r in path for c in own[r]})) for path in paths)

@@ -120,7 +120,10 @@ def merge_in_order(start: Sequence[RowFactor], parts: Iterable[Sequence[RowFacto
         for f, other in zip(own, part, strict=True):
             f.check_same_row(other)
         triangles = [f.R for f in own]
-        if any(f.method == "gram" for f in own):
+        if not any(f.samples for f in own):
+            for R, other in zip(triangles, part, strict=True):
+                R[...] = other.R
+        elif any(f.method == "gram" for f in own):
             for R, other in zip(triangles, part, strict=True):
                 R += other.R
         else:
@@ -176,13 +179,13 @@ class RowFactors:
         """The R factor of all rows together, each times its weight, over :attr:`columns` and the measurement: P W, P Y of (25)."""
         place = {c: k for k, c in enumerate(self.columns)}
         size = len(place) + 1
-        R = np.zeros((size, size))
+        wide = np.zeros((max(size, sum(len(f.R) for f in self.rows)), size))
+        first = 0
         for f, weight in zip(self.rows, weights, strict=True):
-            wide = np.zeros((len(f.R), size))
-            wide[:, [place[c] for c in f.columns]] = weight * f.R[:, :-1]
-            wide[:, -1] = weight * f.R[:, -1]
-            R = triangle_of(np.vstack([R, wide]))
-        return R
+            own = wide[first : first + len(f.R)]
+            own[:, [*(place[c] for c in f.columns), -1]] = weight * f.R
+            first += len(f.R)
+        return triangle_of(wide)
 
 
 def absorb(R: Array, A: Array, host: Host | None = None) -> None:

@@ -180,6 +180,12 @@ class EquationStream:
         whole = zip(found.rows, self.plan.columns, strict=True)
         return RowFactors(found.parameters, tuple(rule.restored(f, columns) for f, columns in whole))
 
+    def with_columns(self, columns: Sequence[int]) -> EquationStream:
+        """The stream for work that looks at these columns alone: by the plan with fewer of them, where that has these."""
+        if self.fewer is None or not set(columns) <= set(self.fewer[1].kept):
+            return self
+        return replace(self, plan=self.fewer[0], fewer=None)
+
     def _observed(self) -> RowFactors:
         """The factors of the columns of the plan."""
         if isinstance(self.motions, MadeMotions):
@@ -284,12 +290,16 @@ class Dependence:
 
     def restored(self, factor: RowFactor, columns: tuple[int, ...]) -> RowFactor:
         """The factor of a row over all its columns from that over the kept ones."""
-        place = {c: k for k, c in enumerate(self.kept)}
-        K = self.matrix[np.ix_([place[c] for c in factor.columns], columns)]
-        wide = np.column_stack([factor.R[:, :-1] @ K, factor.R[:, -1]])
+        wide = np.column_stack([factor.R[:, :-1] @ _restoring(self, factor.columns, columns), factor.R[:, -1]])
         R = np.zeros((len(columns) + 1, len(columns) + 1), order="F")
         R[: min(len(wide), len(R))] = triangle_of(wide)
         return replace(factor, columns=columns, R=R)
+
+
+@lru_cache(maxsize=256)
+def _restoring(rule: Dependence, kept: tuple[int, ...], columns: tuple[int, ...]) -> Array:
+    """K of the kept columns of a row, and of all of them."""
+    return rule.matrix[np.ix_([rule.kept.index(c) for c in kept], columns)]
 
 
 @lru_cache(maxsize=32)
