@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.linalg import solve_toeplitz, toeplitz
+from scipy.linalg import toeplitz
 from scipy.signal import lfilter
 
 import veridyn.identify.statistics.noise_spectrum as module
@@ -13,7 +15,6 @@ from veridyn.identify.statistics.noise_spectrum import (
     Bands,
     BandSums,
     NoiseSpectrum,
-    autoregressions,
     band_sums,
     noise_spectrum,
 )
@@ -64,7 +65,7 @@ def test_sums_hold_all_power() -> None:
     rng = np.random.default_rng(0)
     Q, e = columns(rng, 700, 5), rng.normal(size=(2, 700))
     _, sums = summed(Q, e)
-    assert sums.gram.sum(axis=(0, 1)) == pytest.approx(np.eye(5), abs=1e-12)
+    assert sums.gram.sum(axis=(0, 1)) == pytest.approx(np.eye(5)[np.triu_indices(5)], abs=1e-12)
     assert sums.freedom.sum() == pytest.approx(2 * 700)
     left = e - np.einsum("jnp,p->jn", Q, np.einsum("jnp,jn->p", Q, e))
     assert sums.power.sum() == pytest.approx((left**2).sum())
@@ -127,33 +128,36 @@ def test_no_noise_is_no_error() -> None:
     assert made.memory == np.inf
 
 
-def test_coefficients_solve_the_equations_of_yule_and_walker() -> None:
-    R = np.array([[1.0, 0.8, 0.5, 0.3, 0.2], 0.95 ** np.arange(5.0)])
-    second, first = autoregressions(R, np.array([1e9, 1e9]))
-    k = len(second[0]) - 1
-    assert k >= 2
-    assert second[0][1:] == pytest.approx(-solve_toeplitz(R[0, :k], R[0, 1 : k + 1]))
-    assert first[0] == pytest.approx([1.0, -0.95])
-    assert first[1] == pytest.approx(1.0 - 0.95**2)
+@pytest.mark.parametrize("few", [0, 4096])
+def test_sums_of_bands_are_those_of_a_transform_written_out(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether rows are transformed together or one by one, without columns that are zero at the start."""
+    monkeypatch.setattr(module, "FEW_SAMPLES", few)
+    rng = np.random.default_rng(11)
+    x, r, N = rng.normal(size=(2, 4, 150)), rng.normal(size=(2, 150)), 150
+    x[1, :2] = 0.0
+    bands = Bands.for_samples(N)
+    sums = band_sums(bands, x, r, np.ones((2, N), dtype=bool))
+    length = len(np.fft.fft(np.zeros(module.next_fast_len(int(module.PADDING * N) + 1, real=True))))
+    omega = np.abs(2.0 * np.pi * np.fft.fftfreq(length))
+    band = np.clip(np.searchsorted(bands.edges, omega, side="right") - 1, 0, len(bands.edges) - 2)
+    q = np.fft.fft(x, length)
+    for j in range(2):
+        for b in range(len(bands.edges) - 1):
+            own = q[j][:, band == b]
+            expected = (own @ own.conj().T).real / length
+            assert sums.gram[j, b] == pytest.approx(expected[np.triu_indices(4)], abs=1e-11)
+    assert sums.power.sum(axis=1) == pytest.approx((r**2).sum(axis=1))
 
 
-def test_few_samples_are_not_worth_many_coefficients() -> None:
-    """AICc (Hurvich and Tsai, 1989, Biometrika 76): at 20 samples an order of ten costs 2·10·20/8, not 2·10."""
-    news = np.exp(
-        -2.2 * np.arange(11.0) / 20.0
-    )  # each coefficient gains 2.2 in −2 log L, a little more than AIC charges
-    R, a = np.ones(1), np.ones(1)
-    for k in range(1, 11):  # autocovariances that have these variances of the news, by Levinson's recursion
-        reflection = np.sqrt(1.0 - news[k] / news[k - 1])
-        R = np.append(R, -reflection * news[k - 1] - a[1:] @ R[k - 1 : 0 : -1])
-        a = np.append(a, 0.0) + reflection * np.append(a, 0.0)[::-1]
-    ((many, _),) = autoregressions(R[None], np.array([1e6]))
-    ((few, _),) = autoregressions(R[None], np.array([20.0]))
-    assert len(many) == 11
-    assert len(few) == 1
-
-
-def test_autocovariances_of_no_process_end_the_recursion() -> None:
-    ((a, news),) = autoregressions(np.array([[1.0, 1.2, 0.9]]), np.array([100.0]))
-    assert a == pytest.approx([1.0])
-    assert news == 1.0
+def test_deviations_do_not_hang_on_rounding() -> None:
+    """Several directions of S are below white's; the widening of each follows S itself, not an arbitrary turn among them."""
+    rng = np.random.default_rng(12)
+    Q = columns(rng, 600, 6, fastest=60.0)
+    e = rng.normal(size=(2, 601))
+    blue = found(Q, e[:, 1:] - 0.9 * e[:, :-1])
+    values = np.linalg.eigvalsh(blue.scores)
+    assert np.count_nonzero(values < blue.white) > 1
+    nudge = rng.normal(size=blue.scores.shape) * 1e-13 * values[-1]
+    half = np.eye(6) + 0.1 * rng.normal(size=(6, 6))
+    nudged = replace(blue, scores=blue.scores + nudge + nudge.T)
+    assert nudged.covariance(half)[0] == pytest.approx(blue.covariance(half)[0], rel=1e-8)

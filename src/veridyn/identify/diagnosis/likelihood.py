@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from veridyn.identify.diagnosis.score_test import Projected
 from veridyn.identify.diagnosis.signature_samples import Samples
-from veridyn.identify.statistics.noise_spectrum import Bands, autoregressions, band_sums, noise_spectrum
+from veridyn.identify.statistics.autoregression import autoregressions
+from veridyn.identify.statistics.noise_spectrum import Bands, band_sums, noise_spectrum
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -161,7 +161,7 @@ def by_spectrum(stream: EquationStream, motions: list[Motion], s: Solution, half
     p = len(s.values)
     total, parts = (
         BandSums.zero(len(plan.rows), bands, p),
-        PartSums(np.zeros((len(ends), p, p)), np.zeros((len(ends), p))),
+        PartSums.zero(len(ends), p),
     )
     for own, of_parts in _each(stream, plan, twin, motions, work):
         total, parts = total + own, parts + of_parts

@@ -35,19 +35,22 @@ class PartSums:
         return PartSums(self.gram + o.gram, self.score + o.score)
 
     @classmethod
+    def zero(cls, count: int, p: int) -> PartSums:
+        return cls(np.zeros((count, p, p)), np.zeros((count, p)))
+
+    @classmethod
     def of(
         cls, ends: NDArray[np.intp], numbers: NDArray[np.intp], Z: Array, psi: Array, slope: Array | None
     ) -> PartSums:
         """Those of samples with `numbers` (n,), of parts that end at `ends`: columns Z (rows, p, n), ψ and ψ' (rows, n), None for 1."""
         part = np.searchsorted(ends, numbers, side="right")
-        p = Z.shape[1]
-        gram, score = np.zeros((len(ends), p, p)), np.zeros((len(ends), p))
+        total = cls.zero(len(ends), Z.shape[1])
         for k in np.unique(part):
             own = slice(*np.searchsorted(part, [k, k + 1]))
             for j, z in enumerate(Z[:, :, own]):
-                gram[k] += (z if slope is None else z * slope[j, own]) @ z.T
-                score[k] += z @ psi[j, own]
-        return cls(gram, score)
+                total.gram[k] += (z if slope is None else z * slope[j, own]) @ z.T
+                total.score[k] += z @ psi[j, own]
+        return total
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,15 +20,17 @@ noise of the same power.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import next_fast_len, rfft
-from scipy.linalg import get_lapack_funcs, solve_triangular
+
+from veridyn.identify.statistics.autoregression import NO_POWER, autoregressions, penalties
 
 Array = NDArray[np.float64]
 BANDS_PER_OCTAVE = 8  # of the columns' power
@@ -39,8 +41,9 @@ ROUNDS = 12  # of putting back what the fit took; each gains a factor
 POINTS = 4  # of a cell, at which f is computed
 FEWEST_SAMPLES = 8.0  # where the columns have their power, for any coefficient
 CONVERGED = 1e-2  # relative change of the mean variance
-TINY = 1e-300  # power of no noise at all
-(CHOLESKY,) = get_lapack_funcs(("potrf",))  # scipy.linalg.cholesky does not return the part before a failure
+BANDS_AT_ONCE = 16  # whose matrices are whole: the others are kept as triangles
+FEW_SAMPLES = 4096  # up to which rows are transformed together
+ROUNDING = 1e-15  # of the largest eigenvalue: below it no information is left
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +76,8 @@ class Bands:
 
 @dataclass(frozen=True, eq=False)
 class BandSums:
-    """Sums over stretches of samples: `power` (rows, cells) of the residuals, `gram` (rows, bands, p, p) of the columns.
+    """Sums over stretches of samples: `power` (rows, cells) of the residuals, `gram` (rows, bands, p (p + 1)/2) of the columns, the upper
+    triangles of symmetric matrices.
 
     `freedom` (rows, cells): degrees of freedom of the residuals' power before the fit.
     """
@@ -84,8 +88,8 @@ class BandSums:
 
     @classmethod
     def zero(cls, rows: int, bands: Bands, p: int) -> BandSums:
-        cells = len(bands.cells) - 1
-        return cls(np.zeros((rows, cells)), np.zeros((rows, cells)), np.zeros((rows, len(bands.edges) - 1, p, p)))
+        cells, count = len(bands.cells) - 1, len(bands.edges) - 1
+        return cls(np.zeros((rows, cells)), np.zeros((rows, cells)), np.zeros((rows, count, p * (p + 1) // 2)))
 
     def __add__(self, o: BandSums) -> BandSums:
         return BandSums(self.power + o.power, self.freedom + o.freedom, self.gram + o.gram)
@@ -95,42 +99,76 @@ def band_sums(bands: Bands, columns: Array, residuals: Array, used: NDArray[np.b
     """The sums of one stretch: columns (rows, p, N), residuals (rows, N), both zero where a sample is not `used` (rows, N)."""
     rows, p, N = columns.shape
     length = cast(int, next_fast_len(int(PADDING * N) + 1, real=True))
-    cell, starts, weight = _layout(bands, length)
-    once = [k for k in (0, length // 2) if weight[k] == 1.0]  # frequencies that have no conjugate
-    total = BandSums.zero(rows, bands, p)
-    free = np.bincount(cell, weight / length, len(bands.cells) - 1)
-    for j in range(rows):
-        r = _transform(residuals[j], length)
-        total.power[j] = np.bincount(cell, (r.real**2 + r.imag**2) * weight / length, len(bands.cells) - 1)
-        total.freedom[j] = used[j].sum() * free
-        q = _transform(columns[j], length)
-        q[:, once] *= np.sqrt(0.5)
+    layout = _layout(bands, length)
+    r = cast("NDArray[np.complex128]", rfft(residuals, length))
+    power = np.zeros((rows, len(bands.cells) - 1))
+    power[:, layout.cells] = np.add.reduceat((r.real**2 + r.imag**2) * layout.weight, layout.cell_starts, axis=1)
+    upper, _ = _triangle(p)
+    gram = np.empty((rows, len(bands.edges) - 1, len(upper)))
+    for own, first in _together(columns):
+        q = cast("NDArray[np.complex128]", rfft(columns[own, first:], length))
         parts = q.view(np.float64)  # real and imaginary parts side by side
-        for b in np.flatnonzero(np.diff(starts)):
-            z = parts[:, 2 * starts[b] : 2 * starts[b + 1]]
-            np.matmul(z, z.T, out=total.gram[j, b])
-    total.gram[...] *= 2.0 / length
-    return total
+        parts *= layout.root_weight
+        held = np.zeros((len(parts), BANDS_AT_ONCE, p, p))
+        for bands_at_once, runs in layout.runs:
+            for run, start, stop, size in runs:
+                z = parts[:, :, start:stop].reshape(*parts.shape[:2], run.stop - run.start, size).swapaxes(1, 2)
+                np.matmul(z, z.swapaxes(2, 3), out=held[:, run, first:, first:])
+            whole = held.reshape(len(parts), BANDS_AT_ONCE, p * p)[:, : bands_at_once.stop - bands_at_once.start]
+            gram[own, bands_at_once] = whole.take(upper, axis=2)
+    return BandSums(power, used.sum(axis=1)[:, None] * layout.freedom, gram)
 
 
-def _transform(x: Array, length: int) -> NDArray[np.complex128]:
-    """Fourier transforms along the last axis, padded with zeros to a `length`."""
-    return cast("NDArray[np.complex128]", rfft(x, length))
+def _together(columns: Array) -> list[tuple[slice, int]]:
+    """Rows that are transformed at once, and the first of the columns: of many samples each row by itself, without the columns of bodies
+    before its own, which are zero; of few, where calls take longer than arithmetic, all rows."""
+    rows, p, N = columns.shape
+    if N <= FEW_SAMPLES:
+        return [(slice(0, rows), 0)]
+    return [(slice(j, j + 1), int(np.argmax(x.any(axis=1))) if p else 0) for j, x in enumerate(columns)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Layout:
+    """Of the frequencies of a transform: how often each counts over its length, and the roots of that, twice each; the `cells` that hold
+    any, the first of each, and the degrees of freedom of a sample in every cell; and of bands that are dealt with at once the `runs` of as
+    many frequencies each: (bands among these, first and last number, numbers of a band), where a frequency is two numbers."""
+
+    weight: Array
+    root_weight: Array
+    cells: NDArray[np.intp]
+    cell_starts: NDArray[np.intp]
+    freedom: Array
+    runs: tuple[tuple[slice, tuple[tuple[slice, int, int, int], ...]], ...]
 
 
 @lru_cache(maxsize=16)
-def _layout(bands: Bands, length: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
-    """Of the frequencies of a transform: the cell of each, the first of each band, and how often each counts."""
+def _layout(bands: Bands, length: int) -> _Layout:
     omega = 2.0 * np.pi * np.arange(length // 2 + 1) / length
     weight = np.full(len(omega), 2.0)
     weight[0] = 1.0
     if length % 2 == 0:
         weight[-1] = 1.0
     cell = np.clip(np.searchsorted(bands.cells, omega, side="right") - 1, 0, len(bands.cells) - 2)
+    cells, cell_starts = np.unique(cell, return_index=True)
     band = np.searchsorted(bands.edges, omega, side="right") - 1
     starts = np.searchsorted(band, np.arange(len(bands.edges)))
     starts[-1] = len(omega)
-    return cell, starts, weight
+    runs = []
+    for low in range(0, len(starts) - 1, BANDS_AT_ONCE):
+        own = starts[low : low + BANDS_AT_ONCE + 1]
+        size = np.diff(own)
+        change = [0, *(np.flatnonzero(np.diff(size)) + 1).tolist(), len(size)]
+        each = [(slice(a, b), 2 * int(own[a]), 2 * int(own[b]), 2 * int(size[a])) for a, b in pairwise(change)]
+        runs.append((slice(low, low + len(size)), tuple(each)))
+    return _Layout(
+        weight=weight / length,
+        root_weight=np.repeat(np.sqrt(weight / length), 2),
+        cells=cells,
+        cell_starts=cell_starts,
+        freedom=np.bincount(cell, weight / length, len(bands.cells) - 1).astype(np.float64),
+        runs=tuple(runs),
+    )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -158,7 +196,7 @@ class NoiseSpectrum:
     @property
     def memory(self) -> float:
         """Samples that are worth one of white noise, where the spectrum is largest; infinite where there is no noise at all."""
-        if self.white <= 10.0 * TINY:
+        if self.white <= 10.0 * NO_POWER:
             return np.inf
         return 1.0 if self.is_white else float(self.spectra.max()) / self.white
 
@@ -170,67 +208,81 @@ class NoiseSpectrum:
     @property
     def stated_scores(self) -> Array:
         """S as it is stated: that of white noise where the spectra show nothing else, and nowhere less."""
-        if self.is_white:
-            return self.white * np.eye(len(self.scores))
+        values, V = self._directions
+        return np.asarray((V * values) @ V.T, dtype=np.float64)
+
+    @cached_property
+    def _directions(self) -> tuple[Array, Array]:
+        """The variances of S as it is stated, and its axes: those of the spectra's S, definite where several variances are white's."""
         values, V = np.linalg.eigh(self.scores)
-        return np.asarray((V * np.maximum(values, self.white)) @ V.T, dtype=np.float64)
+        return np.full(len(values), self.white) if self.is_white else np.maximum(values, self.white), V
 
     def covariance(self, half: Array) -> tuple[Array, Array]:
         """C = H S Hᵀ of parameters x = H h, each direction of S widened by what is not known of its spectra; and s² of each parameter."""
-        values, V = np.linalg.eigh(self.stated_scores)
+        values, V = self._directions
         H = half @ V
         C = (H * values) @ H.T
         wide = (H * (values * (1.0 + self.uncertainty(V.T)))) @ H.T
-        return np.asarray(wide, dtype=np.float64), np.diag(wide) / np.maximum(np.diag(C), TINY) - 1.0
+        return np.asarray(wide, dtype=np.float64), np.diag(wide) / np.maximum(np.diag(C), NO_POWER) - 1.0
 
     def uncertainty(self, directions: Array) -> Array:
         """s², the relative variance of the variance of D h, of each row of D."""
         squares, variance = np.zeros(len(directions)), np.zeros(len(directions))
         for f, gram, (slopes, uncertainty) in zip(self.spectra, self.gram, self.sensitivity, strict=True):
             weights = np.column_stack([f, f[:, None] * slopes])  # of the bands
-            combined = (weights.T @ gram.reshape(len(f), -1)).reshape(-1, *gram.shape[1:])
+            combined = _whole(weights.T @ gram, directions.shape[1])
             share = ((directions @ combined) * directions).sum(axis=2)
             gradient = share[1:].T
             squares += ((gradient @ uncertainty) * gradient).sum(axis=1)
             variance += share[0]
-        return squares / np.maximum(variance**2, TINY)
+        return squares / np.maximum(variance**2, NO_POWER)
 
 
 def noise_spectrum(bands: Bands, sums: BandSums, seen: float = 1.0) -> NoiseSpectrum:
     """The spectra of all rows; `seen`: the share of the equations that the sums are of."""
-    where = bands.band_of_cell
-    rows, count, p, _ = sums.gram.shape
-    flat = sums.gram.reshape(rows * count, p * p)
-    t = np.trace(sums.gram, axis1=2, axis2=3)
-    n = np.array([np.bincount(where, own, count) for own in sums.freedom], dtype=np.float64)
-    shape = _Shape(bands, _autoregressive_limit(bands, t), float(sums.freedom.sum()) / rows)
-
-    def agreed(lost: Array) -> tuple[list[_Model], Array, Array, Array]:
-        """Models and densities of noise of which so much was lost, the S of these, and what is lost by that."""
-        put_back = np.divide(lost, n, out=np.zeros_like(n), where=n > 0.0)[:, where] * sums.freedom
-        models = shape.fitted(sums.power + put_back, sums.freedom, t)
-        f = np.array([m.density for m in models])
-        S = (f.ravel() @ flat).reshape(p, p) / seen
-        return models, f, S, 2.0 * f * t - (flat @ S.ravel()).reshape(rows, count)
-
-    models, f, S, lost = agreed(np.zeros_like(n))
+    rows, count, numbers = sums.gram.shape
+    p = math.isqrt(2 * numbers)
+    flat = sums.gram.reshape(rows * count, numbers)
+    diagonal, often = _triangle(p)[0] % (p + 1) == 0, _triangle(p)[1] / seen
+    t = (flat @ diagonal).reshape(rows, count)
+    shape = _shape(bands, _autoregressive_limit(bands, t), float(sums.freedom.sum()) / rows)
+    n = np.add.reduceat(sums.freedom, shape.starts, axis=1)
+    noise = _Noise(shape, sums.freedom, n, t)
+    model, f = noise.fitted(sums.power)
+    total = float((f * t).sum())  # the trace of S
     for _ in range(ROUNDS - 1):
-        last = float(np.trace(S))
-        models, f, S, lost = agreed(lost)
-        if abs(float(np.trace(S)) - last) <= CONVERGED * last:
+        lost = 2.0 * f * t - (flat @ (often * (f.ravel() @ flat))).reshape(rows, count)
+        model, f = noise.fitted(sums.power + noise.spread(lost))
+        last, total = total, float((f * t).sum())
+        if abs(total - last) <= CONVERGED * last:
             break
     own = (f * n).sum(axis=1, keepdims=True) / n.sum(axis=1, keepdims=True)
-    gain = 0.5 * float((n * (np.log(np.maximum(own, TINY)) - np.log(f))).sum())
+    gain = 0.5 * float((n * (np.log(np.maximum(own, NO_POWER)) - np.log(f))).sum())
     return NoiseSpectrum(
         spectra=f,
-        scores=S,
+        scores=_whole(f.ravel() @ flat, p) / seen,
         white=float((f * n).sum() / n.sum()),
-        gram=sums.gram / seen,
-        sensitivity=tuple(shape.sensitivity(m, free) for m, free in zip(models, sums.freedom, strict=True)),
+        gram=sums.gram if seen == 1.0 else sums.gram / seen,
+        sensitivity=noise.sensitivity(model),
         gain=gain,
-        coefficients=sum(m.order for m in models) + rows * (count - shape.inside),
+        coefficients=model.order + rows * (count - shape.inside),
         equations=float(n.sum()),
     )
+
+
+@lru_cache(maxsize=16)
+def _triangle(p: int) -> tuple[NDArray[np.intp], Array]:
+    """Where the upper triangle of a matrix (p, p) lies among its numbers, and how often each counts in the trace of a symmetric product."""
+    i, j = np.triu_indices(p)
+    return i * p + j, np.where(i == j, 1.0, 2.0)
+
+
+def _whole(triangles: Array, p: int) -> Array:
+    """Symmetric matrices (…, p, p) of upper triangles."""
+    where = np.empty(p * p, dtype=np.intp)
+    upper = _triangle(p)[0]
+    where[upper] = where[upper % p * p + upper // p] = np.arange(len(upper))
+    return triangles.take(where, axis=-1).reshape(*triangles.shape[:-1], p, p)
 
 
 def _autoregressive_limit(bands: Bands, power: Array) -> int:
@@ -241,97 +293,129 @@ def _autoregressive_limit(bands: Bands, power: Array) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _Model:
-    """`density` f of all bands; coefficients 1, a_1 … a_k and the transfer function A at the points of the lower ones."""
+    """Autoregressions of all rows: coefficients 1, a_1 … a_k of each."""
 
-    density: Array
-    coefficients: Array
-    transfer: NDArray[np.complex128]
+    coefficients: tuple[Array, ...]
 
     @property
     def order(self) -> int:
-        return len(self.coefficients) - 1
+        """Coefficients of all rows, beside the variances."""
+        return sum(len(a) - 1 for a in self.coefficients)
 
 
 class _Shape:
     """How spectra are described: by an autoregression in the first `inside` bands, in which time counts in half periods of the last of
-    their frequencies, and by the mean power of each band above.
+    their frequencies, and by the mean power of each band above. Autoregressions have an order of `most` at most.
 
     f may be steep where cells are wide, so that each cell has several points.
     """
 
-    def __init__(self, bands: Bands, inside: int, samples: float) -> None:
-        where = bands.band_of_cell
-        self.inside, self.count, self.where = inside, len(bands.edges) - 1, where
-        self.cells = int(np.searchsorted(where, inside))
-        low, high = bands.cells[: self.cells], bands.cells[1 : self.cells + 1]
-        stretch = np.pi / high[-1]
-        n = samples / stretch
-        most = int(min(10.0 * np.log10(max(n, 1.0)), n / 4.0)) if n >= FEWEST_SAMPLES else 0
-        lags = stretch * np.arange(1, most + 1)[:, None]
-        self.wave = (np.sin(high * lags) - np.sin(low * lags)) / (lags * (high - low))
-        points = (low[:, None] + (high - low)[:, None] * (np.arange(POINTS) + 0.5) / POINTS).ravel()
-        self.powers = np.exp(-1j * stretch * np.arange(most + 1)[:, None] * points)
-        self.widths = np.repeat((high - low) / POINTS, POINTS)
-        self.starts = np.searchsorted(np.repeat(where[: self.cells], POINTS), np.arange(inside))
-        self.band_widths = np.add.reduceat(self.widths, self.starts)
+    def __init__(self, bands: Bands, inside: int, most: int) -> None:
+        self.where = bands.band_of_cell
+        self.inside, self.count, self.most = inside, len(bands.edges) - 1, most
+        self.starts = np.searchsorted(self.where, np.arange(self.count))  # the first cell of each band
+        self.cells = int(np.searchsorted(self.where, inside))
+        edges = bands.cells[: self.cells + 1]
+        width, stretch = np.diff(edges), np.pi / edges[-1]
+        sines = _powers(np.exp(1j * stretch * edges), most)[1:].imag
+        self.waves = np.ones((self.cells, most + 1))  # of the autocovariances, cells first
+        self.waves[:, 1:] = np.diff(sines, axis=1).T / (stretch * np.arange(1, most + 1) * width[:, None])
+        points = (edges[:-1, None] + width[:, None] * (np.arange(POINTS) + 0.5) / POINTS).ravel()
+        self.powers = _powers(np.exp(-1j * stretch * points), most)
+        self.parts = np.hstack([self.powers.real, self.powers.imag])
+        self.widths = np.repeat(width / POINTS, POINTS)
+        self.point_starts = POINTS * self.starts[:inside]
+        self.band_widths = np.add.reduceat(self.widths, self.point_starts)
 
-    def fitted(self, power: Array, freedom: Array, taken: Array) -> list[_Model]:
-        """The spectra of all rows from the power of their noise and the degrees of freedom of that (rows, cells).
 
-        `taken` (rows, bands): degrees of freedom that the fit took.
-        """
-        below, n = power[:, : self.cells], freedom[:, : self.cells].sum(axis=1)
-        left = n - taken[:, : self.inside].sum(axis=1)
-        R = np.column_stack([below.sum(axis=1), below @ self.wave.T]) / n[:, None]
-        found = []
-        for (a, news), mean, P, m in zip(autoregressions(R, left), R[:, 0], power, freedom, strict=True):
-            A = a @ self.powers[: len(a)]
-            f = np.empty(self.count)
-            share = self.widths * news / (A.real**2 + A.imag**2)
-            f[: self.inside] = np.add.reduceat(share, self.starts) / self.band_widths
-            P, m = (np.bincount(self.where, x, self.count)[self.inside :] for x in (P, m))
-            f[self.inside :] = np.divide(P, m, out=np.full(len(P), mean), where=m > 0.0)
-            found.append(_Model(np.maximum(f, TINY), a, A))
-        return found
+def _shape(bands: Bands, inside: int, samples: float) -> _Shape:
+    """The shape for so many samples of each row."""
+    n = samples * bands.edges[inside] / np.pi
+    return _kept_shape(bands, inside, int(min(10.0 * np.log10(max(n, 1.0)), n / 4.0)) if n >= FEWEST_SAMPLES else 0)
 
-    def sensitivity(self, model: _Model, freedom: Array) -> tuple[Array, Array]:
-        """∂ ln f/∂θ (bands, k + 1) of θ = (ln σ², a_1 … a_k), and the covariance of θ by Whittle's information."""
-        order = model.order
-        slopes = np.concatenate(
-            [np.ones((1, len(self.widths))), -2.0 * (self.powers[1 : order + 1] / model.transfer).real]
+
+_kept_shape = lru_cache(maxsize=16)(_Shape)
+
+
+@dataclass(frozen=True, eq=False)
+class _Noise:
+    """Noise of some rows, of this shape: degrees of `freedom` (rows, cells) and `n` (rows, bands), and those that the fit took, `taken`."""
+
+    shape: _Shape
+    freedom: Array
+    n: Array
+    taken: Array
+
+    @cached_property
+    def _below(self) -> Array:
+        """Degrees of freedom where f is an autoregression (rows, 1)."""
+        return self.n[:, : self.shape.inside].sum(axis=1, keepdims=True)
+
+    @cached_property
+    def _left(self) -> Array:
+        """Those that the fit left (rows,)."""
+        return np.asarray(self._below[:, 0] - self.taken[:, : self.shape.inside].sum(axis=1), dtype=np.float64)
+
+    @cached_property
+    def _penalty(self) -> Array:
+        return penalties(self._left, self.shape.most)
+
+    @cached_property
+    def _above(self) -> tuple[Array, Array]:
+        """One over the degrees of freedom of the bands above, 0 where there are none, and which of them have none."""
+        m = self.n[:, self.shape.inside :]
+        return np.divide(1.0, m, out=np.zeros_like(m), where=m > 0.0), (m <= 0.0).astype(np.float64)
+
+    @cached_property
+    def _shares(self) -> Array:
+        """Of each cell, in the degrees of freedom of its band."""
+        n = self.n[:, self.shape.where]
+        return np.divide(self.freedom, n, out=np.zeros_like(n), where=n > 0.0)
+
+    def spread(self, power: Array) -> Array:
+        """The power of bands (rows, bands) among their cells."""
+        return power[:, self.shape.where] * self._shares
+
+    def fitted(self, power: Array) -> tuple[_Model, Array]:
+        """The autoregressions of all rows, and the spectra f (rows, bands), from the power of noise (rows, cells)."""
+        shape, inside = self.shape, self.shape.inside
+        R = (power[:, : shape.cells] @ shape.waves) / self._below
+        found, news = zip(*autoregressions(R, self._left, self._penalty), strict=True)
+        a = np.zeros((len(R), max(len(own) for own in found)))
+        for own, coefficients in zip(a, found, strict=True):
+            own[: len(coefficients)] = coefficients
+        A = a @ shape.parts[: a.shape[1]]
+        squares = A * A
+        share = (np.array(news)[:, None] * shape.widths) / (
+            squares[:, : len(shape.widths)] + squares[:, len(shape.widths) :]
         )
-        share = self.widths / (model.transfer.real**2 + model.transfer.imag**2)
-        by_band = np.zeros((order + 1, self.count))
-        by_band[:, : self.inside] = np.add.reduceat(share * slopes, self.starts, axis=1) / np.add.reduceat(
-            share, self.starts
-        )
-        information = 0.5 * (slopes * np.repeat(freedom[: self.cells] / POINTS, POINTS)) @ slopes.T
-        return by_band.T, np.asarray(np.linalg.pinv(information, hermitian=True), dtype=np.float64)
+        f = np.empty(self.n.shape)
+        f[:, :inside] = np.add.reduceat(share, shape.point_starts, axis=1) / shape.band_widths
+        if inside < shape.count:
+            per, none = self._above
+            f[:, inside:] = np.add.reduceat(power, shape.starts[inside:], axis=1) * per + R[:, :1] * none
+        return _Model(found), np.maximum(f, NO_POWER)
+
+    def sensitivity(self, model: _Model) -> tuple[tuple[Array, Array], ...]:
+        """Of each row ∂ ln f/∂θ (bands, k + 1), θ = (ln σ², a_1 … a_k), and the covariance of θ by Whittle's information."""
+        shape, found = self.shape, []
+        points = np.repeat(self.freedom[:, : shape.cells] * (0.5 / POINTS), POINTS, axis=1)
+        for a, weight in zip(model.coefficients, points, strict=True):
+            transfer = a @ shape.powers[: len(a)]
+            share = shape.widths / (transfer.real**2 + transfer.imag**2)
+            slopes = np.ones((len(a), len(weight)))
+            slopes[1:] = -2.0 * (shape.powers[1 : len(a)] / transfer).real
+            mean = np.zeros((len(a), shape.count))
+            both = np.add.reduceat(np.vstack([share * slopes[1:], share]), shape.point_starts, axis=1)
+            mean[0, : shape.inside], mean[1:, : shape.inside] = 1.0, both[:-1] / both[-1]
+            values, V = np.linalg.eigh((slopes * weight) @ slopes.T)
+            half = V / np.sqrt(np.where(values > ROUNDING * values[-1], values, np.inf))
+            found.append((mean.T, half @ half.T))
+        return tuple(found)
 
 
-def autoregressions(R: Array, samples: Array) -> list[tuple[Array, float]]:
-    """Of each row of autocovariances R_0 … R_L (rows, L + 1) the coefficients (1, a_1 … a_k) and the variance of the news.
-
-    With the Toeplitz matrix T = L Lᵀ of a row, the squares of L's diagonal are the variances of the news of every order. Orders end where
-    R is no longer that of a stationary process; k has the least AICc for so many samples.
-    """
-    lags = np.arange(R.shape[1])
-    return [_autoregression(own, float(n), np.abs(lags[:, None] - lags)) for own, n in zip(R, samples, strict=True)]
-
-
-def _autoregression(R: Array, samples: float, lags: NDArray[np.intp]) -> tuple[Array, float]:
-    if R[0] <= TINY:
-        return np.ones(1), TINY
-    T = R[lags]
-    L, failed = CHOLESKY(T, lower=1, clean=0)
-    if failed:
-        L, _ = CHOLESKY(T[: failed - 1, : failed - 1], lower=1, clean=0)
-    news = np.maximum(np.diagonal(L) ** 2, TINY)
-    orders = np.arange(len(news))
-    spare = samples - orders - 2.0  # the mean and the variance are not free either
-    cost = np.where(spare > 0.0, samples * np.log(news) + 2.0 * orders * samples / np.maximum(spare, 1e-9), np.inf)
-    k = int(np.argmin(cost)) if spare[0] > 0.0 else 0
-    last = np.zeros(k + 1)
-    last[k] = L[k, k]
-    a = solve_triangular(L[: k + 1, : k + 1], last, lower=True, trans=1, check_finite=False)
-    return np.asarray(a[::-1], dtype=np.float64), float(news[k])
+def _powers(z: NDArray[np.complex128], most: int) -> NDArray[np.complex128]:
+    """Powers 0 … `most` of each number (most + 1, numbers)."""
+    out = np.ones((most + 1, len(z)), dtype=np.complex128)
+    out[1:] = z
+    return np.multiply.accumulate(out, axis=0, out=out)

@@ -54,6 +54,25 @@ class Stretch:
     used: NDArray[np.bool_]
 
     @classmethod
+    def empty(cls, rows: int, p: int, samples: int) -> Stretch:
+        """Room for so many samples, to be filled."""
+        return cls(
+            np.empty(samples, dtype=np.intp),
+            np.empty((rows, p, samples)),
+            np.empty((rows, samples)),
+            np.empty((rows, samples), dtype=np.bool_),
+        )
+
+    def samples(self, start: int, stop: int) -> Stretch:
+        """Some of the samples, where they lie."""
+        own = slice(start, stop)
+        return Stretch(self.numbers[own], self.columns[:, :, own], self.residuals[:, own], self.used[:, own])
+
+    def split(self, p: int) -> Stretch:
+        """The first p columns, and the one behind them as residuals."""
+        return replace(self, columns=self.columns[:, :p], residuals=self.columns[:, p])
+
+    @classmethod
     def joined(cls, held: list[Stretch]) -> Stretch:
         """Neighbouring stretches as one."""
         if len(held) == 1:
@@ -115,49 +134,62 @@ class _Pass:
 
     def stretches(self, plan: EquationPlan, job: Job) -> Iterator[Stretch]:
         """The samples of a job in turn."""
-        held: list[Stretch] = []
+        p, to = len(self.leads), self._turned(plan)
+        held: Stretch | None = None
         count = 0
         for block in plan.blocks(job):
-            held.append(self._rows(plan, block, job.before))
-            count += len(block.numbers)
+            n = len(block.numbers)
+            if held is None:  # blocks that decimation thins differ by one sample
+                held = Stretch.empty(len(plan.rows), p + 1, min(job.stop - job.first, self.segment + n + 1))
+            self._fill(held.samples(count, count + n), block, job.before, to)
+            count += n
             if count >= self.segment:
-                yield Stretch.joined(held)
-                held, count = [], 0
-        if count:
-            yield Stretch.joined(held)
+                yield held.samples(0, count).split(p)
+                held, count = None, 0
+        if held is not None and count:
+            yield held.samples(0, count).split(p)
 
-    def _rows(self, plan: EquationPlan, block: Block, before: int) -> Stretch:
-        rows, n, p = len(plan.rows), len(block.numbers), len(self.leads)
-        Z = np.zeros((rows, p + 1, n))
-        for k, (A, used) in enumerate(zip(block.equations, block.used, strict=True)):
+    def _turned(self, plan: EquationPlan) -> list[Array]:
+        """For each row what makes orthonormal columns of its equations, and residuals in the last line."""
+        p, found = len(self.leads), []
+        for k, columns in enumerate(plan.columns):
             affecting, own = plan.lead_columns(k, self.leads)
-            to = np.zeros((p + 1, A.shape[1]))  # columns, and residuals in the last row
+            to = np.zeros((p + 1, len(columns) + 1))
             to[:p, own] = self.inverse[affecting].T
-            to[p, :-1], to[p, -1] = -self.values[list(plan.columns[k])], 1.0
-            to /= self.scale[k]
-            if used.all():
-                np.matmul(to, A.T, out=Z[k])
-            else:
-                Z[k][:, used] = to @ A.T
-        Z, u = Z[:, :p], Z[:, p]
-        return Stretch(block.numbers + before, Z, u, np.array(block.used))
+            to[p, :-1], to[p, -1] = -self.values[list(columns)], 1.0
+            found.append(to / self.scale[k])
+        return found
 
-    def summed(self, stretch: Stretch) -> SpectralSums:
+    def _fill(self, held: Stretch, block: Block, before: int, to: list[Array]) -> None:
+        held.numbers[:] = block.numbers + before
+        held.used[:] = block.used
+        for Z, A, used, T in zip(held.columns, block.equations, block.used, to, strict=True):
+            if used.all():
+                np.matmul(T, A.T, out=Z)
+            else:
+                Z[:] = 0.0
+                Z[:, used] = T @ A.T
+
+    def summed(self, stretch: Stretch, parts: bool = True) -> SpectralSums:
+        """The sums of a stretch; `parts`: whether those of the parts are among them, zeros otherwise."""
         Z, u, used = stretch.columns, stretch.residuals, stretch.used
-        psi, slope = u, used.astype(np.float64)
+        equations = int(np.count_nonzero(used))
+        psi, slope, slopes = u, None, float(equations)
         if self.score is not None:
             psi, slope = np.where(used, self.score.psi(u), 0.0), np.where(used, self.score.slope(u), 0.0)
-        parts = PartSums.of(self.parts, stretch.numbers, Z, psi, None if self.score is None else slope)
-        counted = (float(slope.sum()), int(used.sum()))
+            slopes = float(slope.sum())
+        of_parts = PartSums.zero(len(self.parts), Z.shape[1])
+        if parts:
+            of_parts = PartSums.of(self.parts, stretch.numbers, Z, psi, slope)
         if self.turn is not None:
             Z, psi = np.einsum("jk,kpn->jpn", self.turn, Z, optimize=True), self.turn @ psi
             used = np.broadcast_to(used.any(axis=0), used.shape)
-        return SpectralSums(band_sums(self.bands, Z, psi, used), parts, *counted)
+        return SpectralSums(band_sums(self.bands, Z, psi, used), of_parts, slopes, equations)
 
 
 def spectral(stream: EquationStream, s: Solution, score: ScoreFunction | None = None) -> Sandwich:
     """The covariance of a solution by the spectrum of its residuals; that of white noise where they show nothing else."""
-    stream = replace(stream, device="cpu")
+    stream = replace(stream, device="cpu").with_columns(s.columns)
     rows, samples, p = len(s.observation.rows), samples_of(stream.motions), len(s.values)
     longest = max(f.samples for f in s.observation.rows)
     segment = int(np.clip(SEGMENT_BYTES / (8.0 * rows * p), SHORTEST_SEGMENT, JOB_SAMPLES))
@@ -177,8 +209,9 @@ def spectral(stream: EquationStream, s: Solution, score: ScoreFunction | None = 
     first, done = next(iter(stream.each(_First(work), 0, "correlation of the rows")))
     work = replace(work, turn=_uncorrelated(work, first))
     total: SpectralSums | None = None
+    late = done >= samples and score is None  # whether the parts can wait until they are known to be needed
     if done and not isinstance(stream.motions, MadeMotions):  # whose samples are not counted from log to log
-        total = work.summed(first)
+        total = work.summed(first, parts=not late)
         work = replace(work, done=done)
     if samples > work.done:
         for part in stream.each(work, 0, "spectrum of the residuals"):
@@ -186,13 +219,19 @@ def spectral(stream: EquationStream, s: Solution, score: ScoreFunction | None = 
                 total = part if total is None else total + part
     assert total is not None  # the first job is always looked at
     seen = total.equations / s.observation.samples
-    M = total.parts.gram.sum(axis=0) / seen
-    if float(np.linalg.eigvalsh(M)[0]) <= 0.0:
-        raise IdentificationError(TOO_FEW)
-    half = s.inverse if score is None else s.inverse @ np.linalg.inv(M)
+    half = s.inverse
+    if score is not None:
+        M = total.parts.gram.sum(axis=0) / seen
+        if float(np.linalg.eigvalsh(M)[0]) <= 0.0:
+            raise IdentificationError(TOO_FEW)
+        half = half @ np.linalg.inv(M)
     found = noise_spectrum(work.bands, total.bands, seen)
-    made = stated(found, half, s.covariance if score is None else None)
-    made = compared(made, found, total.parts, work.parts, len(stream.motions), s.triangle, seen)
+    made, logs = stated(found, half, s.covariance if score is None else None), len(stream.motions)
+    if comparable(found, work.parts, logs):
+        parts = total.parts
+        if late:
+            parts = PartSums.of(work.parts, first.numbers, first.columns, first.residuals, None)
+        made = compared(made, found, parts, work.parts, logs, s.triangle, seen)
     return replace(made, residual_sigma=made.residual_sigma * total.equations / total.slopes)
 
 
@@ -214,12 +253,17 @@ def compared(
     triangle: Array,
     seen: float = 1.0,
 ) -> Sandwich:
-    """The covariance, widened where logs or parts of one disagree; as it is where parts are too short to be independent of each other."""
-    shortest = float(np.diff(ends, prepend=0).min())
-    if len(ends) < 2 or (logs == 1 and shortest < INDEPENDENT_MEMORIES * found.memory):
+    """The covariance, widened where logs or parts of one disagree; as it is where they are not :func:`comparable`."""
+    if not comparable(found, ends, logs):
         return made
     same = agreement(parts, seen * found.stated_scores, triangle)
     return replace(made, covariance=same.widening * made.covariance, agreement=same)
+
+
+def comparable(found: NoiseSpectrum, ends: NDArray[np.intp], logs: int) -> bool:
+    """Whether there are parts to compare, of one log long enough to be independent of each other."""
+    shortest = float(np.diff(ends, prepend=0).min())
+    return len(ends) > 1 and (logs > 1 or shortest >= INDEPENDENT_MEMORIES * found.memory)
 
 
 def part_ends(stream: EquationStream, samples: int) -> NDArray[np.intp]:
