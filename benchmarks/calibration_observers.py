@@ -2,8 +2,8 @@
 
 The buggy of paper 003 is driven in MuJoCo (:mod:`benchmarks.foreign.buggy`): tyres slip at the wheel's centre, their stiffness is within
 10 % of the model's, the mass within 2 %, and the rolling resistance is not the model's .030. Sensors have the noise of the paper. Three
-small machines are integrated by SciPy (:mod:`benchmarks.foreign.small`), identified from one log with default settings, and observed
-along another with the fitted model and the defaults of ``vd.observe``.
+small machines are integrated from their own equations (:mod:`benchmarks.foreign.small`), identified from one log with default settings,
+and observed along another with the fitted model and the defaults of ``vd.observe``.
 
     rms, sigma, inside      of x and y: rms error, median stated deviation, share of the samples within two deviations
     sigma_over_rms          of each, at most 2: bands may not be bought by making them wide

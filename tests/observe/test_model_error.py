@@ -16,6 +16,8 @@ import veridyn as vd
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.place import Attachment
 from veridyn.observe.model_error import FLOOR_SHARE, acceleration_rms
+from veridyn.observe.observe import observe_with
+from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import Placement
 
@@ -104,6 +106,61 @@ def test_a_disturbance_is_learned_and_the_filter_is_consistent() -> None:
     assert 0.75 < np.mean(found) < 1.35
 
 
+def test_a_white_force_is_found_as_a_force() -> None:
+    """1 N rms, new at every sample, beside forces that may walk: it is not taken for a walk, and the pendulum has no force of its own."""
+    sizes, found = [], []
+    for seed in (0, 1):
+        force, x, readings = truth(seed, 1.0)
+        states = vd.observe(cart(), recorded(force, readings), "ekf", vd.ObserveSettings(start="readings"))
+        error = states.model_error
+        assert error is not None and error.learned and error.forces == ("x", "theta") and error.walk < 1.0
+        sizes.append(error.force_rms[0])
+        found.append(states.nees(x[:, :2], x[:, 2:], skip=SETTLED).mean)
+        assert "of it by the force 'x'" in states.summary()
+    assert sizes == pytest.approx(
+        [1.0, 1.0], rel=0.6
+    )  # a likelihood over 800 samples knows a density within a factor of a few
+    assert 0.75 < np.mean(found) < 1.35
+
+
+@pytest.mark.parametrize("refresh", [1, 5])
+def test_a_white_force_is_the_white_acceleration_it_makes(refresh: int) -> None:
+    """On a pendulum of inertia J a force of density W makes accelerations of density W/J²; J = I + m l² by hand.
+
+    1e-3: a force acts through the trapezoidal step, whose slope is off by m g l h²/4J = 5e-4.
+    """
+    J = INERTIA + ROD * LENGTH**2
+    rod = vd.Link(name="rod", inertia=from_centre(ROD, (0, -LENGTH, 0), np.diag([INERTIA, 1e-4, INERTIA])))
+    pendulum = vd.Machine.build(
+        [rod],
+        [vd.Joint(name="theta", a="ground", b="rod")],
+        name="pendulum",
+        gravity=(0.0, -G, 0.0),
+        sensors=[vd.Sensor("angle", "coordinate", "theta", float(SIGMA[1]))],
+    )
+    readings = truth(0, 1.0)[2]
+    log = Experiment({"angle": Channel("angle", T, readings[:, 1], "rad")}, "pendulum")
+    how = [vd.ProcessNoise(force=1e-6, white_force=1e-3), vd.ProcessNoise(force=1e-6, acceleration=1e-3 / J**2)]
+    one, other = (
+        observe_with(
+            ObserverSetup(
+                vd.EKF(refresh=refresh), vd.ObserveSettings(process_noise=noise, model_error="off", step=STEP)
+            ),
+            pendulum,
+            log,
+        )
+        for noise in how
+    )
+    assert one.sigma == pytest.approx(other.sigma, rel=1e-3)
+    assert one.system.noise(one.track.x[-1], np.zeros(0), 0.0, STEP) == pytest.approx(
+        other.system.noise(other.track.x[-1], np.zeros(0), 0.0, STEP), rel=1e-3, abs=1e-18
+    )
+    given = vd.ObserveSettings(process_noise=vd.ProcessNoise(force=1e-6), model_error=how[0], step=STEP)
+    again = observe_with(ObserverSetup(vd.EKF(refresh=refresh), given), pendulum, log)
+    assert again.sigma == pytest.approx(one.sigma)
+    assert again.model_error is not None and again.model_error.force_rms == pytest.approx([np.sqrt(1e-3 / STEP)])
+
+
 def test_a_twin_cannot_tune_the_floor_away() -> None:
     """Without any disturbance the error is a hundredth of the motion's own accelerations, which the truth has by its equations."""
     force, x, readings = truth(2, 0.0)
@@ -153,6 +210,7 @@ def test_defaults_are_consistent_with_outliers_and_unknown_forces() -> None:
         wild = readings + 0.5 * (np.random.default_rng(seed).random(readings.shape) < 0.03)
         states = vd.observe(cart(), recorded(force, wild), vd.EKF(gate="auto"), vd.ObserveSettings(start="readings"))
         assert states.states[-2:] == ("force.x", "force.theta")
-        assert states.tuning is not None and set(states.tuning.values) == {"acceleration"}  # the disturbance is white
+        error = states.model_error
+        assert error is not None and error.force_rms[0] > 0.0 and error.walk < 0.1  # the disturbance is white
         found.append(states.nees(x[:, :2], x[:, 2:], skip=SETTLED).mean)
     assert 0.75 < np.mean(found) < 1.35

@@ -64,7 +64,7 @@ class MachineSystem:
     outputs: tuple[str, ...]
     drifting: tuple[int, ...]  # outputs whose bias is a state
     R: Array
-    density: Array  # of position, acceleration (f each), force (k), parameters (p), states of elements, bias
+    density: Array  # of position, acceleration (f each), force (k), parameters (p), states of elements, bias; white force (k)
     selector: Array  # (m, p): which bias belongs to which output
     wraps: NDArray[np.bool_]
     longest: float  # step (s) of the integration
@@ -292,17 +292,17 @@ class MachineSystem:
     def _noise(self, push: Array, dt: float, number: int) -> Array:
         Q = self._quiet(dt, number)
         f, k = self.f, self.extra
-        force = self.density[2 * f : 2 * f + k]
-        if not force.any():
+        force, white_force = self.density[2 * f : 2 * f + k], self.density[len(self.states) :]
+        if not (force.any() or white_force.any()):
             return Q
-        pushed = push * force
-        both = pushed @ push.T
+        pushed, forces = push * force, push[:, : len(white_force)]
+        both, white = pushed @ push.T, forces * white_force @ forces.T
         a, b, c = slice(0, f), slice(f, 2 * f), slice(2 * f, 2 * f + k)
         Q = Q.copy()
-        Q[a, a] += both * (dt**5 / 20.0)
-        Q[a, b] += both * (dt**4 / 8.0)
+        Q[a, a] += both * (dt**5 / 20.0) + white * (dt**3 / 3.0)
+        Q[a, b] += both * (dt**4 / 8.0) + white * (dt**2 / 2.0)
         Q[b, a] = Q[a, b].T
-        Q[b, b] += both * (dt**3 / 3.0)
+        Q[b, b] += both * (dt**3 / 3.0) + white * dt
         Q[a, c], Q[b, c] = pushed * (dt**3 / 6.0), pushed * (dt**2 / 2.0)
         Q[c, a], Q[c, b] = Q[a, c].T, Q[b, c].T
         return Q
@@ -313,7 +313,7 @@ class MachineSystem:
         if known is not None:
             return known
         f, k = self.f, self.extra
-        force, bias = self.density[2 * f : 2 * f + k], self.density[2 * f + k :]
+        force, bias = self.density[2 * f : 2 * f + k], self.density[2 * f + k : len(self.states)]
         position, white = self.densities(number)
         Q = np.diag(np.concatenate([position * dt + white * dt**3 / 3.0, white * dt, force * dt, bias * dt]))
         i = np.arange(f)

@@ -1,11 +1,17 @@
-"""Model error: white acceleration on every independent coordinate, as large as the innovations of a log demand, and never none.
+"""Model error: white forces and accelerations, as large as the innovations of a log demand, and never none.
 
-    W_i = (s a_i)² Δt        s = max(share under which the readings are most likely, `FLOOR_SHARE`)
+    W_i = (s_i a_i)² Δt                        white acceleration of the independent coordinate i, s_i at least `FLOOR_SHARE`
+    W_j = (s_j a_j)² Δt / (∂z̈/∂u_j)²           white part of the unknown force j, where forces are estimated
 
-a_i is the rms acceleration that the coordinate i made along the log, Δt the usual time from sample to sample, and s a share of it that the
-model does not explain; coordinates of one unit have one s. A process noise that was chosen on a simulation of the same model says nothing
-about the model's structure: the floor does, and no log can remove it. Uncertain parameters that a filter considers are part of the
-innovations' covariance already, so that what is learned here comes on top of them and not twice.
+a is the rms acceleration that a coordinate made along the log, Δt the usual time from sample to sample, and s a share of it that the model
+does not explain, the one under which the readings are most likely. A process noise that was chosen on a simulation of the same model says
+nothing about the model's structure: the floor does, and no log can remove it. What an unknown force acts on learns a force and keeps the
+floor: noise of a measured torque and friction that is not modelled are forces, and move a light last link, or a crank near its dead
+centre, far more than the rest. Uncertain parameters that a filter considers are part of the innovations' covariance already, so that what
+is learned here comes on top of them and not twice.
+
+Where the log has chosen the process noise as well, the walk of the unknown forces is scaled together with the shares: a walk that was
+chosen alone takes white disturbances upon itself, which makes the bands of rates too narrow.
 
 Likelihoods are clipped: a reading that the gate refuses counts as one on the gate, so that outliers do not pass for model error and a
 filter that refuses what contradicts it gains nothing.
@@ -13,7 +19,7 @@ filter that refuses what contradicts it gains nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -34,20 +40,25 @@ from veridyn.progress import Progress, silent
 Array = NDArray[np.float64]
 FLOOR_SHARE = 0.01  # of the acceleration a coordinate makes: rigid bodies and measured forces are rarely known better
 STEP = np.sqrt(10.0)  # factor between two shares that are tried
-HIGHEST = 8.0  # steps up from the floor: a hundred times the acceleration itself, a model without any use
-MISSES = 2  # steps in a row without a gain, after which a search ends
+HIGHEST = 8  # steps up from the floor: a hundred times the acceleration itself, a model without any use
+WALK_STEPS = 4  # down from a walk that was chosen alone to one of a ten thousandth, which explains next to nothing
+MISSES = 2  # steps in a row without a gain, after which a search from the floor ends
+SWEEPS = 3  # through all shares: one that depends on another is asked again
 SIGNIFICANT_GAIN = 2.0  # of log p: a likelihood ratio that chance reaches once in twenty logs
 SPAN = 10  # samples over which a change of rate makes an acceleration: noise of single samples is far larger
 LEAST_SIGNAL = 0.1  # of the squared change of rate: what is left of it without its noise is uncertain below
 STRETCHES, STRETCH_SAMPLES = 4, 1000  # of a log, on which shares are compared
+LEAST_PUSH = 1e-12  # (unit/s²)/N: a force below it moves nothing where the log begins
 
 
 @dataclass(frozen=True, eq=False)
 class ModelErrorDensity:
-    """The model error of a filter by independent coordinate: spectral `density` ((unit/s²)²/Hz), and the same as an `rms` (unit/s²) of
-    accelerations that are new at every sample, `step` seconds apart; `moves`: rms acceleration that the coordinate made (unit/s²).
+    """The model error of a filter: spectral `density` of white accelerations by independent coordinate ((unit/s²)²/Hz), and of the white
+    part `force` of the unknown `forces` (N² or (N*m)²/Hz).
 
-    `learned`: the innovations demand more than the `floor`, `FLOOR_SHARE` of that acceleration; `runs`: runs of the filter it took.
+    `push` (coordinates, forces): the acceleration that a force makes where the log begins. `moves`: rms acceleration that the coordinate
+    made (unit/s²). `step`: seconds from sample to sample. `floor`: the density of `FLOOR_SHARE` of that acceleration. `walk`: by which the
+    density of the unknown forces' walk is multiplied, 1 where it was given. `runs`: runs of the filter it took.
     """
 
     coordinates: tuple[str, ...]
@@ -56,59 +67,119 @@ class ModelErrorDensity:
     floor: Array
     moves: Array
     step: float
+    forces: tuple[str, ...] = ()
+    force_units: tuple[str, ...] = ()
+    force: Array | None = None
+    push: Array | None = None
+    walk: float = 1.0
     runs: int = 0
 
     @property
+    def total(self) -> Array:
+        """The density of acceleration by coordinate ((unit/s²)²/Hz), with what white forces make of it where the log begins."""
+        return self.density if self.push is None or self.force is None else self.density + self.push**2 @ self.force
+
+    @property
     def rms(self) -> Array:
-        return np.sqrt(self.density / self.step) if self.step > 0.0 else np.zeros(len(self.density))
+        """All of it as the rms (unit/s²) of accelerations that are new at every sample."""
+        return self._rms(self.total)
+
+    @property
+    def force_rms(self) -> Array:
+        """The white part of the forces as the rms (N or N*m) of forces that are new at every sample."""
+        return self._rms(np.zeros(0) if self.force is None else self.force)
+
+    def _rms(self, density: Array) -> Array:
+        return np.sqrt(density / self.step) if self.step > 0.0 else np.zeros(len(density))
 
     @property
     def learned(self) -> bool:
-        return bool((self.density > self.floor * (1.0 + 1e-9)).any())
+        """Whether the innovations demand more than the floor."""
+        return bool((self.total > self.floor * (1.0 + 1e-9)).any())
 
     def lines(self) -> tuple[str, ...]:
-        """One line for each coordinate, in physical units."""
+        """One line for each coordinate and each force with an error, in physical units."""
         found = []
         for name, unit, rms, moves, q, low in zip(
-            self.coordinates, self.units, self.rms.tolist(), self.moves.tolist(), self.density, self.floor, strict=True
+            self.coordinates, self.units, self.rms.tolist(), self.moves.tolist(), self.total, self.floor, strict=True
         ):
             what = "learned from the innovations" if q > low * (1.0 + 1e-9) else "the floor"
             found.append(f"model error of '{name}': {rms:.3g} {unit}/s^2 rms of {moves:.3g} ({what})")
+        for name, unit, rms in zip(self.forces, self.force_units, self.force_rms.tolist()):
+            if rms > 0.0:
+                found.append(f"of it by the force '{name}': {rms:.3g} {unit} rms, new at every sample")
+        if self.walk != 1.0:
+            found.append(f"beside it the walk of the unknown forces has {self.walk:.3g} of the density chosen alone")
         return tuple(found)
 
     def process_noise(self) -> ProcessNoise:
         """The density as a setting: ``ObserveSettings(model_error=…)`` of another log, or of an observer beside a running program."""
-        return ProcessNoise(acceleration=dict(zip(self.coordinates, self.density.tolist(), strict=True)))
+        white = dict(zip(self.forces, [] if self.force is None else self.force.tolist()))
+        return ProcessNoise(
+            acceleration=dict(zip(self.coordinates, self.density.tolist(), strict=True)), white_force=white
+        )
 
     def added_to(self, system: MachineSystem) -> MachineSystem:
         """The system with this density on top of its own process noise."""
-        return with_density(system, self.density)
+        return with_density(system, self.density, self.force, self.walk)
 
 
-def with_density(system: MachineSystem, density: Array) -> MachineSystem:
-    """The system with white accelerations of this density (f,) on top of its own."""
-    f, names = system.f, system.model.names
+def with_density(system: MachineSystem, density: Array, force: Array | None = None, walk: float = 1.0) -> MachineSystem:
+    """The system with white accelerations (f,) and forces (k,) of these densities on top of its own, its walk multiplied by `walk`."""
+    f, names, forces = system.f, system.model.names, system.model.unknown
+    walking, k = slice(2 * f, 2 * f + len(forces)), len(system.states)
     total = system.density.copy()
     total[f : 2 * f] += density
-    own = dict(zip(names, total[f : 2 * f].tolist(), strict=True))
-    return replace(system, density=total, process_noise=replace(system.process_noise, acceleration=own))
+    total[walking] *= walk
+    noise = replace(system.process_noise, acceleration=dict(zip(names, total[f : 2 * f].tolist(), strict=True)))
+    if force is not None and force.any():
+        total[k:] += force
+        noise = replace(noise, white_force=dict(zip(forces, total[k:].tolist(), strict=True)))
+    if walk != 1.0:
+        noise = replace(noise, force=dict(zip(forces, total[walking].tolist(), strict=True)))
+    return replace(system, density=total, process_noise=noise)
 
 
-def given_density(given: ProcessNoise, system: MachineSystem) -> Array:
-    """The densities of acceleration (f,) that a process noise names as the model's error."""
-    return sizes(given.acceleration, system.model.names, "acceleration")
+def with_given_density(system: MachineSystem, given: ProcessNoise) -> MachineSystem:
+    """The system with the white accelerations and forces that a process noise names as the model's error."""
+    return with_density(system, *_given(given, system))
 
 
-def given_model_error(given: ProcessNoise, system: MachineSystem, first: Estimates) -> ModelErrorDensity:
-    """The density of acceleration that a process noise names as the model's error; `first` is a run without it."""
-    density = given_density(given, system)
-    return ModelErrorDensity(
-        system.model.names, _units(system), density, density, acceleration_rms(system, first), _step(first)
+def _given(given: ProcessNoise, system: MachineSystem) -> tuple[Array, Array]:
+    return (
+        sizes(given.acceleration, system.model.names, "acceleration"),
+        sizes(given.white_force, system.model.unknown, "white_force"),
     )
 
 
-def _units(system: MachineSystem) -> tuple[str, ...]:
-    return tuple(system.model.unit_of(name) for name in system.model.names)
+def given_model_error(
+    given: ProcessNoise, system: MachineSystem, start: Belief, readings: Measurements, first: Estimates
+) -> ModelErrorDensity:
+    """The densities that a process noise names as the model's error; `first` is a run along `readings` without it."""
+    density, force = _given(given, system)
+    push = _push(system, start, readings)
+    moves = acceleration_rms(system, first)
+    units, forces, force_units = _units(system)
+    floor = density + push**2 @ force
+    return ModelErrorDensity(
+        system.model.names, units, density, floor, moves, _step(first), forces, force_units, force, push
+    )
+
+
+def _units(system: MachineSystem) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Units of the coordinates, names of the unknown forces and their units."""
+    model = system.model
+    forces = tuple(model.unknown)
+    return tuple(map(model.unit_of, model.names)), forces, tuple(map(model.force_unit, forces))
+
+
+def _push(system: MachineSystem, start: Belief, readings: Measurements) -> Array:
+    """The acceleration (f, k) that each unknown force makes where a log begins."""
+    f, forces = system.f, len(system.model.unknown)
+    if not forces or not len(readings):
+        return np.zeros((f, forces))
+    at = system.instant(start.x, readings.inputs[0])
+    return np.asarray(system.model.accelerated(at, system.set_of(start.x))[:, 2 * f : 2 * f + forces])
 
 
 def _step(first: Estimates) -> float:
@@ -140,21 +211,36 @@ def learn_model_error(
     start: Belief,
     first: Estimates,
     progress: Progress = silent,
+    scales_walk: bool = False,
 ) -> ModelErrorDensity:
-    """The model error of a log; `first` is a run along it without any, `seen` makes of a system what the filter runs on."""
-    moves, step = acceleration_rms(system, first), _step(first)
-    floor = (FLOOR_SHARE * moves) ** 2 * step
-    units = _units(system)
-    groups = [np.array([u == unit for u in units]) for unit in dict.fromkeys(units)]
+    """The model error of a log; `first` is a run along it without any, `seen` makes of a system what the filter runs on. `scales_walk`: the
+    walk of the unknown forces was chosen on this log too."""
+    moves, step, f = acceleration_rms(system, first), _step(first), system.f
+    floor, push = (FLOOR_SHARE * moves) ** 2 * step, _push(system, start, readings)
+    units, forces, force_units = _units(system)
+    strongest = np.abs(push).argmax(axis=0) if f else np.zeros(0, dtype=np.int64)
+    size = np.abs(push[strongest, np.arange(len(forces))])
+    smallest = np.where(size > LEAST_PUSH, floor[strongest] / np.maximum(size, LEAST_PUSH) ** 2, 0.0)
+    walks = scales_walk and bool(system.density[2 * f : 2 * f + len(forces)].any())
+    free = np.array([*(name not in forces for name in system.model.names), *(smallest > 0.0), walks])
     gated = replace(extended(method), gate=1.0 - FALSE_ALARMS)  # without reopening: what is refused stays so
-    search = _Search(gated, system, seen, _stretches(readings, start, first), floor, progress)
-    exponents = np.zeros(system.f)
-    if step > 0.0 and moves.any():
-        exponents = search.climb(exponents, np.ones(system.f, dtype=np.bool_))
-        for group in groups if len(groups) > 1 and exponents.any() else ():
-            exponents = search.climb(exponents, group)
-    density = search.density(exponents)
-    return ModelErrorDensity(system.model.names, units, density, floor, moves, step, len(search.known))
+    search = _Search(gated, system, seen, _stretches(readings, start, first), floor, smallest, progress)
+    exponents = search.best(free) if step > 0.0 and moves.any() else np.zeros(len(free))
+    density, force, walk = search.densities(exponents)
+    return ModelErrorDensity(
+        system.model.names,
+        units,
+        density,
+        floor,
+        moves,
+        step,
+        forces,
+        force_units,
+        force,
+        push,
+        walk,
+        len(search.known),
+    )
 
 
 def _stretches(readings: Measurements, start: Belief, first: Estimates) -> list[tuple[Measurements, Belief]]:
@@ -170,7 +256,11 @@ def _stretches(readings: Measurements, start: Belief, first: Estimates) -> list[
 
 
 class _Search:
-    """Which shares make the stretches most likely. A share is the floor's times `STEP` to an exponent (f,); each set is run once."""
+    """Which shares make the stretches most likely.
+
+    A share is the floor's times `STEP` to an exponent: (f + k + 1,) exponents of coordinates, forces and the walk. A coordinate has no less
+    than the floor, a force none at exponent 0. Each set is run once.
+    """
 
     def __init__(
         self,
@@ -179,21 +269,52 @@ class _Search:
         seen: Callable[[MachineSystem], System],
         stretches: list[tuple[Measurements, Belief]],
         floor: Array,
+        smallest: Array,
         progress: Progress,
     ) -> None:
         self._method, self._system, self._seen = method, system, seen
-        self._stretches, self._floor, self._progress = stretches, floor, progress
+        self._stretches, self._floor, self._smallest, self._progress = stretches, floor, smallest, progress
         self.known = dict[tuple[float, ...], float]()
 
-    def density(self, exponents: Array) -> Array:
-        return self._floor * STEP ** (2.0 * exponents)
+    def densities(self, exponents: Array) -> tuple[Array, Array, float]:
+        """Of accelerations and white forces, and what the walk is multiplied by."""
+        f, factor = len(self._floor), STEP ** (2.0 * exponents)
+        return (
+            self._floor * factor[:f],
+            self._smallest * np.where(exponents > 0.0, factor, 0.0)[f:-1],
+            float(factor[-1]),
+        )
+
+    def best(self, free: NDArray[np.bool_]) -> Array:
+        """The exponents of those that are `free` under which the stretches are most likely: of all together, of each, and of the walk.
+
+        Where the walk is scaled, shares are asked first almost without it, and then how much of it they leave: from a walk that explains
+        everything no single step leads anywhere.
+        """
+        start = np.zeros(len(free))
+        each = [np.arange(len(free)) == k for k in np.flatnonzero(free[:-1])]
+        shares = [np.append(free[:-1], False), *each] if len(each) > 1 else each
+        walk = np.arange(len(free)) == len(free) - 1
+        found = start
+        if free[-1]:
+            found = start - WALK_STEPS * walk
+            for part in shares:
+                found = self.climb(found, part)
+            found = max((found + k * walk for k in range(WALK_STEPS + 1)), key=self.value)
+        for _ in range(SWEEPS):
+            before = found
+            for part in (*shares, walk) if free[-1] else shares:
+                found = self.climb(found, part)
+            if (found == before).all():
+                break
+        return self.between(found if self.value(found) > self.value(start) else start, each)
 
     def value(self, exponents: Array) -> float:
         """The clipped log-likelihood; −∞ where the filter does not reach the end."""
         key = tuple(exponents.tolist())
         if key not in self.known:
             self._progress("learning the model error", len(self.known) + 1, None)
-            system = self._seen(with_density(self._system, self.density(exponents)))
+            system = self._seen(with_density(self._system, *self.densities(exponents)))
             try:
                 self.known[key] = sum(
                     clipped_log_likelihood(run(self._method, system, part, begin)) for part, begin in self._stretches
@@ -202,28 +323,36 @@ class _Search:
                 self.known[key] = -np.inf
         return self.known[key]
 
-    def climb(self, exponents: Array, group: NDArray[np.bool_]) -> Array:
-        """The best exponents of the coordinates in `group`, one step at a time from where they are, then between the steps."""
-        best, unit = exponents, group.astype(np.float64)
+    def climb(self, exponents: Array, part: NDArray[np.bool_]) -> Array:
+        """The best exponents of those in `part`, one step at a time from where they are; of two that are alike that nearer to the floor."""
+        best, walks = exponents, bool(part[-1])
         for direction in (1.0, -1.0):
             tried, misses = best, 0
-            while misses < MISSES:
-                tried = tried + direction * unit
-                if tried[group].min() < 0.0 or tried[group].max() > HIGHEST:
+            allowed = MISSES if direction > 0.0 and not exponents[part].any() else 1
+            gain = SIGNIFICANT_GAIN if direction > 0.0 or walks else -SIGNIFICANT_GAIN
+            while misses < allowed:
+                tried = tried + direction * part
+                if tried[part].min() < (-HIGHEST if walks else 0.0) or tried[part].max() > HIGHEST:
                     break
-                if self.value(tried) > self.value(best) + (SIGNIFICANT_GAIN if direction > 0.0 else -SIGNIFICANT_GAIN):
+                if self.value(tried) > self.value(best) + gain:
                     best, misses = tried, 0
                 else:
                     misses += 1
             if (best != exponents).any():
                 break
-        if best[group].min() <= 0.0:
-            return best
-        below, at, above = (self.value(best + k * unit) for k in (-1.0, 0.0, 1.0))
-        bend = below - 2.0 * at + above
-        if not np.isfinite(bend) or bend >= 0.0:
-            return best
-        return best + float(np.clip(0.5 * (below - above) / bend, -0.5, 0.5)) * unit
+        return best
+
+    def between(self, exponents: Array, parts: Sequence[NDArray[np.bool_]]) -> Array:
+        """The exponents moved to the tops of parabolas through the steps around them, one part at a time; what is on the floor stays."""
+        out = exponents
+        for part in parts:
+            if not exponents[part].any():
+                continue
+            below, at, above = (self.value(exponents + k * part) for k in (-1.0, 0.0, 1.0))
+            bend = below - 2.0 * at + above
+            if np.isfinite(bend) and bend < 0.0:
+                out = out + float(np.clip(0.5 * (below - above) / bend, -0.5, 0.5)) * part
+        return out
 
 
 def clipped_log_likelihood(found: Estimates) -> float:

@@ -160,10 +160,13 @@ def observe(
 
 
 def observe_with(
-    setup: ObserverSetup, machine: GivenMachine, log: Experiment | Measurements, progress: Progress = silent
+    setup: ObserverSetup,
+    machine: GivenMachine,
+    log: Experiment | Measurements,
+    progress: Progress = silent,
+    tuning: Tuning | None = None,
 ) -> Observation:
-    """:func:`observe` of a machine of bodies, without its warnings."""
-    tuning: Tuning | None = None
+    """:func:`observe` of a machine of bodies, without its warnings; `tuning`: how this log chose the process noise of the setup."""
     if setup.settings.inputs is None and isinstance(log, Experiment):
         setup = setup.replaced(inputs=inputs_in(machine, log.names, log.name))
     system, q, qd = setup.system(machine)
@@ -179,7 +182,8 @@ def observe_with(
         readings = readings.flagged(frozen(readings.values, setup.settings.frozen_after), Status.FROZEN)
     if setup.settings.process_noise is None:
         machine = system.model.form
-        process_noise, tuning = tuned(setup, machine, [readings], progress)
+        learns = setup.settings.model_error == "learned"
+        process_noise, tuning = tuned(setup, machine, [readings], progress, walk_alone=learns)
         setup = setup.replaced(process_noise=process_noise)
         system, q, qd = setup.system(machine)
     method, smooths = setup.method, isinstance(setup.method, Smoother)
@@ -187,7 +191,7 @@ def observe_with(
         readings = in_order(method, readings.select(system.outputs))
     refinements = 0 if setup.settings.step is not None else REFINEMENTS
     system, estimates = _converging(setup, system, readings, q, qd, progress, refinements)
-    error = setup.model_error(system, q, qd, readings, estimates, progress)
+    error = setup.model_error(system, q, qd, readings, estimates, progress, scales_walk=tuning is not None)
     if error is not None:
         system = error.added_to(system)
         estimates = run(method, setup.seen(system, q), readings, system.belief(q, qd), progress)
@@ -254,11 +258,13 @@ def tuned(
     logs: Sequence[Measurements],
     progress: Progress = silent,
     samples: int = TUNING_SAMPLES,
+    walk_alone: bool = False,
 ) -> tuple[ProcessNoise, Tuning]:
     """The `process_noise` under which the logs are most likely: one number scales the walk of all forces, or all white accelerations.
 
     The scale is that of an acceleration of 1 rad/s² or 1 m/s²: a force density of θ (Rᵀ M R)² for θ in (unit/s²)²/s. Where forces are
-    estimated, both are tried: a walk that stands for a white disturbance makes bands too narrow.
+    estimated, both are tried: a walk that stands for a white disturbance makes bands too narrow. `walk_alone`: only the walk is, because a
+    model error will be learned, which scales it once more beside its own white forces.
     """
     system, q, qd = setup.system(machine)
     base = setup.settings.process_noise or ProcessNoise()
@@ -286,7 +292,7 @@ def tuned(
         return tune(setup.method, build, {name: 1.0}, parts, decades=TUNING_DECADES, progress=progress)
 
     found = most_likely("density")
-    if forces:
+    if forces and not walk_alone:
         white = most_likely("acceleration")
         found = white if white.log_likelihood > found.log_likelihood else found
     return described(found.values), found

@@ -105,6 +105,7 @@ def _system(
         np.zeros(len(model.varying) - len(estimated)),
         sizes(process_noise.element, model.inner, "element"),
         [table.sensors[table.owner[j]].bias_walk for j in drifting],
+        sizes(process_noise.white_force, model.unknown, "white_force"),
     ]
     return MachineSystem(
         model=model,
@@ -292,16 +293,19 @@ class ObserverSetup:
         readings: Measurements,
         first: Estimates,
         progress: Progress = silent,
+        scales_walk: bool = False,
     ) -> ModelErrorDensity | None:
-        """The error of the model that the settings ask for, None for none; it is learned on `readings`, along which `first` ran without."""
+        """The error of the model that the settings ask for, None for none; it is learned on `readings`, along which `first` ran without.
+        `scales_walk`: the walk of the unknown forces was chosen on these readings too, and may be scaled beside it."""
         given = self.settings.model_error
         if given == "off":
             return None
+        start = system.belief(q, qd)
         if given == "learned":
             ordered = in_order(self.method, readings.select(system.outputs))
             seen = partial(self.seen, q=q)
-            return learn_model_error(self.method, system, seen, ordered, system.belief(q, qd), first, progress)
-        return given_model_error(given, system, first)
+            return learn_model_error(self.method, system, seen, ordered, start, first, progress, scales_walk)
+        return given_model_error(given, system, start, readings, first)
 
     def seen(self, system: MachineSystem, q: Array) -> System:
         """The machine as the filter takes it: itself, with rows of H for the attitude alone, or its tangent at rest where it starts."""

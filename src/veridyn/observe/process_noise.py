@@ -30,7 +30,8 @@ class ProcessNoise:
     """Process noise and uncertainty at the start; each one number for all coordinates (or forces), or by name, the default for the others.
 
     Densities, added while it moves: `position` (unit²/s), `acceleration`, white ((unit/s²)²/Hz), and `force`, the walk of the unknown
-    forces ((N or N*m)²/s), `parameter`, that of parameters which are estimated with the state (unit²/s), and `element`, that of the states
+    forces ((N or N*m)²/s), `white_force`, their part that is new at every instant ((N or N*m)²/Hz), as noise of a measured torque is,
+    `parameter`, that of parameters which are estimated with the state (unit²/s), and `element`, that of the states
     which elements have of their own (unit²/s). Deviations at the start: `start` of the coordinates, `start_rate`, `start_force`,
     `start_parameter`, `start_element`.
     """
@@ -45,6 +46,7 @@ class ProcessNoise:
     start_parameter: Size = 0.0
     element: Size = 0.0
     start_element: Size = 0.0
+    white_force: Size = 0.0
 
     def coordinate_densities(self, names: tuple[str, ...]) -> Array:
         """Those of positions, then of accelerations, of the coordinates `names`: one that none is given for gets the largest that is."""

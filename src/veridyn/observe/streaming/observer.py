@@ -26,7 +26,7 @@ from veridyn.observe.filters.methods import filter_of, refuse_smoother
 from veridyn.observe.filters.passage import Passage
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import MISSING, NOT_FINITE, STATUSES, USED, Codes, Status
-from veridyn.observe.model_error import given_density, with_density
+from veridyn.observe.model_error import with_given_density
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Belief
@@ -167,7 +167,7 @@ class Observer:
         refuse_smoother(setup.method)
         system, q, qd = setup.system(machine)
         if isinstance(chosen.model_error, ProcessNoise):
-            system = with_density(system, given_density(chosen.model_error, system))
+            system = with_given_density(system, chosen.model_error)
         self._begin(system, setup.method, setup.seen(system, q), system.belief(q, qd), chosen.frozen_after)
 
     def _begin(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,9 +41,10 @@ def _observe_machine(loaded: Loaded[ObserveFile], progress: Progress, clock: Cal
     log_file = existing_file(loaded, s.log.file, ("log", "file"))
     log, findings = observed_log(loaded, prepared.system, log_file)
     readings = measurements_of(prepared.system, log)
-    prepared, readings, tuning = prepared.tuned(s, readings, progress)
+    learns = prepared.setup.settings.model_error == "learned"
+    prepared, readings, tuning = prepared.tuned(s, readings, progress, learns)
     setup, machine, wanted = prepared.setup, prepared.machine, prepared.virtual
-    found = replace(observe_with(setup, machine, readings, progress), tuning=tuning)
+    found = observe_with(setup, machine, readings, progress, tuning)
     spent = _step_microseconds(found, clock)
     skip = int(np.searchsorted(found.t, found.t[0] + s.settle))
     if not found.estimates.dof[skip:].any():

@@ -202,9 +202,10 @@ class PreparedObserver:
     virtual: tuple[Virtual, ...]
 
     def tuned(
-        self, study: ObserveFile, readings: Measurements, progress: Progress = silent
+        self, study: ObserveFile, readings: Measurements, progress: Progress = silent, learns: bool = False
     ) -> tuple[PreparedObserver, Measurements, Tuning | None]:
-        """With the process noise under which these readings are most likely, where the study gives no density.
+        """With the process noise under which these readings are most likely, where the study gives no density. `learns`: a model error will
+        be learned on them as well.
 
         Frozen readings are flagged first: a sensor that repeats one number carries no information about the noise.
         """
@@ -213,7 +214,7 @@ class PreparedObserver:
             readings = readings.flagged(frozen(readings.values, frozen_after), Status.FROZEN)
         if not study.process_noise.tuned:
             return self, readings, None
-        process_noise, tuning = tuned(self.setup, self.machine, [readings], progress)
+        process_noise, tuning = tuned(self.setup, self.machine, [readings], progress, walk_alone=learns)
         return replace(self, setup=self.setup.replaced(process_noise=process_noise)), readings, tuning
 
 

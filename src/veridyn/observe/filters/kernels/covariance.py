@@ -48,7 +48,10 @@ def transition(kind: int, step: Array, slopes: Array, push: Array, h: float, G: 
 
 @core
 def noise(density: Array, push: Array, h: float, Q: Array) -> None:
-    """White acceleration, and forces and biases that walk, all integrated over the sub-step; `density` (states,)."""
+    """White accelerations and forces, and forces and biases that walk, all integrated over the sub-step.
+
+    `density`: of the states, then of the white part of the unknown forces.
+    """
     size, f, k = len(Q), push.shape[0], push.shape[1]
     for a in range(size):
         for b in range(size):
@@ -66,9 +69,12 @@ def noise(density: Array, push: Array, h: float, Q: Array) -> None:
             for j in range(k):
                 if density[2 * f + j] != 0.0:
                     both += push[a, j] * density[2 * f + j] * push[b, j]
-            Q[a, b] += both * (h**5 / 20.0)
-            Q[a, f + b] += both * (h**4 / 8.0)
-            Q[f + a, f + b] += both * (h**3 / 3.0)
+            white = 0.0
+            for j in range(len(density) - size):
+                white += push[a, j] * density[size + j] * push[b, j]
+            Q[a, b] += both * (h**5 / 20.0) + white * (h**3 / 3.0)
+            Q[a, f + b] += both * (h**4 / 8.0) + white * (h**2 / 2.0)
+            Q[f + a, f + b] += both * (h**3 / 3.0) + white * h
         for j in range(k):
             pushed = push[a, j] * density[2 * f + j]
             Q[a, 2 * f + j] = Q[2 * f + j, a] = pushed * (h**3 / 6.0)
