@@ -286,12 +286,22 @@ class ParameterGuess:
         return low, scale * float(np.log(self.upper / self.value)) if np.isfinite(self.upper) else np.inf
 
 
+@dataclass(frozen=True, eq=False)
+class StretchScores:
+    """What K stretches of a log say of p parameters, in deviations of their priors: `information` (K, p, p), and `scores` (K, p), slopes of
+    log p at the values found; `covariance` (p, p): of the sum of the scores, with their correlation in time."""
+
+    information: Array
+    scores: Array
+    covariance: Array
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ParameterFit:
     """`values` and `sigma` by name, their `covariance` in the order of the names, and their priors.
 
     `uninformed`: parameters of which the data say next to nothing: their deviation is still that of the prior. `at_bound`: those that
-    ended on a bound, by name → bound.
+    ended on a bound, by name → bound. `stretches`: what parts of the data say; None where it was read from a file.
     """
 
     values: Mapping[str, float]
@@ -303,6 +313,19 @@ class ParameterFit:
     converged: bool
     uninformed: tuple[str, ...]
     at_bound: Mapping[str, float]
+    stretches: StretchScores | None = None
+
+    def widened(self, factor: float) -> ParameterFit:
+        """With variances `factor` times as large, and none above its prior's."""
+        prior = np.array([g.spread(v) for g, v in zip(self.guesses.values(), self.values.values(), strict=True)])
+        before = np.sqrt(np.diag(self.covariance))
+        sigma = np.minimum(np.sqrt(factor) * before, np.maximum(prior, before))
+        scale = sigma / before
+        return replace(
+            self,
+            sigma=dict(zip(self.values, sigma.tolist(), strict=True)),
+            covariance=self.covariance * np.outer(scale, scale),
+        )
 
     def summary(self) -> str:
         """Each parameter with its deviation, its prior, and whether the data determine it."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from veridyn.arguments import checked
 from veridyn.errors import DataError, Faults, VeridynError
-from veridyn.model.parameters import ParameterFit, ParameterGuess
+from veridyn.model.parameters import ParameterFit, ParameterGuess, StretchScores
 from veridyn.observe.consistency.tuning import Runs
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.run import run
@@ -32,6 +32,7 @@ SMALL_STEP = 1e-4  # of z: the gradient is a difference over it, away from a bou
 CONVERGED = 0.005  # of −log p: a smaller gain ends the search; it moves a value by a tenth of its deviation
 INFORMED = 0.95  # of the prior deviation: above it the data say next to nothing
 AT_BOUND = 1e-6  # of z
+STRETCHES = 4  # of all logs together, which are compared
 
 
 @checked
@@ -144,7 +145,8 @@ def fit_parameters(
             converged = True
             break
         G = gradients(z, parts)
-    V = _covariance(G, runs, memory)
+    M = _score_covariance(G, runs, memory)
+    V = _covariance(G, M)
     spread = np.array([g.spread(g.at(v)) for g, v in zip(priors, z.tolist(), strict=True)])
     deviations = np.sqrt(V.diagonal())
     values = {n: g.at(v) for n, g, v in zip(names, priors, z.tolist(), strict=True)}
@@ -163,11 +165,20 @@ def fit_parameters(
         converged=converged,
         uninformed=tuple(n for n, d in zip(names, deviations.tolist(), strict=True) if d > INFORMED),
         at_bound=bound,
+        stretches=_stretches(G, z, M),
     )
 
 
-def _covariance(G: Array, runs: Runs, memory: float) -> Array:
-    """B⁻¹ M B⁻¹ of z, at most the prior's own; each log has its own lags."""
+def _stretches(G: Array, z: Array, M: Array) -> StretchScores:
+    """The scores of `STRETCHES` parts of the data, each with its share of the prior."""
+    parts = [g for g in np.array_split(G, STRETCHES) if len(g)]
+    prior = np.eye(len(z)) / len(parts)
+    information = np.array([g.T @ g + prior for g in parts])
+    return StretchScores(information, np.array([g.sum(axis=0) - z / len(parts) for g in parts]), M)
+
+
+def _score_covariance(G: Array, runs: Runs, memory: float) -> Array:
+    """M: the covariance of the slope of −log p, prior included; each log has its own lags."""
     p = G.shape[1]
     M, at = np.eye(p), 0
     for log, _ in runs:
@@ -179,7 +190,12 @@ def _covariance(G: Array, runs: Runs, memory: float) -> Array:
         for lag in range(1, lags + 1):
             C = g[lag:].T @ g[:-lag]
             M += (1.0 - lag / (lags + 1.0)) * (C + C.T)
-    B = np.linalg.inv(G.T @ G + np.eye(p))
+    return M
+
+
+def _covariance(G: Array, M: Array) -> Array:
+    """B⁻¹ M B⁻¹ of z, at most the prior's own."""
+    B = np.linalg.inv(G.T @ G + np.eye(G.shape[1]))
     V = B @ M @ B
     scale = np.minimum(1.0, 1.0 / np.sqrt(np.maximum(V.diagonal(), 1e-300)))  # nobody knows less than before
     return V * np.outer(scale, scale)

@@ -1,5 +1,7 @@
 """Parameters of a car by ``identify``: a stranger's drive, priors, tuned noise, and what cannot be asked of such a car."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -71,6 +73,32 @@ def test_cars_are_drawn_from_what_the_fit_knows(fit: CarFit) -> None:
     np.testing.assert_allclose(own.mean(axis=0), fit.values, atol=5.0 * fit.sigma.max() / 20.0)
     np.testing.assert_allclose(own.std(axis=0), fit.sigma, rtol=0.15)
     assert (np.delete(sets, list(fit.base.columns), axis=1) == np.delete(fit.standard, list(fit.base.columns))).all()
+
+
+class Changing(Bicycle):
+    """Front tyres of 12 and 16 1/rad, by turns of 12.5 s."""
+
+    def forces(self, t, v, r):
+        soft, hard = (Bicycle.forces(replace(self, cf=cf), t, v, r) for cf in (12.0, 16.0))
+        return [np.where(np.floor(np.asarray(t) / 12.5) % 2 == 0, soft[0], hard[0]), hard[1]]
+
+
+def test_stretches_that_disagree_widen_the_deviations() -> None:
+    """No stiffness is that of all four quarters of the drive. The same drive with one tyre agrees with itself, and is not widened."""
+    found = []
+    for truth in (Changing(duration=50.0, rate=25.0), Bicycle(duration=50.0, rate=25.0)):
+        d = truth.drive(3)
+        log = vd.Experiment({n: Channel(n, d["t"], d[n], u) for n, u in UNITS.items()}, "drive")
+        found.append(vd.identify(car(), log, Innovations(noise=NOISE), diagnose="off"))
+    changing, steady = found
+    assert len(changing.notes) == 1 and "disagree beyond their deviations" in changing.notes[0]
+    assert steady.notes == () and changing.sigma[0] > 4.0 * steady.sigma[0]
+    assert abs(changing.values[0] - 14.0) < 2.5 * changing.sigma[0]  # the mean of both tyres
+    np.testing.assert_allclose(np.sqrt(np.diag(changing.covariance)), list(changing.fit.sigma.values()))
+    narrow = changing.fit.widened(1e6)  # nobody knows less than before
+    np.testing.assert_allclose(
+        list(narrow.sigma.values()), [g.spread(narrow.values[n]) for n, g in narrow.guesses.items()]
+    )
 
 
 def test_what_is_wrong_with_a_log_is_warned_of_and_noted() -> None:

@@ -25,7 +25,9 @@ from veridyn.errors import (
 from veridyn.identify.car.prediction import drive_rows, one_drive, predictions
 from veridyn.identify.car.result import CarFit, groups_of, information
 from veridyn.identify.diagnosis.fit_check import Diagnose, check_level
+from veridyn.identify.estimator import disagreement_note
 from veridyn.identify.settings import IdentifySettings
+from veridyn.identify.statistics.agreement import PartSums, agreement
 from veridyn.lazy import above
 from veridyn.mechanics.single_track.of_machine import NOISES, CarNoise, with_values
 from veridyn.model.car import TABLE
@@ -111,6 +113,7 @@ def fit_car(car: Machine, method: Innovations, drive: DriveLog, progress: Progre
     search: ParameterFit = above("veridyn.observe.car.likelihood", "most_likely")(
         car, method.noise, method.tuned, estimated, drive, progress
     )
+    search, notes = _with_disagreement(search)
     found, noise = with_values(car, method.noise, search.values)
     at = [list(search.values).index(n) for n in estimated]
     C = search.covariance[np.ix_(at, at)]
@@ -138,7 +141,20 @@ def fit_car(car: Machine, method: Innovations, drive: DriveLog, progress: Progre
         noise=noise,
         fit=search,
         largest=largest[0] if largest else float("nan"),
+        notes=notes,
     )
+
+
+def _with_disagreement(search: ParameterFit) -> tuple[ParameterFit, tuple[str, ...]]:
+    """The search with deviations widened where parts of the drive disagree, and a note of it: what varies along a drive is not known better
+    by a longer one."""
+    parts, p = search.stretches, len(search.values)
+    if parts is None:
+        return search, ()
+    found = agreement(PartSums(parts.information, parts.scores), parts.covariance, np.eye(p))
+    if found.widening == 1.0:
+        return search, ()
+    return search.widened(found.widening), (disagreement_note(found, tuple(search.values)),)
 
 
 def _over_all(car: Machine, columns: tuple[int, ...], values: Array) -> Array:
