@@ -86,7 +86,7 @@ def run(machine: SmallMachine, constants: Mapping[str, float], seconds: float, r
 
     def rate(y: Array, push: Array) -> Array:
         M, c = machine.equations(constants, y[:n], y[n:])
-        return np.concatenate([y[n:], np.linalg.solve(M, push - c)])
+        return np.asarray(np.concatenate([y[n:], np.linalg.solve(M, push - c)]), dtype=np.float64)
 
     def substep(y: Array, push: Array) -> Array:
         one = rate(y, push)
