@@ -3,7 +3,8 @@
 The accuracy is that of the crank's angle after 4 s (2.53083926 rad: two independent calculations agree to 1e-10). Times are those of the
 whole motion, in one call where the program has one; at equal accuracy, the cheapest of the tried steps that comes as near. What is not
 installed is said, not guessed. ``python -m benchmarks.observers`` prints every step that was tried, and ``--latency`` the time of single
-steps of streaming observers (:mod:`benchmarks.latency`).
+steps of streaming observers (:mod:`benchmarks.latency`), ``--whole`` what `vd.observe` costs beyond its filter
+(:mod:`benchmarks.observe_cost`).
 """
 
 from __future__ import annotations
@@ -316,15 +317,22 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.observers", description="What steps of observers cost.")
     parser.add_argument("--latency", action="store_true", help="median, 99th percentile and worst of single steps")
     parser.add_argument("--steps", type=int, default=100_000, help="with --latency: steps of each observer")
-    parser.add_argument("--json", action="store_true", help="with --latency: JSON instead of a table")
+    parser.add_argument("--whole", action="store_true", help="what vd.observe costs beyond one run of its filter")
+    parser.add_argument("--samples", type=int, default=10_000, help="with --whole: samples of each log")
+    parser.add_argument("--json", action="store_true", help="with --latency or --whole: JSON instead of a table")
     given = parser.parse_args(arguments)
     if given.latency:
         from benchmarks.latency import report
 
         report(given.steps, given.json)
         return
+    if given.whole:
+        from benchmarks.observe_cost import report as report_cost
+
+        report_cost(given.samples, given.json)
+        return
     if given.json:
-        parser.error("--json needs --latency")
+        parser.error("--json needs --latency or --whole")
     found = list(runs())
     print(*found, *observers(found), sep="\n")
 

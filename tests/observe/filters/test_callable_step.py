@@ -117,9 +117,11 @@ def test_a_discrete_system_and_a_stream(compiled: bool) -> None:
 
 
 def test_a_march_does_every_step_without_the_reference() -> None:
-    passing, readings = Passing(EKF(), pendulum(True)), log()
+    passing, readings = Passing(EKF(gate=None), pendulum(True)), log()
     start = Belief(START.x, START.P, float(readings.t[0]))
-    done, rows = passing.marched(start, readings.t, readings.values, readings.flags, readings.inputs)
+    done, rows = passing.marched(
+        start, readings.inputs[0], readings.t, readings.values, readings.flags, readings.inputs
+    )
     assert done == len(readings) == len(rows)
 
 

@@ -104,7 +104,7 @@ def test_the_gate_auto_refuses_outliers_and_opens_again_for_a_filter_that_is_wro
 
 
 def test_the_gate_is_a_probability_auto_or_none():
-    assert EKF().gate is None and EKF(gate="auto").pass_probability == 1.0 - 1e-6
+    assert EKF().gate == "auto" and EKF(gate="auto").pass_probability == 1.0 - 1e-6
     assert EKF(gate=0.99).pass_probability == 0.99 and EKF(gate=None).pass_probability is None
     with pytest.raises(ModelError, match="gate"):
         EKF(gate="open")  # pyright: ignore[reportArgumentType]

@@ -3,9 +3,10 @@
     z² = ν̄² / (h P hᵀ + π r/2n)        ν̄: median of n innovations in a row of an output that was muted;  ideal mean: 1
 
 Innovations of readings that are used say little about a state that they hold: a position that is wrong by a quarter of a sensor's deviation
-leaves NIS at 1.06, whatever the filter states for it. Two runs say more. Over a horizon: every reading is muted for 1, 10 and 100 samples,
-again and again. Through a muted sensor: one sensor is muted for windows of the log while the others go on. Errors of a window hang
-together, so that each counts as one sample.
+leaves NIS at 1.06, whatever the filter states for it. Two ways of looking say more. Over a horizon: every reading is muted for 1, 10 and
+100 samples. Through a muted sensor: one sensor is muted for a window of the log while the others go on. Each window starts from what the
+run knew before it, so that checks cost as many steps as their windows have samples, however long the log. Errors of a window hang together,
+so that each counts as one sample.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from veridyn.observe.system import System
 
 Array = NDArray[np.float64]
 HORIZONS = (1, 10, 100)  # samples without any reading
+HORIZON_WINDOWS = 20  # at most, of a log, in which all sensors are muted
 WINDOWS = 4  # of a log, in which one sensor is muted
 LEAST_SAMPLES = 8 * HORIZONS[-1]  # of a log: with fewer there are too few windows
-MOST_SAMPLES = 10_000  # of a log: its end, where it is longer
+MUTED_SAMPLES = 4000  # at most, in windows of all sensors together, where each has as many as a horizon
 AVERAGED_SHARE = (
     0.1  # of a window over which innovations of a muted sensor are averaged: its noise goes, the error stays
 )
@@ -45,21 +47,21 @@ class FilterRun:
     readings: Measurements
     start: Belief
 
-    def last(self, count: int, estimates: Estimates) -> FilterRun:
-        """The end of the run, from the belief before it."""
-        k = len(self.readings) - count
-        if k <= 0:
-            return self
-        start = Belief(estimates.x[k - 1], estimates.P[k - 1], float(estimates.t[k - 1]))
-        return replace(self, readings=self.readings.between(k, len(self.readings)), start=start)
-
     def repeated(self) -> Estimates:
         """The run, once more."""
         return run(self.method, self.system, self.readings, self.start)
 
-    def without(self, muted: NDArray[np.bool_]) -> Estimates:
-        """The run with the readings of `muted` (N, m) compared and not used; what the gate refuses is refused all the same."""
-        return run(self.method, self.system, self.readings.flagged(muted, MUTED), self.start)
+    def without(self, outputs: list[int], window: slice, before: Estimates) -> Estimates:
+        """A window of the run with all readings of `outputs` compared and not used, from what the run `before` knew when it begins.
+
+        Its first row is the sample before, whose readings are known already and whose inputs act.
+        """
+        k = window.start - 1
+        part = self.readings.between(k, window.stop)
+        muted, known = np.zeros(part.values.shape, dtype=np.bool_), np.zeros(part.values.shape, dtype=np.bool_)
+        muted[1:, outputs], known[0] = True, True
+        part = part.flagged(muted, MUTED).flagged(known, Status.MISSING)
+        return run(self.method, self.system, part, Belief(before.x[k], before.P[k], float(before.t[k])))
 
 
 @dataclass(frozen=True)
@@ -89,68 +91,72 @@ def prediction_checks(
         return ()
     readings = in_order(how.method, how.readings.select(estimates.outputs))
     readings = readings.flagged(estimates.status == Status.OUTLIER, Status.MISSING)  # of no use for comparison either
-    how = replace(how, method=extended(how.method), readings=readings).last(MOST_SAMPLES, estimates)
-    found = list(_over_horizons(how))
+    how = replace(how, method=extended(how.method), readings=readings)
+    found = _over_horizons(how, estimates)
+    count = len(estimates)
+    each = max(HORIZONS[-1], MUTED_SAMPLES // (WINDOWS * max(len(sensors), 1)))
+    size = min(count // (2 * WINDOWS), each)
     for name, outputs in sensors.items() if len(sensors) > 1 else ():
-        found += _without_sensor(how, name, outputs)
+        found += _without_sensor(how, estimates, name, outputs, size)
     return tuple(found)
 
 
-def _over_horizons(how: FilterRun) -> list[PredictionCheck]:
-    count, longest = len(how.readings), HORIZONS[-1]
-    phase = np.arange(count) % (2 * longest)  # used, then muted
-    muted = phase >= longest
-    e = _attempt(how, np.repeat(muted[:, None], len(how.readings.names), axis=1))
-    if e is None:
-        return []
+def _spread(count: int, size: int, windows: int) -> list[slice]:
+    """Windows of a log, evenly spread from after its beginning to its end."""
+    begins = np.linspace(count, size, windows, endpoint=False).astype(int)[::-1] - size
+    return [slice(int(k), int(k) + size) for k in begins if k > 0]
+
+
+def _over_horizons(how: FilterRun, estimates: Estimates) -> list[PredictionCheck]:
+    count, longest = len(estimates), HORIZONS[-1]
+    every = list(range(len(estimates.outputs)))
+    windows = [
+        e
+        for window in _spread(count, longest, min(HORIZON_WINDOWS, count // (2 * longest)))
+        if (e := _attempt(how, every, window, estimates)) is not None
+    ]
     found = []
     for horizon in HORIZONS:
-        rows = np.flatnonzero(phase == longest + horizon - 1)
-        for j, name in enumerate(e.outputs):
-            z2 = e.innovations[rows, j] ** 2 / e.innovation_variances[rows, j]
+        for j, name in enumerate(estimates.outputs):
+            z2 = np.array([w.innovations[horizon, j] ** 2 / w.innovation_variances[horizon, j] for w in windows])
             z2 = z2[np.isfinite(z2)]
             if len(z2) > 1:
                 found.append(PredictionCheck("", horizon, name, float(z2.mean()), len(z2)))
     return found
 
 
-def _without_sensor(how: FilterRun, sensor: str, outputs: list[int]) -> list[PredictionCheck]:
-    count = len(how.readings)
-    size = count // (2 * WINDOWS)
-    muted = np.zeros((count, len(how.readings.names)), dtype=np.bool_)
-    windows = [slice((2 * w + 1) * size, (2 * w + 2) * size) for w in range(WINDOWS)]
-    for window in windows:
-        muted[window, outputs] = True
-    e = _attempt(how, muted)
-    if e is None:
-        return []
+def _without_sensor(
+    how: FilterRun, estimates: Estimates, sensor: str, outputs: list[int], size: int
+) -> list[PredictionCheck]:
+    windows = [
+        e
+        for window in _spread(len(estimates), size, WINDOWS)
+        if (e := _attempt(how, outputs, window, estimates)) is not None
+    ]
     found = []
     for j in outputs:
-        each = [_averaged(e, j, window) for window in windows]
-        z2 = np.array([z for z in each if np.isfinite(z)])
+        z2 = np.array([z for w in windows if np.isfinite(z := _averaged(w, j))])
         if len(z2) > 1:
-            found.append(PredictionCheck(sensor, size, e.outputs[j], float(z2.mean()), len(z2)))
+            found.append(PredictionCheck(sensor, size, estimates.outputs[j], float(z2.mean()), len(z2)))
     return found
 
 
-def _averaged(e: Estimates, j: int, window: slice) -> float:
+def _averaged(e: Estimates, j: int) -> float:
     """z² of the median innovation of output j at the end of a window."""
-    nu, s = e.innovations[window, j], e.innovation_variances[window, j]
-    there = np.flatnonzero(np.isfinite(nu))
-    last = there[-max(1, round(AVERAGED_SHARE * len(there))) :]
-    if not len(last):
+    there = np.flatnonzero(np.isfinite(e.innovations[:, j]))
+    rows = there[-max(1, round(AVERAGED_SHARE * len(there))) :]
+    if not len(rows):
         return float("nan")
-    rows = np.arange(len(e))[window][last]
     own = np.einsum("ki,kij,kj->k", e.H[rows, j], e.P_predicted[rows], e.H[rows, j])
-    noise = np.maximum(s[last] - own, 0.0)
-    spread = noise.mean() / len(last) * (MEDIAN_VARIANCE if len(last) > 2 else 1.0)
-    return float(np.median(nu[last]) ** 2 / (own.mean() + spread))
+    noise = np.maximum(e.innovation_variances[rows, j] - own, 0.0)
+    spread = noise.mean() / len(rows) * (MEDIAN_VARIANCE if len(rows) > 2 else 1.0)
+    return float(np.median(e.innovations[rows, j]) ** 2 / (own.mean() + spread))
 
 
-def _attempt(how: FilterRun, muted: NDArray[np.bool_]) -> Estimates | None:
-    """The run, or None where it does not reach its end: without a sensor a state may run away."""
+def _attempt(how: FilterRun, outputs: list[int], window: slice, before: Estimates) -> Estimates | None:
+    """A window, or None where the run does not reach its end: without a sensor a state may run away."""
     try:
-        return how.without(muted)
+        return how.without(outputs, window, before)
     except VeridynError:
         return None
 

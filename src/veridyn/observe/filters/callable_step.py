@@ -32,8 +32,8 @@ from veridyn.observe.filters.kernels.callable_step import (
     callable_step,
     finish_step,
 )
-from veridyn.observe.filters.kernels.correction import DONE, corrected_of
-from veridyn.observe.filters.passage import CompiledPassage, Passage, PassageLayout
+from veridyn.observe.filters.kernels.correction import DONE, OUTLIER, corrected_of
+from veridyn.observe.filters.passage import CompiledPassage, Passage, PassageLayout, with_start
 from veridyn.observe.filters.update import threshold
 from veridyn.observe.measurements import Codes
 from veridyn.observe.result import Belief
@@ -155,21 +155,21 @@ class CompiledCallables:
         return CompiledPassage(self._layout, s.out.copy(), t)
 
     def march(
-        self, belief: Belief, t: Array, values: Array, flags: Codes, inputs: Array, keep: bool = True
-    ) -> tuple[int, Array, Array]:
-        """Steps over a whole log from the belief at t[0]: how many were done, their results (N, size), and their log-likelihoods (N,).
+        self, belief: Belief, before: Array, t: Array, values: Array, flags: Codes, inputs: Array
+    ) -> tuple[int, Array]:
+        """Steps from the belief to the readings at t[0], t[1] and so on: how many were done, and their results a row each.
 
-        With `keep` off the results have one row, that of the last step.
+        It ends before a step in which the gate refuses a reading.
         """
         if inputs.shape[1] != len(self._parts.now):
             self._bind(inputs.shape[1])
-        s, N = self._parts, len(t)
+        s = self._parts
+        if len(before) != len(s.before):
+            return 0, np.zeros((0, 0))
         s.x[:], s.P[:] = belief.x, belief.P
-        rows, likelihood = np.empty((N if keep else 1, self._layout.size)), np.zeros(N)
-        clock, readings, acting = (np.ascontiguousarray(a, dtype=np.float64) for a in (t, values, inputs))
-        codes = np.ascontiguousarray(flags, dtype=np.int8)
-        done = callable_march(self._bound.address, clock, readings, codes, acting, 0, rows, likelihood)
-        return int(done), rows, likelihood
+        rows = np.empty((len(t), self._layout.size))
+        clock, readings, codes, acting = with_start(belief, before, t, values, flags, inputs)
+        return int(callable_march(self._bound.address, clock, readings, codes, acting, rows)), rows
 
 
 class PlainCallables:
@@ -200,21 +200,20 @@ class PlainCallables:
         return CompiledPassage(self._layout, s.out.copy(), t) if done else None
 
     def march(
-        self, belief: Belief, t: Array, values: Array, flags: Codes, inputs: Array, keep: bool = True
-    ) -> tuple[int, Array, Array]:
-        """Steps over a whole log from the belief at t[0], as :meth:`CompiledCallables.march` does them."""
-        s, N, n = self._parts, len(t), len(self._parts.x)
+        self, belief: Belief, before: Array, t: Array, values: Array, flags: Codes, inputs: Array
+    ) -> tuple[int, Array]:
+        """Steps from the belief to the readings at t[0], t[1] and so on, as :meth:`CompiledCallables.march` does them."""
+        s, n, m = self._parts, len(self._parts.x), len(self._parts.values)
         s.x[:], s.P[:] = belief.x, belief.P
-        rows, likelihood = np.empty((N if keep else 1, self._layout.size)), np.zeros(N)
-        clock, out, last = t.tolist(), s.out, 0
-        for k in range(N):
-            if not self._step(clock[last], inputs[last], clock[k], values[k], flags[k], inputs[k]):
-                return k, rows, likelihood
-            rows[k if keep else 0] = out
-            likelihood[k] = out[-1]
+        rows, out = np.empty((len(t), self._layout.size)), s.out
+        last, acting = t[0] if belief.t is None else belief.t, before
+        for k, time in enumerate(t.tolist()):
+            if not self._step(last, acting, time, values[k], flags[k], inputs[k]) or OUTLIER in out[-3 - m : -3]:
+                return k, rows
+            rows[k] = out
             s.x[:], s.P[:] = out[:n], s.corrected.P
-            last = k
-        return N, rows, likelihood
+            last, acting = time, inputs[k]
+        return len(t), rows
 
     def _step(self, start: float, before: Array, t: float, values: Array, flags: Codes, inputs: Array) -> bool:
         """A step from x and P of the record at `start`; whether it was done."""

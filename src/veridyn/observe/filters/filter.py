@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Faults, ModelError, SimulationError, VeridynError
 from veridyn.observe.filters.passage import Passage, Prediction, Stepped
+from veridyn.observe.filters.robust_gate import FALSE_ALARMS, OUTLIER, RobustGate, widened
 from veridyn.observe.filters.update import Correction, Expectation, correct, noise_of_readings
-from veridyn.observe.measurements import USED, Codes, Status
+from veridyn.observe.measurements import USED, Codes
 from veridyn.observe.process_noise import as_covariance
 from veridyn.observe.result import Belief
 from veridyn.observe.system import System
@@ -28,11 +29,6 @@ from veridyn.settings import Settings, at_least, between
 
 Array = NDArray[np.float64]
 Late = Literal["use", "drop", "rewind"]
-FALSE_ALARMS = 1e-6  # of good readings that the gate of "auto" refuses: 4.9 deviations
-OUTLIER = int(Status.OUTLIER)
-REOPENED_AFTER = (
-    20  # readings of an output refused in a row, after which the gate of "auto" doubts the filter and not the sensor
-)
 ErrorModel = Literal["exact", "forward", "integrator"]
 
 
@@ -61,9 +57,10 @@ class CompiledStep(Protocol):
 class Filter(Settings, ABC):
     """Settings that all filters share, checked when an object is made.
 
-    `gate`: the probability that a good reading passes, such as 0.999; None, the default, lets every reading pass. "auto" refuses one
-    good reading in a million, and opens again for an output that it has refused twenty times in a row: the filter is then taken to be
-    wrong, and its covariance widened along that reading until the innovation is as large as stated.
+    `gate`: "auto", the default, lets a reading count little where it is beyond 4.9 deviations of what is expected, as one good reading in
+    a million is; an output that is there again and again is used as it is, because the filter is then taken to be wrong
+    (:mod:`veridyn.observe.filters.robust_gate`). A number, such as 0.999, is the probability that a good reading passes: others are
+    refused. None lets every reading pass.
     `late`, for readings that arrive after the filter has passed their stamp: "use" plays a log back as if all were on
     time; "drop" leaves them out and reports it; "rewind" goes back to the stamp and forward again, for readings not later
     than `horizon` seconds.
@@ -77,7 +74,7 @@ class Filter(Settings, ABC):
     error_model: ClassVar[ErrorModel] = "exact"
     estimates_forces: ClassVar[bool] = True
 
-    gate: Annotated[float, between(0.0, 1.0)] | Literal["auto"] | None = None
+    gate: Annotated[float, between(0.0, 1.0)] | Literal["auto"] | None = "auto"
     late: Late = "use"
     horizon: Annotated[float, at_least(0.0, infinite=True)] = np.inf
 
@@ -199,27 +196,24 @@ class Passing:
     def __init__(self, how: Filter, system: System) -> None:
         self._how, self._system = how, system
         self._compiled = how.compiled_step(system)
-        self._reopens = how.gate == "auto"
-        self._refused = np.zeros(len(system.outputs), dtype=np.int64)  # in a row
-        self._latest = np.full(len(system.outputs), np.nan)  # reading that was refused
-        self._watching = False  # whether some output has been
+        self._gate = RobustGate(len(system.outputs)) if how.gate == "auto" else None
+        self._plain: tuple[CompiledStep | None] | None = None  # steps without a gate, made when one opens
         self.by_reference = 0
 
-    def marched(self, belief: Belief, t: Array, values: Array, flags: Codes, inputs: Array) -> tuple[int, Array]:
-        """The first steps of a whole log in one call of machine code, as far as it goes: how many, and their results a row each.
+    def marched(
+        self, belief: Belief, before: Array, t: Array, values: Array, flags: Codes, inputs: Array
+    ) -> tuple[int, Array]:
+        """The first of many steps in one call of machine code, as far as it goes: how many, and their results a row each.
 
-        None are done where a step has no such code, or where the belief is older than the first stamp.
+        From `belief` under the inputs `before` to the readings at t[0], t[1] and so on. None are done where a step has no such code.
         """
         march = getattr(self._compiled, "march", None)
-        if march is None or belief.t != t[0]:
+        if march is None or belief.t is None or (self._gate is not None and self._gate.some_open):
             return 0, np.zeros((0, 0))
-        done, rows, _ = march(belief, t, values, flags, inputs)
-        every = rows[:done, -3 - len(self._refused) : -3]
-        if self._reopens and (every == OUTLIER).any():
-            for k, status in enumerate(every):
-                if self._overdue(status, values[k]).any():
-                    return k, rows  # from here on by single steps
-                self._count(status, values[k])
+        done, rows = march(belief, before, t, values, flags, inputs)
+        if self._gate is not None and done:
+            m = len(self._system.outputs)
+            self._gate.taken((rows[:done, -3 - m : -3] == USED).sum(axis=0))
         return done, rows
 
     def __call__(
@@ -233,68 +227,70 @@ class Passing:
         sigma: Array | None = None,
     ) -> Passage:
         """From `belief` under the inputs `before` to t, with the readings there, where `inputs` act from then on."""
-        passed = self._passed(belief, before, t, values, flags, inputs, sigma)
-        if not self._reopens:
+        gate = self._gate
+        if gate is None or not gate.some_open:
+            passed = self._passed(self._how, self._compiled, belief, before, t, values, flags, inputs, sigma)
+            if gate is None:
+                return passed
+            if OUTLIER not in passed.status.tolist():
+                gate.taken((passed.status == USED).astype(np.int64))
+                return passed
+            return self._weighed(gate, passed, gate.beyond(passed.correction), values, flags, inputs, sigma)
+        how = replace(self._how, gate=None)
+        if self._plain is None:
+            self._plain = (how.compiled_step(self._system),)
+        passed = self._passed(how, self._plain[0], belief, before, t, values, flags, inputs, sigma)
+        beyond = gate.beyond(passed.correction)
+        if not (beyond & ~gate.open).any():
+            gate.spend(beyond, passed.status, values)
             return passed
-        status = passed.status
-        if OUTLIER in status.tolist():
-            if (overdue := self._overdue(status, values)).any():
-                passed = self._reopened(passed, overdue, values, flags, inputs, sigma)
-            self._count(passed.status, values)
-        elif self._watching:
-            self._count(status, values)
-        return passed
+        return self._weighed(gate, passed, beyond, values, flags, inputs, sigma)
 
     def _passed(
-        self, belief: Belief, before: Array, t: float, values: Array, flags: Codes, inputs: Array, sigma: Array | None
-    ) -> Passage:
-        if self._compiled is not None:
-            found = self._compiled(belief, before, t, values, flags, inputs, sigma)
-            if found is not None:
-                return found
-        self.by_reference += 1
-        prediction = advance(self._how, self._system, belief, before, t)
-        after, correction, H = absorb(self._how, self._system, prediction, values, flags, inputs, sigma)
-        return Stepped(prediction, after, correction, H)
-
-    def _count(self, status: Array | Codes, values: Array) -> None:
-        """How often each output has been refused in a row; a missing reading changes nothing, nor does one that repeats the last."""
-        refused = status == OUTLIER
-        self._refused[status == USED] = 0
-        self._refused[refused & (values != self._latest)] += 1
-        self._latest[refused] = values[refused]
-        self._watching = bool(self._refused.any())
-
-    def _overdue(self, status: Array | Codes, values: Array) -> NDArray[np.bool_]:
-        """The outputs that are refused now, and have been too often; a sensor that hangs does not tell that the filter is wrong."""
-        return np.asarray((status == OUTLIER) & (self._refused >= REOPENED_AFTER) & (values != self._latest))
-
-    def _reopened(
         self,
-        passed: Passage,
-        overdue: NDArray[np.bool_],
+        how: Filter,
+        compiled: CompiledStep | None,
+        belief: Belief,
+        before: Array,
+        t: float,
         values: Array,
         flags: Codes,
         inputs: Array,
         sigma: Array | None,
     ) -> Passage:
-        """The step again, with P widened along the readings that are overdue: P' = P + (ν² − s) d dᵀ/(h d)², so that h P' hᵀ + r = ν².
+        if compiled is not None:
+            found = compiled(belief, before, t, values, flags, inputs, sigma)
+            if found is not None:
+                return found
+        self.by_reference += 1
+        prediction = advance(how, self._system, belief, before, t)
+        after, correction, H = absorb(how, self._system, prediction, values, flags, inputs, sigma)
+        return Stepped(prediction, after, correction, H)
 
-        d = diag(P) hᵀ shares it among the states that the reading depends on by their own variances. Correlations are what the filter
-        made of a model that is wrong now, and would carry the error to states which other readings hold.
+    def _weighed(
+        self,
+        gate: RobustGate,
+        passed: Passage,
+        beyond: NDArray[np.bool_],
+        values: Array,
+        flags: Codes,
+        inputs: Array,
+        sigma: Array | None,
+    ) -> Passage:
+        """The step again, with readings beyond the gate that count little; where it opens, with P widened along them.
+
+        Those that count little are reported as outliers, and are no part of NIS and likelihood.
         """
-        p, c, P = passed.prediction, passed.correction, passed.prediction.P
-        considered = getattr(self._system, "considered", None)
-        for j in np.flatnonzero(overdue):
-            h = passed.H[j]
-            d = P.diagonal() * h
-            if considered is not None:
-                d = np.where(considered, 0.0, d)  # these stay as uncertain as they are
-            along, s = float(h @ d), float(h @ P @ h) + float(c.variances[j] - h @ p.P @ h)
-            excess = float(c.innovations[j]) ** 2 - s
-            if along > 0.0 and excess > 0.0:
-                P = P + (excess / along**2) * np.outer(d, d)
+        opens = gate.spend(beyond, passed.status, values)
+        light = beyond & ~gate.open
+        how, p, c = replace(self._how, gate=None), passed.prediction, passed.correction
+        P = widened(p.P, passed.H, c, opens, getattr(self._system, "considered", None))
         self.by_reference += 1
         prediction = replace(p, P=P)
-        after, correction, H = absorb(self._how, self._system, prediction, values, flags, inputs, sigma)
+        own = gate.deviations(c, np.asarray(self._system.sensor_noise(p.t)), sigma, light)
+        after, correction, H = absorb(how, self._system, prediction, values, flags, inputs, own)
+        if light.any():
+            muted = np.where(light, OUTLIER, flags).astype(np.int8)
+            _, others, _ = absorb(how, self._system, prediction, values, muted, inputs, sigma)
+            correction = replace(others, dx=correction.dx, P=correction.P, K=correction.K)
         return Stepped(prediction, after, correction, H)

@@ -26,9 +26,10 @@ from veridyn.observe.filters.kernels.natural_step import (
     NaturalWork,
     Predicted,
     Sensors,
+    natural_march,
     natural_step,
 )
-from veridyn.observe.filters.passage import ERROR_MODELS, CompiledPassage, Passage, PassageLayout
+from veridyn.observe.filters.passage import ERROR_MODELS, CompiledPassage, Passage, PassageLayout, with_start
 from veridyn.observe.filters.update import noise_of_readings, threshold
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Codes
@@ -163,6 +164,26 @@ class NaturalStep:
                 return None
             code = natural_step(address, dt, int(out[0]))
         return CompiledPassage(self._layout, out.copy(), t) if code == DONE else None
+
+    def march(
+        self, belief: Belief, before: Array, t: Array, values: Array, flags: Codes, inputs: Array
+    ) -> tuple[int, Array]:
+        """Steps from the belief to the readings at t[0], t[1] and so on: how many were done, and their results a row each.
+
+        It ends before a step in which the gate refuses a reading, and where another set of coordinates may be better.
+        """
+        g, number, rows = self._parts.given, int(belief.x[-1]), np.empty((len(t), self._layout.size))
+        if len(before) != inputs.shape[1]:
+            return 0, rows
+        clock, readings, codes, given = with_start(belief, before, t, values, flags, inputs)
+        acting = np.tile(self._defaults, (len(clock), 1))
+        count = min(given.shape[1], acting.shape[1])
+        acting[:, :count] = given[:, :count]
+        address = self._sets[number].address if number in self._sets else self._bound(number).address
+        g.x[:], g.P[:] = belief.x, belief.P
+        if self._changed:
+            self._parts.sensors.R[:], self._changed = self._R, False
+        return int(natural_march(address, clock, readings, codes, acting, rows)), rows
 
     def _act(self, place: Array, inputs: Array) -> None:
         """Inputs as they are given, those that are not as the model has them."""

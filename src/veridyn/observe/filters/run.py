@@ -24,6 +24,8 @@ from veridyn.observe.system import System
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]
+MARCHED = 500  # steps in one call of machine code: their results are held twice for a while
+SINGLES = 16  # steps one by one, after one that machine code has left to Python, before many are tried again
 
 
 @checked
@@ -40,18 +42,26 @@ def run(
     flags = in_order(settings, log).flags
     belief = starting_belief(system, start, float(log.t[0]))
     history = _History(system, len(log), len(belief.x))
-    step, u = Passing(settings, system), log.inputs[0]
-    # A whole log in one call, where no reading has a noise of its own.
-    done = history.put_rows(step.marched(belief, log.t, log.values, flags, log.inputs)) if log.sigma is None else 0
-    if done:
-        belief, u = history.belief(done - 1, log.t), log.inputs[done - 1]
-        progress(f"running {settings.name}", done, len(log))
-    for k, t in enumerate(log.t.tolist()[done:], done):
-        passed = step(belief, u, t, log.values[k], flags[k], log.inputs[k], _row(log.sigma, k))
+    step, u, k, singles = Passing(settings, system), log.inputs[0], 0, 0
+    while k < len(log):
+        if not singles and log.sigma is None:  # many steps in one call, where no reading has a noise of its own
+            part = slice(k, k + MARCHED)
+            done, rows = step.marched(belief, u, log.t[part], log.values[part], flags[part], log.inputs[part])
+            singles = 1 if done else SINGLES
+            if done:
+                history.put_rows(k, done, rows)
+                k += done
+                belief, u = history.belief(k - 1, log.t), log.inputs[k - 1]
+                progress(f"running {settings.name}", k, len(log))
+                if done == len(log.t[part]):
+                    singles = 0
+                continue
+        passed = step(belief, u, float(log.t[k]), log.values[k], flags[k], log.inputs[k], _row(log.sigma, k))
         belief, u = passed.belief, log.inputs[k]
         history.put(k, passed)
-        if k % 100 == 0 or k + 1 == len(log):
-            progress(f"running {settings.name}", k + 1, len(log))
+        k, singles = k + 1, max(singles - 1, 0)
+        if k % 100 == 1 or k == len(log):
+            progress(f"running {settings.name}", k, len(log))
     return history.estimates(log.t, settings.name)
 
 
@@ -125,20 +135,16 @@ class _History:
         self.x[k], self.P[k], self.H[k] = after.x, after.P, passed.H
         self.record(k, passed.correction)
 
-    def put_rows(self, found: tuple[int, Array]) -> int:
-        """The results of the first steps of a whole log, as many as `found` has of them; how many that is."""
-        done, rows = found
-        if not done:
-            return 0
-        n, at = self.P.shape[1], 0
+    def put_rows(self, first: int, count: int, rows: Array) -> None:
+        """The results of `count` steps from `first` on, a row each."""
+        n, at, here = self.P.shape[1], 0, slice(first, first + count)
         places = (self.x, self.P, self.x_predicted, self.P_predicted, self.F, None, self.K, self.innovations)
         for array in (*places, self.variances, self.H, self.status):
             size = n if array is None else array[0].size
             if array is not None:
-                array[:done] = rows[:done, at : at + size].reshape(done, *array.shape[1:])
+                array[here] = rows[:count, at : at + size].reshape(count, *array.shape[1:])
             at += size
-        self.nis[:done], self.dof[:done], self.log_likelihood[:done] = rows[:done, at : at + 3].T
-        return done
+        self.nis[here], self.dof[here], self.log_likelihood[here] = rows[:count, at : at + 3].T
 
     def belief(self, k: int, t: Array) -> Belief:
         return Belief(self.x[k], self.P[k], float(t[k]))

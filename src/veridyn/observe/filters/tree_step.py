@@ -17,9 +17,10 @@ from veridyn.observe.filters.kernels.tree_step import (
     TreeFilter,
     TreePrediction,
     TreeSettings,
+    tree_march,
     tree_step,
 )
-from veridyn.observe.filters.passage import ERROR_MODELS, CompiledPassage, Passage, PassageLayout
+from veridyn.observe.filters.passage import ERROR_MODELS, CompiledPassage, Passage, PassageLayout, with_start
 from veridyn.observe.filters.update import noise_of_readings, threshold
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Codes
@@ -150,6 +151,24 @@ class TreeStep:
                 self._standing[k] = values_of
         dt = 0.0 if belief.t is None else t - belief.t
         return CompiledPassage(self._layout, s.out.copy(), t) if tree_step(self._bound.address, dt) == DONE else None
+
+    def march(
+        self, belief: Belief, before: Array, t: Array, values: Array, flags: Codes, inputs: Array
+    ) -> tuple[int, Array]:
+        """Steps from the belief to the readings at t[0], t[1] and so on: how many were done, and their results a row each.
+
+        It ends before a step in which the gate refuses a reading.
+        """
+        s, rows = self._parts, np.empty((len(t), self._layout.size))
+        if len(before) != inputs.shape[1]:
+            return 0, rows
+        clock, readings, codes, given = with_start(belief, before, t, values, flags, inputs)
+        loads = self._zero + given @ self._by_input if given.shape[1] else np.tile(self._still, (len(clock), 1))
+        s.x[:], s.P[:] = belief.x, belief.P
+        if self._changed:
+            s.R[:], self._changed = self._R, False
+        self._standing = [None, None]
+        return int(tree_march(self._bound.address, clock, readings, codes, loads, rows)), rows
 
     def _act(self, place: ActingLoads, inputs: Array) -> None:
         """Inputs as they are given; none given, as the model has them."""

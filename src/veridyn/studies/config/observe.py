@@ -71,9 +71,9 @@ class FilterSettings(StudySection):
     """Independent coordinates or loads whose force is estimated; one on each independent coordinate if left out."""
     independents: tuple[str, ...] = ()
     """Coordinates that the states are made of; chosen by itself if left out."""
-    gate: Annotated[Number, Field(gt=0.0, lt=1.0)] | Literal["auto"] | None = None
-    """Probability that a good reading passes; every reading does if left out. auto refuses one good reading in a million, and opens again
-    for an output that it has refused twenty times in a row."""
+    gate: Annotated[Number, Field(gt=0.0, lt=1.0)] | Literal["auto"] | None = "auto"
+    """auto: a reading beyond 4.9 deviations counts little, unless its output is there again and again. A number: the probability that a good
+    reading passes, others are refused. null: every reading passes."""
     frozen_after: int | None = Field(default=None, ge=1)
     """So many repeats of one number mean that a sensor hangs; never, if left out."""
     late: Late = "use"

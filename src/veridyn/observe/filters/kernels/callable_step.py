@@ -31,11 +31,11 @@ from veridyn.mechanics.record import Codes, Matrix, Numbers, Vector, opened
 from veridyn.observe.filters.kernels.correction import (
     DOF,
     DONE,
-    LOG_LIKELIHOOD,
     Corrected,
     correct_into,
     project,
     put_results,
+    refuses,
 )
 
 SERIES_NORM = 2.0  # largest ‖A‖h of the series
@@ -373,28 +373,23 @@ def callable_march(
     values: Array,
     flags: NDArray[np.int8],
     inputs: Array,
-    first: int,
     rows: Array,
-    log_likelihood: Array,
 ) -> int:
-    """Steps `first` … over a whole log from x and P of the record, which stand at t[first − 1], or at t[0] for the first step.
+    """Steps from x and P of the record, which stand at t[0], to t[1], t[2] and so on: how many were done, their results into `rows`.
 
-    Row k of `rows` gets the results of step k; with one row alone only the last are kept. Returns the first step that was not done.
+    It ends where the reference must go on, and before a step in which the gate refuses a reading.
     """
     s = opened(address, CallableFilter)
-    n, keep = len(s.x), len(rows) == len(t)
-    for k in range(first, len(t)):
-        before = max(k - 1, 0)
+    n = len(s.x)
+    for k in range(1, len(t)):
         for i in range(len(s.before)):
-            s.before[i], s.now[i] = inputs[before, i], inputs[k, i]
+            s.before[i], s.now[i] = inputs[k - 1, i], inputs[k, i]
         for j in range(len(s.values)):
             s.values[j], s.flags[j] = values[k, j], flags[k, j]
-        out = rows[k] if keep else rows[0]
-        if _step(s, t[before], t[k] - t[before], out) != DONE:
-            return k
-        log_likelihood[k] = s.corrected.statistics[LOG_LIKELIHOOD]
+        if _step(s, t[k - 1], t[k] - t[k - 1], rows[k - 1]) != DONE or refuses(s.corrected):
+            return k - 1
         for i in range(n):
             s.x[i] = s.room.after[i]
             for j in range(n):
                 s.P[i, j] = s.corrected.P[i, j]
-    return len(t)
+    return len(t) - 1

@@ -321,6 +321,15 @@ def put_results(out: Array, after: Array, x: Array, P: Array, F: Array, H: Array
 
 
 @core
+def refuses(c: Corrected) -> bool:
+    """Whether the gate has refused a reading."""
+    count = 0
+    for j in range(len(c.status)):
+        count += 1 if c.status[j] == OUTLIER else 0
+    return count > 0
+
+
+@core
 def _row(out: Array, at: int, x: Array) -> int:
     for i in range(len(x)):
         out[at + i] = x[i]

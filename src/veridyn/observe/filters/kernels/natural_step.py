@@ -20,7 +20,7 @@ from veridyn.mechanics.natural.kernels.tangent import close
 from veridyn.mechanics.natural.kernels.terms import turned
 from veridyn.mechanics.natural.steps.minimal import advance
 from veridyn.mechanics.record import Codes, Cube, Matrix, Numbers, Vector, opened
-from veridyn.observe.filters.kernels.correction import DOF, DONE, Corrected, correct_into, put_results
+from veridyn.observe.filters.kernels.correction import DOF, DONE, Corrected, correct_into, put_results, refuses
 from veridyn.observe.filters.kernels.covariance import all_finite, gather, noise, spread, transition
 
 Array = NDArray[np.float64]
@@ -134,6 +134,42 @@ def natural_step(address: NDArray[np.int64], dt: float, begin: int) -> int:
     stands in `out[0]`, goes on from there in the same set.
     """
     s = opened(address, NaturalFilter)
+    return _step(s, dt, begin, s.out)
+
+
+@kept
+def natural_march(
+    address: NDArray[np.int64],
+    t: Array,
+    values: Array,
+    flags: NDArray[np.int8],
+    inputs: Array,
+    rows: Array,
+) -> int:
+    """Steps from x and P that are given, which stand at t[0], to t[1], t[2] and so on: how many were done, their results into `rows`.
+
+    It ends where the reference must go on or another set of coordinates may be better, and before a step in which the gate refuses a
+    reading.
+    """
+    s = opened(address, NaturalFilter)
+    g, N, n = s.given, len(s.given.x), len(s.given.P)
+    for k in range(1, len(t)):
+        for i in range(len(g.inputs)):
+            g.before[i], g.inputs[i] = inputs[k - 1, i], inputs[k, i]
+        for j in range(len(g.values)):
+            g.values[j], g.flags[j] = values[k, j], flags[k, j]
+        if _step(s, t[k] - t[k - 1], 0, rows[k - 1]) != DONE or refuses(s.corrected):
+            return k - 1
+        for i in range(N):
+            g.x[i] = s.found.after[i]
+        for a in range(n):
+            for b in range(n):
+                g.P[a, b] = s.corrected.P[a, b]
+    return len(t) - 1
+
+
+@core
+def _step(s: NaturalFilter, dt: float, begin: int, out: Array) -> int:
     g, p, c, linear = s.given, s.found, s.corrected, s.settings.linear
     code = _move(s, dt, begin)
     if code != DONE:
@@ -155,7 +191,7 @@ def natural_step(address: NDArray[np.int64], dt: float, begin: int) -> int:
         p.after[i] = p.x[i]
     if c.statistics[DOF] > 0.0 and not _retract(s, p.x, c.dx, p.after, dt > 0.0 and not linear):
         return REFERENCE
-    put_results(s.out, p.after, p.x, p.P, p.F, p.H, c)
+    put_results(out, p.after, p.x, p.P, p.F, p.H, c)
     return DONE
 
 

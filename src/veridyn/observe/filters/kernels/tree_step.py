@@ -21,7 +21,7 @@ from veridyn.mechanics.tree.steps import record as tree
 from veridyn.mechanics.tree.steps.motion_kernel import own_row
 from veridyn.mechanics.tree.steps.record import call_kernel, call_step
 from veridyn.mechanics.tree.steps.states import put, set_unknown
-from veridyn.observe.filters.kernels.correction import DOF, DONE, Corrected, correct_into, project, put_results
+from veridyn.observe.filters.kernels.correction import DOF, DONE, Corrected, correct_into, project, put_results, refuses
 from veridyn.observe.filters.kernels.covariance import INTEGRATOR, all_finite, gather, noise, spread, transition
 
 Array = NDArray[np.float64]
@@ -114,6 +114,44 @@ class TreeFilter(NamedTuple):
 def tree_step(address: NDArray[np.int64], dt: float) -> int:
     """One filter step over dt seconds with what stands in the record, the results into `out`; `DONE`, or `REFERENCE`."""
     s = opened(address, TreeFilter)
+    return _step(s, dt, s.out)
+
+
+@kept
+def tree_march(
+    address: NDArray[np.int64],
+    t: Array,
+    values: Array,
+    flags: NDArray[np.int8],
+    loads: Array,
+    rows: Array,
+) -> int:
+    """Steps from x and P of the record, which stand at t[0], to t[1], t[2] and so on: how many were done, their results into `rows`.
+
+    `loads`: what acts from each time on, `extra` and `outside` side by side. It ends where the reference must go on, and before a step in
+    which the gate refuses a reading.
+    """
+    s = opened(address, TreeFilter)
+    N, n, split = len(s.x), len(s.P), len(s.before.extra)
+    for k in range(1, len(t)):
+        for i in range(split):
+            s.before.extra[i], s.now.extra[i] = loads[k - 1, i], loads[k, i]
+        for i in range(len(s.before.outside)):
+            s.before.outside[i], s.now.outside[i] = loads[k - 1, split + i], loads[k, split + i]
+        for j in range(len(s.values)):
+            s.values[j], s.flags[j] = values[k, j], flags[k, j]
+        if _step(s, t[k] - t[k - 1], rows[k - 1]) != DONE or refuses(s.corrected):
+            return k - 1
+        for i in range(N):
+            s.x[i] = s.found.after[i]
+        for a in range(n):
+            for b in range(n):
+                s.P[a, b] = s.corrected.P[a, b]
+    return len(t) - 1
+
+
+@core
+def _step(s: TreeFilter, dt: float, out: Array) -> int:
     p, c = s.found, s.corrected
     for i in range(len(s.turns)):
         if abs(s.x[s.I[tree.COUNT_Q] - s.I[tree.COUNT] + i]) * s.turns[i] > LARGEST_ANGLE_RAD:
@@ -136,7 +174,7 @@ def tree_step(address: NDArray[np.int64], dt: float) -> int:
         p.after[i] = p.x[i]
     if c.statistics[DOF] > 0.0 and not _retract(s):
         return REFERENCE
-    put_results(s.out, p.after, p.x, p.P, p.F, p.H, c)
+    put_results(out, p.after, p.x, p.P, p.F, p.H, c)
     return DONE
 
 

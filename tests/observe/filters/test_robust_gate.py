@@ -1,0 +1,119 @@
+"""Outliers count little without any setting, good logs are untouched, and a log in another unit is never hidden behind the gate."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import veridyn as vd
+from observe.test_model_error import HOW, SETTLED, T, cart, recorded, truth
+from veridyn.errors import DataWarning
+from veridyn.observe.filters.ekf import EKF
+from veridyn.observe.filters.filter import Filter
+from veridyn.observe.filters.robust_gate import ALLOWED, CLOSES_AFTER, EARNED, RobustGate
+from veridyn.observe.filters.run import run
+from veridyn.observe.filters.ukf import UKF
+from veridyn.observe.measurements import Measurements, Status
+from veridyn.observe.result import Belief
+from veridyn.observe.system import Discrete
+
+STEP = 0.01
+
+
+def walker(sigma: float = 0.1) -> Discrete:
+    """A number that walks at random, read by one sensor: P and K are constant after a while."""
+    return Discrete(
+        ("x",),
+        ("y",),
+        lambda x, u, t, dt: x,
+        lambda x, u, t: x,
+        [1e-4],
+        [sigma**2],
+        lambda x, u, t, dt: np.eye(1),
+        lambda x, u, t: np.eye(1),
+    )
+
+
+def read(values: np.ndarray) -> tuple[Measurements, Belief]:
+    return Measurements(STEP * np.arange(len(values)), values, ("y",)), Belief(np.zeros(1), np.array([0.01]))
+
+
+def test_a_reading_beyond_the_gate_is_put_on_it() -> None:
+    """By hand: s' = ν²/γ, K = P/s', and both the state and P' = (1 − K) P (1 − K) + K² r' follow; γ is χ²₁ at 1 − 1e-6, 23.93."""
+    log, start = read(np.array([0.0, 3.0]))
+    found = run(EKF(), walker(), log, start)
+    P = found.P[0, 0, 0] + 1e-4
+    nu = 3.0 - found.x[0, 0]
+    wide = nu**2 / 23.928126
+    assert found.status[1, 0] == Status.OUTLIER and found.dof[1] == 0 and found.nis[1] == 0.0
+    assert found.K[1, 0, 0] == pytest.approx(P / wide, rel=1e-5)
+    assert found.x[1, 0] == pytest.approx(found.x[0, 0] + P / wide * nu, rel=1e-5)
+    assert found.P[1, 0, 0] == pytest.approx((1.0 - P / wide) ** 2 * P + (P / wide) ** 2 * (wide - P), rel=1e-5)
+
+
+@pytest.mark.parametrize("method", [EKF(), EKF(engine="python"), UKF()], ids=["compiled", "python", "ukf"])
+def test_good_readings_are_all_used_as_without_a_gate(method: Filter) -> None:
+    y = 0.1 * np.random.default_rng(0).standard_normal(2000)
+    log, start = read(y)
+    found, plain = (run(m, walker(), log, start) for m in (method, replace(method, gate=None)))
+    assert (found.status == Status.USED).all()
+    np.testing.assert_allclose(found.x, plain.x, rtol=1e-12, atol=1e-15)
+
+
+def test_a_log_in_another_unit_opens_the_gate_and_shows_in_nis() -> None:
+    """Readings a thousand times as large: but for the allowance the filter is the one without a gate, and says how wrong it is."""
+    walk = 1.0 + np.cumsum(0.01 * np.random.default_rng(1).standard_normal(1000))
+    log, start = read(1e3 * walk)
+    found, plain = (run(EKF(gate=gate), walker(), log, start) for gate in ("auto", None))
+    assert int((found.status == Status.OUTLIER).sum()) == int(ALLOWED)
+    assert found.nis.sum() / found.dof.sum() > 100.0
+    np.testing.assert_allclose(found.x[-1], plain.x[-1], rtol=1e-6)
+
+
+def test_the_allowance_is_earned_and_the_gate_closes_again() -> None:
+    gate = RobustGate(1)
+    used, beyond = np.array([Status.USED], dtype=np.int8), np.array([True])
+    for k in range(int(ALLOWED)):
+        assert not gate.spend(beyond, used, np.array([float(k)])).any()
+    gate.taken(np.array([int(1.0 / EARNED)]))  # earns one more
+    assert not gate.spend(beyond, used, np.array([-1.0])).any()
+    assert gate.spend(beyond, used, np.array([-2.0])).all() and gate.some_open
+    for _ in range(CLOSES_AFTER):
+        assert gate.some_open
+        gate.spend(~beyond, used, np.array([0.0]))
+    assert not gate.some_open
+
+
+def test_one_percent_of_outliers_without_a_setting() -> None:
+    """A pendulum on a cart by SciPy, one reading in a hundred off by half a metre or radian: hundreds of deviations."""
+    found, plain = [], []
+    for seed in (0, 1):
+        force, x, readings = truth(seed, 1.0)
+        wild = readings + 0.5 * (np.random.default_rng(9 + seed).random(readings.shape) < 0.01)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
+            states = [vd.observe(cart(), recorded(force, wild), m, HOW) for m in ("ekf", EKF(gate=None))]
+        for one, errors in zip(states, (found, plain), strict=True):
+            errors.append(one.nees(x[:, :2], x[:, 2:], skip=SETTLED).mean)
+        outliers = states[0].estimates.status == Status.OUTLIER
+        assert np.array_equal(outliers[1:], (wild != readings)[1:])
+    assert np.mean(found) < 1.5 < np.mean(plain)
+    assert len(T) == len(x)
+
+
+def test_many_steps_in_one_call_are_those_of_single_ones() -> None:
+    """Deviations of NaN, a sensor's own, make steps single; an outlier in the middle ends a call, and the next goes on behind it."""
+    force, _, readings = truth(0, 1.0)
+    wild = readings.copy()
+    wild[[200, 201, 650], 0] += 0.5
+    states = vd.observe(cart(), recorded(force, wild), EKF(gate="auto"), HOW)
+    assert states.made_by is not None
+    how = states.made_by
+    single = replace(how.readings, sigma=np.full(wild.shape, np.nan))
+    one_by_one = run(how.method, how.system, single, how.start)
+    np.testing.assert_allclose(states.estimates.x, one_by_one.x, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(states.estimates.P, one_by_one.P, rtol=1e-7, atol=1e-16)
+    assert np.array_equal(states.estimates.status, one_by_one.status)
