@@ -72,8 +72,8 @@ class FilterSettings(StudySection):
     independents: tuple[str, ...] = ()
     """Coordinates that the states are made of; chosen by itself if left out."""
     gate: Annotated[Number, Field(gt=0.0, lt=1.0)] | Literal["auto"] | None = "auto"
-    """auto: a reading beyond 4.9 deviations counts little, unless its output is there again and again. A number: the probability that a good
-    reading passes, others are refused. null: every reading passes."""
+    """auto: a reading beyond 4.9 deviations counts little, unless its output is there again and again. A number: the probability that a
+    good reading passes, others are refused. null: every reading passes."""
     frozen_after: int | None = Field(default=None, ge=1)
     """So many repeats of one number mean that a sensor hangs; never, if left out."""
     late: Late = "use"
