@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,7 @@ from veridyn.model.sensor import Sensor
 from veridyn.observe.consistency.nis import Consistency, nees
 from veridyn.observe.consistency.observability import ExtraSensor, Observability, observability
 from veridyn.observe.consistency.predictions import FilterRun, PredictionCheck, prediction_checks
+from veridyn.observe.consistency.sensor_delays import SensorDelay, sensor_delays
 from veridyn.observe.consistency.tuning import Tuning
 from veridyn.observe.filters.smoother import Smoothed
 from veridyn.observe.history import StateHistory
@@ -24,7 +26,11 @@ from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Estimates
 from veridyn.observe.virtual import Reading, Virtual, placed_quantities, virtual
 
+if TYPE_CHECKING:
+    from veridyn.observe.consistency.named import ObserverFinding
+
 Array = NDArray[np.float64]
+DELAY_FALSE_ALARMS = 1e-4  # of consistent filters: as many are said to have a late sensor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -135,6 +141,21 @@ class Observation(StateHistory):
         for j, k in enumerate(table.owner):
             sensors.setdefault(table.sensors[k].name, []).append(j)
         return prediction_checks(self.made_by, self.estimates, sensors)
+
+    @cached_property
+    def delays(self) -> tuple[SensorDelay, ...]:
+        """Outputs whose innovations show a delay that is not told, with its size (s) and deviation, the strongest evidence first."""
+        if self.made_by is None:
+            return ()
+        readings = self.made_by.readings.select(self.estimates.outputs)
+        return sensor_delays(self.estimates, readings.values, DELAY_FALSE_ALARMS)
+
+    @cached_property
+    def findings(self) -> tuple[ObserverFinding, ...]:
+        """What limits what may be concluded from it, by rank: each with cause, place, evidence, size and sigma, as those of a fit."""
+        from veridyn.observe.consistency.named import named_findings  # here: it looks at observations
+
+        return named_findings(self)
 
     def _extra(self, sensor: Sensor) -> list[ExtraSensor]:
         table = self.system.model.readout([sensor])

@@ -333,3 +333,16 @@ def test_a_prescribed_coordinate_is_an_input_in_every_formulation(tmp_path: Path
     # An acceleration is held for 10 ms: it is late by 5 ms, at most 2.4 m/s^3 · 5 ms / 6 m of swing for 2 s.
     assert found.state("swing") == pytest.approx(theta, abs=0.004)
     assert np.ptp(theta) > 0.3
+
+
+def test_findings_are_in_the_result_and_may_be_limited(tmp_path: Path) -> None:
+    """Every twentieth reading of one output jumps by 10 m: it is named with its share, and a study may refuse that."""
+
+    def jump(rows: np.ndarray) -> None:
+        rows[10::20, 1] += 10.0
+
+    text = TEXT.replace("gate: 0.9999", "gate: auto") + "\naccept: {findings: 0}\n"
+    run = short(tmp_path, text, 200, jump)
+    (first, *_) = [f for f in run.result("crane", 0).findings if f["cause"] == "outliers"]
+    assert first["rank"] >= 1 and 0.03 < first["size"] < 0.1
+    assert any("at most 0 are accepted (accept.findings)" in m for m in run.missed)

@@ -26,12 +26,15 @@ from numpy.typing import NDArray
 from veridyn.arguments import checked
 from veridyn.errors import DataWarning, Fault, warn
 from veridyn.model.experiment import Experiment
+from veridyn.observe.consistency.dead_centres import DeadCentre, dead_centres
 from veridyn.observe.consistency.health import WORDS, Episode, episodes
 from veridyn.observe.consistency.nis import Consistency
 from veridyn.observe.consistency.predictions import check_findings
+from veridyn.observe.consistency.sensor_delays import SensorDelay
 from veridyn.observe.history import StateHistory
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Status
+from veridyn.observe.model_error import ModelErrorDensity
 from veridyn.observe.observation import Observation
 from veridyn.observe.result import Estimates
 
@@ -160,34 +163,60 @@ def observation_findings(
 def serious_findings(found: StateHistory, log: Experiment | None = None, skip: int = 0) -> tuple[str, ...]:
     """What makes the bands of a run wrong from sample `skip` on: sensors are named where its NIS is far from 1, which stands last."""
     size = _size(found, skip, FALSE_ALARMS, found.usable_nis)
+    more = (*cause_lines(found, skip), *prediction_findings(found))
     if size:
-        return (*observation_findings(found, log, skip), *prediction_findings(found))
+        return (*observation_findings(found, log, skip), *more)
     chosen = found.made_by.method.gate if isinstance(found, Observation) and found.made_by is not None else None
     named = (
         sensor_findings(found, log, skip) if chosen == "auto" else ()
     )  # what a gate of one's own refuses is in the summary
     refused = [f for f in named if f.share > REFUSED_SHARE and f.what != WORDS[Status.MISSING]]
-    return (*(f"{finding}." for finding in refused), *_limits(found), *prediction_findings(found))
+    return (*(f"{finding}." for finding in refused), *_limits(found), *more)
+
+
+def cause_lines(found: StateHistory, skip: int = 0) -> tuple[str, ...]:
+    """Delays that are not told, and dead centres."""
+    return tuple(str(one) for one in (*found_delays(found), *lost_coordinates(found, skip)))
+
+
+def found_delays(found: StateHistory) -> tuple[SensorDelay, ...]:
+    """Delays of outputs that are not told; none of a run whose model is said to be exact, or of which readings are not at hand."""
+    if not isinstance(found, Observation) or found.made_by is None or found.model_error is None:
+        return ()
+    return found.delays
+
+
+def lost_coordinates(found: StateHistory, skip: int = 0) -> tuple[DeadCentre, ...]:
+    """Coordinates that the sensors lose sight of, where the innovations show that the filter did not survive it."""
+    if not isinstance(found.system, MachineSystem) or not _size(found, skip, FALSE_ALARMS, found.usable_nis):
+        return ()
+    return dead_centres(found.system, found.estimates)
 
 
 def prediction_findings(found: StateHistory, false_alarms: float = FALSE_ALARMS) -> tuple[str, ...]:
     """That readings which were not used lie beside their predictions, and that the model explains next to nothing of the motion."""
     if not isinstance(found, Observation) or found.model_error is None:
         return ()  # a model that is said to be exact is taken at its word
-    considers, error = found.system.considered is not None, found.model_error
-    out = check_findings(found.predictions, false_alarms, USABLE_PREDICTION, considers)
-    if error is None or not error.learned:
-        return out
-    return (
-        *out,
-        *(
+    considers = found.system.considered is not None
+    predicted = check_findings(found.predictions, false_alarms, USABLE_PREDICTION, considers)
+    return (*predicted, *(text for *_, text in model_error_findings(found.model_error)))
+
+
+def model_error_findings(error: ModelErrorDensity) -> tuple[tuple[str, float, float, str], ...]:
+    """Coordinates whose model error was learned and is as large as their acceleration: name, rms, share of it, and a sentence."""
+    if not error.learned:
+        return ()
+    rows = zip(error.coordinates, error.units, error.rms.tolist(), error.moves.tolist(), strict=True)
+    return tuple(
+        (
+            name,
+            rms,
+            rms / moves,
             f"the innovations demand a model error of '{name}' as large as its acceleration: {rms:.3g} of {moves:.3g} {unit}/s^2. "
-            "An input, a parameter or a sensor is wrong, or the model lacks a part."
-            for name, unit, rms, moves in zip(
-                error.coordinates, error.units, error.rms.tolist(), error.moves.tolist(), strict=True
-            )
-            if rms >= moves > 0.0
-        ),
+            "An input, a parameter or a sensor is wrong, or the model lacks a part.",
+        )
+        for name, unit, rms, moves in rows
+        if rms >= moves > 0.0
     )
 
 

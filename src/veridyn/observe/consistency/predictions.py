@@ -173,23 +173,32 @@ def check_figures(checks: tuple[PredictionCheck, ...]) -> dict[str, float]:
 def check_findings(
     checks: tuple[PredictionCheck, ...], false_alarms: float, usable: float, considers: bool = False
 ) -> tuple[str, ...]:
-    """Sentences about what is farther off than the filter states, beyond chance and beyond what its bands survive: one for the worst
-    output of each sensor, and one for the shortest horizon. `considers`: parameters are considered, whose one error all windows share."""
+    """The sentences of :func:`wrong_predictions`."""
+    return tuple(text for _, text in wrong_predictions(checks, false_alarms, usable, considers))
+
+
+def wrong_predictions(
+    checks: tuple[PredictionCheck, ...], false_alarms: float, usable: float, considers: bool = False
+) -> tuple[tuple[PredictionCheck, str], ...]:
+    """What is farther off than the filter states, beyond chance and beyond what its bands survive, each with a sentence: the worst output
+    of each sensor, and of the shortest horizon. `considers`: parameters are considered, whose one error all windows share."""
     each = false_alarms / max(len(checks), 1)
     wrong = [c for c in checks if c.z2 > max(c.largest(each, considers), usable)]
     found = []
     for sensor in dict.fromkeys(c.muted for c in wrong if c.muted):
         worst = max((c for c in wrong if c.muted == sensor), key=lambda c: c.z2)
-        found.append(
+        text = (
             f"predicted for {worst.samples} samples without sensor '{sensor}', '{worst.output}' is farther off than stated: mean squared "
             f"deviation {worst.z2:.3g}, and chance explains {worst.largest(each, considers):.3g}. Its bands are too narrow."
         )
+        found.append((worst, text))
     ahead = [c for c in wrong if not c.muted]
     if ahead:
         near = min(ahead, key=lambda c: (c.samples, -c.z2))
         ahead_by = "1 sample" if near.samples == 1 else f"{near.samples} samples"
-        found.append(
+        text = (
             f"predicted for {ahead_by} without readings, '{near.output}' is farther off than stated: mean squared deviation {near.z2:.3g}, "
             f"and chance explains {near.largest(each, considers):.3g}."
         )
+        found.append((near, text))
     return tuple(found)

@@ -158,6 +158,8 @@ class ObserveAccept(StudySection):
     """Largest mean squared deviation of a sensor's readings that are predicted without this sensor; 1 is ideal."""
     model_error: Number | None = Field(default=None, gt=0.0)
     """Largest model error, as a share of the acceleration that a coordinate makes."""
+    findings: int | None = Field(default=None, ge=0)
+    """Most findings: causes that limit what may be concluded, such as a delay that is not told."""
 
     @model_validator(mode="after")
     def _ordered(self) -> ObserveAccept:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,8 @@ from veridyn.files.machine.write import model_text
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.observe.car.path import STATE_UNITS
-from veridyn.observe.consistency.findings import observation_findings, prediction_findings
+from veridyn.observe.consistency.findings import cause_lines, observation_findings, prediction_findings
+from veridyn.observe.consistency.named import ObserverFinding, named_findings
 from veridyn.observe.consistency.nis import Consistency
 from veridyn.observe.consistency.predictions import check_figures
 from veridyn.observe.history import StateHistory
@@ -158,6 +159,11 @@ class ObserveRun:
             out.append(
                 f"readings not used: {f['rejected']:.0f}, and at most {a.rejected} are accepted (accept.rejected)."
             )
+        if a.findings is not None and len(self.named) > a.findings:
+            causes = ", ".join(f"{one.cause} of '{one.place}'" for one in self.named)
+            out.append(
+                f"findings: {len(self.named)}, and at most {a.findings} are accepted (accept.findings): {causes}."
+            )
         horizons = {name: value for name, value in f.items() if name.startswith("nis_horizon_")}
         for limit, figures in (
             ("nis_horizon", horizons),
@@ -208,7 +214,12 @@ class ObserveRun:
         ]
         level = 1.0 - self.nis.level
         size = observation_findings(o, self.log, self.skip, false_alarms=level, usable=(1.0, 1.0))
-        return (*out, *size, *prediction_findings(o))
+        return (*out, *size, *cause_lines(o, self.skip), *prediction_findings(o))
+
+    @cached_property
+    def named(self) -> tuple[ObserverFinding, ...]:
+        """What limits what may be concluded from the observation, by rank."""
+        return () if self.seen is None else named_findings(self.seen, self.log, self.skip)
 
     @property
     def parameters(self) -> tuple[ParameterRow, ...]:
@@ -245,7 +256,8 @@ class ObserveRun:
     def result(self, name: str, seed: int, warnings: tuple[str, ...] = ()) -> Result:
         """The run as the record that its folder keeps."""
         every = (*self.warnings, *warnings)
-        return Result(name, seed, False, self.inputs, self.figures, self.parameters, self.validation, every)
+        made = Result(name, seed, False, self.inputs, self.figures, self.parameters, self.validation, every)
+        return replace(made, findings=tuple(one.record for one in self.named))
 
     def summary(self) -> str:
         """The states at the end, whether innovations are white, and how the noise was chosen."""

@@ -1,0 +1,148 @@
+"""Is a sensor later than it is said to be? A score test on innovations, and readings that only repeat the one before.
+
+A delay τ_j that nobody knows changes the readings of output j by −τ_j ẏ_j, and through the gains the state and all later innovations:
+
+    v_k = −ẏ_k e_j − H_k s_k⁻,    s_k⁺ = s_k⁻ + K_k v_k,    s_{k+1}⁻ = F_{k+1} s_k⁺            v = ∂ν/∂τ_j,  s = ∂x̂/∂τ_j
+    τ̂ = (Σ Vᵀ S⁻¹ V)⁻¹ Σ Vᵀ S⁻¹ ν,    2 Δ log L = τ̂_j²/σ_j²
+
+for all outputs at once, V having a column for each; where innovations are larger than stated, so is σ. ẏ_k is the rate that the filter
+predicts from the sample before, so that under a right model V_k ν_k has no mean: it is known before ν_k is. A filter that follows a late
+sensor hides the delay in its states; s says by how much they are off, and so whether the bands survive it: τ̂² sᵀ P⁻¹ s / n is what the
+delay adds to NEES.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtri  # scipy.stats takes a second to import
+
+from veridyn.observe.measurements import Status
+from veridyn.observe.result import Estimates
+
+Array = NDArray[np.float64]
+MOST_SAMPLES = 4000  # of a log: its end, where it is longer
+LEAST_SAMPLES = 200  # readings of an output
+ADDED_NEES = 0.25  # that makes bands wrong: NEES outside its usable band
+LEAST_RUNS = 10  # of equal readings, by which a held sensor is known
+REGULAR_SHARE = 0.8  # of these runs that have the usual length, or one sample more or fewer
+DETERMINED = 1e-9  # of the largest singular value: a smaller one is a shift of all clocks together, which no log shows
+
+
+@dataclass(frozen=True)
+class SensorDelay:
+    """Output `output` is `size` seconds later than the model has it (earlier where it is negative), with deviation `sigma`; `evidence`:
+    2 Δ log L; `added_nees`: what it adds to the mean NEES of the states."""
+
+    output: str
+    size: float
+    sigma: float
+    evidence: float
+    added_nees: float
+
+    def __str__(self) -> str:
+        way = "later" if self.size > 0.0 else "earlier"
+        return (
+            f"'{self.output}' is {way} than its sensor says, by {1e3 * abs(self.size):.3g} ± {1e3 * self.sigma:.2g} ms "
+            f"(2 Δ log L {self.evidence:.3g}): give its sensor a delay, or look at its clock."
+        )
+
+
+def sensor_delays(e: Estimates, values: Array, false_alarms: float) -> tuple[SensorDelay, ...]:
+    """The outputs whose innovations show a delay beyond chance that makes bands wrong, the strongest evidence first.
+
+    `values` (N, m): the readings of the run `e`, in the order of its outputs. `false_alarms`: of consistent filters that are named.
+    """
+    m, first = len(e.outputs), max(0, len(e) - MOST_SAMPLES)
+    used = e.status[first:] == Status.USED
+    if e.replayed or len(used) < LEAST_SAMPLES:
+        return ()
+    slopes, states = _sensitivities(e, values, first, used)
+    V, nu = _whitened(e, first, used, slopes)
+    information, score = np.einsum("kij,kil->jl", V, V), np.einsum("kij,ki->j", V, nu)
+    there = [j for j in range(m) if used[:, j].sum() >= LEAST_SAMPLES and information[j, j] > 0.0]
+    if not there:
+        return ()
+    scale = 1.0 / np.sqrt(information.diagonal()[there])
+    scaled = information[np.ix_(there, there)] * np.outer(scale, scale)
+    if float(np.linalg.eigvalsh(scaled)[0]) < DETERMINED:
+        return ()
+    misfit = max(1.0, float((nu**2).sum() / used.sum()))  # innovations that are larger than stated say less
+    covariance = misfit * np.linalg.inv(scaled) * np.outer(scale, scale)
+    found, limit = covariance @ score[there] / misfit, float(chdtri(1, false_alarms / len(there)))
+    named = []
+    for i, j in enumerate(there):
+        size, sigma = float(found[i]), float(np.sqrt(covariance[i, i]))
+        evidence = (size / sigma) ** 2
+        added = size**2 * _nees(states[:, :, j], e.P[first:])
+        if evidence > limit and added > ADDED_NEES:
+            named.append(SensorDelay(e.outputs[j], size, sigma, evidence, added))
+    return tuple(sorted(named, key=lambda one: -one.evidence))
+
+
+def _rates(e: Estimates, values: Array, first: int) -> Array:
+    """The rates (N, m) of readings that are predicted from the sample before; zero where that is not known."""
+    expected = values[first:] - e.innovations[first:]
+    gains = e.H[first:] @ e.K[first:] @ np.nan_to_num(e.innovations[first:])[:, :, None]
+    after = expected + gains[:, :, 0]  # h(x̂) once the readings are taken in
+    out, step = np.zeros(expected.shape), np.diff(e.t[first:])[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        out[1:] = (expected[1:] - after[:-1]) / step
+    return np.where(np.isfinite(out), out, 0.0)
+
+
+def _sensitivities(e: Estimates, values: Array, first: int, used: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """∂ν/∂τ (N, m, m) and ∂x̂/∂τ (N, n, m), a column for the delay of each output."""
+    rates, (count, m), n = _rates(e, values, first), used.shape, e.P.shape[1]
+    slopes, states = np.zeros((count, m, m)), np.zeros((count, n, m))
+    s, own = np.zeros((n, m)), np.where(used, -rates, 0.0)
+    diagonal = np.arange(m)
+    for k, (F, H, K) in enumerate(zip(e.F[first:], e.H[first:], e.K[first:], strict=True)):
+        s = F @ s
+        v = -(H @ s)
+        v[diagonal, diagonal] += own[k]
+        s = s + K @ v
+        slopes[k], states[k] = v, s
+    return slopes, states
+
+
+def _whitened(e: Estimates, first: int, used: NDArray[np.bool_], slopes: Array) -> tuple[Array, Array]:
+    """∂ν/∂τ and ν in deviations of independent combinations of the readings that were used; zero for others."""
+    H, P, m = e.H[first:], e.P_predicted[first:], used.shape[1]
+    S = H @ P @ np.swapaxes(H, 1, 2)
+    at = np.arange(m)
+    S[:, at, at] = np.where(used, e.innovation_variances[first:], 1.0)
+    both = used[:, :, None] & used[:, None, :]
+    S = np.where(both | np.eye(m, dtype=np.bool_), S, 0.0)
+    L = np.linalg.cholesky(S)
+    nu = np.where(used, e.innovations[first:], 0.0)
+    V = np.linalg.solve(L, np.where(used[:, :, None], slopes, 0.0))
+    return V, np.linalg.solve(L, nu[:, :, None])[:, :, 0]
+
+
+def _nees(states: Array, P: Array) -> float:
+    """Mean of sᵀ P⁻¹ s / n over a run, of states that have some uncertainty."""
+    sigma = np.sqrt(np.maximum(np.diagonal(P, axis1=1, axis2=2), 0.0))
+    live = (sigma > 0.0).all(axis=0)
+    if not live.any():
+        return 0.0
+    s, d = states[:, live], sigma[:, live]
+    C = P[:, live][:, :, live] / (d[:, :, None] * d[:, None, :])
+    eigen, axes = np.linalg.eigh(C)
+    along = np.einsum("kij,ki->kj", axes, s / d)
+    kept = eigen > 1e-9 * eigen[:, -1:]  # directions that rounding leaves
+    squares = np.where(kept, along**2 / np.where(kept, eigen, 1.0), 0.0).sum(axis=1)
+    return float(squares.mean() / live.sum())
+
+
+def held_readings(values: Array) -> int:
+    """How often each reading (N,) is repeated by a sensor that holds it for a slower clock, 1 for one that does not."""
+    heard = values[np.isfinite(values)]
+    changes = np.flatnonzero(np.diff(heard) != 0.0)
+    if len(changes) <= LEAST_RUNS:
+        return 1
+    runs = np.diff(changes)
+    usual = int(np.median(runs))
+    return usual if usual > 1 and float(np.mean(np.abs(runs - usual) <= 1)) >= REGULAR_SHARE else 1

@@ -1,0 +1,65 @@
+"""Delays that nobody has told, on a pendulum on a cart by SciPy: NIS stays near one, and the score test finds their size."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+
+import numpy as np
+import pytest
+
+import veridyn as vd
+from observe.test_model_error import HOW, SETTLED, T, cart, recorded, truth
+from veridyn.errors import DataWarning
+from veridyn.observe.consistency.sensor_delays import held_readings, sensor_delays
+from veridyn.observe.observation import Observation
+
+LATE = 0.015  # s
+
+
+@cache
+def observed(seed: int, late: float) -> tuple[Observation, np.ndarray, float]:
+    """The run of an angle that is `late`, its readings, and the NEES of the truth."""
+    force, x, readings = truth(seed, 1.0)
+    moved = readings.copy()
+    moved[:, 1] = np.interp(T - late, T, x[:, 1]) + readings[:, 1] - x[:, 1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        states = vd.observe(cart(), recorded(force, moved), "ekf", HOW)
+    return states, moved, states.nees(x[:, :2], x[:, 2:], skip=SETTLED).mean
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_delay_is_named_with_its_size_where_nis_says_nothing(seed: int) -> None:
+    states, _, nees = observed(seed, LATE)
+    assert 0.75 < states.nis().mean < 1.25 and nees > 100.0
+    first = states.findings[0]
+    assert (first.cause, first.place, first.rank) == ("delay", "angle", 1)
+    assert abs(first.size - LATE) < 3.0 * first.sigma < 0.01
+    assert states.delays[0].added_nees == pytest.approx(nees, rel=0.6)  # what a first-order sensitivity makes of NEES
+    assert "later than its sensor says" in str(first) and first.record["cause"] == "delay"
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_right_clocks_are_not_named(seed: int) -> None:
+    states, readings, _ = observed(seed, 0.0)
+    assert states.delays == () and states.findings == ()
+    every = sensor_delays(states.estimates, readings, 1.0)
+    assert all(abs(d.size) < 3.0 * d.sigma for d in every)
+
+
+def test_the_verb_warns_of_a_delay() -> None:
+    _, moved, _ = observed(0, LATE)
+    force = truth(0, 1.0)[0]
+    with pytest.warns(DataWarning, match="'angle' is later than its sensor says, by"):
+        vd.observe(cart(), recorded(force, moved), "ekf", HOW)
+
+
+def test_readings_that_are_held_for_a_slower_clock_are_counted() -> None:
+    rng = np.random.default_rng(0)
+    own = rng.standard_normal(200)
+    assert held_readings(np.repeat(own, 5)) == 5 and held_readings(own) == 1
+    assert (
+        held_readings(np.round(np.sin(np.linspace(0.0, 20.0, 1000)), 1)) == 1
+    )  # coarse, and repeated by its own grain
+    assert held_readings(np.zeros(100)) == 1
