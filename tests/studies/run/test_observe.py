@@ -336,12 +336,12 @@ def test_a_prescribed_coordinate_is_an_input_in_every_formulation(tmp_path: Path
 
 
 def test_findings_are_in_the_result_and_may_be_limited(tmp_path: Path) -> None:
-    """Every twentieth reading of one output jumps by 10 m: it is named with its share, and a study may refuse that."""
+    """Every twentieth reading of the travel, in mm, jumps by a metre: it is named with its share, and a study may refuse that."""
 
     def jump(rows: np.ndarray) -> None:
-        rows[10::20, 1] += 10.0
+        rows[10::20, 1] += 1000.0
 
-    text = TEXT.replace("gate: 0.9999", "gate: auto") + "\naccept: {findings: 0}\n"
+    text = TEXT.replace("gate: 0.9999", "gate: auto").replace("accept:\n", "accept:\n  findings: 0\n")
     run = short(tmp_path, text, 200, jump)
     (first, *_) = [f for f in run.result("crane", 0).findings if f["cause"] == "outliers"]
     assert first["rank"] >= 1 and 0.03 < first["size"] < 0.1

@@ -43,15 +43,18 @@ class DeadCentre:
 def dead_centres(system: MachineSystem, e: Estimates) -> tuple[DeadCentre, ...]:
     """The independent coordinates that sensors lose sight of along a run, those that are lost most often first."""
     f = system.f
-    heard = e.status != Status.MISSING
     own = np.einsum("kji,kil,kjl->kj", e.H, e.P_predicted, e.H)
-    noise = np.where(heard, e.innovation_variances - own, np.inf)
-    weight = np.where(noise > 0.0, 1.0 / np.where(noise > 0.0, noise, 1.0), 0.0)
-    c = np.sqrt(np.einsum("kji,kj->ki", e.H[:, :, :f] ** 2, weight))
+    weight = np.zeros(len(e.outputs))
+    for j in range(
+        len(weight)
+    ):  # sensors on clocks of their own are no dead centres: their usual noise, and H at every sample
+        noise = (e.innovation_variances[:, j] - own[:, j])[e.status[:, j] != Status.MISSING]
+        usual = float(np.median(noise)) if len(noise) else 0.0
+        weight[j] = 1.0 / usual if usual > 0.0 else 0.0
+    c = np.sqrt(np.einsum("kji,j->ki", e.H[:, :, :f] ** 2, weight))
     found = []
     for i, name in enumerate(system.model.names):
-        some = heard.any(axis=1) & np.isfinite(c[:, i])
-        seen, t = c[some, i], e.t[some]
+        seen, t = c[:, i], e.t
         usual = float(np.median(seen)) if len(seen) else 0.0
         lost = seen < LOST_SHARE * usual
         if not lost.any():

@@ -118,8 +118,8 @@ def _whitened(e: Estimates, first: int, used: NDArray[np.bool_], slopes: Array) 
     S = np.where(both | np.eye(m, dtype=np.bool_), S, 0.0)
     L = np.linalg.cholesky(S)
     nu = np.where(used, e.innovations[first:], 0.0)
-    V = np.linalg.solve(L, np.where(used[:, :, None], slopes, 0.0))
-    return V, np.linalg.solve(L, nu[:, :, None])[:, :, 0]
+    V = np.asarray(np.linalg.solve(L, np.where(used[:, :, None], slopes, 0.0)), dtype=np.float64)
+    return V, np.asarray(np.linalg.solve(L, nu[:, :, None])[:, :, 0], dtype=np.float64)
 
 
 def _nees(states: Array, P: Array) -> float:
