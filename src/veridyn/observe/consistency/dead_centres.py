@@ -49,6 +49,7 @@ def dead_centres(system: MachineSystem, e: Estimates) -> tuple[DeadCentre, ...]:
         len(weight)
     ):  # sensors on clocks of their own are no dead centres: their usual noise, and H at every sample
         noise = (e.innovation_variances[:, j] - own[:, j])[e.status[:, j] != Status.MISSING]
+        noise = noise[np.isfinite(noise)]
         usual = float(np.median(noise)) if len(noise) else 0.0
         weight[j] = 1.0 / usual if usual > 0.0 else 0.0
     c = np.sqrt(np.einsum("kji,j->ki", e.H[:, :, :f] ** 2, weight))
