@@ -27,7 +27,7 @@ import scipy.special
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import Faults, ModelError, did_you_mean
-from veridyn.mechanics.compiled import compiled, kept
+from veridyn.mechanics.compiled import kept, lean
 
 Array = NDArray[np.float64]
 
@@ -200,7 +200,7 @@ class Together(Road):
         return np.concatenate([road.packed for road in self.roads]) if self.roads else np.empty(0)
 
 
-@compiled
+@lean
 def road_at(r: Array, x: float, y: float) -> tuple[float, float, float]:
     """z, ∂z/∂x and ∂z/∂y of the packed road `r` at one point; NaN where x or y is none."""
     if not (abs(x) < inf and abs(y) < inf):
@@ -227,7 +227,7 @@ def fill_surface(r: Array, x: Array, y: Array, out: Array) -> None:
         out[0, i], out[1, i], out[2, i] = road_at(r, x[i], y[i])
 
 
-@compiled
+@lean
 def _ease(s: float) -> tuple[float, float]:
     """3s² − 2s³ and its derivative: from 0 to 1 with level ends, constant outside."""
     if s <= 0.0:
@@ -237,7 +237,7 @@ def _ease(s: float) -> tuple[float, float]:
     return s * s * (3.0 - 2.0 * s), 6.0 * s * (1.0 - s)
 
 
-@compiled
+@lean
 def _obstacle(r: Array, i: int, x: float, y: float) -> tuple[float, float, float]:
     """A bump or a step: its shape along x by the window of its sides."""
     s = (x - r[i + 2]) / r[i + 3]
@@ -254,7 +254,7 @@ def _obstacle(r: Array, i: int, x: float, y: float) -> tuple[float, float, float
     return z * left * right, zx * left * right, z * (left * grows - falls * right) / EDGE
 
 
-@compiled
+@lean
 def _profile(r: Array, i: int, x: float, y: float) -> tuple[float, float, float]:
     """The line or two lines under y, each a cubic between its samples."""
     lines, count, spacing, track = int(r[i + 2]), int(r[i + 3]), r[i + 4], r[i + 5]
@@ -282,7 +282,7 @@ def _profile(r: Array, i: int, x: float, y: float) -> tuple[float, float, float]
     return share * z, share * zx + growth * z, share * zy
 
 
-@compiled
+@lean
 def _cubic(r: Array, here: int, beyond: int, u: float, h: float) -> tuple[float, float]:
     """Value and derivative at u in [0, 1] of the cubic with the heights and slopes at two samples h apart."""
     z0, s0, z1, s1 = r[here], r[here + 1] * h, r[beyond], r[beyond + 1] * h

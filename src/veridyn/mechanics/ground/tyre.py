@@ -26,7 +26,7 @@ from math import atan, copysign, cos, exp, sin, sqrt, tan, tanh
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.mechanics.compiled import compiled
+from veridyn.mechanics.compiled import lean
 from veridyn.mechanics.ground import tyre_parameters as c
 from veridyn.mechanics.ground.tyre_parameters import TyreParameters
 
@@ -58,21 +58,37 @@ def forces(
     return fx, fy, mz
 
 
-@compiled
+@lean
+def _bent(bx: float, e: float) -> float:
+    """Bx − E (Bx − atan Bx); many tyres have no E in some of their curves."""
+    return bx if e == 0.0 else bx - e * (bx - atan(bx))
+
+
+@lean
+def _cosine_of_atan(x: float) -> float:
+    """cos(atan x)."""
+    return 1.0 / sqrt(1.0 + x * x)
+
+
+@lean
+def _sine_of_twice_atan(x: float) -> float:
+    """sin(2 atan x)."""
+    return 2.0 * x / (1.0 + x * x)
+
+
+@lean
 def magic_formula(x: float, b: float, shape: float, d: float, e: float) -> float:
     """D sin(C atan(Bx − E (Bx − atan Bx))): slope BCD at zero, peak D where C ≥ 1, D sin(Cπ/2) far out for E < 1."""
-    bx = b * x
-    return d * sin(shape * atan(bx - e * (bx - atan(bx))))
+    return d * sin(shape * atan(_bent(b * x, e)))
 
 
-@compiled
+@lean
 def cosine_form(x: float, b: float, shape: float, e: float) -> float:
     """cos(C atan(Bx − E (Bx − atan Bx))): one at zero; the weight of the other slip, and the fall of the trail."""
-    bx = b * x
-    return cos(shape * atan(bx - e * (bx - atan(bx))))
+    return cos(shape * atan(_bent(b * x, e)))
 
 
-@compiled
+@lean
 def load_in_range(p: Array, fz: float) -> tuple[float, float, float]:
     """The load at which coefficients are taken, its df_z = (F_z − F_z0)/F_z0, and F_z over it; zeros without load."""
     if fz <= 0.0:
@@ -82,21 +98,21 @@ def load_in_range(p: Array, fz: float) -> tuple[float, float, float]:
     return load, (load - nominal) / nominal, fz / load
 
 
-@compiled
+@lean
 def longitudinal_stiffness(p: Array, load: float, dfz: float) -> float:
     """K_x = F_z (p_Kx1 + p_Kx2 df_z) exp(p_Kx3 df_z) λ_Kx, N."""
     return load * (p[c.PKX1] + p[c.PKX2] * dfz) * exp(p[c.PKX3] * dfz) * p[c.LKX]
 
 
-@compiled
+@lean
 def lateral_stiffness(p: Array, load: float, gamma: float) -> float:
     """K_y = p_Ky1 F_z0 sin(2 atan(F_z/(p_Ky2 F_z0))) (1 − p_Ky3 |γ|) λ_Ky, N/rad; negative for a tyre that resists."""
     nominal = p[c.FNOMIN] * p[c.LFZO]
-    rise = sin(2.0 * atan(load / (p[c.PKY2] * nominal)))
+    rise = _sine_of_twice_atan(load / (p[c.PKY2] * nominal))
     return p[c.PKY1] * nominal * rise * (1.0 - p[c.PKY3] * abs(gamma * p[c.LGAY])) * p[c.LKY]
 
 
-@compiled
+@lean
 def slip_stiffness(p: Array, fz: float, gamma: float) -> tuple[float, float]:
     """C_κ = K_x (N) and C_α = −K_y (N/rad): what a linear tyre has at this load; both positive."""
     load, dfz, share = load_in_range(p, fz)
@@ -105,13 +121,13 @@ def slip_stiffness(p: Array, fz: float, gamma: float) -> tuple[float, float]:
     return longitudinal_stiffness(p, load, dfz) * share, -lateral_stiffness(p, load, gamma) * share
 
 
-@compiled
+@lean
 def linear_tyre(c_kappa: float, c_alpha: float, kappa: float, alpha: float) -> tuple[float, float]:
     """F_x = C_κ κ, F_y = −C_α α; for small slips."""
     return c_kappa * kappa, -c_alpha * alpha
 
 
-@compiled
+@lean
 def pure_longitudinal(p: Array, fz: float, kappa: float, gamma: float, mu: float) -> float:
     """F_x without side slip, N."""
     load, dfz, share = load_in_range(p, fz)
@@ -121,7 +137,7 @@ def pure_longitudinal(p: Array, fz: float, kappa: float, gamma: float, mu: float
     return share * _longitudinal(p, load, dfz, kappa, gamma, mu)
 
 
-@compiled
+@lean
 def pure_lateral(p: Array, fz: float, alpha: float, gamma: float, mu: float) -> float:
     """F_y of a freely rolling wheel, N."""
     load, dfz, share = load_in_range(p, fz)
@@ -131,7 +147,7 @@ def pure_lateral(p: Array, fz: float, alpha: float, gamma: float, mu: float) -> 
     return share * _lateral(p, load, dfz, alpha, gamma, mu)[0]
 
 
-@compiled
+@lean
 def combined_forces(
     p: Array, fz: float, kappa: float, alpha: float, gamma: float, mu: float, direction: float = 1.0
 ) -> tuple[float, float, float]:
@@ -150,24 +166,24 @@ def combined_forces(
     fx0 = _longitudinal(p, load, dfz, kappa, gamma, mu)
     fy0, stiffness, bc, shift, friction = _lateral(p, load, dfz, alpha, gamma, mu)
 
-    b = p[c.RBX1] * cos(atan(p[c.RBX2] * kappa)) * p[c.LXAL]
+    b = p[c.RBX1] * _cosine_of_atan(p[c.RBX2] * kappa) * p[c.LXAL]
     e = min(p[c.REX1] + p[c.REX2] * dfz, 1.0)
     at_shift = cosine_form(p[c.RHX1], b, p[c.RCX1], e)
     fx = fx0 * cosine_form(alpha + p[c.RHX1], b, p[c.RCX1], e) / at_shift
 
-    b = p[c.RBY1] * cos(atan(p[c.RBY2] * (alpha - p[c.RBY3]))) * p[c.LYKA]
+    b = p[c.RBY1] * _cosine_of_atan(p[c.RBY2] * (alpha - p[c.RBY3])) * p[c.LYKA]
     e = min(p[c.REY1] + p[c.REY2] * dfz, 1.0)
     across = p[c.RHY1] + p[c.RHY2] * dfz
     pulled = fy0 * cosine_form(kappa + across, b, p[c.RCY1], e) / cosine_form(across, b, p[c.RCY1], e)
     ply = p[c.RVY1] + p[c.RVY2] * dfz + p[c.RVY3] * gamma
-    ply *= friction * load * cos(atan(p[c.RVY4] * alpha)) * p[c.LVYKA]
+    ply *= friction * load * _cosine_of_atan(p[c.RVY4] * alpha) * p[c.LVYKA]
     fy = pulled + ply * sin(p[c.RVY5] * atan(p[c.RVY6] * kappa))
 
     mz = _aligning(p, load, dfz, kappa, alpha, gamma, mu, fx, fy, pulled, stiffness, bc, shift, direction)
     return share * fx, share * fy, share * mz
 
 
-@compiled
+@lean
 def overturning_moment(p: Array, fz: float, fy: float, gamma: float) -> float:
     """M_x = R_0 F_z (q_Sx1 λ_VMx + (−q_Sx2 γ + q_Sx3 F_y/F_z0) λ_Mx), N*m."""
     nominal = p[c.FNOMIN] * p[c.LFZO]
@@ -175,7 +191,7 @@ def overturning_moment(p: Array, fz: float, fy: float, gamma: float) -> float:
     return p[c.UNLOADED_RADIUS] * max(fz, 0.0) * (p[c.QSX1] * p[c.LVMX] + slope * p[c.LMX])
 
 
-@compiled
+@lean
 def rolling_moment(p: Array, fz: float, fx: float, vx: float, omega: float) -> float:
     """M_y = −R_0 F_z (q_Sy1 + q_Sy2 F_x/F_z0 + q_Sy3 |v_x/V_0| + q_Sy4 (v_x/V_0)⁴) λ_My tanh(ω R_0/0.1 m/s), N*m.
 
@@ -187,18 +203,18 @@ def rolling_moment(p: Array, fz: float, fx: float, vx: float, omega: float) -> f
     return -radius * max(fz, 0.0) * share * p[c.LMY] * tanh(omega * radius / STANDING_SPEED)
 
 
-@compiled
+@lean
 def _over_arrays(p: Array, fz: Array, kappa: Array, alpha: Array, gamma: Array, mu: Array, out: Array) -> None:
     for i in range(fz.size):
         out[0, i], out[1, i], out[2, i] = combined_forces(p, fz[i], kappa[i], alpha[i], gamma[i], mu[i])
 
 
-@compiled
+@lean
 def _away_from_zero(value: float, least: float) -> float:
     return value if abs(value) > least else copysign(least, value)
 
 
-@compiled
+@lean
 def _slips_in_range(p: Array, kappa: float, alpha: float, gamma: float) -> tuple[float, float, float]:
     return (
         min(max(kappa, p[c.KPUMIN]), p[c.KPUMAX]),
@@ -207,7 +223,7 @@ def _slips_in_range(p: Array, kappa: float, alpha: float, gamma: float) -> tuple
     )
 
 
-@compiled
+@lean
 def _longitudinal(p: Array, load: float, dfz: float, kappa: float, gamma: float, mu: float) -> float:
     """F_x0: C_x, D_x = μ_x F_z, E_x ≤ 1, K_x and the shifts, each polynomial in df_z."""
     scale = p[c.LMUX] * mu
@@ -221,7 +237,7 @@ def _longitudinal(p: Array, load: float, dfz: float, kappa: float, gamma: float,
     return magic_formula(x, b, shape, d, min(e, 1.0)) + lift
 
 
-@compiled
+@lean
 def _lateral(
     p: Array, load: float, dfz: float, alpha: float, gamma: float, mu: float
 ) -> tuple[float, float, float, float, float]:
@@ -243,7 +259,7 @@ def _lateral(
     return fy, stiffness, b * shape, shift + lift / _away_from_zero(stiffness, SMALLEST_FORCE_N), friction
 
 
-@compiled
+@lean
 def _aligning(
     p: Array,
     load: float,
@@ -279,19 +295,19 @@ def _aligning(
     x = _equivalent(alpha + shift, spun)
     b = p[c.QBZ9] * p[c.LKY] / friction + p[c.QBZ10] * bc
     d = (p[c.QDZ6] + p[c.QDZ7] * dfz) * p[c.LRES] + (p[c.QDZ8] + p[c.QDZ9] * dfz) * lean
-    residual = d * load * radius * p[c.LMUY] * mu * cos(atan(b * x)) * forward
+    residual = d * load * radius * p[c.LMUY] * mu * _cosine_of_atan(b * x) * forward
 
     arm = p[c.SSZ1] + p[c.SSZ2] * fy / nominal + (p[c.SSZ3] + p[c.SSZ4] * dfz) * gamma
     return -trail * pulled + residual + arm * radius * p[c.LS] * fx
 
 
-@compiled
+@lean
 def _equivalent(alpha: float, spun: float) -> float:
     side = tan(alpha)
     return copysign(atan(sqrt(side * side + spun * spun)), alpha)
 
 
-@compiled
+@lean
 def vertical_force(p: Array, deflection: float, rate: float) -> float:
     """F_z of a tyre pressed in by `deflection` (m), growing at `rate` (m/s); zero off the road, and the road never pulls."""
     if deflection <= 0.0:
@@ -300,7 +316,7 @@ def vertical_force(p: Array, deflection: float, rate: float) -> float:
     return 0.0 if force < 0.0 else force  # not max(), which would turn NaN into zero
 
 
-@compiled
+@lean
 def effective_radius(p: Array, deflection: float) -> float:
     """R_e = R_0 − (F_z0/K_z) (D_reff atan(B_reff r) + F_reff r) with r = K_z d/F_z0: the radius a free wheel rolls on, m.
 
@@ -312,7 +328,7 @@ def effective_radius(p: Array, deflection: float) -> float:
     return p[c.UNLOADED_RADIUS] - nominal / p[c.VERTICAL_STIFFNESS] * lost
 
 
-@compiled
+@lean
 def relaxation_lengths(p: Array, fz: float, gamma: float) -> tuple[float, float]:
     """σ_κ and σ_α in metres, at least RELAXATION_FLOOR.
 
@@ -324,19 +340,21 @@ def relaxation_lengths(p: Array, fz: float, gamma: float) -> tuple[float, float]
     along = load * (p[c.PTX1] + p[c.PTX2] * dfz) * exp(-p[c.PTX3] * dfz) * radius / p[c.FNOMIN] * p[c.LSGKP]
     across = 0.0
     if p[c.PTY2] != 0.0:
-        across = p[c.PTY1] * sin(2.0 * atan(load / (p[c.PTY2] * nominal))) * (1.0 - p[c.PKY3] * abs(gamma * p[c.LGAY]))
+        across = (
+            p[c.PTY1] * _sine_of_twice_atan(load / (p[c.PTY2] * nominal)) * (1.0 - p[c.PKY3] * abs(gamma * p[c.LGAY]))
+        )
         across *= radius * p[c.LFZO] * p[c.LSGAL]
     return max(along, RELAXATION_FLOOR), max(across, RELAXATION_FLOOR)
 
 
-@compiled
+@lean
 def steady_slip(vx: float, vy: float, vr: float) -> tuple[float, float]:
     """κ = (v_r − v_x)/V and tan α = v_y/V of a wheel in steady motion; speeds of the contact in the wheel's axes, m/s."""
     speed = max(abs(vx), SPEED_FLOOR)
     return (vr - vx) / speed, vy / speed
 
 
-@compiled
+@lean
 def slip_rates(
     p: Array, fz: float, gamma: float, vx: float, vy: float, vr: float, kappa: float, tan_alpha: float
 ) -> tuple[float, float]:

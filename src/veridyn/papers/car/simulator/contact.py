@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.compiled import compiled, inner
+from veridyn.mechanics.compiled import core, lean
 from veridyn.mechanics.ground.tyre import (
     combined_forces,
     effective_radius,
@@ -38,56 +38,56 @@ STANDING_SPEED = 0.2  # m/s, over which the trail turns round with the direction
 MAX_STANDING_SLIP = 1.5  # the slip at which a standing tyre's deflection stops growing
 
 
-@compiled
+@lean
 def add(a: V3, b: V3) -> V3:
     return (a[0] + b[0], a[1] + b[1], a[2] + b[2])
 
 
-@compiled
+@lean
 def sub(a: V3, b: V3) -> V3:
     return (a[0] - b[0], a[1] - b[1], a[2] - b[2])
 
 
-@compiled
+@lean
 def scale(k: float, a: V3) -> V3:
     return (k * a[0], k * a[1], k * a[2])
 
 
-@compiled
+@lean
 def dot(a: V3, b: V3) -> float:
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
-@compiled
+@lean
 def cross(a: V3, b: V3) -> V3:
     return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
 
 
-@compiled
+@lean
 def turned(R: M3, a: V3) -> V3:
     """R a."""
     return (dot(R[0], a), dot(R[1], a), dot(R[2], a))
 
 
-@compiled
+@lean
 def turned_back(R: M3, a: V3) -> V3:
     """Rᵀ a."""
     return add(add(scale(a[0], R[0]), scale(a[1], R[1])), scale(a[2], R[2]))
 
 
-@inner
+@core
 def third(a: Array) -> V3:
     """The first three numbers of an array."""
     return (a[0], a[1], a[2])
 
 
-@inner
+@core
 def put(a: Array, v: V3) -> None:
     """v in the place of the first three numbers of an array."""
     a[0], a[1], a[2] = v[0], v[1], v[2]
 
 
-@compiled
+@lean
 def symmetric(J: Array, a: V3) -> V3:
     """J a, with J given as XX XY XZ YY YZ ZZ."""
     return (
@@ -97,7 +97,7 @@ def symmetric(J: Array, a: V3) -> V3:
     )
 
 
-@compiled
+@lean
 def attitude(w: float, x: float, y: float, z: float) -> M3:
     """The rotation matrix of a quaternion of length one, scalar first."""
     return (
@@ -143,7 +143,7 @@ def packed_tyres(front: TyreParameters | LinearTyre, rear: TyreParameters | Line
     raise TypeError("one axle has a linear tyre and the other a Magic Formula tyre")
 
 
-@compiled
+@lean
 def contact(
     i: int,
     P: TyreNumbers,

@@ -92,7 +92,7 @@ def workspace() -> VehicleWork:
         np.zeros((4, 6)),
         np.zeros((4, 2)),
         np.zeros((4, 5, 5)),
-        np.zeros((4, 30)),
+        np.zeros((4, 39)),
         np.zeros((4, 6)),
         np.zeros(STATES),
         np.zeros(STATES),

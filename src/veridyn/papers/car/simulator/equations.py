@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.compiled import inner, kept
+from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.dense import solve_positive
 from veridyn.mechanics.ground.road import road_at
 from veridyn.papers.car.simulator.contact import (
@@ -110,6 +110,22 @@ def march(
     Samples are kept `every` so many steps, with the outputs of the same instant. Stops where the state is no longer finite. x becomes the
     last state. A march of no steps leaves ẋ in work.rate and all outputs in work.out.
     """
+    return _steps(x, u, step, every, P, road, states, outputs, work)
+
+
+@core
+def _steps(
+    x: Array,
+    u: Array,
+    step: float,
+    every: int,
+    P: CarNumbers,
+    road: Array,
+    states: Array,
+    outputs: Array,
+    work: VehicleWork,
+) -> int:
+    """The work of :func:`march`, without counting references to arrays, which takes longer than a tyre's forces."""
     n, samples = len(x), 0
     y, k, total = work.state, work.rate, work.total
     steps = (len(u) - 1) // 2
@@ -118,8 +134,9 @@ def march(
             share = 0.0 if stage == 0 else (1.0 if stage == 3 else 0.5)
             for j in range(n):
                 y[j] = x[j] + share * step * k[j] if stage > 0 else x[j]
-            rates(y, u[2 * s + (stage + 1) // 2], P, road, k, work.out, work)
-            if stage == 0 and s % every == 0:
+            whole = stage == 0 and s % every == 0
+            rates(y, u[2 * s + (stage + 1) // 2], P, road, k, work.out, work, whole)
+            if whole:
                 size = 0.0
                 for j in range(n):
                     size += abs(x[j])
@@ -149,9 +166,11 @@ def instant(x: Array, u: Array, P: CarNumbers, road: Array, work: VehicleWork) -
     return work.rate, work.out
 
 
-@inner
-def rates(x: Array, u: Array, P: CarNumbers, road: Array, dx: Array, out: Array, work: VehicleWork) -> None:
-    """dx = ẋ of the state x under the inputs u; everything that a sensor may ask for is left in `out`."""
+@core
+def rates(
+    x: Array, u: Array, P: CarNumbers, road: Array, dx: Array, out: Array, work: VehicleWork, whole: bool
+) -> None:
+    """dx = ẋ of the state x under the inputs u; everything that a sensor may ask for is left in `out` where `whole`."""
     R = attitude(x[3], x[4], x[5], x[6])
     v, w = third(x[VELOCITY:]), third(x[OMEGA:])
     engine, shaft = _powertrain(x, u, P.driveline, P.brakes, P.push, dx)
@@ -176,7 +195,7 @@ def rates(x: Array, u: Array, P: CarNumbers, road: Array, dx: Array, out: Array,
     for i in range(4):
         out[DRIVE + i] = 0.5 * shaft if i < 2 else 0.0
         out[BRAKING + i] = brake_torque(x[BRAKE], x[SPIN + i], i, P.brakes)
-        bushes_yield(i, x, P.tables, work.kin[i], work.tyre[i], rack_dd, dx, out)
+        bushes_yield(i, x, P.tables, work.kin[i], work.keep[i], work.tyre[i], rack_dd, dx, out)
         resists = suspension_force(i, x, P.suspension.corner[i], P.suspension.bar[i // 2])
         add_wheel(
             i, x[SPIN + i], resists, P.carrier[i], P.wheel[i], w, work.kin[i], work.keep[i], work.tyre[i], out,
@@ -192,7 +211,7 @@ def rates(x: Array, u: Array, P: CarNumbers, road: Array, dx: Array, out: Array,
         zdd = (work.rest[i, 1] - (dot(third(c), a) + dot(third(c[3:]), wd))) / work.rest[i, 0]
         out[ZDD + i] = zdd
         dx[Z + i], dx[ZD + i] = x[ZD + i], zdd
-        reading(i, x[SPIN + i], P.wheel[i], a, wd, zdd, work.kin[i], work.keep[i], work.tyre[i], out)
+        reading(i, x[SPIN + i], P.wheel[i], a, wd, zdd, work.kin[i], work.keep[i], work.tyre[i], out, whole)
         dx[ANGLE + i], dx[SPIN + i] = x[SPIN + i], out[SPIND + i]
     put(out[ACC:], a)
     put(out[ALPHA:], wd)
@@ -208,7 +227,7 @@ def rates(x: Array, u: Array, P: CarNumbers, road: Array, dx: Array, out: Array,
     _move_block(x, P.driveline, w, a, wd, engine, shaft, dx)
 
 
-@inner
+@core
 def _powertrain(x: Array, u: Array, D: Array, brakes: Array, push: float, dx: Array) -> tuple[float, float]:
     """Torques of the engine and of both shafts together; rates of engine, shafts, controller and brake pressure."""
     mean_spin = 0.5 * (x[SPIN] + x[SPIN + 1])
@@ -225,7 +244,7 @@ def _powertrain(x: Array, u: Array, D: Array, brakes: Array, push: float, dx: Ar
     return engine, shaft
 
 
-@inner
+@core
 def _on_the_road(
     i: int, x: Array, tyres: TyreNumbers, grip: float, R: M3, v: V3, w: V3, road: Array, keep: Array, tyre: Array,
     dx: Array, out: Array,
@@ -246,7 +265,7 @@ def _on_the_road(
     dx[SLIP_X + i], dx[SLIP_Y + i] = ud, vd
 
 
-@inner
+@core
 def _put_chassis(J: Array, w: V3, A: Array, b: Array) -> None:
     """Begin the six equations with the chassis."""
     m, s = J[9], third(J[6:])
@@ -261,7 +280,7 @@ def _put_chassis(J: Array, w: V3, A: Array, b: Array) -> None:
     put(b[3:], scale(-1.0, cross(w, symmetric(J, w))))
 
 
-@inner
+@core
 def _solve(A: Array, b: Array, column: Array, rest: Array) -> None:
     """Eliminate the four z̈; the six accelerations of the chassis take the place of b."""
     for i in range(4):
@@ -273,7 +292,7 @@ def _solve(A: Array, b: Array, column: Array, rest: Array) -> None:
     solve_positive(A, b)
 
 
-@inner
+@core
 def _put_block(x: Array, D: Array, w: V3, shaft: float, A: Array, b: Array) -> None:
     """An engine block on mounts: its mass along x and its inertia about y leave the chassis, its mounts' forces come."""
     at = third(D[5:])
@@ -290,7 +309,7 @@ def _put_block(x: Array, D: Array, w: V3, shaft: float, A: Array, b: Array) -> N
     b[4] += D[12] * x[TURN] + D[13] * x[TURN + 1] + shaft
 
 
-@inner
+@core
 def _move_block(x: Array, D: Array, w: V3, a: V3, wd: V3, engine: float, shaft: float, dx: Array) -> None:
     """Rates of the block on its mounts."""
     if D[0] > 0.0:

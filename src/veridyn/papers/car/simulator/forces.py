@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import Faults, ModelError
-from veridyn.mechanics.compiled import compiled
+from veridyn.mechanics.compiled import lean
 
 Array = NDArray[np.float64]
 Four = tuple[float, float, float, float]
@@ -132,7 +132,7 @@ class Suspension:
         return float(own.sum() + (bar[:, 0] * d**2 / 2 + bar[:, 1] * d**4 / 4).sum())
 
 
-@compiled
+@lean
 def spring_force(z: float, p: Array) -> float:
     c = z - p[4]
     force = p[0] + p[1] * z + p[2] * c * c + p[3] * c * c * c
@@ -143,15 +143,15 @@ def spring_force(z: float, p: Array) -> float:
     return force
 
 
-@compiled
+@lean
 def damper_force(zd: float, p: Array) -> float:
     force = p[8] * zd * (1.0 - p[9] * np.tanh(zd / p[10]))
     if p[11] > 0.0:
-        force /= (1.0 + (zd / p[11]) ** 2) ** 0.25
+        force /= np.sqrt(np.sqrt(1.0 + (zd / p[11]) ** 2))
     return force + p[12] * np.tanh(zd / p[13])
 
 
-@compiled
+@lean
 def bar_force(d: float, p: Array) -> float:
     return p[0] * d + p[1] * d * d * d
 
@@ -219,7 +219,7 @@ class Brakes:
         return np.array([self.front / 2, self.front / 2, self.rear / 2, self.rear / 2, self.lag, self.rounding])
 
 
-@compiled
+@lean
 def engine_torque(error: float, integral: float, wanted: float, p: Array) -> tuple[float, float]:
     """The controller's torque and the rate of its integral, which stops at the limits."""
     command = wanted + p[14] * error + p[15] * integral
@@ -230,7 +230,7 @@ def engine_torque(error: float, integral: float, wanted: float, p: Array) -> tup
     return command, error
 
 
-@compiled
+@lean
 def brake_torque(demand: float, spin: float, wheel: int, p: Array) -> float:
     """The torque of a brake on its wheel, against its spin."""
     return -p[wheel] * demand * np.tanh(spin / p[5])
@@ -282,7 +282,7 @@ class Aerodynamics:
         return AeroNumbers(np.array(self.speeds), np.array(self.coefficients), np.array(self.sideslip))
 
 
-@compiled
+@lean
 def air_wrench(vx: float, vy: float, vz: float, p: AeroNumbers, out: Array) -> None:
     """Force and moment of the air on the chassis at its origin, six numbers written to `out`."""
     square = vx * vx + vy * vy + vz * vz

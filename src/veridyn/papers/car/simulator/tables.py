@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
 from veridyn.errors import Faults, ModelError
-from veridyn.mechanics.compiled import compiled
+from veridyn.mechanics.compiled import lean
 
 Array = NDArray[np.float64]
 Rows = tuple[tuple[float, ...], ...]
@@ -191,25 +191,36 @@ def _splined(ends: tuple[float, float], rows: Array, points: int) -> tuple[Array
     return np.ascontiguousarray(c.transpose(2, 1, 0)), np.array([ends[0], x[1] - x[0]])
 
 
-@compiled
+@lean
 def _read(table: Array, grid: Array, i: int, x: Array, out: Array) -> None:
     for k in range(len(x)):
         for q in range(5):
             out[k, i, q] = looked_up(table, grid, i, q, x[k])[0]
 
 
-@compiled
-def looked_up(table: Array, grid: Array, i: int, q: int, x: float) -> tuple[float, float, float]:
-    """Value, slope and curvature of wheel i's table of quantity q at x; straight beyond its ends."""
-    n = table.shape[2]
+@lean
+def interval(table: Array, grid: Array, i: int, x: float) -> tuple[int, float, float]:
+    """The interval of wheel i's tables that x is in, the place in it, and how far x is beyond their ends; for all quantities."""
     start, step = grid[i, 0], grid[i, 1]
-    place = (x - start) / step
-    k = min(max(int(np.floor(place)), 0), n - 1)
+    k = min(max(int(np.floor((x - start) / step)), 0), table.shape[2] - 1)
     u = x - start - k * step
     inside = min(max(u, 0.0), step)
+    return k, inside, u - inside
+
+
+@lean
+def in_interval(table: Array, i: int, q: int, k: int, inside: float, beyond: float) -> tuple[float, float, float]:
+    """Value, slope and curvature of wheel i's table of quantity q at the place that :func:`interval` gives."""
     c0, c1, c2, c3 = table[i, q, k, 0], table[i, q, k, 1], table[i, q, k, 2], table[i, q, k, 3]
     value = ((c0 * inside + c1) * inside + c2) * inside + c3
     slope = (3.0 * c0 * inside + 2.0 * c1) * inside + c2
-    if u != inside:
-        return value + slope * (u - inside), slope, 0.0
-    return value, slope, 6.0 * c0 * u + 2.0 * c1
+    if beyond != 0.0:
+        return value + slope * beyond, slope, 0.0
+    return value, slope, 6.0 * c0 * inside + 2.0 * c1
+
+
+@lean
+def looked_up(table: Array, grid: Array, i: int, q: int, x: float) -> tuple[float, float, float]:
+    """Value, slope and curvature of wheel i's table of quantity q at x; straight beyond its ends."""
+    k, inside, beyond = interval(table, grid, i, x)
+    return in_interval(table, i, q, k, inside, beyond)

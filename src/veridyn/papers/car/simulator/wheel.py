@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.mechanics.compiled import inner
+from veridyn.mechanics.compiled import core
 from veridyn.papers.car.simulator.contact import (
     M3,
     V3,
@@ -46,15 +46,15 @@ from veridyn.papers.car.simulator.description import (
     Z,
 )
 from veridyn.papers.car.simulator.forces import bar_force, damper_force, spring_force
-from veridyn.papers.car.simulator.tables import TableNumbers, looked_up
+from veridyn.papers.car.simulator.tables import TableNumbers, in_interval, interval
 
 Array = NDArray[np.float64]
 
 # Places of a wheel's vectors, all in the chassis frame.
-R_, RD, TURN_, OWN, AXIS, AHEAD, PATH, TURN_PATH, A0, W0 = 0, 3, 6, 9, 12, 15, 18, 21, 24, 27
+R_, RD, TURN_, OWN, AXIS, AHEAD, PATH, TURN_PATH, A0, W0, CARRIER = 0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30
 
 
-@inner
+@core
 def wheel_tables(i: int, x: Array, design: float, T: TableNumbers, kin: Array) -> None:
     """To `kin`, rows of the five quantities of a wheel: value; slope with z; rate; and the second derivative without z̈, rack's and bushes'.
 
@@ -62,9 +62,11 @@ def wheel_tables(i: int, x: Array, design: float, T: TableNumbers, kin: Array) -
     """
     z, rack = x[Z + i] - design, x[RACK]
     zd, rack_d = x[ZD + i], x[RACK + 1]
+    at_z, in_z, past_z = interval(T.clearance, T.clearance_grid, i, z)
+    at_rack, in_rack, past_rack = interval(T.rack, T.rack_grid, i, rack)
     for q in range(5):
-        a, a1, a2 = looked_up(T.clearance, T.clearance_grid, i, q, z)
-        c, c1, c2 = looked_up(T.rack, T.rack_grid, i, q, rack)
+        a, a1, a2 = in_interval(T.clearance, i, q, at_z, in_z, past_z)
+        c, c1, c2 = in_interval(T.rack, i, q, at_rack, in_rack, past_rack)
         if q == 2 and i < 2:
             c, c1 = c + rack, c1 + 1.0
         kin[0, q] = a + c + x[BUSH + 5 * i + q]
@@ -74,22 +76,23 @@ def wheel_tables(i: int, x: Array, design: float, T: TableNumbers, kin: Array) -
         kin[4, q] = c1
 
 
-@inner
-def carrier_rotation(toe: float, camber: float, kingpin: float) -> M3:
+@core
+def carrier_rotation(keep: Array) -> M3:
     """Rz(toe) Rx(camber) Ry(kingpin): from the carrier to the chassis."""
-    cb, sb, cg, sg, ck, sk = np.cos(toe), np.sin(toe), np.cos(camber), np.sin(camber), np.cos(kingpin), np.sin(kingpin)
-    return (
-        (cb * ck - sb * sg * sk, -sb * cg, cb * sk + sb * sg * ck),
-        (sb * ck + cb * sg * sk, cb * cg, sb * sk - cb * sg * ck),
-        (-cg * sk, sg, cg * ck),
-    )
+    return third(keep[CARRIER:]), third(keep[CARRIER + 3 :]), third(keep[CARRIER + 6 :])
 
 
-@inner
+@core
 def wheel_moves(i: int, x: Array, place: Array, w: V3, kin: Array, keep: Array) -> None:
-    """Place, axes and speeds of a wheel, to `keep`: r, ṙ, the carrier's turning rate in the chassis and in space, e, x after toe, paths."""
+    """Place, axes and speeds of a wheel, to `keep`: r, ṙ, the carrier's turning rate in the chassis and in space, e, x after toe, paths.
+
+    And the rotation from the carrier to the chassis, by rows.
+    """
     k, k1, kd = kin[0], kin[1], kin[2]
-    cb, sb, cg, sg = np.cos(k[2]), np.sin(k[2]), np.cos(k[3]), np.sin(k[3])
+    cb, sb, cg, sg, ck, sk = np.cos(k[2]), np.sin(k[2]), np.cos(k[3]), np.sin(k[3]), np.cos(k[4]), np.sin(k[4])
+    put(keep[CARRIER:], (cb * ck - sb * sg * sk, -sb * cg, cb * sk + sb * sg * ck))
+    put(keep[CARRIER + 3 :], (sb * ck + cb * sg * sk, cb * cg, sb * sk - cb * sg * ck))
+    put(keep[CARRIER + 6 :], (-cg * sk, sg, cg * ck))
     ahead, e = (cb, sb, 0.0), (-sb * cg, cb * cg, sg)
     turn = add((0.0, 0.0, kd[2]), add(scale(kd[3], ahead), scale(kd[4], e)))
     put(keep[R_:], (place[0] + k[1], place[1] + k[0], x[Z + i]))
@@ -102,12 +105,12 @@ def wheel_moves(i: int, x: Array, place: Array, w: V3, kin: Array, keep: Array) 
     put(keep[TURN_PATH:], add((0.0, 0.0, k1[2]), add(scale(k1[3], ahead), scale(k1[4], e))))
 
 
-@inner
+@core
 def bushes_yield(
-    i: int, x: Array, T: TableNumbers, kin: Array, tyre: Array, rack_dd: float, dx: Array, out: Array
+    i: int, x: Array, T: TableNumbers, kin: Array, keep: Array, tyre: Array, rack_dd: float, dx: Array, out: Array
 ) -> None:
     """The compliances of a wheel under its tyre's force, as damped oscillators; the five quantities go to the outputs."""
-    R = carrier_rotation(kin[0, 2], kin[0, 3], kin[0, 4])
+    R = carrier_rotation(keep)
     force, moment = turned_back(R, third(tyre)), turned_back(R, third(tyre[3:]))
     for q in range(5):
         C = T.compliance[i, q]
@@ -119,7 +122,7 @@ def bushes_yield(
         out[WHEELDD + place] = kin[3, q] + kin[4, q] * rack_dd + bush_dd
 
 
-@inner
+@core
 def suspension_force(i: int, x: Array, corner: Array, bar: Array) -> float:
     """What spring, stops, damper, dry friction and bar of a wheel resist its clearance with."""
     opposite = i + 1 if i % 2 == 0 else i - 1
@@ -127,14 +130,14 @@ def suspension_force(i: int, x: Array, corner: Array, bar: Array) -> float:
     return own + bar_force(x[Z + i] - x[Z + opposite], bar)
 
 
-@inner
+@core
 def add_wheel(
     i: int, spin: float, resists: float, c: Array, wheel: Array, w: V3, kin: Array, keep: Array, tyre: Array, out: Array,
     A: Array, b: Array, column: Array, rest: Array,
 ) -> None:  # fmt: skip
     """Add one carrier c with its wheel to the equations A, b; its row along z, which springs resist, is left in `column` and `rest`."""
-    k, kd = kin[0], kin[2]
-    R = carrier_rotation(k[2], k[3], k[4])
+    kd = kin[2]
+    R = carrier_rotation(keep)
     kdd = out[WHEELDD + 5 * i :]
     r, rd, turn, wi = third(keep[R_:]), third(keep[RD:]), third(keep[TURN_:]), third(keep[OWN:])
     e, ahead, path, turn_path = third(keep[AXIS:]), third(keep[AHEAD:]), third(keep[PATH:]), third(keep[TURN_PATH:])
@@ -154,27 +157,28 @@ def add_wheel(
     s = turned(R, third(c[6:]))
     spin_moment = out[DRIVE + i] + out[BRAKING + i] + dot(M, e)
     bias_force = add(scale(mass, a0), add(cross(w0, s), cross(wi, cross(wi, s))))
-    momentum = add(_inertia(c, R, e, It, Is, wi), scale(Is * spin, e))
-    bias = add(_inertia(c, R, e, It, 0.0, w0), add(cross(wi, momentum), add(cross(s, a0), scale(spin_moment, e))))
+    J = _inertia(c, R, e, It)
+    momentum = add(turned(J, wi), scale(Is * (spin + dot(e, wi)), e))
+    bias = add(turned(J, w0), add(cross(wi, momentum), add(cross(s, a0), scale(spin_moment, e))))
     Fn, Mn = sub(F, bias_force), sub(M, bias)
 
     # Six rows of the chassis.
     put_skew(A, add(s, scale(mass, r)))
+    # −(s̃ r̃ + r̃ s̃ + m r̃ r̃) = −(s rᵀ + r sᵀ + m r rᵀ) + (2 s·r + m r·r) 1
+    arms = 2.0 * dot(s, r) + mass * dot(r, r)
     for k3 in range(3):
         A[k3, k3] += mass
-        unit = (1.0 if k3 == 0 else 0.0, 1.0 if k3 == 1 else 0.0, 1.0 if k3 == 2 else 0.0)
-        arms = add(cross(s, cross(r, unit)), add(cross(r, cross(s, unit)), scale(mass, cross(r, cross(r, unit)))))
-        about = sub(_inertia(c, R, e, It, 0.0, unit), arms)
-        for j3 in range(3):
-            A[3 + j3, 3 + k3] += about[j3]
+        A[3 + k3, 3 + k3] += arms
+    _add_row(A[3], J[0], s[0], r[0], s, r, mass)
+    _add_row(A[4], J[1], s[1], r[1], s, r, mass)
+    _add_row(A[5], J[2], s[2], r[2], s, r, mass)
     all_moment = add(Mn, cross(r, Fn))
-    for k3 in range(3):
-        b[k3] += Fn[k3]
-        b[3 + k3] += all_moment[k3]
+    b[0], b[1], b[2] = b[0] + Fn[0], b[1] + Fn[1], b[2] + Fn[2]
+    b[3], b[4], b[5] = b[3] + all_moment[0], b[4] + all_moment[1], b[5] + all_moment[2]
 
     # The row along the wheel's path.
     Fz = add(scale(mass, path), cross(turn_path, s))
-    Mz = add(_inertia(c, R, e, It, 0.0, turn_path), cross(s, path))
+    Mz = add(turned(J, turn_path), cross(s, path))
     put(column, Fz)
     put(column[3:], add(Mz, cross(r, Fz)))
     rest[0] = dot(path, Fz) + dot(turn_path, Mz)
@@ -182,7 +186,14 @@ def add_wheel(
     rest[1] = dot(path, Fn) + dot(turn_path, add(Mn, scale(out[DRIVE + i], e))) - resists
 
 
-@inner
+@core
+def _add_row(row: Array, own: V3, s_k: float, r_k: float, s: V3, r: V3, mass: float) -> None:
+    """Add to a row of the chassis' moments what a carrier's inertia and its distance r make of ω̇."""
+    more = sub(own, add(scale(s_k + mass * r_k, r), scale(r_k, s)))
+    row[3], row[4], row[5] = row[3] + more[0], row[4] + more[1], row[5] + more[2]
+
+
+@core
 def put_skew(A: Array, s: V3) -> None:
     """Add a first moment s to the mass matrix: s × a in the moments, and ω̇ × s in the forces."""
     A[3, 1] -= s[2]
@@ -199,22 +210,33 @@ def put_skew(A: Array, s: V3) -> None:
     A[1, 5] += s[0]
 
 
-@inner
-def _inertia(c: Array, R: M3, e: V3, It: float, Is: float, a: V3) -> V3:
-    """(R J_carrier Rᵀ + I_t (1 − e eᵀ) + I_s e eᵀ) a."""
-    return add(turned(R, symmetric(c, turned_back(R, a))), add(scale(It, a), scale((Is - It) * dot(e, a), e)))
+@core
+def _inertia(c: Array, R: M3, e: V3, It: float) -> M3:
+    """R J_carrier Rᵀ + I_t (1 − e eᵀ), by rows; symmetric."""
+    x, y, z = symmetric(c, R[0]), symmetric(c, R[1]), symmetric(c, R[2])
+    xy, xz, yz = dot(R[0], y) - It * e[0] * e[1], dot(R[0], z) - It * e[0] * e[2], dot(R[1], z) - It * e[1] * e[2]
+    xx, yy = dot(R[0], x) + It * (1.0 - e[0] * e[0]), dot(R[1], y) + It * (1.0 - e[1] * e[1])
+    return (xx, xy, xz), (xy, yy, yz), (xz, yz, dot(R[2], z) + It * (1.0 - e[2] * e[2]))
 
 
-@inner
+@core
 def reading(
-    i: int, spin: float, wheel: Array, a: V3, wd: V3, zdd: float, kin: Array, keep: Array, tyre: Array, out: Array
-) -> None:
-    """Ω̇ of a wheel, and the wrench between wheel and carrier that a dynamometric wheel measures, in the carrier's frame."""
-    k, k1 = kin[0], kin[1]
+    i: int, spin: float, wheel: Array, a: V3, wd: V3, zdd: float, kin: Array, keep: Array, tyre: Array, out: Array,
+    whole: bool,
+) -> None:  # fmt: skip
+    """Ω̇ of a wheel, and the wrench between wheel and carrier that a dynamometric wheel measures, in the carrier's frame.
+
+    Without `whole` Ω̇ alone, which is all that the next state depends on.
+    """
+    e = third(keep[AXIS:])
+    wid = add(add(wd, third(keep[W0:])), scale(zdd, third(keep[TURN_PATH:])))
+    if not whole:
+        out[SPIND + i] = (out[DRIVE + i] + out[BRAKING + i] + dot(third(tyre[3:]), e)) / wheel[2] - dot(e, wid)
+        return
+    k1 = kin[1]
     for q in range(5):
         out[WHEELDD + 5 * i + q] += k1[q] * zdd
-    e, wi, r = third(keep[AXIS:]), third(keep[OWN:]), third(keep[R_:])
-    wid = add(add(wd, third(keep[W0:])), scale(zdd, third(keep[TURN_PATH:])))
+    wi, r = third(keep[OWN:]), third(keep[R_:])
     acc = add(add(a, cross(wd, r)), add(third(keep[A0:]), scale(zdd, third(keep[PATH:]))))
     mass, It, Is = wheel[0], wheel[1], wheel[2]
     F, M = third(tyre), third(tyre[3:])
@@ -224,6 +246,6 @@ def reading(
     momentum = add(scale(It, wi), scale((Is - It) * dot(e, wi) + Is * spin, e))
     across = sub(wid, scale(dot(e, wid), e))
     needed = add(add(scale(It, across), cross(wi, momentum)), scale(spin_moment, e))
-    R = carrier_rotation(k[2], k[3], k[4])
+    R = carrier_rotation(keep)
     put(out[WRENCH + 6 * i :], turned_back(R, sub(F, scale(mass, acc))))
     put(out[WRENCH + 6 * i + 3 :], turned_back(R, sub(M, needed)))
