@@ -13,7 +13,14 @@ from veridyn.model.experiment import Channel, Experiment
 from veridyn.papers.buggy import trials
 from veridyn.papers.buggy.drive import BuggyDrive, BuggyTruth, driven, surveyed_road
 from veridyn.papers.buggy.machine import buggy
-from veridyn.papers.buggy.observers import MODEL_ERROR, best_observer, error_ekf, score_track
+from veridyn.papers.buggy.observers import (
+    MODEL_ERROR,
+    BuggyObserver,
+    best_observer,
+    error_ekf,
+    score_track,
+    standing_start,
+)
 from veridyn.papers.buggy.trials import (
     CRUISE,
     FAULTS,
@@ -29,6 +36,7 @@ from veridyn.papers.buggy.trials import (
     fault_runs,
     outage_observer,
     rough,
+    shared,
     silenced,
     three_turns,
     torque_at,
@@ -145,3 +153,28 @@ def test_the_sensor_that_fails_is_named_and_no_other(truth: BuggyTruth, monkeypa
         assert all(abs(f.since - run.begins) < 0.1 for f in run.findings)
         assert run.rms("x") < 0.005
     assert not replace(runs[0], fault=FAULTS[0]).named
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_shared_work_comes_back_in_order_and_tells_progress(monkeypatch: pytest.MonkeyPatch, threads: str) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", threads)
+    told: list[tuple[str, float, float | None]] = []
+    found = list(shared(lambda k: k * k, range(5), "squares", lambda *said: told.append(said)))
+    assert found == [0, 1, 4, 9, 16]
+    assert told == [("squares", float(k), 5.0) for k in range(6)]
+
+
+def test_threads_do_not_change_what_observers_find(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = buggy(rolling_resistance=0.030)
+    short = driven(buggy(rolling_resistance=0.015), BuggyDrive(duration=0.2, rack=-0.010))
+    start, log = standing_start(model), short.log(np.random.default_rng(5), model.sensors)
+
+    def work(observer: BuggyObserver) -> np.ndarray:
+        return np.asarray(observer.observe(model, log, start).track.x)
+
+    found = []
+    for threads in ("1", "2"):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        found.append(list(shared(work, (error_ekf(), best_observer()) * 2, "observing")))
+    for alone, beside in zip(*found, strict=True):
+        assert np.array_equal(alone, beside)

@@ -14,24 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import SimulationError
-from veridyn.mechanics.formulation import MachineModel
+from veridyn.mechanics.formulation import Instant, MachineModel
 from veridyn.mechanics.ground.road import Profile, Road, fill_surface
 from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, Trajectory, integrate
 from veridyn.mechanics.tree.dynamics.engine import Engine
-from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.dynamics.instant import StateAccelerations
 from veridyn.mechanics.tree.loops.closure import close
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.readout import tree_readout
 from veridyn.mechanics.tree.recursion.inputs import complete_values
+from veridyn.mechanics.tree.steps.march import TreeMarch, TreeSamples, loads_along
 from veridyn.mechanics.tree.steps.model import tree_model
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
-from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.sensor import Sensor
 from veridyn.papers.buggy.machine import CHASSIS_CG, FRONT, INDEPENDENT
 from veridyn.progress import Progress, silent, tracked
-from veridyn.spatial.rotations import rpy
 
 Array = NDArray[np.float64]
 SUSPENSION = INDEPENDENT[:4]
@@ -89,35 +87,35 @@ class BuggyDrive:
 def settle(machine: Machine, rack: float = 0.0) -> Standing:
     """The buggy at rest on a flat road: height, roll and pitch of the chassis and the deflections at which nothing accelerates.
 
-    Newton's method on the accelerations of forward dynamics; slips of the tyres are zero.
+    Newton's method on the accelerations of the closed machine; slips of the tyres are zero.
     """
-    u = np.zeros(7)
+    model, u = tree_model(machine), np.zeros(7)
     u[0] = CHASSIS_CG[2] - FRONT[2] + 0.333  # as in the drawing, front wheels on the road
+    places = [machine.coordinates.index(name) for name in SUSPENSION]
+    given: dict[str, Array] = dict.fromkeys(INDEPENDENT, np.zeros(1)) | {"rack": np.full(1, rack)}
+    closed, loads = close(machine, given, path=False).q[0], model.loads({"q.rack": rack})
     scale = np.full(7, SLOPE_STEP)
+
+    def at(u: Array) -> Instant:
+        x = np.zeros((len(u), model.nq))
+        x[:, 2], x[:, 7:] = u[:, 0], closed  # what loops tie follows from there
+        x[:, 3:7] = [_quaternion(roll, pitch) for roll, pitch in u[:, 1:3]]
+        x[:, [7 + k for k in places]] = u[:, 3:]
+        unknown = np.tile(model.start_unknown, (len(u), 1))
+        return model.instant(x, np.zeros((len(u), model.nv)), unknown, loads, derivative=False)
+
+    rows = [2, 3, 4, *(6 + k for k in places)]  # of the chassis along z, about x and y, and of the four deflections
     for _ in range(SETTLING_STEPS):
-        moved = np.concatenate([[u], u + np.diag(scale), u - np.diag(scale)])
-        a = _accelerations(machine, moved, rack)
+        found = at(np.concatenate([[u], u + np.diag(scale), u - np.diag(scale)]))
+        a = found.qdd[:, rows]
         if np.abs(a[0]).max() < SETTLED_ACCELERATION:
-            q, position, e = _configuration(machine, u[None], rack)
-            return Standing(q[0], BaseState(position[0], e[0]))
+            q = found.q[0]
+            return Standing(q[7:], BaseState(q[:3], q[3:7]))
         J = (a[1:8] - a[8:]).T / (2.0 * scale)
         u = u - np.linalg.solve(J, a[0])
-    left = np.abs(_accelerations(machine, u[None], rack)).max()
+    left = np.abs(at(u[None]).qdd[:, rows]).max()
     raise SimulationError(
         "no equilibrium was found.", where=machine.name, found=f"accelerations up to {left:.3g} m/s^2 or rad/s^2"
-    )
-
-
-def _configuration(machine: Machine, u: Array, rack: float) -> tuple[Array, Array, Array]:
-    """Coordinates, positions and quaternions from height, roll, pitch and four deflections (N, 7)."""
-    N = len(u)
-    given: dict[str, Array] = {name: u[:, 3 + k] for k, name in enumerate(SUSPENSION)}
-    given |= {name: np.zeros(N) for name in INDEPENDENT[4:]} | {"rack": np.full(N, rack)}
-    q = close(machine, given, path=False).q
-    return (
-        q,
-        np.column_stack([np.zeros((N, 2)), u[:, 0]]),
-        np.array([_quaternion(roll, pitch) for roll, pitch in u[:, 1:3]]),
     )
 
 
@@ -125,24 +123,6 @@ def _quaternion(roll: float, pitch: float) -> Array:
     """Of Ry(pitch) Rx(roll)."""
     (cr, cp), (sr, sp) = np.cos([roll / 2, pitch / 2]), np.sin([roll / 2, pitch / 2])
     return np.array([cp * cr, cp * sr, sp * cr, -sp * sr])
-
-
-def _accelerations(machine: Machine, u: Array, rack: float) -> Array:
-    """(N, 7): of the chassis along z, about x and y, and of the four deflections, at rest."""
-    machine, N = machine, len(u)
-    q, position, e = _configuration(machine, u, rack)
-    zero, still = np.zeros((N, 3)), np.zeros_like(q)
-    base = BaseMotion(zero, zero, zero, zero, position=position, quaternion=e)
-    signals = {s.name: np.zeros(N) for s in machine.states}
-    found = forward_dynamics(
-        machine, Motion(np.arange(N, dtype=np.float64), q, still, still, base, still, signals=signals)
-    )
-    assert found.base is not None
-    up = np.array(
-        [(rpy(roll, pitch, 0.0) @ x)[2] for (roll, pitch), x in zip(u[:, 1:3], found.base.acceleration, strict=True)]
-    )
-    places = [machine.coordinates.index(name) for name in SUSPENSION]
-    return np.column_stack([up + machine.gravity[2], found.base.omega_dot[:, :2], found.qdd[:, places]])
 
 
 def drive(
@@ -283,23 +263,18 @@ def driven(
     u = model.start_unknown
     u[: len(pushed)] = list(pushed.values())
     count, h = round(how.duration * RATE), 1.0 / (RATE * STEPS)
-    inputs, below = _inputs(how, torque), None if road is None else RoadBelow(machine, road)
-
-    def acting(t: float) -> tuple[Array, Array]:
-        ground = {} if below is None else dict(zip(below.names, below(x).tolist(), strict=True))
-        return model.loads({**inputs(t), **ground})
-
-    found = model.instant(x, v, u, acting(0.0), derivative=False)
-    kept = [(found.q, found.qd, found.qdd, u)]
-    for k in tracked(range(count), "driving the buggy", progress):
-        for j in range(STEPS):
-            found = model.step(x, v, u, h, acting(k / RATE + j * h), derivative=False)
-            x, v, u = found.q, found.qd, found.u
-        found = model.instant(x, v, u, acting((k + 1) / RATE), derivative=False)
-        kept.append((found.q, found.qd, found.qdd, u))
-    q, qd, qdd, every = (np.array(part) for part in zip(*kept, strict=True))
+    inputs, march = _inputs(how, torque), TreeMarch(model, x, v, u, road)
+    given = [inputs(k / RATE + j * h) for k in range(count) for j in range(STEPS)] + [inputs(count / RATE)]
+    extra, outside = loads_along(model, {name: [one[name] for one in given] for name in given[0]}, len(given))
+    first = model.instant(x, v, u, (extra[0], outside[0]), derivative=False)
+    parts = [TreeSamples(first.q[None], first.qd[None], first.qdd[None], u[None])]
+    second = round(RATE * STEPS)  # steps of each call, between which progress is reported
+    for begin in tracked(range(0, count * STEPS, second), "driving the buggy", progress):
+        rows = slice(begin, begin + second + 1)
+        parts.append(march.run(h, STEPS, extra[rows], outside[rows]))
+    q, qd, qdd, every = (np.concatenate([getattr(p, name) for p in parts]) for name in ("q", "qd", "qdd", "u"))
     t = np.arange(count + 1) / RATE
-    torques = np.array([inputs(time)[DRIVES[0]] for time in t.tolist()])
+    torques = np.array([one[DRIVES[0]] for one in given[::STEPS]])
     return BuggyTruth(machine, how, t, q, qd, qdd, every[:, len(pushed) :], torques)
 
 

@@ -27,15 +27,7 @@ Their sizes were chosen on vehicles of another engine (``benchmarks.calibration 
 times above are what they stand for. On a simulation of the same equations all of these errors are zero, and the bands are too wide.
 ``best_observer(model_error=None)`` is the observer of such a simulation, whose NEES shows what the filter itself is worth.
 
-Correction by forces alone (paper 003, Fig. 33) never moves the model: what the filter finds becomes forces on it. The filter estimates
-errors of place e, of velocity ė and of force of the model that runs beside it. None of the first two is added to the model's state, which
-would be a jump; they become forces by inverse dynamics (125, 126), under which they die out like a damped spring:
-
-    Q = û + (∂z̈/∂u)⁻¹ (2 ė/T + e/T²)
-
-on the coordinates that have an unknown force; the others are left to the model. Setting the rows of the gain that belong to places and
-velocities to zero instead is no observer: a force that is integrated from errors of place and velocity, u̇ = −k₁ e − k₂ ė with ë = u,
-has s³ + k₂ s + k₁ = 0, which is never stable.
+Correction by forces alone is that of :mod:`veridyn.papers.buggy.following`.
 
 Errors are rms by quantity as in Tables 5 and 6 of paper 003; the NEES says whether an observer knows them.
 """
@@ -63,16 +55,15 @@ from veridyn.observe.observation import Observation
 from veridyn.observe.observe import observe
 from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.result import Estimates
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.observer import Observer
 from veridyn.papers.buggy.drive import RATE, BuggyTruth, Standing, settle
+from veridyn.papers.buggy.following import follow_by_forces
 from veridyn.papers.buggy.machine import CORNERS, INDEPENDENT
 from veridyn.signals.drive import course_over_ground
 from veridyn.signals.pulses import PulseWheel, count_of_rounded, readings_of_counts
 
 STIFFNESS_SIGMA, MASS_SIGMA = 0.10 / np.sqrt(3.0), 0.02 / np.sqrt(3.0)  # relative, of uniform errors within 10 and 2 %
-DERIVATIVE_EVERY = 5  # steps from one ∂z̈/∂u to the next
 Array = NDArray[np.float64]
 STEP = 2e-3  # s, that of the sensors
 REFRESH = 5  # steps from one computation of derivatives to the next, 100 Hz, where they matter little
@@ -143,37 +134,6 @@ MODEL_ERROR = BuggyModelError(
     sprung=_density(MASS_SIGMA * 9.81, 0.12),
     slip=_density(STIFFNESS_SIGMA * 0.0035 * 5.0, 1.0),
 )
-
-
-def follow_by_forces(found: Observation, seconds: float) -> Observation:
-    """The motion of a model that is driven after an observation with estimated forces, T `seconds` behind it; deviations are the filter's.
-
-    Causal: the forces of a step come from the estimate before it.
-    """
-    system, track = found.system, found.track
-    assert isinstance(track, Estimates)  # a filter that ran forward on a tree
-    return replace(found, track=replace(track, x=followed(system, track.t, track.x, found.inputs, seconds)))
-
-
-def followed(system: MachineSystem, t: Array, x: Array, inputs: Array, seconds: float) -> Array:
-    """States (N, n) of the model that is driven after the estimates x (N, n) at times t (N,) under `inputs` (N, p)."""
-    model, k = system.model, len(system.model.unknown)
-    f, pushed = model.f, [model.names.index(name) for name in model.unknown]
-    q, qd, u, b = system.split(x)
-    at, rate, own = q[0], qd[0], u[0].copy()
-    rows, to_force = [x[0]], np.zeros((k, k))
-    for i in range(len(t) - 1):
-        loads = system.acting(inputs[i])
-        if i % DERIVATIVE_EVERY == 0:
-            push = model.accelerated(model.instant(at, rate, own, loads))[pushed, 2 * f : 2 * f + k]
-            to_force = np.linalg.inv(push)
-        e = model.difference(q[i], qd[i], at, rate)
-        wanted = 2.0 * e[f:][pushed] / seconds + e[:f][pushed] / seconds**2
-        own[:k] = u[i, :k] + to_force @ wanted
-        moved = model.advanced(at, rate, own, float(t[i + 1] - t[i]), loads, False, 0.0, 0)
-        at, rate, own = moved.found.q, moved.found.qd, moved.u
-        rows.append(system.join(at, rate, own, b[i + 1]))
-    return np.array(rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -289,10 +249,16 @@ def observers(model_error: BuggyModelError | None = MODEL_ERROR) -> dict[str, Bu
 
 
 def run_observers(
-    machine: Machine, log: Experiment, start: Mapping[str, float], model_error: BuggyModelError | None = MODEL_ERROR
+    machine: Machine,
+    log: Experiment,
+    start: Mapping[str, float],
+    model_error: BuggyModelError | None = MODEL_ERROR,
+    names: Sequence[str] | None = None,
 ) -> Iterator[tuple[str, Observation]]:
-    """Every observer along a log, by name; correction by forces alone goes on from the filter that estimates forces."""
+    """Every observer along a log, or those of `names`; correction by forces alone goes on from the filter that estimates forces."""
     for name, observer in observers(model_error).items():
+        if names is not None and name not in names:
+            continue
         found = observer.observe(machine, log, start)
         if name == "force":
             yield "force_alone", follow_by_forces(found, FOLLOWING_S)
@@ -366,7 +332,12 @@ def score_track(system: MachineSystem, t: Array, x: Array, P: Array, truth: Bugg
     q, qd, _, _ = system.split(x)
     n = 2 * system.f
     errors = wrapped(model.local(q, qd) - model.local(truth.q[at], truth.qd[at]), system.states[:n])
-    sigma = np.sqrt(np.array([np.diag(system.reported(a, b))[:n] for a, b in zip(x, P, strict=True)]))
+    variances = np.diagonal(P, axis1=1, axis2=2)[:, :n].copy()
+    attitude = model.reporting(q)  # a tree has one set of coordinates, and reports angles in place of turns
+    if attitude is not None:
+        f = system.f
+        variances[:, :f] = ((attitude @ P[:, :f, :f]) * attitude).sum(axis=2)
+    sigma = np.sqrt(variances)
     return Scored(t, system.states[:n], errors, sigma, _nees(system, truth, at, q, qd, P))
 
 
@@ -389,8 +360,7 @@ def _nees(system: MachineSystem, truth: BuggyTruth, at: NDArray[np.int64], q: Ar
     """The mean of dᵀ P⁻¹ d over the number of states that the filter carries, along the run."""
     model, n = system.model, 2 * system.f
     carried = np.flatnonzero(np.diag(P[-1])[:n] > 0.0)
-    total = []
-    for k in range(0, len(q), NEES_EVERY):
-        d = model.difference(truth.q[at[k]], truth.qd[at[k]], q[k], qd[k])[carried]
-        total.append(float(d @ np.linalg.solve(P[k][np.ix_(carried, carried)], d)) / len(carried))
-    return float(np.mean(total))
+    some = slice(None, None, NEES_EVERY)
+    d = model.difference(truth.q[at[some]], truth.qd[at[some]], q[some], qd[some])[:, carried]
+    solved = np.linalg.solve(P[some][:, carried[:, None], carried], d[:, :, None])[:, :, 0]
+    return float(np.mean((d * solved).sum(axis=1))) / len(carried)

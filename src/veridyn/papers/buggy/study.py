@@ -51,8 +51,9 @@ from veridyn.papers.buggy.trials import (
     fault_runs,
     ground_run,
     outages,
+    shared,
 )
-from veridyn.progress import Progress, silent, tracked
+from veridyn.progress import Progress, silent
 from veridyn.studies.result import Result, fingerprint
 
 FIRST = 10  # steps
@@ -201,7 +202,7 @@ def buggy_study(seed: int, extent: Extent = FULL, progress: Progress = silent) -
         figures |= _nees(model, runs, range(seed + 1000, seed + 1000 + extent.further), progress)
         figures |= _coarse(model, runs["circular"].truth, seeds, progress)
         figures |= _caught(model, runs["circular"].truth, seeds, progress)
-        figures |= _windy(model, duration, seed, extent.windy)
+        figures |= _windy(model, duration, seed, extent.windy, progress)
         vehicles = range(seed + 2000, seed + 2000 + extent.vehicles)
         lost = list(outages(vehicles, extent.outage, extent.silent, progress))
         figures |= _lost(lost)
@@ -223,16 +224,22 @@ def observed(
     toe: Mapping[str, float] | None = None,
 ) -> BuggyRun:
     """One manoeuvre of the true buggy, observed with a model of the wrong rolling resistance."""
-    truth = driven(buggy(rolling_resistance=TRUE_RESISTANCE, toe=toe), how, progress=progress)
-    plain, start = driven(model, how, progress=progress), standing_start(model)
+    true, start = buggy(rolling_resistance=TRUE_RESISTANCE, toe=toe), standing_start(model)
+    truth, plain = shared(lambda machine: driven(machine, how), (true, model), "driving the buggy", progress)
     logs = [truth.log(np.random.default_rng(seed), model.sensors) for seed in seeds]
+
+    def work(job: tuple[int, str]) -> tuple[dict[str, Scored], BuggyTrack | None]:
+        k, name = job
+        every = dict(run_observers(model, logs[k], start, names=(name,)))
+        example = BuggyTrack.of(every[name]) if job == (0, "ekf") else None
+        return {word: scored(one, truth) for word, one in every.items()}, example
+
     scores: dict[str, list[Scored]] = {}
     examples = []
-    for log in tracked(logs, "observing", progress):
-        for name, found in run_observers(model, log, start):
-            scores.setdefault(name, []).append(scored(found, truth))
-            if name == "ekf" and not examples:
-                examples.append(BuggyTrack.of(found))
+    for found, example in shared(work, [(k, n) for k in range(len(logs)) for n in observers()], "observing", progress):
+        for name, score in found.items():
+            scores.setdefault(name, []).append(score)
+        examples += [] if example is None else [example]
     return BuggyRun(truth, plain, scores, logs[0], examples[0])
 
 
@@ -263,11 +270,13 @@ def _nees(model: Machine, runs: Mapping[str, BuggyRun], seeds: range, progress: 
     The truth has the model's own equations, and the observer is told so: with the error of a model that is not there NEES would be small.
     """
     observer, start, kinds = best_observer(model_error=None), standing_start(model), list(runs)
-    found = []
-    for k, seed in enumerate(tracked(seeds, "further logs", progress)):
+
+    def work(k: int) -> float:
         truth = runs[kinds[k % len(kinds)]].truth
-        log = truth.log(np.random.default_rng([seed, 1]), model.sensors)
-        found.append(scored(observer.observe(model, log, start), truth).nees)
+        log = truth.log(np.random.default_rng([seeds[k], 1]), model.sensors)
+        return scored(observer.observe(model, log, start), truth).nees
+
+    found = list(shared(work, range(len(seeds)), "further logs", progress))
     mean = {"nees": float(np.mean(found))}
     return mean if len(found) < 2 else {**mean, "nees_sigma": float(np.std(found, ddof=1) / np.sqrt(len(found)))}
 
@@ -288,10 +297,12 @@ def _caught(model: Machine, truth: BuggyTruth, seeds: Sequence[int], progress: P
     observer = replace(observer, noise=replace(observer.noise, start=start_sigma))
     start = standing_start(model)
     start["base.yaw"] += YAW_ERROR
-    found = []
-    for seed in tracked(seeds, "wrong start and bias", progress):
+
+    def work(seed: int) -> Scored:
         log = truth.log(np.random.default_rng([seed, 2]), recorded)
-        found.append(scored(observer.observe(model, log, start, biased), truth))
+        return scored(observer.observe(model, log, start, biased), truth)
+
+    found = list(shared(work, seeds, "wrong start and bias", progress))
     late = min(CAUGHT, 0.5 * float(truth.t[-1]))
     return {"rms_wrong_start_yaw": float(np.mean([s.rms("yaw", late) for s in found]))}
 
@@ -300,12 +311,15 @@ def _along(
     model: Machine, truth: BuggyTruth, seeds: Sequence[int], sensors: Sequence[Sensor], what: str, progress: Progress
 ) -> Iterator[Scored]:
     observer, start = best_observer(), standing_start(model)
-    for seed in tracked(seeds, what, progress):
+
+    def work(seed: int) -> Scored:
         log = truth.log(np.random.default_rng([seed, 3]), sensors)
-        yield scored(observer.observe(model, log, start, sensors), truth)
+        return scored(observer.observe(model, log, start, sensors), truth)
+
+    yield from shared(work, seeds, what, progress)
 
 
-def _windy(model: Machine, duration: float, seed: int, logs: int) -> dict[str, float]:
+def _windy(model: Machine, duration: float, seed: int, logs: int, progress: Progress) -> dict[str, float]:
     """A head wind that no model knows: whether innovations of the GPS along x are white, of its position and of its velocity.
 
     Of several logs, chances that white noise is so far from a line are combined by Fisher's method; the smaller of the two outputs counts
@@ -316,9 +330,15 @@ def _windy(model: Machine, duration: float, seed: int, logs: int) -> dict[str, f
     )
     start, found = standing_start(model), {}
     recorded = [truth.log(np.random.default_rng([seed, 4, k]), model.sensors) for k in range(logs)]
-    for name in ("error_ekf", "force"):
-        white = [observers()[name].observe(model, log, start).whiteness(SKIP) for log in recorded]
-        chances = [[w[f"{output}.x"].p_value for w in white] for output in ("gps", "gps_velocity")]
+    names = ("error_ekf", "force")
+
+    def work(job: tuple[str, Experiment]) -> list[float]:
+        white = observers()[job[0]].observe(model, job[1], start).whiteness(SKIP)
+        return [white[f"{output}.x"].p_value for output in ("gps", "gps_velocity")]
+
+    every = list(shared(work, [(name, log) for name in names for log in recorded], "head wind", progress))
+    for k, name in enumerate(names):
+        chances = zip(*every[k * logs : (k + 1) * logs], strict=True)
         combined = [float(chi2.sf(-2.0 * np.log(some).sum(), 2 * len(some))) for some in chances]
         found[f"chance_if_white_in_wind_{name}"] = min(1.0, 2.0 * min(combined))
         found[f"white_in_wind_{name}"] = float(found[f"chance_if_white_in_wind_{name}"] >= NOT_WHITE)

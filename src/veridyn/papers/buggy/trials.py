@@ -17,12 +17,14 @@ sensors at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.identify.regression.workers import map_in_order, threads_unless, usable_threads
 from veridyn.mechanics.ground.road import Road
 from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.experiment import Channel, Experiment
@@ -32,6 +34,7 @@ from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.process_noise import ProcessNoise
 from veridyn.papers.buggy.drive import BuggyDrive, BuggyTruth, RoadBelow, driven, surveyed_road
+from veridyn.papers.buggy.following import followed
 from veridyn.papers.buggy.machine import CORNERS, INDEPENDENT, buggy
 from veridyn.papers.buggy.observers import (
     FOLLOWING_S,
@@ -44,14 +47,13 @@ from veridyn.papers.buggy.observers import (
     BuggyObserver,
     Scored,
     best_observer,
-    followed,
     observers,
     score_plain,
     score_track,
     scored,
     standing_start,
 )
-from veridyn.progress import Progress, silent, tracked
+from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]
 GROUND_S = 40.0  # s
@@ -87,7 +89,30 @@ CHASSIS_HALF_WIDTH = 0.02
 ESTIMATED_ERROR = replace(MODEL_ERROR, planar=MODEL_ERROR.planar / 4.0, slip=MODEL_ERROR.slip / 4.0)
 Change = Callable[[Array, Array], Array]  # values from the fault on, and their times since then → what is read instead
 FAULT_GATE = 0.9999
+MOST_AT_ONCE = 4  # observations that are in memory at once: each of half a gigabyte for 20 s of driving
+MOST_LONG_AT_ONCE = 2  # of a minute, with 53 states: 2.5 GB each
+Job = TypeVar("Job")
+Found = TypeVar("Found")
 FAULT_BEGINS_SHARE = 0.4  # of the drive: when a sensor fails
+
+
+def shared(
+    work: Callable[[Job], Found],
+    jobs: Sequence[Job],
+    what: str,
+    progress: Progress = silent,
+    most: int = MOST_AT_ONCE,
+) -> Iterator[Found]:
+    """work(job) of each job, in order, by as many threads as this process may use, and at most so many at once.
+
+    The work is machine code for the most part, and no job sees another's memory: results do not depend on the number of threads.
+    """
+    total = float(len(jobs))
+    progress(what, 0.0, total)
+    with threads_unless(None, min(usable_threads(most), len(jobs))) as (pool, ahead):
+        for k, found in enumerate(map_in_order(pool, work, jobs, ahead)):
+            progress(what, k + 1.0, total)
+            yield found
 
 
 def three_turns(duration: float = GROUND_S) -> BuggyDrive:
@@ -134,17 +159,24 @@ def ground_run(model: Machine, resistance: float, duration: float, seed: int, pr
     def torque(t: float) -> float:
         return GROUND_TORQUE if t < GROUND_EASED_SHARE * duration else GROUND_CRUISE
 
-    true = buggy(rolling_resistance=resistance)
-    truth = driven(true, how, torque=torque, road=surveyed_road(heights, 1.0, 1.0), progress=progress)
-    plain = driven(model, how, torque=torque, road=survey, progress=progress)
+    truth, plain = shared(
+        lambda one: driven(one[0], how, torque=torque, road=one[1]),
+        [(buggy(rolling_resistance=resistance), surveyed_road(heights, 1.0, 1.0)), (model, survey)],
+        "driving over uneven ground",
+        progress,
+    )
     log = truth.log(rng, model.sensors)
-    scores: dict[str, Scored] = {}
-    for name, observer in tracked(tuple(observers().items()), "observing on uneven ground", progress):
-        system, t, x, P, inputs = along_road(rough(observer), model, log, survey)
-        scores.setdefault("plain", score_plain(system, plain, truth))
-        scores[name] = score_track(system, t, x, P, truth)
+
+    def work(name: str) -> dict[str, Scored]:
+        system, t, x, P, inputs = along_road(rough(observers()[name]), model, log, survey)
+        found = {name: score_track(system, t, x, P, truth)}
         if name == "force":
-            scores["force_alone"] = score_track(system, t, followed(system, t, x, inputs, FOLLOWING_S), P, truth)
+            found["force_alone"] = score_track(system, t, followed(system, t, x, inputs, FOLLOWING_S), P, truth)
+        return {"plain": score_plain(system, plain, truth), **found}
+
+    scores: dict[str, Scored] = {}
+    for found in shared(work, tuple(observers()), "observing on uneven ground", progress):
+        scores |= found
     return GroundRun(heights, truth, plain, scores)
 
 
@@ -260,11 +292,14 @@ def outages(
     model = buggy(rolling_resistance=float(np.mean(RESISTANCE)))
     observer, start = outage_observer(model, model_error=None), standing_start(model)
     how = BuggyDrive(duration=duration, rack=RACK)
-    for seed in tracked(seeds, "driving without GPS", progress):
+
+    def work(seed: int) -> Outage:
         rng = np.random.default_rng([seed, 60])
         truth = driven(drawn_vehicle(rng), how, torque=torque_at)
         log = silenced(truth.log(rng, model.sensors), gone)
-        yield Outage(scored(observer.observe(model, log, start), truth), gone)
+        return Outage(scored(observer.observe(model, log, start), truth), gone)
+
+    yield from shared(work, seeds, "driving without GPS", progress, MOST_LONG_AT_ONCE)
 
 
 def frozen(values: Array, _: Array) -> Array:
@@ -358,7 +393,10 @@ def fault_runs(model: Machine, truth: BuggyTruth, seed: int, progress: Progress 
     observer = replace(best_observer(model_error=None), method=EKF(gate=FAULT_GATE), edges=False)
     start, begins = standing_start(model), round(FAULT_BEGINS_SHARE * float(truth.t[-1]), 2)
     log = truth.log(np.random.default_rng([seed, 5]), model.sensors)
-    for fault in tracked((None, *FAULTS), "sensors that fail", progress):
+
+    def work(fault: SensorFault | None) -> FaultRun:
         changed = log if fault is None else fault.applied(log, begins)
         found = observer.observe(model, changed, start)
-        yield FaultRun(fault, begins, sensor_findings(found, changed), scored(found, truth))
+        return FaultRun(fault, begins, sensor_findings(found, changed), scored(found, truth))
+
+    yield from shared(work, (None, *FAULTS), "sensors that fail", progress)

@@ -100,6 +100,11 @@ class TreeKernels:
         """A section of the record by name, as a matrix."""
         return self.record.parts[k.SECTIONS.index(section)]
 
+    def places(self, tree: Tree) -> InputPlaces:
+        """Where further kernels of the tree find their inputs in the record."""
+        starts = {name: int(self.record.I[getattr(k, name)]) for name in k.SECTIONS}
+        return InputPlaces(tree, self.bodies, tree.signals, starts)
+
     def act(self, outside: Array) -> None:
         """Set what acts from outside, and behind it q, q̇ and q̈ of prescribed coordinates, until it is set again."""
         count = len(self.outside)
@@ -155,7 +160,8 @@ def kernels_of(
         "DEP": (m, m), "MASS": (f, f), "RM": (f, nv), "N": (f + ns, f + ns), "BEFORE": (f, u), "BEFORE_S": (ns, u),
         "T0": (3, 3), "T1": (3, 3), "NV_A": (1, nv), "NV_B": (1, nv), "M_A": (1, m), "M_B": (1, m),
         "S0": (1, ns), "S1": (1, ns), "S_RATE": (1, ns), "S_SIZE": (1, ns), "LEFT": (1, f + ns), "CHANGE": (1, f + ns), "BOTH": (f + ns, u),
-        "KEPT": (1, 1), "AGE": (1, 1), "ENOUGH": (1, 1), "PACE": (1, 2), "BEGUN": (1, nq), "RIGHT": (nv, u), "LOOPS_RIGHT": (m, 2 * f),
+        "KEPT": (1, 1), "AGE": (1, 1), "ENOUGH": (1, 1), "PACE": (1, 2), "SPENT": (1, 3),
+        "BEGUN": (1, nq), "RIGHT": (nv, u), "LOOPS_RIGHT": (m, 2 * f),
     }  # fmt: skip
     slopes = [(i, c) for a, i, c in made[2].labels if a == SLOPES]
     ties = ties_of(slopes, z, dependent, base)
@@ -167,7 +173,7 @@ def kernels_of(
     )
     kernels = TreeKernels(record, outside, columns, bodies, speed)
     starts = {name: int(record.I[getattr(k, name)]) for name in k.SECTIONS}
-    place = _Places(tree, bodies, signals, starts)
+    place = InputPlaces(tree, bodies, signals, starts)
     for one, request, at in zip(made, requests, (k.MOTION, k.TANGENT, k.CLOSING), strict=True):
         first = k.SECTIONS.index(FIRST_LABELS[request.quantity]) - (2 if request.quantity == "closing" else 0)
         widths = [shapes.get(name, (1, f))[1] for name in k.SECTIONS]
@@ -197,7 +203,7 @@ def _is_dry(tree: Tree) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class _Places:
+class InputPlaces:
     """Where each input of a kernel stands in the record."""
 
     tree: Tree

@@ -299,10 +299,10 @@ class TreeModel(OneSet):
         return np.concatenate([*parts, xa[..., z] - xb[..., z], (va - vb)[..., self.own]], axis=-1)
 
     def reporting(self, x: Array) -> Array | None:
-        """d(reported z)/d(change of z) (f, f) where they differ: roll, pitch and yaw against a turn in the base's axes; None elsewhere."""
+        """d(reported z)/d(change of z) (…, f, f) where they differ: roll, pitch, yaw against a turn in the base's axes; None elsewhere."""
         if not self.free:
             return None
-        return reported_attitude(self.f, matrix_of(x[3:7]))
+        return reported_attitude(self.f, matrix_of(x[..., 3:7]))
 
     def _run(
         self,

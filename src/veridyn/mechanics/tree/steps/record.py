@@ -43,9 +43,10 @@ SECTIONS = (
     # quantities; q, q̇, q̈ of the prescribed coordinates at the time of the inputs, and the time since then
     "START", "DELTA", "RATE", "EXTRA", "B", "UNIT", "UNKNOWN", "GIVEN", "CLOCK",
     # room; KEPT: the step (s) that the factors of N were made for, 0 where there are none; AGE: the steps since then; PACE: what a change
-    # of Newton's method left of the one before when both were last computed, over the age then, and how large that was; 0 before
+    # of Newton's method left of the one before when both were last computed, over the age then, and how large that was; 0 before;
+    # SPENT: trials of the step in hand, the fewest that a step took with these factors, and those beyond it of all steps since then
     "DEP", "MASS", "RM", "N", "BEFORE", "BEFORE_S", "T0", "T1", "NV_A", "NV_B", "M_A", "M_B", "F_B", "A0", "A1", "TRIED",
-    "S0", "S1", "S_RATE", "S_SIZE", "LEFT", "CHANGE", "BOTH", "KEPT", "AGE", "ENOUGH", "PACE", "BEGUN", "RIGHT", "LOOPS_RIGHT",
+    "S0", "S1", "S_RATE", "S_SIZE", "LEFT", "CHANGE", "BOTH", "KEPT", "AGE", "ENOUGH", "PACE", "SPENT", "BEGUN", "RIGHT", "LOOPS_RIGHT",
 )  # fmt: skip
 # Loops that share no dependent coordinate are blocks of their own: block b has the equations EQUATION[i] and the dependent coordinates
 # POSITION[i] (numbers in DEPENDENT) for BLOCK[b] <= i < BLOCK[b + 1], its factors begin at DEP + FACTOR[b]. OWN: the velocities that are
@@ -65,7 +66,7 @@ KERNELS = ("MOTION", "TANGENT", "CLOSING")
     R, V_Z, A_X, LAM_X, S_X, F,
     START, DELTA, RATE, EXTRA, B, UNIT, UNKNOWN, GIVEN, CLOCK,
     DEP, MASS, RM, N, BEFORE, BEFORE_S, T0, T1, NV_A, NV_B, M_A, M_B, F_B, A0, A1, TRIED,
-    S0, S1, S_RATE, S_SIZE, LEFT, CHANGE, BOTH, KEPT, AGE, ENOUGH, PACE, BEGUN, RIGHT, LOOPS_RIGHT,
+    S0, S1, S_RATE, S_SIZE, LEFT, CHANGE, BOTH, KEPT, AGE, ENOUGH, PACE, SPENT, BEGUN, RIGHT, LOOPS_RIGHT,
 ) = range(len(HEADER), len(HEADER) + 3 * len(SECTIONS), 3)  # fmt: skip
 _after = len(HEADER) + 3 * len(SECTIONS)
 (

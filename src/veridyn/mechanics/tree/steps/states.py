@@ -96,11 +96,13 @@ def named_start(
 
 
 def reported_attitude(f: int, attitude: Array) -> Array:
-    """d(reported z)/d(change of z) (f, f): roll, pitch and yaw, coordinates 3 to 5, against a turn in the base's axes."""
-    roll, pitch, _ = angles_of(attitude).tolist()
+    """d(reported z)/d(change of z) (…, f, f): roll, pitch and yaw, coordinates 3 to 5, against a turn in the base's axes (…, 3, 3)."""
+    roll, pitch, _ = np.moveaxis(angles_of(attitude), -1, 0)
     s, c, t, q = np.sin(roll), np.cos(roll), np.tan(pitch), np.cos(pitch)
-    T = np.eye(f)
-    T[3:6, 3:6] = [[1.0, s * t, c * t], [0.0, c, -s], [0.0, s / q, c / q]]
+    T = np.broadcast_to(np.eye(f), (*attitude.shape[:-2], f, f)).copy()
+    T[..., 3, 4], T[..., 3, 5] = s * t, c * t
+    T[..., 4, 4], T[..., 4, 5] = c, -s
+    T[..., 5, 4], T[..., 5, 5] = s / q, c / q
     return T
 
 

@@ -59,6 +59,7 @@ from veridyn.mechanics.tree.steps.record import (
     SLOPES,
     SLOT_MOTION,
     SLOT_TANGENT,
+    SPENT,
     START,
     STATE,
     STATE_RATE,
@@ -90,6 +91,9 @@ SAME_STEP = 1e-6  # relative difference of step lengths that share the factors o
 SMALLEST_STATE = 1e-9  # of a state that moves nothing
 MAX_ITERATIONS = 40
 MAX_HALVINGS = 6
+RENEWAL_TRIALS = (
+    5.0  # that take as long as derivatives and factors of Newton's method made anew, of a vehicle of 35 rates
+)
 MARGIN = 10.0  # times the pace of Newton's method that it is relied on to have at the next step (chosen)
 
 
@@ -140,6 +144,7 @@ def trial(I: Numbers, W: Array, h: float, reach: float) -> float:
     The largest change over the one that counts as settled; NaN where there is no such state.
     """
     f, ns, left = I[FREEDOM], I[STATES], I[LEFT]
+    W[I[SPENT]] += 1.0
     set_end(I, W, h)
     if not state_at(I, W, I[TRIED]):
         return np.nan
@@ -325,6 +330,20 @@ def settle(I: Numbers, W: Array, h: float, reach: float, off: float) -> int:
     return UNSETTLED
 
 
+@core
+def worn(I: Numbers, W: Array) -> bool:
+    """Whether trials that factors cost by their age, over all steps since they were made, have taken as long as making them anew.
+
+    Steps with factors of any age end at the same state; older ones take more trials.
+    """
+    spent, fewest, excess = I[SPENT], I[SPENT] + 1, I[SPENT] + 2
+    if W[I[AGE]] <= 1.0:
+        W[fewest], W[excess] = W[spent], 0.0
+    W[fewest] = min(W[fewest], W[spent])
+    W[excess] += W[spent] - W[fewest]
+    return bool(W[excess] >= RENEWAL_TRIALS)
+
+
 @kept
 def advance_at(numbers: int, count: int, values: int, size: int, h: float, asked: int) -> int:
     """One step h of the state (START ⊞ DELTA, RATE), or for h = 0 that state itself; results are left in the record.
@@ -348,6 +367,7 @@ def advance_at(numbers: int, count: int, values: int, size: int, h: float, asked
         for i in range(I[COUNT_Q]):
             W[I[BEGUN] + i] = W[I[X] + i]
         W[I[AGE]] += 1.0
+        W[I[SPENT]] = 0.0
         clock = W[I[CLOCK]]
         reach = begin_step(I, W, h)
         guess_end(I, W, h)
@@ -357,6 +377,8 @@ def advance_at(numbers: int, count: int, values: int, size: int, h: float, asked
             if follow(I, W, h):
                 return DONE
         elif settle(I, W, h, reach, off) == DONE:
+            if asked == STATE and W[I[ENOUGH]] == 0.0 and worn(I, W):
+                W[I[KEPT]] = 0.0
             finish(I, W, asked)
             return DONE if asked == STATE or prepare_next(I, W, h, reach) else SINGULAR
         for i in range(I[COUNT_Q]):

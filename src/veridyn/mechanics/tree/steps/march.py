@@ -1,0 +1,229 @@
+"""Many steps of a tree in one call of machine code: what acts is given for every step, the road below wheels is looked up on the way.
+
+    x₀, v₀, u₀ → step → step → … → sample: q, q̇, q̈, u → step → …
+
+Steps and samples are those of :meth:`~veridyn.mechanics.tree.steps.model.TreeModel.step` and
+:meth:`~veridyn.mechanics.tree.steps.model.TreeModel.instant`, which stay the reference: the same functions of machine code are called, in
+the same order, by their addresses. A sample is an instant under the inputs that act from then on, as a sensor reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.mechanics.compiled import core, kept
+from veridyn.mechanics.ground.road import Road, road_at
+from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD, check_angles, compiled, uniform_values
+from veridyn.mechanics.tree.recursion.inputs import Request
+from veridyn.mechanics.tree.steps.model import TreeModel
+from veridyn.mechanics.tree.steps.motion_kernel import own_row
+from veridyn.mechanics.tree.steps.record import (
+    ADVANCE,
+    CLOCK,
+    COUNT,
+    COUNT_Q,
+    COUNT_V,
+    DELTA,
+    DONE,
+    EXTRA,
+    FORCES,
+    FREEDOM,
+    GIVEN,
+    HELD,
+    OUTSIDE,
+    RATE,
+    START,
+    STATE,
+    UNKNOWN,
+    VARYING,
+    A,
+    V,
+    X,
+    call_addresses,
+    call_kernel,
+    call_step,
+)
+from veridyn.mechanics.tree.steps.states import put, set_unknown, state_error
+
+Array = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+TURNED_TOO_FAR = -1  # how a march ended, besides the codes of a step
+
+
+@core
+def act(I: Numbers, W: Array, extra: Array, outside: Array, unknown: Array) -> None:
+    """Put generalised forces, outside values with prescribed coordinates behind them, and unknown quantities where kernels read them."""
+    put(I, W, EXTRA, extra)
+    count = len(outside) - 3 * I[HELD]
+    for i in range(len(outside)):
+        if i < count:
+            W[I[OUTSIDE] + i] = outside[i]
+        else:
+            W[I[GIVEN] + i - count] = outside[i]
+    put(I, W, UNKNOWN, unknown)
+    set_unknown(I, W)
+
+
+@core
+def begin(I: Numbers, W: Array, x: Array, v: Array) -> None:
+    """The state (x, v) as the start of a step."""
+    put(I, W, START, x)
+    put(I, W, X, x)
+    for c in range(I[FREEDOM]):
+        W[I[DELTA] + c] = 0.0
+        W[I[RATE] + c] = v[own_row(I, c)]
+    W[I[CLOCK]] = 0.0
+
+
+@core
+def take(I: Numbers, W: Array, x: Array, v: Array, unknown: Array) -> None:
+    """The state at the end of a step, and the unknown quantities, of which states of elements have moved."""
+    for i in range(I[COUNT_Q]):
+        x[i] = W[I[X] + i]
+    for i in range(I[COUNT_V]):
+        v[i] = W[I[V] + i]
+    for i in range(I[FORCES] + I[VARYING]):
+        unknown[i] = W[I[UNKNOWN] + i]
+
+
+@core
+def turned_too_far(I: Numbers, x: Array, turns: Array) -> bool:
+    """Whether a coordinate that turns (1 in `turns`, by coordinate) is beyond what the kernels can reduce."""
+    first, farthest = I[COUNT_Q] - I[COUNT], 0.0
+    for i in range(len(turns)):
+        farthest = max(farthest, abs(x[first + i]) * turns[i])
+    return bool(farthest > LARGEST_ANGLE_RAD)
+
+
+@kept
+def _march(
+    I: Numbers,
+    W: Array,
+    turns: Array,
+    places: Numbers,
+    centres: Array,
+    slots: Numbers,
+    road: Array,
+    x: Array,
+    v: Array,
+    unknown: Array,
+    extra: Array,
+    outside: Array,
+    h: float,
+    every: int,
+    q: Array,
+    qd: Array,
+    qdd: Array,
+    u: Array,
+) -> int:
+    """Fill q, q̇, q̈ and u, a row for each `every` steps of h seconds from (x, v, unknown), which move along; DONE, or why it ended.
+
+    Row i of `extra` and `outside` acts over step i, the last one at the last sample. `slots`: where in W three inputs of each wheel stand,
+    which the road below its centre gives; none for a plane at z = 0.
+    """
+    for i in range(len(extra)):
+        act(I, W, extra[i], outside[i], unknown)
+        if turned_too_far(I, x, turns):
+            return TURNED_TOO_FAR
+        if len(slots) > 0:
+            put(I, W, X, x)
+            call_kernel(places, 0)
+            for w in range(len(centres)):
+                z, along, across = road_at(road, centres[w, 0], centres[w, 1])
+                W[slots[3 * w]] = z - along * centres[w, 0] - across * centres[w, 1]
+                W[slots[3 * w + 1]] = along
+                W[slots[3 * w + 2]] = across
+        if i > 0 and i % every == 0:
+            begin(I, W, x, v)
+            state = call_step(I, ADVANCE, W, 0.0, STATE)
+            if state != DONE:
+                return state
+            k = i // every - 1
+            take(I, W, q[k], qd[k], u[k])
+            for j in range(I[COUNT_V]):
+                qdd[k, j] = W[I[A] + j]
+        if i + 1 < len(extra):
+            begin(I, W, x, v)
+            state = call_step(I, ADVANCE, W, h, STATE)
+            if state != DONE:
+                return state
+            take(I, W, x, v, unknown)
+    return DONE
+
+
+@dataclass(frozen=True, eq=False)
+class TreeSamples:
+    """Configurations q (N, nq), rates and accelerations (N, nv), and unknown quantities u (N, …) at N samples."""
+
+    q: Array
+    qd: Array
+    qdd: Array
+    u: Array
+
+
+class TreeMarch:
+    """Steps of a tree from sample to sample; on a `road` with its wheels, on a plane at z = 0 without one.
+
+    It works in the memory of the model; not for two threads at once. `x`, `v`, `u`: the state in hand.
+    """
+
+    def __init__(self, model: TreeModel, x: Array, v: Array, u: Array, road: Road | None = None) -> None:
+        self.model = model
+        self.x, self.v, self.u = (np.array(a, dtype=np.float64) for a in (x, v, u))
+        self._turns = np.array(model.tree.turns, dtype=np.float64)
+        wheels = 0 if road is None else len(model.tree.wheels)
+        self._centres, self._road = np.zeros((wheels, 2)), np.zeros(0) if road is None else road.packed
+        self._slots, self._places = np.zeros(0, dtype=np.int64), np.zeros(6, dtype=np.int64)
+        self._held: list[object] = []
+        if wheels:
+            self._slots, self._places = self._on_the_road()
+
+    def _on_the_road(self) -> tuple[Numbers, Numbers]:
+        """Where in the record the road below each wheel is read, and the addresses of the kernel of the wheels' centres."""
+        model, tree, record = self.model, self.model.tree, self.model.kernels.record
+        names = [f"signal.{name}" for name in tree.road_signals]
+        slots = [int(record.I[OUTSIDE]) + model.kernels.outside.index(name) for name in names]
+        made = compiled(tree, Request("wheel_places"), single=True)
+        place = model.kernels.places(tree)
+        inward = record.W.ctypes.data + 8 * np.array([*(place.of(n) for n in made.kernel.inputs), 0], dtype=np.uintp)
+        outward = self._centres.ctypes.data + 8 * np.array([*(2 * w + c for w, c in made.labels), 0], dtype=np.uintp)
+        values = np.append(uniform_values(tree, model.values, made.kernel.parameters), 0.0)
+        addresses, held = call_addresses(made.kernel, inward, outward, values.ctypes.data)
+        self._held = [*held, values]
+        return np.array(slots, dtype=np.int64), np.array(addresses, dtype=np.int64)
+
+    def run(self, h: float, every: int, extra: Array, outside: Array) -> TreeSamples:
+        """On by len(extra) − 1 steps of h seconds, a whole number of samples `every` so many steps.
+
+        Rows of `extra` (steps + 1, nv) and `outside` (steps + 1, …), as :func:`loads_along` gives them: what acts from each step on.
+        """
+        m, record, count = self.model, self.model.kernels.record, (len(extra) - 1) // every
+        found = TreeSamples(*(np.empty((count, n)) for n in (m.nq, m.nv, m.nv, len(self.u))))
+        forces, given = (np.ascontiguousarray(a, dtype=np.float64) for a in (extra, outside))
+        state = _march(
+            record.I, record.W, self._turns, self._places, self._centres, self._slots, self._road,
+            self.x, self.v, self.u, forces, given, float(h), int(every), found.q, found.qd, found.qdd, found.u,
+        )  # fmt: skip
+        if state == TURNED_TOO_FAR:
+            check_angles(m.tree, self.x[m.nq - m.tree.n :])
+        if state != DONE:
+            finite = bool(np.isfinite(self.x).all() and np.isfinite(self.v).all())
+            raise state_error(m.tree, m.z, state, h, finite=finite)
+        return found
+
+
+def loads_along(model: TreeModel, given: Mapping[str, ArrayLike], count: int) -> tuple[Array, Array]:
+    """:meth:`~veridyn.mechanics.tree.steps.model.TreeModel.loads` at `count` times: an input is one number, or (count,)."""
+    still = model.loads()
+    rows = np.tile(np.concatenate(still), (count, 1))
+    unit_of = {name: np.concatenate(model.loads({name: 1.0})) for name in given}
+    zero_of = {name: np.concatenate(model.loads({name: 0.0})) for name in given}
+    for name, values in given.items():
+        (column,) = np.flatnonzero(unit_of[name] != zero_of[name])
+        rows[:, column] = np.asarray(values, dtype=np.float64)
+    split = len(still[0])
+    return np.ascontiguousarray(rows[:, :split]), np.ascontiguousarray(rows[:, split:])
