@@ -6,7 +6,8 @@ import pytest
 from studies.bench_evidence import SAMPLING, bench_evidence, bench_motion, permuted
 from studies.bench_robot import JOINTS, robot
 from veridyn.identify.base import base_parameters
-from veridyn.identify.diagnosis.evidence import SecondMoments, drives_of, evidence, measured_coordinates
+from veridyn.identify.diagnosis.columns import SecondMoments
+from veridyn.identify.diagnosis.evidence import drives_of, evidence, measured_coordinates
 from veridyn.identify.estimate import identify
 from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics

@@ -17,10 +17,9 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
 from veridyn.errors import DataError
-from veridyn.identify.diagnosis.columns import Columns, columns_of
+from veridyn.identify.diagnosis.columns import Columns, SecondMoments, columns_of, squares
 from veridyn.identify.logged import closed_or_none
 from veridyn.identify.regression.observation import dependence
 from veridyn.identify.regression.sampling import Sampling
@@ -36,8 +35,6 @@ SAMPLES = 400  # more than the columns of any row, few enough to ask a hundred q
 MIN_SAMPLES = 100  # samples that must be left of a motion before some are left out
 NOISE_SAMPLES = 4000  # of each motion, from which its noise is estimated
 SMALLEST_SINGULAR_VALUE = 1e-9  # of the largest singular value: smaller ones are not looked at
-LIKELIHOOD_ROUNDS = 4  # of weighing rows by what is left of them; each gains a factor
-RIDGE = 1e-10  # beside columns of norm one
 MIN_SAMPLES_PER_COLUMN = 3.0  # equations for each parameter, below which residuals say little
 STRONG = 10.0  # of 2 Δ log L: "very strong" evidence (Kass and Raftery, 1995, JASA 90(430))
 RESOLUTION = 1e-4  # of a force: what normal equations in double precision leave of it
@@ -59,11 +56,11 @@ class Equations:
         """Least squares over the parameters and `extra` columns (rows, N, k): the values of the latter, and the residual (rows, N)."""
         A = self.W if extra is None else np.concatenate([self.W, extra], axis=2)
         flat = A.reshape(-1, A.shape[2])
-        x = _least_squares(flat, self.y.ravel())
+        x = _leastsquares(flat, self.y.ravel())
         return x[self.W.shape[2] :], self.y - (flat @ x).reshape(self.y.shape)
 
 
-def _least_squares(A: Array, y: Array) -> Array:
+def _leastsquares(A: Array, y: Array) -> Array:
     norms = np.linalg.norm(A, axis=0)
     scale = np.where(norms > 0.0, norms, 1.0)
     return np.linalg.lstsq(A / scale, y, rcond=SMALLEST_SINGULAR_VALUE)[0] / scale
@@ -182,7 +179,7 @@ class Evidence:
     def _gain(self, r: Array) -> float:
         """2 Δ log L of residuals (rows, N) over those of the data as they are."""
         own, least = self._own_residual, np.square(RESOLUTION * self._own_sizes[1])
-        ratio = np.maximum(_squares(own), least) / np.maximum(_squares(r), least)
+        ratio = np.maximum(squares(own), least) / np.maximum(squares(r), least)
         count = np.where(ratio > 1.0, _independent(r), _independent(own))
         total, columns = float(count.sum()), self.own.W.shape[2]
         if total < MIN_SAMPLES_PER_COLUMN * columns:
@@ -286,13 +283,9 @@ class Evidence:
         return replace(m, forces=forces, signals=signals)
 
 
-def _squares(r: Array) -> Array:
-    return np.asarray(np.maximum(np.einsum("jn,jn->j", r, r), np.finfo(float).tiny), dtype=np.float64)
-
-
 def _independent(r: Array) -> Array:
     """How many independent samples (rows,) those of residuals (rows, N) are worth, by the correlation of neighbours."""
-    a = np.clip(np.einsum("jn,jn->j", r[:, 1:], r[:, :-1]) / _squares(r), 0.0, 1.0 - 1.0 / r.shape[1])
+    a = np.clip(np.einsum("jn,jn->j", r[:, 1:], r[:, :-1]) / squares(r), 0.0, 1.0 - 1.0 / r.shape[1])
     return np.asarray(r.shape[1] * (1.0 - a) / (1.0 + a), dtype=np.float64)
 
 
@@ -400,65 +393,3 @@ def near_reversals(machine: Machine, qd: Array, reach: int) -> NDArray[np.bool_]
             for k in np.flatnonzero(np.diff(np.sign(speed)) != 0.0):
                 near[max(0, k - reach) : k + reach + 2] = True
     return near
-
-
-@dataclass(frozen=True, eq=False)
-class SecondMoments:
-    """`W` (rows, N, p), and `grams` (rows, p, p) of it."""
-
-    W: Array
-    grams: Array
-
-    @classmethod
-    def of(cls, W: Array, acting: Sequence[NDArray[np.intp]]) -> SecondMoments:
-        """Of columns (rows, N, p); `acting`: for each row those that are not zero there, which are about half of a chain's."""
-        grams = np.zeros((len(W), W.shape[2], W.shape[2]))
-        for gram, row, columns in zip(grams, W, acting, strict=True):
-            own = row[:, columns]
-            gram[np.ix_(columns, columns)] = own.T @ own
-        return cls(W, grams)
-
-    def left(self, y: Array, least: Array | float = 0.0) -> Array:
-        """‖r_j‖ of each row (rows,) that least squares leaves of y (rows, N), rows weighed by s_j = ‖y_j‖, or `least` (rows,) if larger."""
-        weights = _weights(y, least)
-        phi = _solved(np.tensordot(weights, self.grams, 1), weights @ self._products(y))
-        return np.asarray(np.linalg.norm(y - self.W @ phi, axis=1))
-
-    def residual(self, y: Array) -> Array:
-        """What is left (rows, N) of y by least squares in which each row is weighed by what is left of it."""
-        r, weights, products = y, _weights(y), self._products(y)
-        for _ in range(LIKELIHOOD_ROUNDS):
-            phi = _solved(np.tensordot(weights, self.grams, 1), weights @ products)
-            r = np.asarray(y - self.W @ phi, dtype=np.float64)
-            weights = 1.0 / _squares(r)
-        return r
-
-    def factor(self, y: Array, j: int) -> float:
-        """λ of λ y_j = W_j φ beside the other rows as they are: the factor of one force that agrees best with the others."""
-        weights = _weights(y)
-        products = self._products(y)
-        others = np.delete(np.arange(len(y)), j)
-        p = self.grams.shape[1]
-        gram = np.zeros((p + 1, p + 1))
-        gram[:p, :p] = np.tensordot(weights, self.grams, 1)
-        gram[:p, p] = gram[p, :p] = -weights[j] * products[j]
-        gram[p, p] = weights[j] * float(y[j] @ y[j])
-        return float(_solved(gram, np.append(weights[others] @ products[others], 0.0))[p])
-
-    def _products(self, y: Array) -> Array:
-        return (y[:, None, :] @ self.W)[:, 0]
-
-
-def _weights(y: Array, least: Array | float = 0.0) -> Array:
-    """1/s_j², s_j = max(‖y_j‖, least_j), one where nothing is measured."""
-    sizes = np.maximum(np.einsum("jn,jn->j", y, y), np.square(least))
-    return np.asarray(1.0 / np.where(sizes > 0.0, sizes, 1.0), dtype=np.float64)
-
-
-def _solved(gram: Array, right: Array) -> Array:
-    norms = np.sqrt(np.diag(gram))
-    scale = np.where(norms > 0.0, norms, 1.0)
-    scaled = gram / np.outer(scale, scale)
-    scaled[np.diag_indices_from(scaled)] += RIDGE
-    scaled[norms == 0.0, norms == 0.0] = 1.0
-    return cho_solve(cho_factor(scaled, check_finite=False), right / scale, check_finite=False) / scale
