@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError
+from veridyn.lazy import above
 from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.sensor import Sensor
 from veridyn.observe.consistency.nis import Consistency, nees
@@ -23,11 +23,8 @@ from veridyn.observe.history import StateHistory
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.model_error import ModelErrorDensity
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.observe.result import Estimates
+from veridyn.observe.result import Estimates, ObserverFinding
 from veridyn.observe.virtual import Reading, Virtual, placed_quantities, virtual
-
-if TYPE_CHECKING:
-    from veridyn.observe.consistency.named import ObserverFinding
 
 Array = NDArray[np.float64]
 DELAY_FALSE_ALARMS = 1e-4  # of consistent filters: as many are said to have a late sensor
@@ -153,9 +150,7 @@ class Observation(StateHistory):
     @cached_property
     def findings(self) -> tuple[ObserverFinding, ...]:
         """What limits what may be concluded from it, by rank: each with cause, place, evidence, size and sigma, as those of a fit."""
-        from veridyn.observe.consistency.named import named_findings  # here: it looks at observations
-
-        return named_findings(self)
+        return above("veridyn.observe.consistency.named", "named_findings")(self)
 
     def _extra(self, sensor: Sensor) -> list[ExtraSensor]:
         table = self.system.model.readout([sensor])

@@ -108,7 +108,7 @@ def test_what_is_wrong_with_a_log_is_warned_of_and_noted() -> None:
     with pytest.warns(IdentificationWarning, match=words):
         found = vd.identify(car(), log)
     assert any(note.startswith("suspected: ") and words in note for note in found.notes)
-    assert vd.identify(car(), log, diagnose="off").notes == ()
+    assert not any(note.startswith("suspected") for note in vd.identify(car(), log, diagnose="off").notes)
 
 
 def test_exchanged_axles_are_named_where_tyres_are_known(log: vd.Experiment) -> None:

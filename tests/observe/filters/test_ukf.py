@@ -81,7 +81,7 @@ def test_a_quadratic_sensor_at_its_vertex():
         F=lambda x, u, t, dt: [[1.0]], H=lambda x, u, t: [2 * x],
     )  # fmt: skip
     log = Measurements([0.0], [[4.0]], ("y",))
-    tangent, points = (run(k, s, log, Belief([0.0], [1.0])) for k in (EKF(), UKF()))
+    tangent, points = (run(k, s, log, Belief([0.0], [1.0])) for k in (EKF(gate=None), UKF(gate=None)))
     assert tangent.nis[0] > 1000.0 and points.nis[0] == pytest.approx((4 - 1) ** 2 / (2 + 0.01))
 
 

@@ -29,6 +29,7 @@ from veridyn.model.motion import Motion
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 LIKELIHOOD_ROUNDS = 4  # of weighing rows by what is left of them; each gains a factor
+EXACT = 1e-20  # of the square of a row: rounding of what is left of it
 RIDGE = 1e-10  # beside columns of norm one
 BLOCK_SAMPLES = 1024  # at a time: memory that stays in cache
 
@@ -147,10 +148,11 @@ class SecondMoments:
     def residual(self, y: Array) -> Array:
         """What is left (rows, N) of y by least squares in which each row is weighed by what is left of it."""
         r, weights, products = y, _weights(y), self._products(y)
+        largest = weights / EXACT  # of a row that is explained to rounding
         for _ in range(LIKELIHOOD_ROUNDS):
             phi = _solved(np.tensordot(weights, self.grams, 1), weights @ products)
             r = np.asarray(y - self.W @ phi, dtype=np.float64)
-            weights = 1.0 / squares(r)
+            weights = np.minimum(1.0 / squares(r), largest)
         return r
 
     def factor(self, y: Array, j: int) -> float:

@@ -25,7 +25,7 @@ ROUNDING = 1e-9  # of the largest entry of a matrix
 
 
 @dataclass(frozen=True, eq=False)
-class Drive:
+class CoupledDrive:
     """A motor by `name`: `turns` (n,) a_k and `moves` (n,) d_k over the coordinates, in units of the joint that it turns most."""
 
     name: str
@@ -40,7 +40,7 @@ class Drive:
 
 
 @lru_cache(maxsize=8)
-def coupled_drives(machine: Machine) -> tuple[Drive, ...]:
+def coupled_drives(machine: Machine) -> tuple[CoupledDrive, ...]:
     """Motors that turn with several joints, or whose joints others turn as well."""
     return tuple(d for d in _drives(machine) if _joint(d.turns) is None or _joint(d.moves) is None)
 
@@ -51,17 +51,17 @@ def motor_of(machine: Machine, joint: str) -> str | None:
     return next((d.name for d in _drives(machine) if _joint(d.turns) == k and _joint(d.moves) == k), None)
 
 
-def acting_alone(drives: tuple[Drive, ...]) -> set[int]:
+def acting_alone(drives: tuple[CoupledDrive, ...]) -> set[int]:
     """Coordinates in whose row alone the force of such a motor acts: the motor stands for the joint."""
     return {k for d in drives if (k := _joint(d.turns)) is not None}
 
 
-def moving_alone(drives: tuple[Drive, ...]) -> set[int]:
+def moving_alone(drives: tuple[CoupledDrive, ...]) -> set[int]:
     """Coordinates that one such motor moves alone: its encoder and its gear stand for the joint's."""
     return {k for d in drives if (k := _joint(d.moves)) is not None}
 
 
-def drive_named(machine: Machine, name: str) -> Drive | None:
+def drive_named(machine: Machine, name: str) -> CoupledDrive | None:
     return next((d for d in coupled_drives(machine) if d.name == name), None)
 
 
@@ -72,7 +72,7 @@ def turns_round(machine: Machine, place: str) -> bool:
     return machine.coordinate_kinds[k] == "turning"
 
 
-def _drives(machine: Machine) -> tuple[Drive, ...]:
+def _drives(machine: Machine) -> tuple[CoupledDrive, ...]:
     t = machine.transmission
     if t is None or machine.closed:
         return ()
@@ -83,7 +83,7 @@ def _drives(machine: Machine) -> tuple[Drive, ...]:
         turns, moves = np.zeros(machine.n), np.zeros(machine.n)
         turns[place], moves[place] = _clear(inverse[k]), _clear(t.matrix[:, k])
         ratio = turns[max(np.flatnonzero(np.abs(turns) >= np.abs(turns).max() * (1.0 - ROUNDING)))]
-        out.append(Drive(name, turns / ratio, moves * ratio))
+        out.append(CoupledDrive(name, turns / ratio, moves * ratio))
     return tuple(out)
 
 

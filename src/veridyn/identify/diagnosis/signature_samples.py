@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.diagnosis.columns import compiled_plan, fit_forces
-from veridyn.identify.diagnosis.drives import Drive, coupled_drives
+from veridyn.identify.diagnosis.drives import CoupledDrive, coupled_drives
 from veridyn.identify.diagnosis.evidence import measured_coordinates, near_reversals
 from veridyn.identify.diagnosis.score_test import MACHINE, size_slopes
 from veridyn.identify.diagnosis.structure import (
@@ -102,7 +102,7 @@ class Samples:
     window: int
     share: float
     coordinates: tuple[str, ...] = ()
-    drives: tuple[Drive, ...] = ()
+    drives: tuple[CoupledDrive, ...] = ()
 
     def signatures(self, values: Array) -> Iterator[tuple[str, str, Array]]:
         """Kind, coordinate and column (N, R), with the base parameters of the fit (p,).

@@ -21,7 +21,7 @@ Those that say what to do stand before those that say how wrong the filter is.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -42,41 +42,10 @@ from veridyn.observe.consistency.sensor_delays import held_readings
 from veridyn.observe.history import StateHistory
 from veridyn.observe.measurements import Status
 from veridyn.observe.observation import Observation
+from veridyn.observe.result import ObserverFinding
 
-NAN = float("nan")
 FEW_OUTLIERS = 3  # readings of an output: chance puts one in a million beyond the gate
 SENSOR_CAUSES = {WORDS[Status.MISSING]: "silent", WORDS[Status.FROZEN]: "frozen", WORDS[Status.OUTLIER]: "outliers"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class ObserverFinding:
-    """What was found against a run of a filter; the module's docstring says what `size` and `evidence` are. ``str(finding)`` is a sentence.
-
-    `rank` counts from 1; `sigma`: deviation of the size, NaN where none is known.
-    """
-
-    cause: str
-    place: str
-    rank: int = 0
-    evidence: float = NAN
-    size: float = NAN
-    sigma: float = NAN
-    message: str = ""
-
-    def __str__(self) -> str:
-        return self.message
-
-    @property
-    def record(self) -> dict[str, str | float]:
-        """What `result.json` keeps: cause, place, evidence, rank, size and sigma."""
-        return {
-            "cause": self.cause,
-            "place": self.place,
-            "evidence": self.evidence,
-            "rank": self.rank,
-            "size": self.size,
-            "sigma": self.sigma,
-        }
 
 
 def named_findings(found: StateHistory, log: Experiment | None = None, skip: int = 0) -> tuple[ObserverFinding, ...]:

@@ -21,13 +21,13 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.observe.car.path import STATE_UNITS
 from veridyn.observe.consistency.findings import cause_lines, observation_findings, prediction_findings
-from veridyn.observe.consistency.named import ObserverFinding, named_findings
+from veridyn.observe.consistency.named import named_findings
 from veridyn.observe.consistency.nis import Consistency
 from veridyn.observe.consistency.predictions import check_figures
 from veridyn.observe.history import StateHistory
 from veridyn.observe.measurements import Status
 from veridyn.observe.observation import Observation
-from veridyn.observe.result import Track
+from veridyn.observe.result import ObserverFinding, Track
 from veridyn.observe.virtual import Reading
 from veridyn.signals.whiteness import Whiteness
 from veridyn.studies.config.observe import ObserveAccept
