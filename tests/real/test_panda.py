@@ -37,7 +37,7 @@ SCALE = "force of 'q6': it seems to be off by a factor beside the others"
 # Dry friction of the seventh turns 27 ± 6 ms late. That is friction that yields, or a delay: its smooth part is too small to tell.
 # The cables of this arm act as springs of some tenths of a N*m/rad, and its friction is richer than two terms.
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:force of 'q7'. it is late against the positions"),
+    pytest.mark.filterwarnings("ignore:force of 'q[57]'. it is late against the positions"),
     pytest.mark.filterwarnings("ignore:joint 'q[1-7]'. .*the model does not have"),
 ]
 PANDA = vd.Machine.of_bodies(BODIES, name="panda", gravity=(0.0, 0.0, -9.81), elements=FRICTION)

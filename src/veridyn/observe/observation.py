@@ -27,6 +27,9 @@ from veridyn.observe.result import Estimates, ObserverFinding
 from veridyn.observe.virtual import Reading, Virtual, placed_quantities, virtual
 
 Array = NDArray[np.float64]
+BEFORE_SENSORS = (
+    10.0  # of 2 Δ log L beyond chance: errors of a model, which every machine has, look a little like a late clock
+)
 DELAY_FALSE_ALARMS = 1e-4  # of consistent filters: as many are said to have a late sensor
 
 
@@ -145,7 +148,7 @@ class Observation(StateHistory):
         if self.made_by is None:
             return ()
         readings = self.made_by.readings.select(self.estimates.outputs)
-        return sensor_delays(self.estimates, readings.values, DELAY_FALSE_ALARMS)
+        return sensor_delays(self.estimates, readings.values, DELAY_FALSE_ALARMS, BEFORE_SENSORS)
 
     @cached_property
     def findings(self) -> tuple[ObserverFinding, ...]:

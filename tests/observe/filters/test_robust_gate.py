@@ -13,7 +13,7 @@ from observe.test_model_error import HOW, SETTLED, T, cart, recorded, truth
 from veridyn.errors import DataWarning
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.filter import Filter
-from veridyn.observe.filters.robust_gate import ALLOWED, CLOSES_AFTER, EARNED, RobustGate
+from veridyn.observe.filters.robust_gate import ALLOWED, AT_FIRST, CLOSES_AFTER, EARNED, RobustGate
 from veridyn.observe.filters.run import run
 from veridyn.observe.filters.ukf import UKF
 from veridyn.observe.measurements import Measurements, Status
@@ -21,6 +21,7 @@ from veridyn.observe.result import Belief
 from veridyn.observe.system import Discrete
 
 STEP = 0.01
+GOOD = np.zeros(int(1.0 / EARNED))  # readings that earn one beyond the gate
 
 
 def walker(sigma: float = 0.1) -> Discrete:
@@ -43,15 +44,22 @@ def read(values: np.ndarray) -> tuple[Measurements, Belief]:
 
 def test_a_reading_beyond_the_gate_is_put_on_it() -> None:
     """By hand: s' = ν²/γ, K = P/s', and both the state and P' = (1 − K) P (1 − K) + K² r' follow; γ is χ²₁ at 1 − 1e-6, 23.93."""
-    log, start = read(np.array([0.0, 3.0]))
+    log, start = read(np.array([*GOOD, 3.0]))
     found = run(EKF(), walker(), log, start)
-    P = found.P[0, 0, 0] + 1e-4
-    nu = 3.0 - found.x[0, 0]
+    P = found.P[-2, 0, 0] + 1e-4
+    nu = 3.0 - found.x[-2, 0]
     wide = nu**2 / 23.928126
-    assert found.status[1, 0] == Status.OUTLIER and found.dof[1] == 0 and found.nis[1] == 0.0
-    assert found.K[1, 0, 0] == pytest.approx(P / wide, rel=1e-5)
-    assert found.x[1, 0] == pytest.approx(found.x[0, 0] + P / wide * nu, rel=1e-5)
-    assert found.P[1, 0, 0] == pytest.approx((1.0 - P / wide) ** 2 * P + (P / wide) ** 2 * (wide - P), rel=1e-5)
+    assert found.status[-1, 0] == Status.OUTLIER and found.dof[-1] == 0 and found.nis[-1] == 0.0
+    assert found.K[-1, 0, 0] == pytest.approx(P / wide, rel=1e-5)
+    assert found.x[-1, 0] == pytest.approx(found.x[-2, 0] + P / wide * nu, rel=1e-5)
+    assert found.P[-1, 0, 0] == pytest.approx((1.0 - P / wide) ** 2 * P + (P / wide) ** 2 * (wide - P), rel=1e-5)
+
+
+def test_readings_that_contradict_the_start_soon_count_in_full() -> None:
+    log, start = read(3.0 + 0.01 * np.arange(4))
+    found = run(EKF(gate="auto"), walker(), log, start)
+    assert [int(code == Status.OUTLIER) for code in found.status[:, 0]] == [1] * int(AT_FIRST) + [0, 0]
+    assert found.x[-1, 0] == pytest.approx(3.0, abs=0.2)
 
 
 @pytest.mark.parametrize("method", [EKF(), EKF(engine="python"), UKF()], ids=["compiled", "python", "ukf"])
@@ -66,7 +74,7 @@ def test_good_readings_are_all_used_as_without_a_gate(method: Filter) -> None:
 def test_a_log_in_another_unit_opens_the_gate_and_shows_in_nis() -> None:
     """Readings a thousand times as large: but for the allowance the filter is the one without a gate, and says how wrong it is."""
     walk = 1.0 + np.cumsum(0.01 * np.random.default_rng(1).standard_normal(1000))
-    log, start = read(1e3 * walk)
+    log, start = read(np.concatenate([np.zeros(int(ALLOWED / EARNED)), 1e3 * walk]))
     found, plain = (run(EKF(gate=gate), walker(), log, start) for gate in ("auto", None))
     assert int((found.status == Status.OUTLIER).sum()) == int(ALLOWED)
     assert found.nis.sum() / found.dof.sum() > 100.0
@@ -75,6 +83,7 @@ def test_a_log_in_another_unit_opens_the_gate_and_shows_in_nis() -> None:
 
 def test_the_allowance_is_earned_and_the_gate_closes_again() -> None:
     gate = RobustGate(1)
+    gate.taken(np.array([int(ALLOWED / EARNED)]))  # good readings, which earn all of it
     used, beyond = np.array([Status.USED], dtype=np.int8), np.array([True])
     for k in range(int(ALLOWED)):
         assert not gate.spend(beyond, used, np.array([float(k)])).any()

@@ -99,7 +99,8 @@ def test_counts_and_flags_of_a_study(tmp_path: Path) -> None:
     counted = [x for x in run.warnings if "at standstill" in x]
     assert len(counted) == 1 and "'angle_right'" in counted[0] and "it goes on until" in counted[0]
     edges = e.outputs.index("angle_left")
-    assert (e.status[:, edges] == Status.USED).sum() == int(q[-1] / P) - 1
+    # The first edges contradict a start that is too sure, and count little.
+    assert np.isin(e.status[:, edges], (Status.USED, Status.OUTLIER)).sum() == int(q[-1] / P) - 1
 
 
 def test_a_receiver_that_is_late_is_named(tmp_path: Path) -> None:

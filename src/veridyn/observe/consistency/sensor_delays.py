@@ -50,10 +50,11 @@ class SensorDelay:
         )
 
 
-def sensor_delays(e: Estimates, values: Array, false_alarms: float) -> tuple[SensorDelay, ...]:
+def sensor_delays(e: Estimates, values: Array, false_alarms: float, beyond: float = 0.0) -> tuple[SensorDelay, ...]:
     """The outputs whose innovations show a delay beyond chance that makes bands wrong, the strongest evidence first.
 
-    `values` (N, m): the readings of the run `e`, in the order of its outputs. `false_alarms`: of consistent filters that are named.
+    `values` (N, m): the readings of the run `e`, in the order of its outputs. `false_alarms`: of consistent filters that are named;
+    `beyond`: evidence that is asked for on top of that.
     """
     m, first = len(e.outputs), max(0, len(e) - MOST_SAMPLES)
     used = e.status[first:] == Status.USED
@@ -71,7 +72,7 @@ def sensor_delays(e: Estimates, values: Array, false_alarms: float) -> tuple[Sen
         return ()
     misfit = max(1.0, float((nu**2).sum() / used.sum()))  # innovations that are larger than stated say less
     covariance = misfit * np.linalg.inv(scaled) * np.outer(scale, scale)
-    found, limit = covariance @ score[there] / misfit, float(chdtri(1, false_alarms / len(there)))
+    found, limit = covariance @ score[there] / misfit, beyond + float(chdtri(1, false_alarms / len(there)))
     named = []
     for i, j in enumerate(there):
         size, sigma = float(found[i]), float(np.sqrt(covariance[i, i]))

@@ -284,10 +284,12 @@ class Passing:
         opens = gate.spend(beyond, passed.status, values)
         light = beyond & ~gate.open
         how, p, c = replace(self._how, gate=None), passed.prediction, passed.correction
-        P = widened(p.P, passed.H, c, opens, getattr(self._system, "considered", None))
-        self.by_reference += 1
+        # An attitude of its own would be turned farther than its tangent reaches.
+        flat = getattr(self._system, "reports_changes", True)
+        P = widened(p.P, passed.H, c, opens & flat, getattr(self._system, "considered", None))
         prediction = replace(p, P=P)
-        own = gate.deviations(c, np.asarray(self._system.sensor_noise(p.t)), sigma, light)
+        self.by_reference += 1
+        own = gate.deviations(c, np.asarray(self._system.sensor_noise(prediction.t)), sigma, light)
         after, correction, H = absorb(how, self._system, prediction, values, flags, inputs, own)
         if light.any():
             muted = np.where(light, OUTLIER, flags).astype(np.int8)

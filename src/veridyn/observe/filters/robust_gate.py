@@ -2,10 +2,12 @@
 
     z² = ν²/s > γ:    s' = s z²/γ,    r' = r + s' − s        so that the reading lies on the gate (γ: 4.9 deviations), and K ν falls as 1/ν
 
-(G. Chang, J. Geodesy 88, 2014, 391-401: the covariance of an innovation scaled by its Mahalanobis distance.) Outliers are rare. A filter
-that is wrong, or a log in another unit, is beyond the gate again and again: each output has an allowance of `ALLOWED` such readings, of
-which good ones earn `EARNED` back. Where it is spent the gate is open for that output, and the filter is the plain one, whose innovations
-say how wrong it is; the covariance is widened once along the reading that opens it, so that what was kept out is taken in:
+(G. Chang, J. Geodesy 88, 2014, 391-401: the covariance of an innovation scaled by its Mahalanobis distance.) Outliers are rare among good
+readings. Each output has an allowance of readings beyond the gate, at most `ALLOWED`, of which every good one earns `EARNED`; it begins
+with `AT_FIRST`, so that readings which contradict the start of a run soon count in full. A filter that is wrong, or a log in another unit,
+is beyond the gate again and again: where the allowance is spent the gate is open for that output, and the filter is the plain one, whose
+innovations say how wrong it is. The first time, the covariance is widened along the reading that opens it, so that what was kept out is
+taken in; a filter that is wrong again has a wrong model, which no covariance mends:
 
     P' = P + (ν² − s) d dᵀ/(h d)²,    d = diag(P) hᵀ        h P' hᵀ + r = ν²
 
@@ -23,7 +25,8 @@ from veridyn.observe.measurements import USED, Codes, Status
 
 Array = NDArray[np.float64]
 FALSE_ALARMS = 1e-6  # of good readings that are beyond the gate: 4.9 deviations
-ALLOWED = 20.0  # readings of an output beyond the gate, after which the filter is doubted and not the sensor
+ALLOWED = 20.0  # readings of an output beyond the gate, at most, after which the filter is doubted and not the sensor
+AT_FIRST = 2.0  # such readings that a run begins with: three in a row contradict its start
 EARNED = 0.25  # of one such reading, by each good one: up to one reading in five may be an outlier
 CLOSES_AFTER = (
     50  # good readings in a row: where every tenth is beyond the gate, chance gives so many once in two hundred times
@@ -41,10 +44,12 @@ class RobustGate:
         self.limit = threshold(1.0 - FALSE_ALARMS)
         self.open: NDArray[np.bool_] = np.zeros(outputs, dtype=np.bool_)
         self.some_open = False
-        self._left = np.full(outputs, ALLOWED)
+        self._left = np.full(outputs, AT_FIRST)
+        self._kept_out: NDArray[np.bool_] = np.zeros(outputs, dtype=np.bool_)  # some readings, so far
+        self._opened: NDArray[np.bool_] = np.zeros(outputs, dtype=np.bool_)  # before
         self._good = np.zeros(outputs, dtype=np.int64)  # in a row, while the gate is open
         self._latest = np.full(outputs, np.nan)  # reading that was beyond
-        self._whole = True  # whether every allowance is whole, so that good readings change nothing
+        self._whole = False  # whether every allowance is whole, so that good readings change nothing
 
     def beyond(self, c: Correction) -> NDArray[np.bool_]:
         """The readings (m,) beyond the gate, of those that are used or that a gate has refused."""
@@ -60,14 +65,15 @@ class RobustGate:
         self._whole = not self.some_open and bool((self._left >= ALLOWED).all())
 
     def spend(self, beyond: NDArray[np.bool_], status: Codes, values: Array) -> NDArray[np.bool_]:
-        """Take note of a step with readings beyond the gate, or with an open one; the outputs for which it opens now.
+        """Take note of a step with readings beyond the gate, or with an open one; the outputs for which it opens for the first time.
 
         A sensor that repeats the reading which was beyond tells nothing new, and costs nothing.
         """
         spends = beyond & (values != self._latest)
         self._latest[beyond] = values[beyond]
         opens = np.asarray(spends & ~self.open & (self._left < 1.0))
-        self._left[spends & ~self.open] -= 1.0
+        self._kept_out |= spends & ~self.open & ~opens
+        self._left[spends & ~self.open & ~opens] -= 1.0
         good = (status == USED) & ~beyond
         self._left[good & ~self.open] += EARNED
         np.minimum(self._left, ALLOWED, out=self._left)
@@ -77,7 +83,9 @@ class RobustGate:
         self._left[closes], self.open[closes] = ALLOWED, False
         self.open |= opens
         self.some_open, self._whole = bool(self.open.any()), False
-        return opens
+        first = opens & ~self._opened & self._kept_out
+        self._opened |= opens
+        return np.asarray(first)
 
     def deviations(self, c: Correction, R: Array, sigma: Array | None, beyond: NDArray[np.bool_]) -> Array:
         """Deviations (m,) of the readings, those beyond the gate so large that they lie on it; NaN for a sensor's own."""
