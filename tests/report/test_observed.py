@@ -43,6 +43,8 @@ def test_missed_limits_stand_on_the_page(done: ObserveRun) -> None:
 def test_the_verdict_follows_the_numbers(done: ObserveRun, tmp_path: Path) -> None:
     good = verdict_of(done)
     assert good.grade == "good" and good.may and not good.may_not
-    text = EXAMPLE.read_text(encoding="utf-8").replace("force: 400", "force: 0.001").replace("gate: 0.9999", "gate: null")
+    text = EXAMPLE.read_text(encoding="utf-8").replace("force: 400", "force: 0.001")
+    text = text.replace("gate: 0.9999", "gate: null")
+    text = text.replace("process_noise:", "process_noise:\n  model_error: off")  # which would see through it
     sure = verdict_of(observe_study(load_study(written(tmp_path, text, crane_log()[1][:200]))))
     assert sure.grade == "poor" and "too narrow" in sure.may_not[0] and "Not white" in sure.findings[1]
