@@ -59,7 +59,7 @@ def test_readings_that_contradict_the_start_soon_count_in_full() -> None:
     log, start = read(3.0 + 0.01 * np.arange(4))
     found = run(EKF(gate="auto"), walker(), log, start)
     assert [int(code == Status.OUTLIER) for code in found.status[:, 0]] == [1] * int(AT_FIRST) + [0, 0]
-    assert found.x[-1, 0] == pytest.approx(3.0, abs=0.2)
+    assert found.x[-1, 0] > found.x[1, 0] + 1.0  # m: two readings of full weight, where P is as large as R
 
 
 @pytest.mark.parametrize("method", [EKF(), EKF(engine="python"), UKF()], ids=["compiled", "python", "ukf"])

@@ -176,14 +176,15 @@ def serious_findings(found: StateHistory, log: Experiment | None = None, skip: i
 
 def cause_lines(found: StateHistory, skip: int = 0) -> tuple[str, ...]:
     """Delays that are not told, and dead centres."""
-    return tuple(str(one) for one in (*found_delays(found), *lost_coordinates(found, skip)))
+    return tuple(str(one) for one in (*found_delays(found, skip), *lost_coordinates(found, skip)))
 
 
-def found_delays(found: StateHistory) -> tuple[SensorDelay, ...]:
-    """Delays of outputs that are not told; none of a run whose model is said to be exact, or of which readings are not at hand."""
+def found_delays(found: StateHistory, skip: int = 0) -> tuple[SensorDelay, ...]:
+    """Delays of outputs that are not told; none of a run whose model is said to be exact, or of which readings are not at hand, and none of
+    one that is lost at a dead centre: the rates that it predicts are those of another motion."""
     if not isinstance(found, Observation) or found.made_by is None or found.model_error is None:
         return ()
-    return found.delays
+    return () if found.delays and lost_coordinates(found, skip) else found.delays
 
 
 def lost_coordinates(found: StateHistory, skip: int = 0) -> tuple[DeadCentre, ...]:

@@ -55,7 +55,7 @@ def named_findings(found: StateHistory, log: Experiment | None = None, skip: int
 
 
 def _of_sensors(found: StateHistory, log: Experiment | None, skip: int) -> Iterator[ObserverFinding]:
-    for delay in found_delays(found):
+    for delay in found_delays(found, skip):
         yield ObserverFinding(
             cause="delay",
             place=delay.output,

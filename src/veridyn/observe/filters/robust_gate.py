@@ -6,8 +6,8 @@
 readings. Each output has an allowance of readings beyond the gate, at most `ALLOWED`, of which every good one earns `EARNED`; it begins
 with `AT_FIRST`, so that readings which contradict the start of a run soon count in full. A filter that is wrong, or a log in another unit,
 is beyond the gate again and again: where the allowance is spent the gate is open for that output, and the filter is the plain one, whose
-innovations say how wrong it is. The first time, the covariance is widened along the reading that opens it, so that what was kept out is
-taken in; a filter that is wrong again has a wrong model, which no covariance mends:
+innovations say how wrong it is. The first time that happens to an output which had earned all of its allowance, the covariance is
+widened along the reading that opens it, so that what was kept out is taken in; otherwise unit or model are wrong, which that does not mend:
 
     P' = P + (ν² − s) d dᵀ/(h d)²,    d = diag(P) hᵀ        h P' hᵀ + r = ν²
 
@@ -45,7 +45,9 @@ class RobustGate:
         self.open: NDArray[np.bool_] = np.zeros(outputs, dtype=np.bool_)
         self.some_open = False
         self._left = np.full(outputs, AT_FIRST)
-        self._kept_out: NDArray[np.bool_] = np.zeros(outputs, dtype=np.bool_)  # some readings, so far
+        self._trusted: NDArray[np.bool_] = np.zeros(
+            outputs, dtype=np.bool_
+        )  # whether all of it was earned, at some time
         self._opened: NDArray[np.bool_] = np.zeros(outputs, dtype=np.bool_)  # before
         self._good = np.zeros(outputs, dtype=np.int64)  # in a row, while the gate is open
         self._latest = np.full(outputs, np.nan)  # reading that was beyond
@@ -62,6 +64,7 @@ class RobustGate:
             return
         self._left[~self.open] += EARNED * good[~self.open]
         np.minimum(self._left, ALLOWED, out=self._left)
+        self._trusted |= self._left >= ALLOWED
         self._whole = not self.some_open and bool((self._left >= ALLOWED).all())
 
     def spend(self, beyond: NDArray[np.bool_], status: Codes, values: Array) -> NDArray[np.bool_]:
@@ -72,18 +75,18 @@ class RobustGate:
         spends = beyond & (values != self._latest)
         self._latest[beyond] = values[beyond]
         opens = np.asarray(spends & ~self.open & (self._left < 1.0))
-        self._kept_out |= spends & ~self.open & ~opens
         self._left[spends & ~self.open & ~opens] -= 1.0
         good = (status == USED) & ~beyond
         self._left[good & ~self.open] += EARNED
         np.minimum(self._left, ALLOWED, out=self._left)
+        self._trusted |= self._left >= ALLOWED
         self._good[good & self.open] += 1
         self._good[beyond] = 0
         closes = self.open & (self._good >= CLOSES_AFTER)
         self._left[closes], self.open[closes] = ALLOWED, False
         self.open |= opens
         self.some_open, self._whole = bool(self.open.any()), False
-        first = opens & ~self._opened & self._kept_out
+        first = opens & ~self._opened & self._trusted
         self._opened |= opens
         return np.asarray(first)
 
