@@ -180,7 +180,7 @@ class Evidence:
         """2 Δ log L of residuals (rows, N) over those of the data as they are."""
         own, least = self._own_residual, np.square(RESOLUTION * self._own_sizes[1])
         ratio = np.maximum(squares(own), least) / np.maximum(squares(r), least)
-        count = np.where(ratio > 1.0, _independent(r), _independent(own))
+        count = np.where(ratio > 1.0, independent(r), independent(own))
         total, columns = float(count.sum()), self.own.W.shape[2]
         if total < MIN_SAMPLES_PER_COLUMN * columns:
             return 0.0
@@ -283,7 +283,7 @@ class Evidence:
         return replace(m, forces=forces, signals=signals)
 
 
-def _independent(r: Array) -> Array:
+def independent(r: Array) -> Array:
     """How many independent samples (rows,) those of residuals (rows, N) are worth, by the correlation of neighbours."""
     a = np.clip(np.einsum("jn,jn->j", r[:, 1:], r[:, :-1]) / squares(r), 0.0, 1.0 - 1.0 / r.shape[1])
     return np.asarray(r.shape[1] * (1.0 - a) / (1.0 + a), dtype=np.float64)

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import Fault
-from veridyn.identify.diagnosis.columns import columns_of
+from veridyn.identify.diagnosis.columns import LIKELIHOOD_ROUNDS, columns_of, squares
+from veridyn.identify.diagnosis.evidence import STRONG, independent
 from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.found_cause import FoundCause
 from veridyn.identify.result import Fit
@@ -32,10 +33,8 @@ from veridyn.model.motion import Motion
 Array = NDArray[np.float64]
 SWAPPED, TURNED = "positions swapped", "position sign"
 SAMPLES = 300  # of a motion: more than the columns of any row
-ROUNDS = 4  # of weighing rows by what is left of them
 JUMP_TIMES = 10.0  # times a jump takes, within which filters carry it
 LONGEST_JUMP = 0.05  # of a motion
-STRONG = 10.0  # of 2 Δ log L: "very strong" evidence (Kass and Raftery, 1995, JASA 90(430))
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,8 +121,8 @@ def _gain(machine: Machine, m: Motion, x: _Exchange, rows: Sequence[str]) -> flo
     part, late = m[picked], (picked > x.at)[:, None]
     q, qd, qdd = (np.where(late, v @ x.matrix.T, v) for v in (part.q, part.qd, part.qdd))
     before, after = (_residual(machine, motion, rows) for motion in (part, replace(part, q=q, qd=qd, qdd=qdd)))
-    independent = np.minimum(_independent(before), _independent(after))
-    return float(np.sum(independent * np.log(_squares(before) / _squares(after))))
+    counts = np.minimum(independent(before), independent(after))
+    return float(np.sum(counts * np.log(squares(before) / squares(after))))
 
 
 def _residual(machine: Machine, m: Motion, rows: Sequence[str]) -> Array:
@@ -134,21 +133,11 @@ def _residual(machine: Machine, m: Motion, rows: Sequence[str]) -> Array:
     there = np.isfinite(y)
     W, y = np.where(there[:, :, None], columns.W, 0.0), np.where(there, y, 0.0)
     r = y
-    for _ in range(ROUNDS):
-        weight = 1.0 / np.sqrt(_squares(r))[:, None]
+    for _ in range(LIKELIHOOD_ROUNDS):
+        weight = 1.0 / np.sqrt(squares(r))[:, None]
         A = (W * weight[:, :, None]).reshape(-1, W.shape[2])
         norms = np.linalg.norm(A, axis=0)
         scale = np.where(norms > 0.0, norms, 1.0)
         x = np.linalg.lstsq(A / scale, (y * weight).ravel(), rcond=None)[0] / scale
         r = np.asarray(y - W @ x, dtype=np.float64)
     return r
-
-
-def _squares(r: Array) -> Array:
-    return np.asarray(np.maximum(np.einsum("jn,jn->j", r, r), np.finfo(float).tiny), dtype=np.float64)
-
-
-def _independent(r: Array) -> Array:
-    """How many independent samples (R,) those of residuals (R, N) are worth, by the correlation of neighbours."""
-    a = np.clip(np.einsum("jn,jn->j", r[:, 1:], r[:, :-1]) / _squares(r), 0.0, 1.0 - 1.0 / r.shape[1])
-    return np.asarray(r.shape[1] * (1.0 - a) / (1.0 + a), dtype=np.float64)

@@ -18,6 +18,7 @@ from scipy.special import chdtrc, ndtri
 
 from veridyn.identify.diagnosis.causes import DRIFTING_ENCODER, ENCODER_ZERO, PLURAL, POSITIVE, Cause, Damage
 from veridyn.identify.diagnosis.drives import turns_round
+from veridyn.identify.diagnosis.evidence import MIN_SAMPLES_PER_COLUMN, STRONG
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
 from veridyn.identify.diagnosis.score_test import LIKELY, Projected, TraceNoise, limit_of
 from veridyn.identify.diagnosis.signature_samples import Samples
@@ -30,8 +31,6 @@ LEAST_SIZE = 0.003
 MAX_DAMAGES = 12  # that are looked for in one log: as many joints as an arm has may lack the same
 # Of the limit of the first, for damages beside it: errors of a model leave several small traces (chosen)
 FURTHER_SHARE = 0.1
-MIN_SAMPLES_PER_COLUMN = 3.0  # equations for each parameter, below which residuals say little
-STRONG = 10.0  # of Schwarz's criterion: "very strong" evidence (Kass and Raftery, 1995, JASA 90(430))
 # For each delay of the grid, late and early: pulses of twice the length are alike (of 1200 logs in order)
 GRID_TESTS = 1
 LEADING = 2  # causes of structure and as many of sensors, as the equations are and whitened, whose models are compared

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from veridyn.errors import IdentificationError
 from veridyn.identify.diagnosis.causes import KINDS, PLURAL, Damage, causes_of, place_of, words_of
 from veridyn.identify.diagnosis.deciding import deciding_recording
+from veridyn.identify.diagnosis.evidence import MIN_SAMPLES_PER_COLUMN
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
 from veridyn.identify.diagnosis.mistake import Mistake
-from veridyn.identify.diagnosis.ranking import MIN_SAMPLES_PER_COLUMN, Questions, ranked
+from veridyn.identify.diagnosis.ranking import Questions, ranked
 from veridyn.identify.diagnosis.score_test import NoiseSlopes, TraceNoise, noise_slopes, passed_variance
 from veridyn.identify.diagnosis.signature_samples import Samples, samples_of
 from veridyn.identify.found_cause import FoundCause
