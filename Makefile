@@ -20,7 +20,7 @@ endif
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all urdfs fuzz bench lint types docs matrix dist clean
+.PHONY: help setup demo test test-all urdfs fuzz bench lint types docs matrix dist paper clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,12 +72,15 @@ dist: $(VENV)/.ready-test  ## build wheel and source distribution into dist/, an
 	@$(BIN)/python -m pip install --quiet build twine
 	$(BIN)/python packaging/check.py --keep dist
 
+paper: $(VENV)/.ready-test  ## draw the figures of paper/paper.md
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python paper/figures.py
+
 clean:  ## remove .venv and everything that was generated (not runs/)
 	rm -rf $(VENV) site build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests -type d -name __pycache__ -prune -exec rm -rf {} +
 
-# Workers share the cores, so each keeps to one thread.
-pytest = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) $(1)
+# Workers share the cores, so each keeps to one thread. The slowest tests are listed at the end, for whoever looks for time.
+pytest = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --durations=15 --durations-min=5 $(1)
 
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "veridyn needs Python 3.11 or newer; $(PYTHON) is older or missing. Try: make PYTHON=python3.12 ..."; exit 2; }

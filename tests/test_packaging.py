@@ -12,6 +12,7 @@ from ruamel.yaml import YAML
 import veridyn as vd
 
 ROOT = Path(__file__).parents[1]
+KINDS = {"Upgrade notes", "Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
@@ -23,6 +24,31 @@ def test_one_version() -> None:
     assert PROJECT["version"] == vd.__version__
     assert yaml(ROOT / "CITATION.cff")["version"] == vd.__version__
     assert yaml(ROOT / "packaging/conda/recipe.yaml")["context"]["version"] == vd.__version__
+
+
+def test_the_changelog_begins_with_the_version_and_how_to_follow_it() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## \[(.+?)\](?: - (\S+))?$", text, re.MULTILINE)
+    released = [(version, date) for version, date in headings if version != "Unreleased"]
+    cited = yaml(ROOT / "CITATION.cff")
+    assert released[0] == (cited["version"], str(cited["date-released"]))
+    for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        kinds = re.findall(r"^### (.+)$", part, re.MULTILINE)
+        assert len(kinds) == len(set(kinds)) and set(kinds) <= KINDS, kinds
+
+
+def test_addresses_are_the_same_everywhere() -> None:
+    urls, cited = PROJECT["urls"], yaml(ROOT / "CITATION.cff")
+    assert cited["repository-code"] == urls["Repository"] and cited["url"] == urls["Documentation"]
+    assert yaml(ROOT / "packaging/conda/recipe.yaml")["about"]["repository"] == urls["Repository"]
+    assert {"Issues", "Changelog"} <= set(urls)
+
+
+def test_classifiers_reach_from_the_oldest_interpreter_to_the_newest_that_is_tried() -> None:
+    minors = [int(m[1]) for c in PROJECT["classifiers"] if (m := re.fullmatch(r".*Python :: 3\.(\d+)", c))]
+    tried = yaml(ROOT / ".github/workflows/ci.yml")["jobs"]["linux"]["strategy"]["matrix"]["python"]
+    assert PROJECT["requires-python"] == f">=3.{minors[0]}"
+    assert [f"3.{minor}" for minor in minors] == tried
 
 
 def test_the_recipe_requires_what_the_package_does() -> None:

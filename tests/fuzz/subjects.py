@@ -175,7 +175,7 @@ estimator: {name: wls, covariance: white}
 sampling: {decimate: 2, dead_zone: 0.05}
 """
 RESULT = {
-    "veridyn": "0.1.0",
+    "veridyn": "0.2.0",
     "study": "bench",
     "seed": 1,
     "quick": False,
