@@ -127,6 +127,18 @@ def post(address: str, command: object, kind: str = "application/json", host: st
         return json.loads(answer.read())
 
 
+def test_in_a_browser_a_pace_that_the_menu_lacks_is_shown_and_long_delays_are_in_seconds(running, browser):
+    browser.open(running.server.address)
+    browser.until("live.layout !== null && live.state.source !== undefined")
+    menu = "document.querySelector('#pace')"
+    found = browser.evaluate(f"choose({menu}, 10), [{menu}.value, {menu}.selectedOptions[0].textContent]")
+    assert found == ["10", "10"]
+    values = browser.evaluate(f"[...{menu}.options].map((o) => +o.value)")
+    assert values == sorted(values) and values.count(10) == 1
+    assert browser.evaluate(f"choose({menu}, 10), choose({menu}, 2), {menu}.value") == "2"
+    assert browser.evaluate("[lasting(12.3), lasting(33500)]") == ["12\u00a0ms", "33.5\u00a0s"]
+
+
 def test_in_a_browser_rows_come_once_in_order_and_with_every_digit(running, browser):
     browser.open(running.server.address)
     browser.until("live.layout !== null")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from veridyn.live.session import FRESH_ROWS, Feed, Pace, Replay
-from veridyn.live.tracker import Again, Layout, Row, Sample, Shown
+from veridyn.live.tracker import Again, Layout, Row, Sample, Shown, Trouble
 
 LOG = [Sample(0.1 * k, {}, 0.0) for k in range(5)]
 LAYOUT = Layout("machine", "observer", (Shown("x", "m", "states"),))
@@ -49,6 +49,21 @@ def test_an_observer_that_is_too_slow_is_late_and_the_samples_say_when_they_were
     at, said = times(Pace(1.0), work=0.15)
     assert at == pytest.approx([0.15 * k for k in range(5)])
     assert said == pytest.approx([0.1 * k for k in range(5)])
+
+
+def test_a_replay_waits_for_an_observer_that_does_not_keep_its_pace():
+    """Samples .1 s apart at pace 10, each .4 s of work: the observer reaches .25, and samples never say that they waited for a second."""
+    clock, late, said = Clock(), [], []
+    log = [Sample(0.1 * k, {}, 0.0) for k in range(20)]
+    for item in Replay("log", log, Pace(10.0), clock=lambda: clock.now, today=lambda: clock.now).samples(clock):
+        if isinstance(item, Trouble):
+            said.append(item)
+            continue
+        late.append(clock.now - item.arrived)
+        clock.now += 0.4
+    assert len(late) == 20 and max(late) < 1.0
+    assert {t.key for t in said} == {"pace"}
+    assert said[0].text == "the observer does not keep pace 10: it reaches 0.25, and the replay waits for it."
 
 
 def test_as_fast_as_it_can_nothing_waits():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from report.browser import drive
-from veridyn.report.blocks import Block, Figure, Section, Table, Verdict
+from veridyn.report.blocks import Block, Figure, Section, Table, Text, Verdict
 from veridyn.report.notebook import Display
 from veridyn.report.page import page
 from veridyn.report.plots import Series, bars, curves
@@ -124,6 +124,40 @@ def test_browser_a_legend_switches_a_curve_and_its_band(tmp_path: Path) -> None:
     assert found["before"] == ["sine", "true", "inline", "inline"]
     assert found["off"] == ["false", "none", "none"] and found["read"] == ["cosine"]
     assert found["on"] == ["true", "inline", "inline"]
+
+
+def test_browser_the_y_axis_is_laid_over_the_curves_that_are_shown(tmp_path: Path) -> None:
+    """Without the sine and its band the cosine fills the canvas, its values at the cursor and its ticks are the same numbers as before."""
+    script = """
+      const button = all(".legend button")[0], upper = all(".canvas[data-x]")[0], svg = upper.querySelector("svg");
+      const view = () => svg.getAttribute("viewBox").split(" ").map(Number);
+      const ticks = () => all(".y-tick", upper).map((e) => [+e.textContent.replace("−", "-"), parseFloat(e.style.top)]);
+      const before = [view(), ticks(), all("path.grid", svg).length];
+      button.click();
+      const box = view(), marks = ticks(), lines = all("path.grid", svg).length;
+      pointer(upper, "pointermove", 0.5);
+      const read = values(upper);
+      button.click();
+      return { before, box, marks, lines, read, after: [view(), ticks(), all("path.grid", svg).length] };"""
+    found = drive(two_plots(), script, tmp_path)
+    assert found["before"] == found["after"]
+    low, high = np.cos(T).min(), np.cos(T).max()
+    low, high = low - 0.04 * (high - low), high + 0.04 * (high - low)
+    whole = 1.08 * np.ptp(np.concatenate([SINE - 0.5, SINE + 0.5]))
+    assert found["box"][3] == pytest.approx(240.0 * (high - low) / whole, abs=0.05)
+    assert len(found["marks"]) == found["lines"] >= 3
+    for value, percent in found["marks"]:
+        assert percent == pytest.approx(100.0 * (high - value) / (high - low), abs=0.05)
+    assert found["read"]["cosine"] == pytest.approx(np.cos(3.0), abs=0.01)
+
+
+def test_browser_a_number_keeps_its_unit(tmp_path: Path) -> None:
+    said = Text("at worst 7.2 % (2 N·m) in 3 rows, 1.5 rad/s and 4 sums, 1.3·10⁴ Hz, joint 2 moves.")
+    found = drive(set_page(said), """return all("p.prose").at(-1).textContent;""", tmp_path)
+    assert (
+        found
+        == "at worst 7.2\u00a0% (2\u00a0N·m) in 3 rows, 1.5\u00a0rad/s and 4 sums, 1.3·10⁴\u00a0Hz, joint 2 moves."
+    )
 
 
 def test_browser_bars_are_read_by_their_names(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from veridyn.report.page import (
     singular_values,
 )
 from veridyn.report.plots import MAX_CURVE_POINTS
+from veridyn.report.verdict import CLOSE, USEFUL
 
 
 def test_parameters_are_set_with_their_judgement() -> None:
@@ -90,7 +91,8 @@ def test_it_is_well_formed_and_needs_nothing_from_outside(page: str) -> None:
 
 
 def test_the_contents_lead_to_every_section(page: str) -> None:
-    linked = re.findall(r'<a href="#([^"]+)">([^<]+)</a>', page)
+    contents = page[page.index('<nav class="contents"') : page.index("</nav>")]
+    linked = re.findall(r'<a href="#([^"]+)">([^<]+)</a>', contents)
     headed = re.findall(r'<section id="([^"]+)">\s*<h2>([^<]+)</h2>', page)
     assert linked == headed and len(headed) == len({a for a, _ in headed}) >= 6
     assert page.count("<section") == len(headed) + page.count('<section class="scope">')
@@ -119,6 +121,37 @@ def test_it_says_what_a_reader_looks_for(page: str) -> None:
         assert text in page
     first = page.index("<h1")
     assert first < page.index("<table")
+
+
+def test_verdict_figures_and_warnings_are_counted_before_any_sentence(page: str) -> None:
+    """Ten seconds: the verdict, how far predictions are off, what is known, and whether something speaks against it."""
+    header = page[page.index("<header>") : page.index("</header>")]
+    labels = re.findall(r"<dt>(.*?)</dt>", header)
+    assert "not predicted" in labels[0] and "σ below 10 %" in labels[1] and labels[-1] == "warning, below"
+    assert header.index("<h1") < header.index('<dl class="cards">') < header.index('<div class="prose lead">')
+
+
+def test_the_appendix_has_the_rule_of_the_grade(page: str) -> None:
+    after = page[page.index('<section id="appendix">') :]
+    rule = re.search(r'<th scope="row">grade</th><td>(.*?)</td>', after)
+    assert rule and f"good below {CLOSE:g} %, fair below {USEFUL:g} %" in rule[1]
+    assert page.index('<section id="parameters">') < page.index('<section id="appendix">')
+
+
+def test_of_many_warnings_the_first_are_open_and_units_are_those_of_the_page() -> None:
+    study = small_study()
+    said = tuple(f"joint {k}: found {k} N*m for each rad/s^2 of a*b." for k in range(1, 8))
+    text = identification_page(
+        study, study.result("small", seed=7, quick=True, inputs={}, warnings=said), "veridyn demo arm"
+    )
+    later = study.result(
+        "small", seed=7, quick=True, inputs={}, warnings=("channel 'q.q1': 1 spike(s).", "not exported.")
+    )
+    ordered = identification_page(study, later, "veridyn demo arm")
+    assert ordered.index("not exported.") < ordered.index("1 spike(s).")
+    folded = text[text.index("<details>") : text.index("</details>")]
+    assert "<summary>3 more</summary>" in folded and "joint 5: found 5 N·m for each rad/s² of a*b." in folded
+    assert all(f"joint {k}: found {k} N·m" in text for k in range(1, 8)) and "joint 4:" not in folded
 
 
 def test_what_comes_from_outside_is_escaped(page: str) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from veridyn.report.words import count, like, listed, measured, number, percent, unit_text
+from veridyn.report.words import count, like, listed, measured, number, percent, unit_text, units_in
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,10 @@ def test_words() -> None:
     assert listed(["a"]) == "a"
     assert listed(["a", "b", "c"]) == "a, b and c"
     assert listed(["a", "b", "c"], 2) == "a, b and 1 more"
+
+
+def test_units_within_a_sentence_and_nothing_else() -> None:
+    said = "found 0.06 ± 0.01 N*m for each rad/s^2, 3 N*m*s/rad, m^2."
+    assert units_in(said) == "found 0.06 ± 0.01 N·m for each rad/s², 3 N·m·s/rad, m²."
+    for formula in ("{kind: law, formula: a*b}", "2*m", "q1*m", "m*(s)"):
+        assert units_in(formula) == formula

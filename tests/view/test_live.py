@@ -18,7 +18,19 @@ from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 from veridyn.spatial.transforms import MDH
-from veridyn.view.live import LiveRecording, LiveView, posable_mechanism, posable_tree
+from veridyn.view.live import (
+    BACKGROUND,
+    ELLIPSOID,
+    FORCE,
+    GHOST,
+    LINE,
+    MESH,
+    POINT,
+    LiveRecording,
+    LiveView,
+    posable_mechanism,
+    posable_tree,
+)
 from veridyn.view.meshes import BodyMesh, sphere
 
 pytest.importorskip("viser", reason="viser (the extra 'view') serves live views")
@@ -58,6 +70,19 @@ def test_everything_is_where_pinocchio_has_the_bodies(view):
     assert np.sign(along) == np.sign(np.cos(view.recording.t[k]))
     assert np.linalg.norm(arrow[0, 1] - arrow[0, 0]) == pytest.approx(abs(along), rel=1e-6)
     assert not (arrow[1, 1] - arrow[1, 0]).any()  # no force is known there
+
+
+def luminance(colour: tuple[int, int, int]) -> float:
+    """Relative luminance, WCAG 2.2."""
+    share = np.array(colour) / 255.0
+    linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+@pytest.mark.parametrize("colour", [MESH, ELLIPSOID, FORCE, LINE, POINT, GHOST])
+def test_nothing_is_lost_before_the_background(colour):
+    """WCAG 2.2, 1.4.11: 3 to 1 for what is needed to understand a picture."""
+    assert (luminance(BACKGROUND) + 0.05) / (luminance(colour) + 0.05) > 3.0
 
 
 def test_boxes_switch_what_is_shown(view):

@@ -29,6 +29,7 @@ from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import OWN_DEVIATION, SAME_STAMP_S
 from veridyn.observe.readings import muted
 
+LATE_S = 1.0  # behind its pace: a replay that is later waits for the observer from there on, as a machine would not
 AWAKE_S = 0.05  # between looks at whether a pause is over
 KEPT_ROWS = 1200
 FRESH_ROWS = 300  # that a page gets when it is opened
@@ -62,7 +63,10 @@ class Replay:
         return f"replay of {self.name}"
 
     def samples(self, stop: Event) -> Iterator[Item]:
-        """Each sample when its time has come; `arrived` is that time, also where the observer is late for it."""
+        """Each sample when its time has come; `arrived` is that time, also where the observer is late for it.
+
+        Where it is late by more than `LATE_S`, the time of the log starts from there again, and the pace that was reached is reported.
+        """
         yield from self._once(stop)
         while self.repeat and self.log and not stop.is_set():
             yield Again()
@@ -80,6 +84,11 @@ class Replay:
             left = 0.0
             if np.isfinite(rate):
                 left = since + (sample.t - at) / rate - self.clock()
+                if left < -LATE_S:
+                    reached = (sample.t - at) / (self.clock() - since)
+                    what = f"the observer does not keep pace {rate:g}: it reaches {reached:.2g}, and the replay waits for it."
+                    yield Trouble("pace", what)
+                    at, since, left = sample.t, self.clock(), 0.0
                 if left > 0.0 and stop.wait(left):
                     return
             if stop.is_set():

@@ -24,8 +24,8 @@ from veridyn.report.blocks import Key, Section, Verdict
 from veridyn.report.insight import insight, reduced_section
 from veridyn.report.plots import Axis, Curve, Plot, Tick, axis_over, dots, level, line, shared
 from veridyn.report.running import replay_section, running_section
-from veridyn.report.verdict import simulation_section, verdict
-from veridyn.report.words import like, measured, number, percent, superscript, unit_text
+from veridyn.report.verdict import grade_rule, simulation_section, verdict
+from veridyn.report.words import like, measured, number, percent, superscript, unit_text, units_in
 from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.identified import Trace
 from veridyn.studies.result import Result
@@ -36,13 +36,15 @@ SCALE_SIGMAS = 4.0  # standard deviations that the small scale of the truth show
 @cache
 def environment() -> Environment:
     """Templates escape whatever they are given; a name that is missing is an error."""
-    return Environment(
+    made = Environment(
         loader=PackageLoader("veridyn.report", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters["units"] = units_in
+    return made
 
 
 @cache
@@ -53,7 +55,13 @@ def own_file(name: str) -> Markup:
 
 def script(moving: bool = False, running: bool = False) -> Markup:
     """What makes plots and tables answer, scenes move and machines run, where there are some."""
-    names = ("plots.js", "tables.js", *(["player.js"] if moving else []), *(["running.js"] if running else []))
+    names = (
+        "words.js",
+        "plots.js",
+        "tables.js",
+        *(["player.js"] if moving else []),
+        *(["running.js"] if running else []),
+    )
     return Markup("\n").join(own_file(name) for name in names)
 
 
@@ -153,7 +161,6 @@ def row_lines(study: IdentificationStudy) -> tuple[RowLine, ...]:
 def key_figures(study: IdentificationStudy) -> tuple[Key, ...]:
     f = study.figures
     out = [
-        Key(f"{int(f['well_identified'])} / {study.fit.base.count}", "base parameters with σ below 10 %"),
         Key(
             f"{percent(100.0 * study.judging.std_error)} %",
             (
@@ -163,6 +170,7 @@ def key_figures(study: IdentificationStudy) -> tuple[Key, ...]:
             )
             + (", on held-out data" if study.held_out == 1.0 else ""),
         ),
+        Key(f"{int(f['well_identified'])} / {study.fit.base.count}", "base parameters with σ below 10 %"),
         Key(number(f["condition_scaled"], 3), "condition, columns scaled by typical sizes"),
     ]
     if "share_inside_two_sigma" in f:
@@ -212,7 +220,7 @@ def identification_page(
     first = [*first, *simulation_section(study)]
     own = [(f"first-{k}", s.title) for k, s in enumerate(first, 1)]
     own += [("forces", "Forces, row by row"), ("parameters", "Parameters")]
-    own += [("sums", "What comes only as a sum")] if relations or base.dead else []
+    own += [("appendix", "Appendix"), *([("sums", "What comes only as a sum")] if relations or base.dead else [])]
     samples = f"{len(study.training)} to learn from, {len(study.validation)} to validate"
     return _set(
         "identification.html",
@@ -228,7 +236,7 @@ def identification_page(
         ],
         result,
         command,
-        {"estimator": study.fit.estimator, **study.settings, "samples": samples},
+        {"estimator": study.fit.estimator, **study.settings, "samples": samples, "grade": grade_rule(study)},
         (*own, ("excitation", "How well the motion excites")),
         study=study,
         parameters=parameter_lines(study),
@@ -277,6 +285,8 @@ def _set(
             key_figures=keys,
             sections=sections,
             result=result,
+            # What speaks against the model or the run first; what single channels of a log have, behind it.
+            warnings=sorted(result.warnings, key=lambda text: text.startswith("channel '")),
             command=command,
             settings=settings,
             made_with=f"veridyn {result.veridyn}, Python {platform.python_version()}, NumPy {np.__version__}",

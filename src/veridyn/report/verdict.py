@@ -94,6 +94,17 @@ def verdict(study: IdentificationStudy) -> Verdict:
     return Verdict(grade, headline, tuple(_findings(study)), tuple(_may(study, grade)), tuple(_may_not(study)))
 
 
+def grade_rule(study: IdentificationStudy) -> str:
+    """How the grade follows from the figures, for those who check it."""
+    worst = 100.0 * max((r.error_beyond_noise for r in carrying(study)), default=math.nan)
+    what = "simulated coordinates" if study.by_simulation else "forces"
+    return (
+        f"largest error of {what} beyond noise {percent(worst)} % of the standard deviation of what was measured; good below "
+        f"{CLOSE:g} %, fair below {USEFUL:g} %; good becomes fair where validation samples were used for the fit, where a finding of rank "
+        f"one moves a parameter by more than {MAX_SHIFT:g} deviations, or where rows contradict each other"
+    )
+
+
 def contradicted(study: IdentificationStudy) -> str:
     """What speaks against the parameters, in a few words: a cause of rank one that moves one of them by more than `MAX_SHIFT`, or rows
     that contradict each other; empty where nothing does."""

@@ -7,11 +7,18 @@ import re
 from collections.abc import Sequence
 
 _UNIT = {"*": "·", "^2": "²", "^3": "³"}
+_NAME = r"(?:kg|rad|deg|Hz|N|A|V|W|J|m|s)(?:\^[23])?"
+_UNITS = re.compile(rf"(?<![\w*/^.]){_NAME}(?:[*/]{_NAME})*(?![\w*/^(])")
 
 
 def unit_text(unit: str) -> str:
     """For the eye: kg*m^2 becomes kg·m²."""
     return re.sub("|".join(re.escape(k) for k in _UNIT), lambda m: _UNIT[m[0]], unit)
+
+
+def units_in(text: str) -> str:
+    """Units within a sentence as :func:`unit_text` writes them; names and formulas, which are no units, stay as they are."""
+    return _UNITS.sub(lambda m: unit_text(m[0]), text)
 
 
 def number(value: float, digits: int = 4) -> str:

@@ -32,7 +32,8 @@ from veridyn.view.admission import Admission, guarded_server
 from veridyn.view.meshes import BodyMesh, inertia_shapes
 from veridyn.view.scene import Layer, body_poses, mechanism_layer, tree_layer
 
-MESH, ELLIPSOID, FORCE = (176, 186, 198), (214, 128, 44), (176, 40, 90)  # colours
+# Colours. Lamps of the page make bodies brighter than they are painted, so they are painted dark enough for its background.
+BACKGROUND, MESH, ELLIPSOID, FORCE = (226, 229, 233), (96, 110, 128), (196, 104, 20), (176, 40, 90)
 ARROW = 0.35  # of the size of the machine: the length of the largest force
 Array = NDArray[np.float64]
 LINE, POINT, GHOST = (11, 92, 140), (20, 30, 45), (180, 80, 30)  # colours
@@ -40,7 +41,7 @@ FEW = 8  # bodies whose names do not hide the machine
 FRAME = 1.0 / 30.0  # s between pictures
 PLOT_S = 0.2  # between changes of the plot
 PLOTTED, POINTS = 6, 400  # coordinates in the plot, and points of each
-STROKES = ("#0b5c8c", "#b4501e", "#1d6b4f", "#8a5a00", "#a3321f", "#5b646e")
+STROKES = ("#0b5c8c", "#b4501e", "#5fa585", "#d96fc4", "#c0a31e", "#434352")  # those of reports
 
 
 class Dress:
@@ -294,6 +295,7 @@ class LiveView:
         reached = self._reached(points)
         size = float(np.ptp(reached, axis=0).max()) or 1.0
         scene.set_up_direction(self.machine.up)
+        scene.set_background_image(np.full((8, 8, 3), BACKGROUND, dtype=np.uint8))
         flat = self.machine.up == "+y"  # a mechanism in a plane is looked at from the front
         low, middle = reached.min(axis=0), (reached.min(axis=0) + reached.max(axis=0)) / 2.0
         floor = (0.0, low[1], 0.0) if flat else (0.0, 0.0, low[2])

@@ -100,12 +100,19 @@ const tell = (change, level, text, count) => {
   while (list.children.length > 60) { const old = list.lastChild; old.remove(); for (const [k, e] of live.alarms) if (e === old) live.alarms.delete(k); }
   one("#quiet").hidden = true;
 };
+const choose = (menu, value) => {  // a pace that was given at the start need not be one of the menu's
+  if (![...menu.options].some((o) => +o.value === value)) {
+    const next = [...menu.options].find((o) => +o.value > value) || null;
+    menu.insertBefore(make("option", { value: String(value), textContent: short(value) }), next);
+  }
+  menu.value = String(value);
+};
 const controls = () => {
   const s = live.state, pause = one("#pause");
   one("#source").textContent = s.source + (s.running ? "" : " · ended");
   pause.hidden = one("#pace-label").hidden = s.pace === null || !s.running;
   pause.textContent = s.paused ? "go on" : "pause";
-  if (s.pace !== null && document.activeElement !== one("#pace")) one("#pace").value = String(s.pace);
+  if (s.pace !== null && document.activeElement !== one("#pace")) choose(one("#pace"), s.pace);
   one("#save").hidden = !s.can_save; one("#stop").hidden = !s.running;
   for (const b of document.querySelectorAll("[data-sensor]")) b.setAttribute("aria-pressed", String(!s.off.includes(b.dataset.sensor)));
 };
@@ -134,6 +141,7 @@ const dye = () => {
 };
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", dye);
 const short = (v) => (v === null || v === undefined ? "–" : v === 0 ? "0" : Math.abs(v) >= 1e5 || Math.abs(v) < 1e-4 ? v.toExponential(2) : String(+v.toPrecision(5)));
+const lasting = (ms) => (ms < 1000 ? `${ms.toFixed(0)}\u00a0ms` : `${(ms / 1000).toFixed(1)}\u00a0s`);
 const pen = (canvas) => {
   const ratio = devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
   if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) { canvas.width = Math.round(width * ratio); canvas.height = Math.round(height * ratio); }
@@ -272,7 +280,7 @@ const frame = () => {
     const nis = rows.slice(-200).map((row) => row[8]).filter((v) => v !== null);
     one("#nis").textContent = nis.length ? (nis.reduce((a, b) => a + b, 0) / nis.length).toFixed(2) : "–";
     const delays = live.delays.slice(-50).sort((a, b) => a - b);
-    one("#latency").textContent = delays.length ? Math.max(0, delays[delays.length >> 1]).toFixed(0) : "–";
+    one("#latency").textContent = delays.length ? lasting(Math.max(0, delays[delays.length >> 1])) : "–";
     one("#rows").textContent = live.received; one("#lost").textContent = live.missed;
   }
   drawMachine();

@@ -1,4 +1,4 @@
-// Plots that answer: values at the cursor, zoom along x on one clock, series switched on and off. Text is set as text, never as markup.
+// Plots that answer: values at the cursor, zoom along x on one clock, series switched on and off with the y axis over what is left. Text is set as text, never as markup.
 (() => {
   const WIDTH = 1000, HEIGHT = 240, REACH = 0.02;  // of the canvas, and how near a dot must be, as a share of the window
   const make = (tag, name, text) => {
@@ -70,6 +70,8 @@
       this.names = canvas.dataset.names ? JSON.parse(canvas.dataset.names) : null;
       this.paths = [...this.svg.querySelectorAll("path[data-series]:not(.band)")];
       this.xTicks = [...canvas.querySelectorAll(".x-tick")];
+      this.yTicks = [...canvas.querySelectorAll(".y-tick")]; this.grid = [...this.svg.querySelectorAll("path.grid")];
+      this.up = [0, HEIGHT];  // what is seen of the canvas, from the top down
       this.line = make("div", "cursor"); this.box = make("output", "readout"); this.zone = make("div", "zone");
       for (const e of [this.line, this.box, this.zone]) { e.hidden = true; canvas.append(e); }
       canvas.classList.add("answers"); canvas.tabIndex = 0; canvas.setAttribute("role", "group");
@@ -115,8 +117,8 @@
     }
     nearest(x, event) {  // of a curve in the plane its point nearest to the pointer, seen on the screen
       const r = this.canvas.getBoundingClientRect(), [a, b] = this.window;
-      const sx = (r.width / WIDTH) * ((this.x[1] - this.x[0]) / (b - a)), sy = r.height / HEIGHT;
-      const up = event ? ((event.clientY - r.top) / r.height) * HEIGHT : HEIGHT / 2;
+      const [top, bottom] = this.up, sx = (r.width / WIDTH) * ((this.x[1] - this.x[0]) / (b - a)), sy = r.height / (bottom - top);
+      const up = event ? top + ((event.clientY - r.top) / r.height) * (bottom - top) : (top + bottom) / 2;
       let best = [Infinity, null, NaN, NaN];
       for (const c of this.shown) for (const run of c.runs) for (const [p, q] of run) {
         const d = Math.hypot(sx * (p - x), event ? sy * (q - up) : 0);
@@ -140,10 +142,34 @@
       this.leave();
       for (const p of this.group.plots) p.draw();
     }
+    get extent() {  // top and bottom of what is shown, bands among it; null where all is shown, or bars, which stand on their floor
+      const drawn = [...this.svg.querySelectorAll("path[data-series]")], left = drawn.filter((p) => !p.classList.contains("off"));
+      if (left.length === drawn.length || !left.length || drawn.some((p) => p.classList.contains("bars"))) return null;
+      let top = Infinity, bottom = -Infinity;
+      for (const path of left) for (const [, y] of path.getAttribute("d").matchAll(/,([-+.\de]+)/g)) { top = Math.min(top, +y); bottom = Math.max(bottom, +y); }
+      return bottom >= top ? [top, bottom] : null;
+    }
+    rescale(extent) {  // the y axis over an extent, or as it was
+      const room = extent ? 0.04 * (extent[1] - extent[0]) || 0.05 * HEIGHT : 0;
+      this.up = extent ? [extent[0] - room, extent[1] + room] : [0, HEIGHT];
+      for (const e of [...this.canvas.querySelectorAll(".y-tick"), ...this.svg.querySelectorAll("path.grid")]) e.remove();
+      const axis = (y) => this.y[0] + (1 - y / HEIGHT) * (this.y[1] - this.y[0]), [top, bottom] = this.up;
+      const count = this.canvas.clientHeight < 100 ? 4 : 5;
+      const places = extent ? (this.logY ? logTicks : ticksOver)(axis(bottom), axis(top), count) : [];
+      const high = (v) => (1 - (v - this.y[0]) / (this.y[1] - this.y[0])) * HEIGHT;
+      const ticks = extent ? places.map(([v, text]) => { const e = make("span", "y-tick", text); e.style.top = `${(100 * (high(v) - top)) / (bottom - top)}%`; return e; }) : this.yTicks;
+      const lines = extent ? places.map(([v]) => { const e = document.createElementNS(this.svg.namespaceURI, "path"); e.setAttribute("class", "grid"); e.setAttribute("d", `M0,${high(v)}h${WIDTH}`); return e; }) : this.grid;
+      this.canvas.append(...ticks); this.svg.prepend(...lines);
+      this.draw();
+    }
     draw() {
-      const zoomed = this.zoomed, [a, b] = this.window, left = this.onCanvas(a);
-      this.svg.setAttribute("viewBox", zoomed ? `${left} 0 ${this.onCanvas(b) - left} ${HEIGHT}` : `0 0 ${WIDTH} ${HEIGHT}`);
-      this.canvas.classList.toggle("zoomed", zoomed);
+      const zoomed = this.zoomed, [a, b] = zoomed ? this.window.map((v) => this.onCanvas(v)) : [0, WIDTH], [top, bottom] = this.up;
+      this.svg.setAttribute("viewBox", `${a} ${top} ${b - a} ${bottom - top}`);
+      this.canvas.classList.toggle("zoomed", zoomed || bottom - top < HEIGHT);
+      this.ticks();
+    }
+    ticks() {
+      const zoomed = this.zoomed, [a, b] = this.window;
       if (!this.xTicks.length) return;
       for (const tick of this.canvas.querySelectorAll(".x-tick")) tick.remove();
       const places = (this.logX ? logTicks : ticksOver)(a, b, 6);
@@ -188,8 +214,16 @@
       if (does && !event.ctrlKey && !event.metaKey && !event.altKey) { event.preventDefault(); does(); }
     }
   }
-  const groups = new Map();
-  for (const canvas of document.querySelectorAll(".canvas[data-x]")) new Answer(canvas);
+  const groups = new Map(), answers = new Map();
+  for (const canvas of document.querySelectorAll(".canvas[data-x]")) answers.set(canvas, new Answer(canvas));
+  const rescale = (figure) => {  // plots of a figure that had one scale keep one, so that they can be compared
+    const plots = [...figure.querySelectorAll(".canvas[data-x]")].map((c) => answers.get(c));
+    for (const scale of new Set(plots.map((p) => p.canvas.dataset.y))) {
+      const same = plots.filter((p) => p.canvas.dataset.y === scale), found = same.map((p) => p.extent).filter((e) => e);
+      const common = found.length ? [Math.min(...found.map((e) => e[0])), Math.max(...found.map((e) => e[1]))] : null;
+      for (const p of same) { p.leave(); p.rescale(common); }
+    }
+  };
 
   let legend = null;  // a figure without a legend answers to the one before it in its section
   const follow = new Map();
@@ -207,9 +241,11 @@
       const on = button.getAttribute("aria-pressed") !== "true";
       button.setAttribute("aria-pressed", String(on));
       for (const [figure, own] of follow)
-        if (own === button.closest(".legend"))
+        if (own === button.closest(".legend")) {
           for (const path of figure.querySelectorAll(".canvas path[data-series]"))
             if (path.dataset.series === button.dataset.series) path.classList.toggle("off", !on);
+          rescale(figure);
+        }
     });
   }
 })();
