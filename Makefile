@@ -7,6 +7,7 @@ OUT     ?= runs
 CASES   ?= 20000
 SEED    ?= 1
 SEEDS   ?= 20
+MUTANTS ?= 300
 
 VENV := .venv
 BIN  := $(VENV)/bin
@@ -20,7 +21,7 @@ endif
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all urdfs fuzz bench lint types docs matrix dist paper clean
+.PHONY: help setup demo test test-all urdfs fuzz bench lint types docs matrix dist paper mutants clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +75,9 @@ dist: $(VENV)/.ready-test  ## build wheel and source distribution into dist/, an
 
 paper: $(VENV)/.ready-test  ## draw the figures of paper/paper.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python paper/figures.py
+
+mutants: $(VENV)/.ready-test  ## change MUTANTS lines of statistics and filters, one at a time: do their tests notice?
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 nice -n 10 $(BIN)/python -W ignore -m benchmarks.mutants --count $(MUTANTS) --seed $(SEED)
 
 clean:  ## remove .venv and everything that was generated (not runs/)
 	rm -rf $(VENV) site build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis

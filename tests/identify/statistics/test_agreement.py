@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.linalg import sqrtm
+from scipy.stats import chi2
 
 from veridyn.identify.statistics.agreement import FALSE_ALARM_RATE, Agreement, PartSums, agreement
 
@@ -56,3 +58,63 @@ def test_parts_that_see_nothing_of_a_parameter_say_nothing_of_it() -> None:
     found = agreement(sums, np.eye(2), R)
     assert found.chance > 1e-3
     assert abs(found.changes[1]) < 4.0
+
+
+def definite(rng: np.random.Generator, size: int) -> Array:
+    A = rng.normal(size=(size, 2 * size))
+    return A @ A.T
+
+
+def test_ratio_chance_and_changes_are_those_of_the_formulas_written_out() -> None:
+    """Three unequal stretches, scores of any covariance S, small in their unit; square roots and inverses by SciPy."""
+    rng = np.random.default_rng(4)
+    p, parts, size = 3, 3, 1e-4
+    gram = np.array([definite(rng, p) for _ in range(parts)])
+    score = 1e-2 * rng.normal(size=(parts, p))
+    S, triangle = size * definite(rng, p), np.triu(rng.normal(size=(p, p))) + 3.0 * np.eye(p)
+    found = agreement(PartSums(gram, score), S, triangle)
+
+    root = np.real(sqrtm(gram.sum(axis=0)))
+    back, t = np.linalg.inv(root), root @ triangle
+    S = back @ S @ back
+    total, changes = 0.0, np.zeros((parts, p))
+    for k in range(parts):
+        H, h = back @ gram[k] @ back, back @ score[k]
+        half = np.real(sqrtm(H))
+        own = half @ S @ half
+        V = np.linalg.inv(own - H @ own - own @ H + H @ S @ H)
+        total += h @ V @ h
+        move = (H - H @ H) @ t
+        changes[k] = (move.T @ V @ h) / np.sqrt(np.einsum("ij,ik,kj->j", move, V, move))
+    freedom = parts * p * (parts - 1) / parts
+    assert found.stretches == parts
+    assert found.ratio == pytest.approx(total / (parts * p), rel=1e-8)
+    assert found.chance == pytest.approx(chi2.sf(found.ratio * freedom, freedom), rel=1e-8)
+    largest = changes[np.abs(changes).argmax(axis=0), np.arange(p)]
+    assert found.changes == pytest.approx(largest, rel=1e-7)
+
+
+@pytest.mark.parametrize(("change", "named"), [(2.7, ()), (-2.9, (0,))])
+def test_a_change_is_named_beyond_a_limit_of_both_signs(change: float, named: tuple[int, ...]) -> None:
+    """A rate of .01 shared by two stretches of one parameter, to both sides: beyond −Φ⁻¹(.0025) = 2.807."""
+    assert Agreement(2, 1.0, 1.0, np.array([change])).changed == named
+
+
+def test_sums_of_parts_are_those_of_single_samples_and_add_up() -> None:
+    rng = np.random.default_rng(5)
+    Z, psi, slope = rng.normal(size=(2, 3, 9)), rng.normal(size=(2, 9)), rng.uniform(0.5, 1.0, size=(2, 9))
+    ends, numbers = np.array([4, 9]), np.arange(9)
+    found = PartSums.of(ends, numbers, Z, psi, slope)
+    gram, score = np.zeros((2, 3, 3)), np.zeros((2, 3))
+    for k in range(9):
+        for row in range(2):
+            gram[int(k >= 4)] += slope[row, k] * np.outer(Z[row, :, k], Z[row, :, k])
+            score[int(k >= 4)] += psi[row, k] * Z[row, :, k]
+    assert found.gram == pytest.approx(gram) and found.score == pytest.approx(score)
+    halves = [
+        PartSums.of(ends, numbers[c], Z[:, :, c], psi[:, c], slope[:, c]) for c in (slice(None, 6), slice(6, None))
+    ]
+    both = halves[0] + halves[1]
+    assert both.gram == pytest.approx(gram) and both.score == pytest.approx(score)
+    plain = PartSums.of(ends, numbers, Z, psi, None)
+    assert plain.gram.sum(axis=0) == pytest.approx(np.einsum("rin,rjn->ij", Z, Z))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_toeplitz
 
-from veridyn.identify.statistics.autoregression import NO_POWER, autoregressions
+from veridyn.identify.statistics.autoregression import NO_POWER, autoregressions, penalties
 
 
 def test_coefficients_solve_the_equations_of_yule_and_walker() -> None:
@@ -51,3 +51,14 @@ def test_rows_together_are_what_each_is_by_itself() -> None:
         assert a == pytest.approx(alone)
         assert news == pytest.approx(variance)
     assert together[2][1] == NO_POWER
+
+
+def test_a_row_without_noise_has_no_coefficients() -> None:
+    ((a, news),) = autoregressions(np.zeros((1, 4)), np.array([50.0]))
+    assert a.tolist() == [1.0] and news == NO_POWER
+
+
+def test_penalties_are_those_of_hurvich_and_tsai() -> None:
+    """2 k n/(n − k − 2) for n = 10: 140 at the last order that leaves a sample, and no order without one."""
+    expected = [0.0, 20 / 7, 40 / 6, 60 / 5, 80 / 4, 100 / 3, 120 / 2, 140 / 1, np.inf]
+    assert penalties(np.array([10.0]), 8)[0] == pytest.approx(expected)

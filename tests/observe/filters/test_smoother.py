@@ -87,3 +87,35 @@ def test_covariances_stay_symmetric_and_positive():
         run(Kalman(), system, Measurements(0.1 * np.arange(200), np.zeros(200), ("y",)), Belief([0, 0], [1e4, 1e4]))
     )
     assert np.array_equal(s.P, np.swapaxes(s.P, 1, 2)) and (np.linalg.eigvalsh(s.P)[:, 0] > 0.0).all()
+
+
+@pytest.mark.parametrize("given", [False, True], ids=["as vectors", "by the system"])
+def test_three_states_are_those_of_all_equations_at_once(given):
+    """Start, steps and readings as one weighted least-squares problem: its solution and the blocks of its inverse."""
+    rng = np.random.default_rng(7)
+    n, count = 3, 5
+    F, H = np.eye(n) + 0.3 * rng.standard_normal((n, n)), rng.standard_normal((2, n))
+    Q, R, P = (A @ A.T + 0.2 * np.eye(len(A)) for A in (rng.standard_normal((k, k)) for k in (n, 2, n)))
+    x0, y = rng.standard_normal(n), rng.standard_normal((count, 2))
+    system = Linear(("a", "b", "c"), ("y", "z"), F, H, Q, R)
+    e = run(Kalman(), system, Measurements(np.arange(float(count)), y, ("y", "z")), Belief(x0, P))
+    s = smooth(e, system) if given else smooth(e)
+
+    information, vector = np.zeros((n * count, n * count)), np.zeros(n * count)
+
+    def add(rows, weights, value):
+        nonlocal information, vector
+        information += rows.T @ weights @ rows
+        vector += rows.T @ weights @ value
+
+    block = [np.eye(n * count)[n * k : n * (k + 1)] for k in range(count)]
+    add(block[0], np.linalg.inv(P), x0)
+    for k in range(count):
+        add(H @ block[k], np.linalg.inv(R), y[k])
+        if k:
+            add(block[k] - F @ block[k - 1], np.linalg.inv(Q), np.zeros(n))
+    covariance = np.linalg.inv(information)
+    assert s.x == pytest.approx((covariance @ vector).reshape(count, n), rel=1e-8)
+    for k in range(count):
+        own = slice(n * k, n * (k + 1))
+        assert s.P[k] == pytest.approx(covariance[own, own], rel=1e-7, abs=1e-12)

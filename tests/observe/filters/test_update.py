@@ -128,3 +128,16 @@ def test_bad_noise_is_refused():
         correct(np.zeros((2, 2)), Expectation(np.zeros(2), H, np.zeros((2, 2))), np.zeros(2), used(2))
     with pytest.raises(ModelError, match="the gate is not a probability"):
         threshold(1.0)
+
+
+def test_considered_states_stay_and_their_uncertainty_counts():
+    """Schmidt (1966): the optimal gain with rows of zeros for what is considered, and Joseph's form of it, by matrices."""
+    rng = np.random.default_rng(11)
+    P, e, nu = random_case(rng, m=1)
+    considered = np.array([False, True, False, True])
+    c = correct(P, e, nu, used(1), considered=considered)
+    K = P @ e.H.T / (e.H @ P @ e.H.T + e.R)
+    K[considered] = 0.0
+    left = np.eye(4) - K @ e.H
+    assert c.dx == pytest.approx(K @ nu) and not c.dx[considered].any()
+    assert pytest.approx(left @ P @ left.T + K @ e.R @ K.T) == c.P

@@ -1,0 +1,72 @@
+"""The sampler of changed lines: what it changes and what it leaves alone, and that a change reaches the tests."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+from benchmarks.mutants import TARGETS, Changed, Mutant, every, listed, mutants
+
+SOURCE = '''"""Words: 1 + 1."""
+
+from veridyn.errors import Fault
+
+LIMIT = 0.5
+
+
+def area(a: float, b: int = 2) -> float:
+    """Not 3 * 4."""
+    if a < LIMIT and not b == 1:
+        raise ValueError(f"{a + 1}", Fault("2 of 3", expected=1 + 1))
+    return -(a * b) ** 2
+'''
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    made = tmp_path / "shape.py"
+    made.write_text(SOURCE, encoding="utf-8")
+    return made
+
+
+def test_what_computes_is_changed_and_words_are_not(file: Path) -> None:
+    lines = {m.source().decode().splitlines()[m.line - 1].strip() for m in mutants("shape", file, file)}
+    assert lines == {
+        "LIMIT = 1.0",
+        "def area(a: float, b: int = 3) -> float:",
+        "if a >= LIMIT and not b == 1:",
+        "if a < LIMIT or not b == 1:",
+        "if a < LIMIT and  b == 1:",
+        "if a < LIMIT and not b != 1:",
+        "if a < LIMIT and not b == 2:",
+        "return (a * b) ** 2",
+        "return -(a / b) ** 2",
+        "return -(a * b) * 2",
+        "return -(a * b) ** 3",
+    }
+
+
+def test_a_change_is_what_is_imported_and_the_file_stays(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (changed,) = (m for m in mutants("shape", file, file) if m.text == "/")
+    monkeypatch.setattr(sys, "meta_path", [Changed(changed), *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "shape", raising=False)
+    module = importlib.import_module("shape")
+    monkeypatch.delitem(sys.modules, "shape")
+    assert module.area(6.0, 3) == -4.0
+    assert file.read_text(encoding="utf-8") == SOURCE
+
+
+def test_every_change_of_the_targets_is_a_program_and_each_has_its_tests() -> None:
+    found: list[Mutant] = every()
+    assert len({m.file for m in found}) == sum(map(len, TARGETS.values()))
+    assert all(m.tests.is_file() for m in found)
+    for mutant in found[::23]:
+        compile(mutant.source(), mutant.file.name, "exec")
+
+
+def test_changes_that_are_listed_as_equivalent_exist_and_have_reasons() -> None:
+    words = {m.words for m in every()}
+    assert listed().keys() <= words
+    assert all(listed().values())
