@@ -3,8 +3,8 @@
 Of the statistics of estimates and the updates of filters single operators, comparisons, constants and signs are changed, one at a time, as
 many as `--count` draws. A change is noticed where a test of the file of the same name fails, or does not end. Each runs in a process of its
 own that stops at the first failure, one after the other, and knows the change from an import hook: no file is written. Compiled code is
-kept apart, in a folder that is thrown away. Those that are not noticed are printed; those that change nothing are listed with the reason in
-``benchmarks/equivalent_mutants.txt``, and are not counted.
+read from the user's cache and written to a folder that is thrown away. Those that are not noticed are printed; those that change nothing
+are listed with the reason in ``benchmarks/equivalent_mutants.txt``, and are not counted.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from pathlib import Path
 from types import CodeType
 
 import numpy as np
+
+from veridyn.symbolic.cache import SHARED_VARIABLE, VARIABLE, folder
 
 ROOT = Path(__file__).parents[1]
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.txt")
@@ -200,11 +202,11 @@ def listed() -> dict[str, str]:
 def every(only: Sequence[str] = ()) -> list[Mutant]:
     """All changes of the targets, or of those whose path holds one of `only`."""
     found = []
-    for folder, names in TARGETS.items():
+    for room, names in TARGETS.items():
         for name in names:
-            file, tests = ROOT / "src/veridyn" / folder / f"{name}.py", ROOT / "tests" / folder / f"test_{name}.py"
+            file, tests = ROOT / "src/veridyn" / room / f"{name}.py", ROOT / "tests" / room / f"test_{name}.py"
             if not only or any(word in str(file) for word in only):
-                found += mutants(f"veridyn.{folder.replace('/', '.')}.{name}", file, tests)
+                found += mutants(f"veridyn.{room.replace('/', '.')}.{name}", file, tests)
     return found
 
 
@@ -224,7 +226,10 @@ def main() -> None:
     counts: dict[Path, list[int]] = {}
     alive = []
     with tempfile.TemporaryDirectory() as cache:
-        os.environ["VERIDYN_CACHE"] = cache
+        own = folder()
+        if own is not None:
+            os.environ[SHARED_VARIABLE] = str(own)  # is read, and never written
+        os.environ[VARIABLE] = cache
         for number, k in enumerate(drawn, 1):
             mutant = population[k]
             if mutant.words in known:

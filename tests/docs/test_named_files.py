@@ -13,7 +13,9 @@ from veridyn.files.machine.keys import FORMAT
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = [*(ROOT / n for n in ("README.md", "CONTRIBUTING.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 SOURCES = [*sorted((ROOT / "src").rglob("*.py")), *sorted((ROOT / "examples").rglob("*.py"))]
-NAMED = re.compile(r"\b(?:tests|examples|benchmarks|src/veridyn)/[\w./-]*\w\.(?:py|md|yaml|csv|txt|urdf)\b")
+NAMED = re.compile(
+    r"\b(?:tests|examples|benchmarks|packaging|paper|src/veridyn)/[\w./-]*\w\.(?:py|md|yaml|csv|txt|urdf|svg)\b"
+)
 YAML_BLOCK = re.compile(r"```yaml\n(.*?)```", re.DOTALL)
 
 
