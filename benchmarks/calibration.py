@@ -396,11 +396,11 @@ def _observers(parser: argparse.ArgumentParser, given: argparse.Namespace) -> in
 
     if not given.foreign:
         parser.error("--observers needs --foreign: the truth of their cases is made by other programs")
-    if given.keep is not None or given.dask or given.workers != 1:
-        parser.error("--keep, --dask and --workers are not available with --observers")
+    if given.dask or given.workers != 1:
+        parser.error("--dask and --workers are not available with --observers")
     runs = given.runs or (observers.QUICK_RUNS if given.quick else observers.FULL_RUNS)
     seed = observers.SEED if given.seed is None else given.seed
-    return observers.report(_chosen(parser, given.case or (), observers.CASES), runs, seed, given.json)
+    return observers.report(_chosen(parser, given.case or (), observers.CASES), runs, seed, given.json, given.keep)
 
 
 if __name__ == "__main__":

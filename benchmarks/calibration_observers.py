@@ -13,6 +13,9 @@ and observed along another with the fitted model and the defaults of ``vd.observ
 
 Run k of a case has the seed `seed` + k (2028 by default) for vehicle, motion and noise. Process noise of the buggy's observers was chosen
 with seeds 1 to 4; that of the outage's was made smaller after seeds 2028 to 2031, so its fresh seeds begin at 2032.
+
+A run prints its figures when it is done. ``--keep FILE`` writes errors and deviations of every run to a line of a file, with five digits,
+and takes from it the runs of the same case and seed that are there: twenty runs can be made in pieces and judged together.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -257,12 +261,64 @@ CASES |= {
 }
 
 
-def calibrate(name: str, case: Case, runs: int, seed: int) -> Calibration:
-    """One case with the seeds `seed`, `seed` + 1, …"""
+def calibrate(name: str, case: Case, runs: int, seed: int, keep: Path | None = None) -> Calibration:
+    """One case with the seeds `seed`, `seed` + 1, …; those that the file `keep` holds are not run again."""
     begin = time.perf_counter()
-    figures = case.figures([case.run(seed + k) for k in range(runs)])
+    done = {} if keep is None else kept(keep, name)
+    for one in range(seed, seed + runs):
+        if one in done:
+            continue
+        started = time.perf_counter()
+        done[one] = case.run(one)
+        if keep is not None:
+            append(keep, name, one, done[one])
+        print(run_line(name, one, case, done[one], time.perf_counter() - started), file=sys.stderr, flush=True)
+    figures = case.figures([done[k] for k in range(seed, seed + runs)])
     missed = tuple(n for n, (low, high) in case.limits.items() if not low <= figures[n] <= high)
     return Calibration(name, runs, figures, dict(case.limits), missed, time.perf_counter() - begin)
+
+
+def run_line(name: str, seed: int, case: Case, outcome: Outcome, seconds: float) -> str:
+    """What one run showed of the figures that have limits."""
+    figures = case.figures([outcome])
+    found = ", ".join(f"{n} {figures[n]:.3g}" for n in case.limits)
+    return f"{name}, seed {seed}: {found}; {seconds:.0f} s"
+
+
+def append(file: Path, name: str, seed: int, outcome: Outcome) -> None:
+    """A line begins where the one before it ends, or was cut short."""
+
+    def rows(values: Array) -> list[list[float]]:
+        return [[float(f"{x:.5g}") for x in row] for row in np.atleast_2d(values).tolist()]
+
+    followed = [
+        {
+            "t": rows(one.t)[0],
+            "names": one.names,
+            "errors": rows(one.errors),
+            "sigma": rows(one.sigma),
+            "nees": one.nees,
+        }
+        for one in outcome
+    ]
+    with file.open("a", encoding="utf-8") as out:
+        out.write("\n" + json.dumps({"case": name, "seed": seed, "followed": followed}))
+
+
+def kept(file: Path, name: str) -> dict[int, Outcome]:
+    """Seed → outcome of the runs of a case that a file holds; a line that was cut short counts for nothing."""
+    done: dict[int, Outcome] = {}
+    for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
+        try:
+            one = json.loads(line)
+        except ValueError:
+            continue
+        if one["case"] == name:
+            done[one["seed"]] = tuple(
+                Followed(np.array(f["t"]), tuple(f["names"]), np.array(f["errors"]), np.array(f["sigma"]), f["nees"])
+                for f in one["followed"]
+            )
+    return done
 
 
 def table(found: Iterable[Calibration]) -> list[str]:
@@ -276,11 +332,11 @@ def table(found: Iterable[Calibration]) -> list[str]:
     return lines
 
 
-def report(names: Sequence[str], runs: int, seed: int, as_json: bool) -> int:
+def report(names: Sequence[str], runs: int, seed: int, as_json: bool, keep: Path | None = None) -> int:
     """Run the cases `names` and print what they showed; 1 where a limit is missed."""
     found = []
     for name in names:
-        found.append(calibrate(name, CASES[name], runs, seed))
+        found.append(calibrate(name, CASES[name], runs, seed, keep))
         print("\n".join(table(found[-1:])[2:]), f"{found[-1].seconds:.0f} s", file=sys.stderr, flush=True)
     if as_json:
         cases = [{**asdict(one), "within": one.within} for one in found]

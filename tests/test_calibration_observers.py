@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -65,6 +66,25 @@ def test_a_figure_outside_its_limits_is_named() -> None:
     assert found.missed == ("rms_x",) and not found.within and found.runs == 2
     assert table([found])[2].endswith("| at most 0.5 | no |") and table([found])[3].endswith("| 0.9 to 1 | yes |")
     assert Calibration("a", 1, {}, {}, (), 0.0).within
+
+
+def test_runs_in_pieces_are_judged_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two runs, then four with the same first seed: two are new, and a line cut short is run again."""
+    asked: list[int] = []
+
+    def run(seed: int) -> Outcome:
+        asked.append(seed)
+        return (noise(1.0, 1.0, seed), noise(2.0, 2.0, seed))
+
+    case, file = Case(run, against_thesis, {"over_error_ekf_x": (0.0, 1.05)}), tmp_path / "runs"
+    calibrate("noise", case, 2, 7, file)
+    assert asked == [7, 8] and "noise, seed 8: over_error_ekf_x 0.5" in capsys.readouterr().err
+    file.write_text(file.read_text(encoding="utf-8")[:-20], encoding="utf-8")
+    pieces = calibrate("noise", case, 4, 7, file)
+    assert asked == [7, 8, 8, 9, 10] and calibrate("another", case, 1, 7, file).runs == 1 and asked[-1] == 7
+    whole = calibrate("noise", case, 4, 7)
+    for name, value in whole.figures.items():
+        assert pieces.figures[name] == pytest.approx(value, rel=1e-3)  # samples are kept with five digits
 
 
 def test_cases_have_the_limits_that_were_asked_for() -> None:
