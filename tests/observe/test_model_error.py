@@ -106,6 +106,19 @@ def test_a_disturbance_is_learned_and_the_filter_is_consistent() -> None:
     assert 0.75 < np.mean(found) < 1.35
 
 
+@pytest.mark.parametrize("disturbance", [1.0, 0.0])
+def test_a_quarter_of_the_samples_screens_what_is_tried(disturbance: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is learned is the same, found on all samples; where the floor is enough, nothing but the screen is run."""
+    force, _, readings = truth(0, disturbance)
+    log = recorded(force, readings)
+    whole = vd.observe(cart(), log, "ekf", HOW).model_error
+    monkeypatch.setattr("veridyn.observe.model_error.SCREENED_SAMPLES", len(T) // 16)
+    screened = vd.observe(cart(), log, "ekf", HOW).model_error
+    assert whole is not None and screened is not None
+    assert screened.density == pytest.approx(whole.density, rel=1e-9)
+    assert screened.learned == (disturbance > 0.0)
+
+
 def test_a_white_force_is_found_as_a_force() -> None:
     """1 N rms, new at every sample, beside forces that may walk: it is not taken for a walk, and the pendulum has no force of its own."""
     sizes, found = [], []

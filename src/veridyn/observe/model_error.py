@@ -13,6 +13,8 @@ is learned here comes on top of them and not twice.
 Where the log has chosen the process noise as well, the walk of the unknown forces is scaled together with the shares: a walk that was
 chosen alone takes white disturbances upon itself, which makes the bands of rates too narrow.
 
+A share on the floor is asked first on a quarter of the samples: one that gains nothing there is not tried on all.
+
 Likelihoods are clipped: a reading that the gate refuses counts as one on the gate, so that outliers do not pass for model error and a
 filter that refuses what contradicts it gains nothing.
 """
@@ -48,6 +50,7 @@ SIGNIFICANT_GAIN = 2.0  # of log p: a likelihood ratio that chance reaches once 
 SPAN = 10  # samples over which a change of rate makes an acceleration: noise of single samples is far larger
 LEAST_SIGNAL = 0.1  # of the squared change of rate: what is left of it without its noise is uncertain below
 STRETCHES, STRETCH_SAMPLES = 4, 1000  # of a log, on which shares are compared
+SCREENED_SAMPLES = 250  # of each stretch, on which it is asked whether a share gains anything at all
 LEAST_PUSH = 1e-12  # (unit/s²)/N: a force below it moves nothing where the log begins
 
 
@@ -224,7 +227,8 @@ def learn_model_error(
     walks = scales_walk and bool(system.density[2 * f : 2 * f + len(forces)].any())
     free = np.array([*(name not in forces for name in system.model.names), *(smallest > 0.0), walks])
     gated = replace(extended(method), gate=1.0 - FALSE_ALARMS)  # without reopening: what is refused stays so
-    search = _Search(gated, system, seen, _stretches(readings, start, first), floor, smallest, progress)
+    stretches, screened = (_stretches(readings, start, first, n) for n in (STRETCH_SAMPLES, SCREENED_SAMPLES))
+    search = _Search(gated, system, seen, stretches, screened, floor, smallest, progress)
     exponents = search.best(free) if step > 0.0 and moves.any() else np.zeros(len(free))
     density, force, walk = search.densities(exponents)
     return ModelErrorDensity(
@@ -243,14 +247,17 @@ def learn_model_error(
     )
 
 
-def _stretches(readings: Measurements, start: Belief, first: Estimates) -> list[tuple[Measurements, Belief]]:
-    """Parts of a log that are compared, each with a start: all of a short one, parts spread over a long one."""
+Stretches = list[tuple[Measurements, Belief]]
+
+
+def _stretches(readings: Measurements, start: Belief, first: Estimates, samples: int) -> Stretches:
+    """Parts of so many samples of a log that are compared, each with a start: all of a short one, parts spread over a long one."""
     count = len(readings)
-    if count <= STRETCHES * STRETCH_SAMPLES:
+    if count <= STRETCHES * samples:
         return [(readings, start)]
-    found = [(readings.first(STRETCH_SAMPLES), start)]
-    for k in np.linspace(0, count - STRETCH_SAMPLES, STRETCHES).astype(int).tolist()[1:]:
-        part = readings.between(k, k + STRETCH_SAMPLES)
+    found = [(readings.first(samples), start)]
+    for k in np.linspace(0, count - samples, STRETCHES).astype(int).tolist()[1:]:
+        part = readings.between(k, k + samples)
         found.append((part, Belief(first.x[k - 1], first.P[k - 1], float(first.t[k - 1]))))
     return found
 
@@ -267,14 +274,18 @@ class _Search:
         method: Filter,
         system: MachineSystem,
         seen: Callable[[MachineSystem], System],
-        stretches: list[tuple[Measurements, Belief]],
+        stretches: Stretches,
+        screened: Stretches,
         floor: Array,
         smallest: Array,
         progress: Progress,
     ) -> None:
         self._method, self._system, self._seen = method, system, seen
-        self._stretches, self._floor, self._smallest, self._progress = stretches, floor, smallest, progress
-        self.known = dict[tuple[float, ...], float]()
+        self._floor, self._smallest, self._progress = floor, smallest, progress
+        self._all, self._screened = stretches, screened
+        samples, few = (sum(len(part) for part, _ in parts) for parts in (stretches, screened))
+        self._share = few / samples
+        self.known = dict[tuple[bool, tuple[float, ...]], float]()
 
     def densities(self, exponents: Array) -> tuple[Array, Array, float]:
         """Of accelerations and white forces, and what the walk is multiplied by."""
@@ -296,6 +307,8 @@ class _Search:
         shares = [np.append(free[:-1], False), *each] if len(each) > 1 else each
         walk = np.arange(len(free)) == len(free) - 1
         found = start
+        if not free[-1] and self._share < 1.0 and len(each) > 1 and not self.screened_gain(start, shares[0]):
+            return start  # the readings do not feel ten times the floor of all: other noise hides it
         if free[-1]:
             found = start - WALK_STEPS * walk
             for part in shares:
@@ -307,28 +320,44 @@ class _Search:
                 found = self.climb(found, part)
             if (found == before).all():
                 break
+        if (found == start).all():
+            return start
         return self.between(found if self.value(found) > self.value(start) else start, each)
 
-    def value(self, exponents: Array) -> float:
-        """The clipped log-likelihood; −∞ where the filter does not reach the end."""
-        key = tuple(exponents.tolist())
+    def value(self, exponents: Array, screening: bool = False) -> float:
+        """The clipped log-likelihood of all stretches, or of those that screen; −∞ where the filter does not reach the end."""
+        key = screening, tuple(exponents.tolist())
         if key not in self.known:
             self._progress("learning the model error", len(self.known) + 1, None)
             system = self._seen(with_density(self._system, *self.densities(exponents)))
+            stretches = self._screened if screening else self._all
             try:
                 self.known[key] = sum(
-                    clipped_log_likelihood(run(self._method, system, part, begin)) for part, begin in self._stretches
+                    clipped_log_likelihood(run(self._method, system, part, begin)) for part, begin in stretches
                 )
             except VeridynError:
                 self.known[key] = -np.inf
         return self.known[key]
+
+    def screened_gain(self, exponents: Array, part: NDArray[np.bool_]) -> float:
+        """What shares on the floor gain or lose on the samples that screen, at the first step of those tried at which it is as much as
+        these samples have of a significant gain; 0 where there is none."""
+        here, change = self.value(exponents, screening=True), self._share * SIGNIFICANT_GAIN
+        for k in range(1, MISSES + 1):
+            gain = self.value(exponents + k * part, screening=True) - here
+            if abs(gain) > change:
+                return gain
+        return 0.0
 
     def climb(self, exponents: Array, part: NDArray[np.bool_]) -> Array:
         """The best exponents of those in `part`, one step at a time from where they are; of two that are alike that nearer to the floor."""
         best, walks = exponents, bool(part[-1])
         for direction in (1.0, -1.0):
             tried, misses = best, 0
-            allowed = MISSES if direction > 0.0 and not exponents[part].any() else 1
+            on_floor = direction > 0.0 and not exponents[part].any()
+            if on_floor and not walks and self._share < 1.0 and self.screened_gain(exponents, part) <= 0.0:
+                continue
+            allowed = MISSES if on_floor else 1
             gain = SIGNIFICANT_GAIN if direction > 0.0 or walks else -SIGNIFICANT_GAIN
             while misses < allowed:
                 tried = tried + direction * part

@@ -23,7 +23,7 @@ from veridyn.observe.measurements import Status
 from veridyn.observe.result import Estimates
 
 Array = NDArray[np.float64]
-MOST_SAMPLES = 4000  # of a log: its end, where it is longer
+MOST_SAMPLES = 2000  # of a log: its end, where it is longer
 LEAST_SAMPLES = 200  # readings of an output
 ADDED_NEES = 0.25  # that makes bands wrong: NEES outside its usable band
 LEAST_RUNS = 10  # of equal readings, by which a held sensor is known
@@ -77,8 +77,10 @@ def sensor_delays(e: Estimates, values: Array, false_alarms: float, beyond: floa
     for i, j in enumerate(there):
         size, sigma = float(found[i]), float(np.sqrt(covariance[i, i]))
         evidence = (size / sigma) ** 2
+        if evidence <= limit:
+            continue
         added = size**2 * _nees(states[:, :, j], e.P[first:])
-        if evidence > limit and added > ADDED_NEES:
+        if added > ADDED_NEES:
             named.append(SensorDelay(e.outputs[j], size, sigma, evidence, added))
     return tuple(sorted(named, key=lambda one: -one.evidence))
 
@@ -96,16 +98,17 @@ def _rates(e: Estimates, values: Array, first: int) -> Array:
 
 def _sensitivities(e: Estimates, values: Array, first: int, used: NDArray[np.bool_]) -> tuple[Array, Array]:
     """∂ν/∂τ (N, m, m) and ∂x̂/∂τ (N, n, m), a column for the delay of each output."""
-    rates, (count, m), n = _rates(e, values, first), used.shape, e.P.shape[1]
-    slopes, states = np.zeros((count, m, m)), np.zeros((count, n, m))
-    s, own = np.zeros((n, m)), np.where(used, -rates, 0.0)
-    diagonal = np.arange(m)
-    for k, (F, H, K) in enumerate(zip(e.F[first:], e.H[first:], e.K[first:], strict=True)):
-        s = F @ s
-        v = -(H @ s)
-        v[diagonal, diagonal] += own[k]
-        s = s + K @ v
-        slopes[k], states[k] = v, s
+    rates, (_, m), n = _rates(e, values, first), used.shape, e.P.shape[1]
+    F, H, K = e.F[first:], e.H[first:], e.K[first:]
+    own = np.where(used, -rates, 0.0)
+    states, s = np.empty((len(own), n, m)), np.zeros((n, m))
+    for k, (A, b) in enumerate(zip(F - K @ (H @ F), K * own[:, None, :], strict=True)):
+        s = A @ s + b
+        states[k] = s
+    before = np.zeros(states.shape)
+    before[1:] = F[1:] @ states[:-1]
+    slopes, diagonal = -(H @ before), np.arange(m)
+    slopes[:, diagonal, diagonal] += own
     return slopes, states
 
 
