@@ -44,6 +44,11 @@ def test_memory_that_a_step_keeps_is_counted(monkeypatch: pytest.MonkeyPatch) ->
     assert plain < 5.0 and peak > 0
 
 
+def test_a_step_of_a_car_leaves_nothing_behind() -> None:
+    """Objects of the newest steps take the place of older ones: fewer than one block in ten steps over 675 of them."""
+    assert memory(*car_subject(14.0))[0] < 0.1
+
+
 def test_the_door(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     one = Latency("arm", "on", 10, 1.0, 2.0, 3.0, 1.5, 2.5, 0, 0.0, 100)
     monkeypatch.setattr("benchmarks.latency.latencies", lambda count: iter([one]))

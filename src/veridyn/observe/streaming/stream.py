@@ -59,12 +59,20 @@ class StreamStep:
 
 
 class _Node(NamedTuple):
+    """Changed copies are made field by field: `_replace` leaves a block of memory on Python's list of free tuples each time."""
+
     t: float
     values: Array
     flags: Codes
     u: Array
     belief: Belief
     sigma: Array | None
+
+    def under(self, u: Array) -> _Node:
+        return _Node(self.t, self.values, self.flags, u, self.belief, self.sigma)
+
+    def believing(self, belief: Belief) -> _Node:
+        return _Node(self.t, self.values, self.flags, self.u, belief, self.sigma)
 
 
 def statuses(outputs: tuple[str, ...], codes: Codes) -> dict[str, Status]:
@@ -155,7 +163,7 @@ class Stream:
         for node in self._past[after:]:
             last = redone[-1]
             again = self._passing(last.belief, last.u, node.t, node.values, node.flags, node.u, node.sigma).belief
-            redone.append(node._replace(belief=again))
+            redone.append(node.believing(again))
         self._past[at:] = redone
         self._forget()
         return StreamStep(self.belief, self.system.outputs, passage.status, passage)
@@ -163,7 +171,7 @@ class Stream:
     def act(self, inputs: ArrayLike) -> None:
         """Replace what acts since the newest readings, where it is known better by now than when they came."""
         if self._past:
-            self._past[-1] = self._past[-1]._replace(u=as_vector(inputs))
+            self._past[-1] = self._past[-1].under(as_vector(inputs))
 
     def predict(self, t: float) -> Belief:
         """The belief at a time not before the newest, without taking anything in."""
