@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, did_you_mean
 from veridyn.lazy import above
+from veridyn.observe.consistency.directions import DirectionCheck, direction_checks, direction_line
 from veridyn.observe.consistency.health import Episode, episodes
 from veridyn.observe.consistency.nis import Consistency, innovation_whiteness, nis
 from veridyn.observe.consistency.tuning import Tuning
@@ -142,6 +143,14 @@ class StateHistory(ABC):
     def nis(self, skip: int = 0) -> Consistency:
         return nis(self.estimates, skip=skip)
 
+    def directions(self, skip: int = 0) -> tuple[DirectionCheck, ...]:
+        """Innovations along the principal directions of outputs that are read together, the largest first; 1 is ideal in each."""
+        return direction_checks(self.estimates, skip)
+
+    def consistency_lines(self) -> tuple[str, ...]:
+        """What the summary says of directions, and of readings that the filter was not given."""
+        return direction_line(self.directions())
+
     def whiteness(self, skip: int = 0) -> dict[str, Whiteness]:
         return innovation_whiteness(self.estimates, skip=skip)
 
@@ -173,6 +182,7 @@ class StateHistory(ABC):
         if self.estimates.dof.sum():
             lines.append("  " + self.nis().summary())
         lines += [f"  innovations of '{name}' {w.summary()}" for name, w in self.whiteness().items()]
+        lines += [f"  {line}" for line in self.consistency_lines()]
         lines += [f"  {e}" for e in self.episodes()]
         lines += [f"  {line}" for line in self.bounded()]
         if self.tuning is not None:

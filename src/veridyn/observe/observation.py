@@ -15,7 +15,7 @@ from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.sensor import Sensor
 from veridyn.observe.consistency.nis import Consistency, nees
 from veridyn.observe.consistency.observability import ExtraSensor, Observability, observability
-from veridyn.observe.consistency.predictions import FilterRun, PredictionCheck, prediction_checks
+from veridyn.observe.consistency.predictions import FilterRun, PredictionCheck, check_lines, prediction_checks
 from veridyn.observe.consistency.sensor_delays import SensorDelay, sensor_delays
 from veridyn.observe.consistency.tuning import Tuning
 from veridyn.observe.filters.smoother import Smoothed
@@ -141,6 +141,9 @@ class Observation(StateHistory):
         for j, k in enumerate(table.owner):
             sensors.setdefault(table.sensors[k].name, []).append(j)
         return prediction_checks(self.made_by, self.estimates, sensors)
+
+    def consistency_lines(self) -> tuple[str, ...]:
+        return (*super().consistency_lines(), *check_lines(self.predictions))
 
     @cached_property
     def delays(self) -> tuple[SensorDelay, ...]:

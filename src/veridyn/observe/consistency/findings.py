@@ -27,6 +27,7 @@ from veridyn.arguments import checked
 from veridyn.errors import DataWarning, Fault, warn
 from veridyn.model.experiment import Experiment
 from veridyn.observe.consistency.dead_centres import DeadCentre, dead_centres
+from veridyn.observe.consistency.directions import wrong_directions
 from veridyn.observe.consistency.health import WORDS, Episode, episodes
 from veridyn.observe.consistency.nis import Consistency
 from veridyn.observe.consistency.predictions import check_findings
@@ -195,12 +196,14 @@ def lost_coordinates(found: StateHistory, skip: int = 0) -> tuple[DeadCentre, ..
 
 
 def prediction_findings(found: StateHistory, false_alarms: float = FALSE_ALARMS) -> tuple[str, ...]:
-    """That readings which were not used lie beside their predictions, and that the model explains next to nothing of the motion."""
+    """That readings which were not used lie beside their predictions, that outputs contradict each other along a direction, and that the
+    model explains next to nothing of the motion."""
     if not isinstance(found, Observation) or found.model_error is None:
         return ()  # a model that is said to be exact is taken at its word
     considers = found.system.considered is not None
     predicted = check_findings(found.predictions, false_alarms, USABLE_PREDICTION, considers)
-    return (*predicted, *(text for *_, text in model_error_findings(found.model_error)))
+    contradicting = (text for _, text in wrong_directions(found.directions(), false_alarms, USABLE_PREDICTION))
+    return (*predicted, *contradicting, *(text for *_, text in model_error_findings(found.model_error)))
 
 
 def model_error_findings(error: ModelErrorDensity) -> tuple[tuple[str, float, float, str], ...]:

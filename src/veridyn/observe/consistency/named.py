@@ -11,6 +11,7 @@ frozen         sensor               share of its readings that is not used      
 offset         sensor               mean innovation, in deviations of the mean     the same
 dead centre    coordinate           least share of the usual sensitivity           how often
 predictions    output               mean squared deviation through a muted sensor  the same, or over a horizon
+directions     outputs, weighted    mean squared innovation along them             the same
 model error    coordinate           rms acceleration that the model lacks          share of the coordinate's own
 innovations    machine              NIS                                            the same
 ============== ==================== ============================================== ==================================
@@ -26,6 +27,7 @@ from dataclasses import replace
 import numpy as np
 
 from veridyn.model.experiment import Experiment
+from veridyn.observe.consistency.directions import wrong_directions
 from veridyn.observe.consistency.findings import (
     FALSE_ALARMS,
     REFUSED_SHARE,
@@ -127,6 +129,8 @@ def _of_filter(found: StateHistory, skip: int) -> Iterator[ObserverFinding]:
             yield ObserverFinding(
                 cause="predictions", place=check.output, evidence=check.z2, size=check.z2, message=text
             )
+        for along, text in wrong_directions(found.directions(skip), FALSE_ALARMS, USABLE_PREDICTION):
+            yield ObserverFinding(cause="directions", place=along.named, evidence=along.z2, size=along.z2, message=text)
         for name, rms, share, text in model_error_findings(found.model_error):
             yield ObserverFinding(cause="model error", place=name, evidence=share, size=rms, message=text)
     if found.estimates.dof[skip:].any():

@@ -170,6 +170,20 @@ def check_figures(checks: tuple[PredictionCheck, ...]) -> dict[str, float]:
     return found
 
 
+def check_lines(checks: tuple[PredictionCheck, ...]) -> tuple[str, ...]:
+    """Lines for a summary: the worst output over each horizon, and of each muted sensor."""
+    ahead = {h: max((c.z2 for c in checks if not c.muted and c.samples == h), default=None) for h in HORIZONS}
+    found = [(h, z2) for h, z2 in ahead.items() if z2 is not None]
+    lines = []
+    if found:
+        horizons, sizes = ", ".join(str(h) for h, _ in found), ", ".join(f"{z2:.3g}" for _, z2 in found)
+        lines.append(f"predicted over {horizons} samples without readings: z^2 {sizes} of the worst output")
+    for sensor in dict.fromkeys(c.muted for c in checks if c.muted):
+        worst = max((c for c in checks if c.muted == sensor), key=lambda c: c.z2)
+        lines.append(f"predicted over {worst.samples} samples without sensor '{sensor}': z^2 {worst.z2:.3g}")
+    return tuple(lines)
+
+
 def check_findings(
     checks: tuple[PredictionCheck, ...], false_alarms: float, usable: float, considers: bool = False
 ) -> tuple[str, ...]:

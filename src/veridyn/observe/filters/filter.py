@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Faults, ModelError, SimulationError, VeridynError
-from veridyn.observe.filters.passage import Passage, Prediction, Stepped
+from veridyn.observe.filters.passage import CompiledPassage, Passage, Prediction, Stepped
 from veridyn.observe.filters.robust_gate import FALSE_ALARMS, OUTLIER, RobustGate, widened
 from veridyn.observe.filters.update import Correction, Expectation, correct, noise_of_readings
 from veridyn.observe.measurements import USED, Codes
@@ -170,12 +170,19 @@ def absorb(
             where=how.name,
             found=f"state {p.x}",
         )
-    considered = getattr(system, "considered", None)
     if sigma is not None:
         own = np.asarray(system.sensor_noise(p.t))
         missed = expected.R - own  # what a filter adds to the noise because its line misses the sensors
         expected = replace(expected, R=noise_of_readings(own, sigma) + missed)
-    c = correct(p.P, expected, system.residual(values, expected.y), flags, how.pass_probability, considered)
+    return _corrected(how, system, p, expected, system.residual(values, expected.y), flags)
+
+
+def _corrected(
+    how: Filter, system: System, p: Prediction, expected: Expectation, innovations: Array, flags: Codes
+) -> tuple[Belief, Correction, Array]:
+    """:func:`absorb` where it is known what the sensors should read."""
+    considered = getattr(system, "considered", None)
+    c = correct(p.P, expected, innovations, flags, how.pass_probability, considered)
     bounds = getattr(system, "bounds", None)
     if c.dof and bounds is not None:
         c = replace(c, dx=bounds.project(p.x, c.dx, c.P, considered))
@@ -197,6 +204,7 @@ class Passing:
         self._how, self._system = how, system
         self._compiled = how.compiled_step(system)
         self._gate = RobustGate(len(system.outputs)) if how.gate == "auto" else None
+        self._ungated = how if self._gate is None else replace(how, gate=None)
         self._plain: tuple[CompiledStep | None] | None = None  # steps without a gate, made when one opens
         self.by_reference = 0
 
@@ -236,10 +244,9 @@ class Passing:
                 gate.taken((passed.status == USED).astype(np.int64))
                 return passed
             return self._weighed(gate, passed, gate.beyond(passed.correction), values, flags, inputs, sigma)
-        how = replace(self._how, gate=None)
         if self._plain is None:
-            self._plain = (how.compiled_step(self._system),)
-        passed = self._passed(how, self._plain[0], belief, before, t, values, flags, inputs, sigma)
+            self._plain = (self._ungated.compiled_step(self._system),)
+        passed = self._passed(self._ungated, self._plain[0], belief, before, t, values, flags, inputs, sigma)
         beyond = gate.beyond(passed.correction)
         if not (beyond & ~gate.open).any():
             gate.spend(beyond, passed.status, values)
@@ -283,16 +290,33 @@ class Passing:
         """
         opens = gate.spend(beyond, passed.status, values)
         light = beyond & ~gate.open
-        how, p, c = replace(self._how, gate=None), passed.prediction, passed.correction
+        p, c = passed.prediction, passed.correction
         # An attitude of its own would be turned farther than its tangent reaches.
         flat = getattr(self._system, "reports_changes", True)
         P = widened(p.P, passed.H, c, opens & flat, getattr(self._system, "considered", None))
         prediction = replace(p, P=P)
         self.by_reference += 1
         own = gate.deviations(c, np.asarray(self._system.sensor_noise(prediction.t)), sigma, light)
-        after, correction, H = absorb(how, self._system, prediction, values, flags, inputs, own)
+        after, correction, H = self._again(passed, prediction, values, flags, inputs, own)
         if light.any():
             muted = np.where(light, OUTLIER, flags).astype(np.int8)
-            _, others, _ = absorb(how, self._system, prediction, values, muted, inputs, sigma)
+            _, others, _ = self._again(passed, prediction, values, muted, inputs, sigma)
             correction = replace(others, dx=correction.dx, P=correction.P, K=correction.K)
         return Stepped(prediction, after, correction, H)
+
+    def _again(
+        self,
+        passed: Passage,
+        prediction: Prediction,
+        values: Array,
+        flags: Codes,
+        inputs: Array,
+        sigma: Array | None,
+    ) -> tuple[Belief, Correction, Array]:
+        """The readings of a step taken in with other flags and deviations; what sensors should read is known of one by machine code."""
+        if not isinstance(passed, CompiledPassage):
+            return absorb(self._ungated, self._system, prediction, values, flags, inputs, sigma)
+        nu = passed.correction.innovations
+        R = noise_of_readings(np.asarray(self._system.sensor_noise(prediction.t)), sigma)
+        expected = Expectation(values - nu, passed.H, R)
+        return _corrected(self._ungated, self._system, prediction, expected, nu, flags)
