@@ -147,9 +147,9 @@ class StateHistory(ABC):
         """Innovations along the principal directions of outputs that are read together, the largest first; 1 is ideal in each."""
         return direction_checks(self.estimates, skip)
 
-    def consistency_lines(self) -> tuple[str, ...]:
-        """What the summary says of directions, and of readings that the filter was not given."""
-        return direction_line(self.directions())
+    def consistency_lines(self, skip: int = 0) -> tuple[str, ...]:
+        """What the summary says of directions from sample `skip` on, and of readings that the filter was not given."""
+        return direction_line(self.directions(skip))
 
     def whiteness(self, skip: int = 0) -> dict[str, Whiteness]:
         return innovation_whiteness(self.estimates, skip=skip)

@@ -142,8 +142,8 @@ class Observation(StateHistory):
             sensors.setdefault(table.sensors[k].name, []).append(j)
         return prediction_checks(self.made_by, self.estimates, sensors)
 
-    def consistency_lines(self) -> tuple[str, ...]:
-        return (*super().consistency_lines(), *check_lines(self.predictions))
+    def consistency_lines(self, skip: int = 0) -> tuple[str, ...]:
+        return (*super().consistency_lines(skip), *check_lines(self.predictions))
 
     @cached_property
     def delays(self) -> tuple[SensorDelay, ...]:

@@ -273,6 +273,7 @@ class ObserveRun:
         if o.estimates.dof[self.skip :].any():
             lines.append("  " + self.nis.summary())
         lines += [f"  innovations of '{name}' {w.summary()}" for name, w in self.whiteness.items()]
+        lines += [f"  {line}" for line in o.consistency_lines(self.skip)]
         if o.tuning is not None:
             lines.append(f"  noise chosen on this log: {o.tuning.summary()}")
         if o.model_error is not None:
