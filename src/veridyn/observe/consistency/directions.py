@@ -69,12 +69,12 @@ def _along(e: Estimates, rows: NDArray[np.intp], outputs: list[int]) -> list[Dir
     H, P = e.H[rows][:, outputs], e.P_predicted[rows]
     S = H @ P @ np.swapaxes(H, 1, 2)  # noises of sensors do not hang together
     at = np.arange(len(outputs))
-    variances = e.innovation_variances[np.ix_(rows, outputs)]
+    variances = e.innovation_variances[rows][:, outputs]
     S[:, at, at] = variances
     d = np.sqrt(variances)
     C = S / (d[:, :, None] * d[:, None, :])
     _, axes = np.linalg.eigh(C.mean(axis=0))
-    along = (e.innovations[np.ix_(rows, outputs)] / d) @ axes
+    along = (e.innovations[rows][:, outputs] / d) @ axes
     z2 = (along**2 / np.einsum("ij,kil,lj->kj", axes, C, axes)).mean(axis=0)
     names = tuple(e.outputs[j] for j in outputs)
     return [DirectionCheck(names, axes[:, i], float(z2[i]), len(rows)) for i in range(len(outputs))]
