@@ -11,7 +11,7 @@ import pytest
 import veridyn as vd
 from observe.test_model_error import HOW, SETTLED, T, cart, recorded, truth
 from veridyn.errors import DataWarning
-from veridyn.observe.consistency.sensor_delays import held_readings, sensor_delays
+from veridyn.observe.consistency.sensor_delays import SensorDelay, held_readings, sensor_delays
 from veridyn.observe.observation import Observation
 
 LATE = 0.015  # s
@@ -53,6 +53,13 @@ def test_the_verb_warns_of_a_delay() -> None:
     force = truth(0, 1.0)[0]
     with pytest.warns(DataWarning, match="'angle' is later than its sensor says, by"):
         vd.observe(cart(), recorded(force, moved), "ekf", HOW)
+
+
+def test_a_sensor_that_seems_early_points_to_inputs() -> None:
+    """No sensor reads ahead of time; a force that is held from sample to sample acts half a sample late."""
+    late, early = (str(SensorDelay("angle", size, 1e-4, 50.0, 1.0)) for size in (1e-3, -1e-3))
+    assert "'angle' is later than its sensor says, by 1 ± 0.1 ms" in late and "give its sensor a delay" in late
+    assert "'angle' is earlier than its sensor says, by 1 ± 0.1 ms" in early and 'input_hold="linear"' in early
 
 
 def test_readings_that_are_held_for_a_slower_clock_are_counted() -> None:

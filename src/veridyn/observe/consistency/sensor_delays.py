@@ -43,10 +43,13 @@ class SensorDelay:
     added_nees: float
 
     def __str__(self) -> str:
-        way = "later" if self.size > 0.0 else "earlier"
+        way, remedy = "later", "give its sensor a delay, or look at its clock."
+        if self.size < 0.0:  # no sensor reads ahead of time, but a force that is held acts half a sample late
+            way = "earlier"
+            remedy = 'inputs that run on between their samples need input_hold="linear"; else look at the clocks.'
         return (
             f"'{self.output}' is {way} than its sensor says, by {1e3 * abs(self.size):.3g} ± {1e3 * self.sigma:.2g} ms "
-            f"(2 Δ log L {self.evidence:.3g}): give its sensor a delay, or look at its clock."
+            f"(2 Δ log L {self.evidence:.3g}): {remedy}"
         )
 
 
