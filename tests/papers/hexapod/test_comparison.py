@@ -13,7 +13,18 @@ from papers.hexapod.small_experiment import experiment
 from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.motion import Motion
-from veridyn.papers.hexapod.comparison import EXPLICIT, FILTERED_FORCES, RAW, averages, compared, reconstructed, trials
+from veridyn.papers.hexapod.comparison import (
+    EXPLICIT,
+    FILTERED_FORCES,
+    MISCUT,
+    MISCUT_PERIOD,
+    RAW,
+    averages,
+    compared,
+    leaking,
+    reconstructed,
+    trials,
+)
 from veridyn.papers.hexapod.page_trials import filter_blocks
 from veridyn.signals.frequency import dft_filter
 
@@ -84,5 +95,19 @@ def test_ways_are_judged_by_what_they_predict() -> None:
     assert found.best_time_domain.name.startswith("Butterworth")
     spectrum = found.spectra[EXPLICIT.format(h=5)]
     assert spectrum.shape == (251, 3) and spectrum[6:, 0].max() < 1e-12 < spectrum[5, 0]
-    table, figure = filter_blocks(found)
-    assert len(table.rows) == len(found.rows) and len(figure.plots) == 3
+    assert found.of(MISCUT_PERIOD.format(h=5)).acceleration > 20.0 * exact.acceleration
+    table, figure, leakage = filter_blocks(found)
+    assert len(table.rows) == len(found.rows) and len(figure.plots) == len(leakage.plots) == 3
+
+
+def test_a_wrong_period_leaks_as_the_sum_of_a_geometric_series_says() -> None:
+    """Σ e^{2πj(ν − k/M)n} over M samples, of both exponentials of a cosine that has three turns in 200 samples of 202."""
+    right, wrong = leaking(np.cos(2.0 * np.pi * 3.0 * np.arange(200) / 200), 100.0).values()
+    assert right[1][3] == pytest.approx([1.0, 2.0 * np.pi * 1.5, (2.0 * np.pi * 1.5) ** 2])
+    assert np.delete(right[1][:, 0], 3).max() < 1e-12
+    M = round(200 * (1.0 + MISCUT))
+    phase = np.exp(2j * np.pi * (np.array([3.0, -3.0])[:, None] / 200 - np.arange(M // 2 + 1) / M))
+    expected = np.abs(((phase**M - 1.0) / (phase - 1.0)).sum(axis=0)) / M
+    expected[0] *= 0.5
+    np.testing.assert_allclose(wrong[1][:, 0], expected, atol=1e-12)
+    assert wrong[1][:, 0].min() > 1e-5  # every bin has something

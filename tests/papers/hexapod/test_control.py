@@ -10,7 +10,7 @@ import pytest
 from veridyn.errors import IdentificationWarning
 from veridyn.identify.base import base_parameters
 from veridyn.identify.result import Fit
-from veridyn.papers.hexapod.control import cross_fit, loop_bias, period_fit, tracking, warn_of_averages
+from veridyn.papers.hexapod.control import cross_fit, cutoff_ladder, loop_bias, period_fit, tracking, warn_of_averages
 from veridyn.papers.hexapod.machine import (
     FRICTION,
     TABLE_NAMES,
@@ -77,6 +77,12 @@ def test_forces_act_half_a_hold_later() -> None:
     print(right["ra"], wrong["ra"], right["v6"], wrong["v6"])
     assert abs(right["ra"]) < 0.1 * abs(wrong["ra"])
     assert abs(right["v6"]) < 0.1 * abs(wrong["v6"])
+
+
+def test_a_filter_at_the_reference_s_harmonics_biases_gauss_markov(log: HexapodRecording) -> None:
+    """Errors in stated deviations, ideally 1 in root mean square: far more at the five harmonics that were asked for than at eighty."""
+    few, many = (float(np.sqrt(np.mean(z**2))) for z in cutoff_ladder(log, 0.32, (5, 80)).values())
+    assert few > 1.5 * many and many < 2.0
 
 
 def test_averages_that_differ_from_the_reported_estimate_are_named(log: HexapodRecording, fit: Fit) -> None:

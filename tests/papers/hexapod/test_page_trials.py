@@ -6,8 +6,9 @@ import numpy as np
 
 from veridyn.identify.estimators.gauss_markov import ArrayEstimate
 from veridyn.identify.estimators.likelihood import Scan
+from veridyn.identify.excitation.criteria import Growth
 from veridyn.papers.hexapod.comparison import ESTIMATORS, Trials
-from veridyn.papers.hexapod.page_trials import design_trials_blocks, scan_blocks
+from veridyn.papers.hexapod.page_trials import design_trials_blocks, growth_blocks, scan_blocks
 from veridyn.papers.hexapod.trials import DesignTrials
 
 NAMES = (*"ABCDEFGHIJ", "r1", "v1")
@@ -44,3 +45,10 @@ def test_the_staircase_of_the_cut_off() -> None:
     )
     text, figure = scan_blocks(found)
     assert "prefers 8 harmonics, AIC 5 and BIC 5" in text.text and len(figure.legend) >= 3
+
+
+def test_the_growth_of_the_friction_model() -> None:
+    grown = (Growth("rigid bodies", 10, 100.0, 0.9, ("A", "B")), Growth("dry friction", 12, 250.0, 0.95, ("A", "r1")))
+    table, text = growth_blocks(grown, {"A": "p1"})
+    assert table.rows[1] == ["dry friction", "12", "250", "2.50", "0.950", "p1 and r1"]
+    assert "2.5 times, is by dry friction" in text.text

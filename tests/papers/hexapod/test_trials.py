@@ -16,6 +16,7 @@ from veridyn.papers.hexapod.trials import (
     designed,
     experiment,
     filter_figures,
+    friction_growth,
     harmonics_scan,
     richer,
     rigid,
@@ -52,6 +53,14 @@ def test_designs_and_estimators_over_a_hundred_trials(plans: dict) -> None:
     assert figures["stated_over_empirical_least"] >= 0.75 and figures["stated_over_empirical_largest"] <= 1.33
     assert figures["stated_ignoring_colour_median"] < 0.75  # AR(1) of 0.5 hides √3 of the deviation of slow signals
     assert np.abs(both.statistical.bias()).max() < 0.5
+
+
+def test_all_of_table_i_s_friction_can_be_borne(plans: dict) -> None:
+    """(11): cond ρ never falls while friction is added, and no part makes it grow by half."""
+    grown = friction_growth(plans["d"])
+    assert [one.parameters for one in grown] == [10, 16, 22, 23, 24]
+    steps = np.array([one.condition for one in grown])
+    assert ((steps[1:] / steps[:-1] >= 1.0) & (steps[1:] / steps[:-1] < 1.5)).all()
 
 
 def test_filters_by_the_prediction_of_a_circle(plans: dict) -> None:

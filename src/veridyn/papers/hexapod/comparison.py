@@ -41,7 +41,9 @@ ESTIMATORS = {
 Runs = tuple[Array, Array]  # positions and forces of some trials (trials, periods, N, ·)
 CUTOFFS = (20.0, 10.0, 5.0, 3.0)  # Hz, of the Butterworth filters that are compared
 MISTUNED = 0.005  # of the frequency: what a wrong period does to the implicit fit
+MISCUT = 0.01  # of the period: five samples of 500 too many, what a wrong base frequency does to the DFT
 FORCES = 5.0  # Hz, of a low-pass on the forces
+MISCUT_PERIOD = f"DFT, {{h}} harmonics, period {100 * MISCUT:g} % off"
 RAW, EXPLICIT, FILTERED_FORCES = (
     "raw, central differences",
     "DFT, {h} harmonics",
@@ -213,12 +215,14 @@ class FilterRow:
 @dataclass(frozen=True, eq=False)
 class FilterComparison:
     """All ways on the same trials. `spectra`: way → amplitudes (harmonics, 3) of the first coordinate, its rate and its acceleration, of
-    the first trial, as Fig. 2 of paper 002 shows them."""
+    the first trial, as Fig. 2 of paper 002 shows them. `leakage`: how one period was cut out → frequencies (bins,) and amplitudes (bins, 3)
+    by the DFT of the same coordinate without noise."""
 
     rows: tuple[FilterRow, ...]
     trials: int
     spectra: Mapping[str, Array]
     frequency: float
+    leakage: Mapping[str, tuple[Array, Array]]
 
     def of(self, name: str) -> FilterRow:
         return next(row for row in self.rows if row.name == name)
@@ -241,6 +245,15 @@ def ways(harmonics: int) -> dict[str, Filter]:
     def explicit(bins: int) -> Filter:
         return lambda x, rate: dft_filter(x, rate, bins)
 
+    def cut_wrong(bins: int) -> Filter:
+        """The explicit filter on a period that is cut out MISCUT too long, as it has to be where the base frequency is wrong."""
+
+        def way(x: Array, rate: float) -> Three:
+            a, b, c = (part[: len(x)] for part in dft_filter(miscut(x), rate, bins))
+            return a, b, c
+
+        return way
+
     def implicit(share: float) -> Filter:
         def way(x: Array, rate: float) -> Three:
             t = np.arange(len(x)) / rate
@@ -253,8 +266,25 @@ def ways(harmonics: int) -> dict[str, Filter]:
     found[EXPLICIT.format(h=harmonics)] = explicit(harmonics)
     found[EXPLICIT.format(h=4 * harmonics)] = explicit(4 * harmonics)
     found[EXPLICIT.format(h=harmonics - 1)] = explicit(harmonics - 1)
+    found[MISCUT_PERIOD.format(h=harmonics)] = cut_wrong(harmonics)
     found["Fourier fit (18)"] = implicit(0.0)
     found[f"Fourier fit (18), frequency {100 * MISTUNED:g} % off"] = implicit(MISTUNED)
+    return found
+
+
+def miscut(x: Array) -> Array:
+    """One period of samples (N, …) as they are cut out of a log with a period that is MISCUT too long."""
+    count = len(x)
+    return x[np.arange(count + max(1, round(MISCUT * count))) % count]
+
+
+def leaking(x: Array, rate: float) -> dict[str, tuple[Array, Array]]:
+    """Frequencies and amplitudes of one clean period (N,) and its two derivatives by the DFT, cut out right and wrong."""
+    found = {}
+    for name, cut in {"right period": x, f"period {100 * MISCUT:g} % too long": miscut(x)}.items():
+        f = rate / len(cut) * np.arange(len(cut) // 2 + 1)
+        A = amplitudes(cut)
+        found[name] = f, np.stack([A * (2.0 * np.pi * f) ** order for order in range(3)], axis=1)
     return found
 
 
@@ -286,7 +316,8 @@ def compared(
     name = FILTERED_FORCES.format(h=e.harmonics)
     rows.append(_filter_row(name, e, low, chosen[EXPLICIT.format(h=e.harmonics)], accelerations, other, other_forces))
     progress("ways to filter", total, total)
-    return FilterComparison(tuple(rows), count, spectra, e.rate / len(e.positions))
+    clean = e.plant.located(e.positions)[:, 0]
+    return FilterComparison(tuple(rows), count, spectra, e.rate / len(e.positions), leaking(clean, e.rate))
 
 
 def _low_passed(a: Average, rate: float) -> Average:

@@ -47,6 +47,7 @@ REVERSING = (
     0.03  # rad/s: universal joints slower than this reverse within the samples beside, as a log at RATE has them
 )
 ZONES = Sampling(dead_zone=dict.fromkeys(LEGS, STANDSTILL) | dict.fromkeys(UNIVERSAL, REVERSING))
+LADDER = (HARMONICS, 20, 80, 160)  # harmonics of the filters that Gauss-Markov is tried with
 MEMORY = 2  # samples that the noise of forces may remember
 BIASED = 2.0  # stated deviations: an error beyond it in the mean of runs, or against another method, is reported
 
@@ -139,6 +140,19 @@ def period_fit(log: HexapodRecording, frequency: float, harmonics: int | None) -
     lengths, forces = periods_of(log, frequency)
     pose = posed(lengths)
     return fitted(lengths, forces, unfiltered(pose, RATE) if harmonics is None else dft_filter(pose, RATE, harmonics))
+
+
+def cutoff_ladder(log: HexapodRecording, frequency: float, ladder: Sequence[int] = LADDER) -> dict[int, Array]:
+    """Errors (p,) of :func:`period_fit` in its stated deviations by the number of harmonics that its filter keeps.
+
+    What is off at few harmonics and not at many is the filter's doing: drives that stick and break loose put motion beyond it, whose
+    forces stay in the measurement while their columns are gone.
+    """
+    found = {}
+    for harmonics in ladder:
+        fit = period_fit(log, frequency, harmonics)
+        found[harmonics] = (fit.values - fit.base.reduce(truth().parameters.values)) / fit.sigma
+    return found
 
 
 def cross_fit(log: HexapodRecording, frequency: float, harmonics: int) -> Fit:

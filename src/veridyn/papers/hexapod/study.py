@@ -16,6 +16,7 @@ from veridyn.errors import Fault, IdentificationWarning, warn
 from veridyn.files.machine.write import model_text
 from veridyn.identify.estimators.likelihood import Scan, force_noise, periodic_data, scan
 from veridyn.identify.excitation.closed import plant_of
+from veridyn.identify.excitation.criteria import Growth
 from veridyn.identify.excitation.plan import ExcitationPlan
 from veridyn.identify.result import Fit
 from veridyn.identify.validate import validate
@@ -28,6 +29,7 @@ from veridyn.papers.hexapod.control import (
     LoopBias,
     TrackingErrors,
     cross_fit,
+    cutoff_ladder,
     fitted,
     loop_bias,
     one_period,
@@ -67,6 +69,7 @@ from veridyn.papers.hexapod.trials import (
     designed,
     equal_trials,
     filter_figures,
+    friction_growth,
     harmonics_scan,
     richer,
 )
@@ -93,7 +96,8 @@ class HexapodStudy:
     3 N by drive; `equal` is the median of Gauss-Markov over least squares with 2 N on every drive. `log`, `fits`, `scan`: the machine under
     control. `fits`: "markov" at the harmonics of the design, "likelihood" at the cut-off that BIC chose in `scan`, both from one averaged
     period; "periods", which is reported, with instruments from other periods at INSTRUMENT_HARMONICS; "raw" and "time": the averaged
-    period without a filter and with a low-pass in time. `errors`: fit → true less predicted forces (N, 6) on the circle.
+    period without a filter and with a low-pass in time. `ladder`: errors of Gauss-Markov in its deviations by the number of
+    harmonics. `errors`: fit → true less predicted forces (N, 6) on the circle.
     """
 
     plans: Mapping[str, ExcitationPlan]
@@ -109,6 +113,7 @@ class HexapodStudy:
     tracking: TrackingErrors
     bias: LoopBias
     noise: SensorNoise
+    ladder: Mapping[int, Array]
     quick: bool
 
     @property
@@ -129,6 +134,12 @@ class HexapodStudy:
             "log_harmonics_bic": float(self.scan.chosen),
             "correlation_condition": float(np.linalg.cond(correlation(self.fit.covariance))),
         }
+        found |= {f"gm_worst_error_sigmas_{h}_harmonics": float(np.abs(z).max()) for h, z in self.ladder.items()}
+        grown = self.friction
+        found |= {
+            "correlation_condition_rigid": grown[0].condition,
+            "correlation_condition_friction": grown[-1].condition,
+        }
         found |= {
             "trial_force_noise_smallest_N": float(DEVIATIONS.min()),
             "trial_force_noise_largest_N": float(DEVIATIONS.max()),
@@ -137,6 +148,11 @@ class HexapodStudy:
         for way in ("fed_back", "apart", "raw"):
             found[f"bias_{way}_rms"] = float(np.sqrt(np.mean(getattr(self.bias, way) ** 2)))
         return found
+
+    @property
+    def friction(self) -> tuple[Growth, ...]:
+        """How the condition of (11) grows with the friction model, on the D-optimal motion."""
+        return friction_growth(self.plans["d"])
 
     @property
     def table(self) -> dict[str, dict[str, tuple[float, float]]]:
@@ -207,8 +223,9 @@ def hexapod_study(rng: np.random.Generator, *, quick: bool = False, progress: Pr
     bias = loop_bias(statistical.at, FREQUENCY, INSTRUMENT_HARMONICS, noise, rng, prior(), few, progress=progress)
     _warn(bias)
     warn_of_averages(fits, best)
+    ladder = cutoff_ladder(log, FREQUENCY)
     return HexapodStudy(
-        plans, both, equal, filters, staircase, log, steps, fits, errors, check, circles, bias, noise, quick
+        plans, both, equal, filters, staircase, log, steps, fits, errors, check, circles, bias, noise, ladder, quick
     )
 
 

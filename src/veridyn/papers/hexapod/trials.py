@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from veridyn.identify.estimators.likelihood import PeriodicData, Scan, scan
 from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.excitation.closed import ClosedPlant
-from veridyn.identify.excitation.criteria import Criterion
+from veridyn.identify.excitation.criteria import Criterion, Growth, growing
 from veridyn.identify.excitation.design import design_excitation
 from veridyn.identify.excitation.interior import Barrier
 from veridyn.identify.excitation.limits import Limits
@@ -185,6 +185,19 @@ def equal_trials(motion: FourierTrajectory, count: int, rng: np.random.Generator
     e = replace(experiment(motion), force_noise=force_noise(deviations=np.full(6, SensorNoise().force)))
     found = trials(e, true_values(e), count, rng, progress, "trials, equal noise")
     return float(np.median(found.empirical("markov") / found.empirical("ols")))
+
+
+def friction_growth(plan: ExcitationPlan) -> tuple[Growth, ...]:
+    """cond ρ of (11) while the friction model grows from nothing to that of Table I: how much friction a motion bears."""
+    own = {name.removesuffix("R"): name for name in plan.names}
+    steps = {
+        "rigid bodies": [own[name] for name in LEADS],
+        "dry friction of the drives": [own[f"r{k}"] for k in range(1, 7)],
+        "viscous friction of the drives": [own[f"v{k}"] for k in range(1, 7)],
+        "dry friction of the first passive joints": [own["ra"]],
+        "dry friction of the second passive joints": [own["rb"]],
+    }
+    return growing(plan.information, plan.names, steps)
 
 
 def circle_filters(
