@@ -33,6 +33,7 @@ from veridyn.observe.process_noise import ProcessNoise, sizes
 from veridyn.observe.result import Belief
 
 Array = NDArray[np.float64]
+TURNS = slice(3, 6)  # of a free base, among the columns of ∂h/∂q
 
 
 class SystemStep(NamedTuple):
@@ -73,6 +74,7 @@ class MachineSystem:
     bounds: ParameterBounds | None = None
     uncertainty: Uncertainty | None = None  # of the last of `varying`, which are considered and not estimated
     attitude_rows: NDArray[np.bool_] | None = None  # (m,) outputs whose H is ∂h/∂q at constant q̇ and q̈ (equation 116)
+    place_rows: NDArray[np.bool_] | None = None  # (m,) outputs whose H leaves out how a free base turns (equation 89)
     steps: Callable[[MachineSystem, float | None, Array | None], CompiledStep | None] | None = None  # by machine code
     _known: list[tuple[bytes, Instant]] = field(default_factory=list, init=False, repr=False)
     _loads: list[tuple[bytes, Any]] = field(default_factory=list, init=False, repr=False)
@@ -342,6 +344,9 @@ class MachineSystem:
         by_q, by_qd, by_qdd = self.table.derivatives(q, qd, at.qdd)
         if self.attitude_rows is not None:
             by_qd, by_qdd = (np.where(self.attitude_rows[:, None], 0.0, d) for d in (by_qd, by_qdd))
+        if self.place_rows is not None:
+            by_q = by_q.copy()
+            by_q[self.place_rows, TURNS] = 0.0
         return self.table.read(q, qd, at.qdd) + self.selector @ b, self.chained(at, by_q, by_qd, by_qdd)
 
     def chained(self, at: Instant, h_q: Array, h_qd: Array, h_qdd: Array, h_lam: Array | None = None) -> Array:

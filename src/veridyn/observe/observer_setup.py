@@ -308,11 +308,20 @@ class ObserverSetup:
         return given_model_error(given, system, start, readings, first)
 
     def seen(self, system: MachineSystem, q: Array) -> System:
-        """The machine as the filter takes it: itself, with rows of H for the attitude alone, or its tangent at rest where it starts."""
-        if isinstance(self.method, ErrorEKF) and self.method.accelerometer == "attitude":
-            require(system.model.form, "attitude rows", where="ErrorEKF.accelerometer")
+        """The machine as the filter takes it: itself, with rows of H as paper 003 prints them, or its tangent at rest where it starts."""
+        if isinstance(self.method, ErrorEKF):
             kinds = [system.table.sensors[k].kind for k in system.table.owner]
-            return replace(system, attitude_rows=np.array([kind == "accelerometer" for kind in kinds]))
+            if self.method.accelerometer == "attitude":
+                require(system.model.form, "attitude rows", where="ErrorEKF.accelerometer")
+                system = replace(system, attitude_rows=np.array([kind == "accelerometer" for kind in kinds]))
+            if self.method.position == "place":
+                require(system.model.form, "attitude rows", where="ErrorEKF.position")
+                if not system.model.free:
+                    raise ModelError(
+                        "no base turns here.", where="ErrorEKF.position", expected="a machine with a free base"
+                    )
+                system = replace(system, place_rows=np.array([kind == "position" for kind in kinds]))
+            return system
         if not isinstance(self.method, LinearKF):
             return system
         alone = replace(system, model=system.model.keeping())

@@ -101,6 +101,33 @@ def test_rows_as_printed_are_the_same_by_machine_code_and_by_the_reference(log: 
     np.testing.assert_allclose(tracks[0].P, tracks[1].P, atol=1e-12)
 
 
+def test_positions_as_printed_know_the_place_alone(truth: BuggyTruth, log: Experiment):
+    """Equation 89: ∂h/∂(x, y, z) = 1 and nothing else, though the antenna is on a lever arm; both engines do it."""
+    model, short = buggy(rolling_resistance=0.030), _first(log, 0.05)
+    found = [
+        replace(error_ekf(), method=ErrorEKF(position="place", engine=engine)).observe(
+            model, short, standing_start(model)
+        )
+        for engine in ("compiled", "python")
+    ]
+    np.testing.assert_allclose(found[0].track.x, found[1].track.x, atol=1e-9)
+    np.testing.assert_allclose(found[0].track.P, found[1].track.P, atol=1e-12)
+    outputs = found[0].system.outputs
+    rows = [outputs.index(f"gps.{axis}") for axis in "xyz"]
+    full = error_ekf().observe(model, short, standing_start(model)).estimates.H[20][rows]
+    H = found[0].estimates.H[20][rows]
+    np.testing.assert_array_equal(H, np.eye(3, H.shape[1]))
+    assert np.abs(full[:, 3:6]).max() == pytest.approx(0.84, abs=0.01)  # m, of the antenna above the centre of gravity
+
+
+def test_variance_of_a_place_is_a_sawtooth_between_fixes(scores: dict[str, Scored]):
+    """Fig. 24: at 50 Hz of fixes and 500 Hz of steps the variance of x falls at every tenth sample and grows at the nine others."""
+    for name in ("error_ekf", "force"):
+        variance = scores[name].of("base.x")[1] ** 2
+        change, fix = np.diff(variance)[-200:], np.rint(scores[name].t[1:] * RATE).astype(int)[-200:] % 10 == 0
+        assert (change[fix] < 0.0).all() and (change[~fix] > 0.0).all(), name
+
+
 def test_suspensions_in_the_filter_are_never_known(found: dict[str, Observation]):
     """28 states: within three seconds the deviation of every suspension more than doubles."""
     large = found["error_ekf_28"]
@@ -164,3 +191,4 @@ def test_subsystems_of_integrators_have_the_ranks_of_the_thesis():
     assert rank(3, np.eye(3, 6)) == 6
     assert rank(4, np.eye(4, 8)) == 8
     assert rank(6, np.eye(12)[[10, 11]]) == 2
+    assert rank(3, np.eye(6)) == 6  # equations 75 and 78: roll, pitch and yaw with their rates

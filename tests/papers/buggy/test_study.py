@@ -46,9 +46,14 @@ def test_every_figure_is_there(short: BuggyStudy):
     others = ("error_ekf_printed", "error_ekf_28", "force_alone")
     names |= {f"rms_{k}_{q}_{other}" for k in TABLES for q in QUANTITIES for other in others}
     names |= {f"rms_ground_{q}{end}" for q in QUANTITIES for end in ("", "_force", "_error_ekf", "_plain")}
+    names |= {f"max_{k}_{q}{end}" for k in TABLES for q in QUANTITIES for end in ("", "_force", "_error_ekf", "_plain")}
+    names |= {f"rms_ground_coarse_gps_{q}{end}" for q in QUANTITIES for end in ("", "_force", "_error_ekf", "_plain")}
+    names |= {f"rms_{word}_inputs_{q}" for q in QUANTITIES for word in ("exact", "measured")}
+    names |= {f"rms_printed_{rows}_{q}" for q in QUANTITIES for rows in ("full", "116", "89", "both")}
     names |= {
         "nees",
         "nees_ground",
+        "nees_ground_coarse_gps",
         "share_inside_three_sigma_outage",
         "real_time_factor_tree",
         "real_time_factor_natural",
@@ -67,6 +72,11 @@ def test_the_page_says_what_was_found(short: BuggyStudy):
         "Without GPS",
         "Table 5",
         "Table 6",
+        "Table 7",
+        "Table 8",
+        "Fig. 24",
+        "Rows of H as printed",
+        "Measured inputs, and braking",
         "model alone",
         "was never published",
         "A sensor fails",

@@ -37,6 +37,8 @@ class ErrorEKF(EKF):
 
     `accelerometer`: "full" makes rows of H of accelerometers the whole derivative of the reading, accelerations of the machine included;
     "attitude" keeps ∂h/∂q at constant q̇ and q̈, as equation 116 is printed: such a sensor then corrects the attitude alone.
+    `position`: "place" leaves the turns of a free base out of the rows of position sensors, lever arm and all, as equation 89 is printed;
+    such a sensor then corrects the place alone.
     """
 
     word: ClassVar[str] = "error_ekf"
@@ -44,6 +46,7 @@ class ErrorEKF(EKF):
     estimates_forces: ClassVar[bool] = False
 
     accelerometer: Literal["full", "attitude"] = "full"
+    position: Literal["full", "place"] = "full"
 
 
 @dataclass(frozen=True, repr=False)

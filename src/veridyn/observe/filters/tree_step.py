@@ -22,7 +22,7 @@ from veridyn.observe.filters.kernels.tree_step import (
 )
 from veridyn.observe.filters.passage import ERROR_MODELS, CompiledPassage, Passage, PassageLayout, with_start
 from veridyn.observe.filters.update import noise_of_readings, threshold
-from veridyn.observe.machine import MachineSystem
+from veridyn.observe.machine import TURNS, MachineSystem
 from veridyn.observe.measurements import Codes
 from veridyn.observe.result import Belief
 
@@ -119,11 +119,13 @@ class TreeStep:
         take = table.take  # pyright: ignore[reportAttributeAccessIssue]
         pointers = record.W.ctypes.data + 8 * np.append(where[take], 0).astype(np.uintp)
         out = slopes.ctypes.data + 8 * np.array([*(i * width + k for i, k in made.labels), 0], dtype=np.uintp)
+        nowhere = np.zeros(1)
+        self._held.append(nowhere)
         if system.attitude_rows is not None:
-            nowhere = np.zeros(1)
-            self._held.append(nowhere)
-            dropped = [system.attitude_rows[i] and k > nv for i, k in made.labels]
-            out[:-1][dropped] = nowhere.ctypes.data
+            out[:-1][[system.attitude_rows[i] and k > nv for i, k in made.labels]] = nowhere.ctypes.data
+        if system.place_rows is not None:  # column 0 is the reading itself
+            turning = range(1 + TURNS.start, 1 + TURNS.stop)
+            out[:-1][[system.place_rows[i] and k in turning for i, k in made.labels]] = nowhere.ctypes.data
         addresses, held = call_addresses(
             made.kernel, pointers, out, record.W.ctypes.data
         )  # readings have no parameters

@@ -39,6 +39,7 @@ SLOPE_STEP = 1e-6  # m and rad, by which the slopes of accelerations are found
 RATE = 500.0  # Hz, of the inertial unit and the wheel sensors
 STEPS = 2  # of the truth, from one sample to the next
 DRIVES = ("drive_rl", "drive_rr")
+BRAKES = {"brake_fl": 10.0, "brake_fr": 10.0, "brake_rl": 5.5, "brake_rr": 5.5}  # N*m a bar (chosen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +188,7 @@ def surveyed_road(heights: Array, spacing: float, apart: float) -> Profile:
 class BuggyTruth:
     """What happened: times t (N,), configurations q (N, nq), rates and accelerations (N, nv), states of tyres (N, s).
 
-    `torque` (N,): on each rear wheel (N*m).
+    `torque` (N,): on each rear wheel (N*m); `pressure` (N,): of the brakes (bar), None where they are not used.
     """
 
     machine: Machine
@@ -198,6 +199,7 @@ class BuggyTruth:
     qdd: Array
     tyres: Array
     torque: Array
+    pressure: Array | None = None
 
     def reduced(self, model: MachineModel) -> Array:
         """(z, ż) (N, 2f) as an observer reports them."""
@@ -207,7 +209,7 @@ class BuggyTruth:
         """The beginning of it."""
         n = round(seconds * RATE) + 1
         cut = {name: getattr(self, name)[:n] for name in ("t", "q", "qd", "qdd", "tyres", "torque")}
-        return replace(self, **cut)
+        return replace(self, **cut, pressure=None if self.pressure is None else self.pressure[:n])
 
     def readings(self, sensors: Sequence[Sensor]) -> dict[str, Channel]:
         """What sensors would read without any error, at their own rates."""
@@ -235,10 +237,17 @@ class BuggyTruth:
                 channels[name] = Channel(name, c.t, values, c.unit)
         for name in DRIVES:
             channels[name] = Channel(name, self.t, self.torque, "N*m")
+        if self.pressure is not None:
+            channels |= {c.name: c for c in brake_channels(self.t, self.pressure)}
         rack = np.array([self.how.rack_at(t) for t in self.t.tolist()])
         for k, (symbol, unit) in enumerate((("q", "m"), ("qd", "m/s"), ("qdd", "m/s^2"))):
             channels[f"{symbol}.rack"] = Channel(f"{symbol}.rack", self.t, rack[:, k], unit)
         return Experiment(channels, f"{self.machine.name}, {self.how.duration:g} s")
+
+
+def brake_channels(t: Array, pressure: Array) -> list[Channel]:
+    """Torques of the brakes of a buggy that moves ahead, in proportion to their pressure (bar)."""
+    return [Channel(name, t, -gain * pressure, "N*m") for name, gain in BRAKES.items()]
 
 
 def driven(
@@ -247,13 +256,15 @@ def driven(
     *,
     start: Standing | None = None,
     torque: Callable[[float], float] | None = None,
+    pressure: Callable[[float], float] | None = None,
     forces: Mapping[str, float] | None = None,
     road: Road | None = None,
     progress: Progress = silent,
 ) -> BuggyTruth:
     """The buggy driven from rest at the samples of its sensors.
 
-    `torque`: on each rear wheel (N*m) at a time, that of `how` where not given. `forces`: constant forces on coordinates by name besides
+    `torque`: on each rear wheel (N*m) at a time, that of `how` where not given. `pressure`: of the brakes (bar) at a time; a buggy that
+    is braked must move ahead. `forces`: constant forces on coordinates by name besides
     ("base.x": a head wind). `road`: what it drives on, flat at the start; a plane at z = 0 where not given.
     """
     pushed = dict(forces or {})
@@ -263,7 +274,7 @@ def driven(
     u = model.start_unknown
     u[: len(pushed)] = list(pushed.values())
     count, h = round(how.duration * RATE), 1.0 / (RATE * STEPS)
-    inputs, march = _inputs(how, torque), TreeMarch(model, x, v, u, road)
+    inputs, march = _inputs(how, torque, pressure), TreeMarch(model, x, v, u, road)
     given = [inputs(k / RATE + j * h) for k in range(count) for j in range(STEPS)] + [inputs(count / RATE)]
     extra, outside = loads_along(model, {name: [one[name] for one in given] for name in given[0]}, len(given))
     first = model.instant(x, v, u, (extra[0], outside[0]), derivative=False)
@@ -275,13 +286,17 @@ def driven(
     q, qd, qdd, every = (np.concatenate([getattr(p, name) for p in parts]) for name in ("q", "qd", "qdd", "u"))
     t = np.arange(count + 1) / RATE
     torques = np.array([one[DRIVES[0]] for one in given[::STEPS]])
-    return BuggyTruth(machine, how, t, q, qd, qdd, every[:, len(pushed) :], torques)
+    pressed = None if pressure is None else np.array([pressure(time) for time in t.tolist()])
+    return BuggyTruth(machine, how, t, q, qd, qdd, every[:, len(pushed) :], torques, pressed)
 
 
-def _inputs(how: BuggyDrive, torque: Callable[[float], float] | None) -> Callable[[float], dict[str, float]]:
+def _inputs(
+    how: BuggyDrive, torque: Callable[[float], float] | None, pressure: Callable[[float], float] | None
+) -> Callable[[float], dict[str, float]]:
     def at(t: float) -> dict[str, float]:
         push = how.torque if torque is None else torque(t)
         place = dict(zip(("q.rack", "qd.rack", "qdd.rack"), how.rack_at(t), strict=True))
-        return {**dict.fromkeys(DRIVES, push), **place}
+        brakes = {} if pressure is None else {name: -gain * pressure(t) for name, gain in BRAKES.items()}
+        return {**dict.fromkeys(DRIVES, push), **place, **brakes}
 
     return at

@@ -197,11 +197,16 @@ class BuggyObserver:
         return ObserverSetup(self.method, settings)
 
 
-def error_ekf(*, suspensions: bool = False, accelerometer: Literal["full", "attitude"] = "full") -> BuggyObserver:
+def error_ekf(
+    *,
+    suspensions: bool = False,
+    accelerometer: Literal["full", "attitude"] = "full",
+    position: Literal["full", "place"] = "full",
+) -> BuggyObserver:
     """Equation 79, with the 16 readings of the thesis: position, velocity in the plane, course as yaw, inertial unit, wheels.
 
-    `suspensions`: whether they are among the states, which makes 28; `accelerometer`: its rows, see
-    :class:`~veridyn.observe.filters.methods.ErrorEKF`.
+    `suspensions`: whether they are among the states, which makes 28; `accelerometer` and `position`: their rows, as they are or as
+    equations 116 and 89 are printed, see :class:`~veridyn.observe.filters.methods.ErrorEKF`.
     """
     word = "error_ekf_28" if suspensions else "error_ekf" if accelerometer == "full" else "error_ekf_printed"
     left = () if suspensions else SUSPENSIONS
@@ -211,7 +216,7 @@ def error_ekf(*, suspensions: bool = False, accelerometer: Literal["full", "atti
     sprung = ("base.z", "base.roll", "base.pitch", *(SUSPENSIONS if suspensions else ()))
     white |= dict.fromkeys(sprung, 1e-4)
     noise = ProcessNoise(start=moving, start_rate=moving, acceleration=white)
-    method = ErrorEKF(refresh=REFRESH, accelerometer=accelerometer)
+    method = ErrorEKF(refresh=REFRESH, accelerometer=accelerometer, position=position)
     return BuggyObserver(word=word, method=method, noise=noise, course_as_yaw=True)
 
 
@@ -316,8 +321,9 @@ class Scored:
         late = self.t >= after
         return max(float(np.sqrt(np.mean(self.of(n)[0][late] ** 2))) for n in QUANTITIES[quantity])
 
-    def largest(self, quantity: str) -> float:
-        return max(float(np.abs(self.of(n)[0]).max()) for n in QUANTITIES[quantity])
+    def largest(self, quantity: str, after: float = 0.0) -> float:
+        late = self.t >= after
+        return max(float(np.abs(self.of(n)[0][late]).max()) for n in QUANTITIES[quantity])
 
 
 def scored(found: Observation, truth: BuggyTruth) -> Scored:

@@ -8,9 +8,19 @@ from collections.abc import Mapping, Sequence
 from scipy.stats import t as student_t
 
 from veridyn.observe.consistency.findings import SEVERAL
-from veridyn.papers.buggy.machine import CORNERS
-from veridyn.papers.buggy.observers import COURSE_SIGMA, QUANTITIES, UNITS
-from veridyn.papers.buggy.page_drive import CURVE_POINTS, OTHER, error_plot, paths, replay
+from veridyn.papers.buggy.observers import COURSE_SIGMA, QUANTITIES
+from veridyn.papers.buggy.page_drive import CURVE_POINTS, OTHER, paths, replay
+from veridyn.papers.buggy.page_tables import (
+    INPUT_LEAD,
+    PRINTED_LEAD,
+    coarse_blocks,
+    coarse_lead,
+    ground_blocks,
+    ground_lead,
+    input_blocks,
+    printed_blocks,
+    run_blocks,
+)
 from veridyn.papers.buggy.study import (
     FULL,
     GYRO_BIAS,
@@ -19,26 +29,16 @@ from veridyn.papers.buggy.study import (
     TRUE_RESISTANCE,
     WRONG_RESISTANCE,
     YAW_ERROR,
-    BuggyRun,
     BuggyStudy,
 )
-from veridyn.papers.buggy.trials import SURVEY_SIGMA, FaultRun, Outage
+from veridyn.papers.buggy.trials import FaultRun, Outage
 from veridyn.report.blocks import Block, Figure, Key, Section, Table, Text, Verdict
 from veridyn.report.page import page
 from veridyn.report.plots import Plot, Series, curves
 from veridyn.report.words import number
 from veridyn.studies.result import Result
 
-WORDS = {"error_ekf": "errorEKF", "force": "with forces", "ekf": "EKF, exact derivatives"}
-OTHERS = {
-    "error_ekf": "errorEKF: 20 states",
-    "error_ekf_printed": "rows as printed (116)",
-    "error_ekf_28": "28 states",
-    "force_alone": "corrected by forces alone",
-    "force": "by place, velocity and force",
-}
 KINDS = {"straight": "Straight on (Table 5)", "circular": "Circle (Table 6)"}
-SHOWN = {"x": "base.x", "y": "base.y", "yaw": "base.yaw", "xd": "base.vx"}
 NEES_BAND = (0.75, 1.25)
 LEVEL = 0.95  # of the interval of a mean NEES, which decides nothing where it is wider than the band
 
@@ -60,10 +60,13 @@ def buggy_page(study: BuggyStudy, result: Result, command: str) -> str:
             [replay(study, circle), paths(circle)],
             "The true buggy, the best observer's estimate of it, and the model left to itself, whose tyres resist twice as much.",
         ),
-        *(Section(KINDS[kind], _run(kind, run), _lead(study)) for kind, run in study.runs.items()),
+        *(Section(KINDS[kind], run_blocks(kind, run), _lead(study)) for kind, run in study.runs.items()),
         Section("Hubs that are not straight", _misaligned(study), "Course over ground is not yaw."),
         Section("Without GPS", _outage(study), _outage_lead(study)),
-        Section("Three turns over uneven ground", _ground(study), _ground_lead(study)),
+        Section("Three turns over uneven ground (Table 7)", ground_blocks(study.ground), ground_lead(study.ground)),
+        Section("With a receiver of a metre (Table 8)", coarse_blocks(study.ground), coarse_lead(study.ground)),
+        Section("Measured inputs, and braking", input_blocks(study.braked), INPUT_LEAD),
+        Section("Rows of H as printed", printed_blocks(study.printed), PRINTED_LEAD),
         Section("A sensor fails", [_failing(study)], _failing_lead(study)),
         Section("When something else is wrong", [_other(study)], "Each on the same drives; best observer unless said."),
     ]
@@ -134,42 +137,6 @@ def _lead(study: BuggyStudy) -> str:
     return f"Mean over {logs} log{'s' if logs > 1 else ''} that differ by the noise of the sensors; first 20 samples left out, worst wheel."
 
 
-def _run(kind: str, run: BuggyRun) -> list[Block]:
-    rows = [
-        (
-            quantity.replace("_", " "),
-            UNITS[quantity],
-            number(run.plain_rms(quantity), 3),
-            number(TABLES[kind][quantity], 3),
-            *(number(run.rms(name, quantity), 2) for name in WORDS),
-        )
-        for quantity in QUANTITIES
-    ]
-    columns = ("rms", "unit", "model alone", "thesis", *WORDS.values())
-    caption = "The thesis drives another vehicle: its wheels are smaller, and its course is not its yaw. Its errors are context."
-    return [Table(columns, rows, caption, strong=(6,)), _others(run), *_curves(run)]
-
-
-def _others(run: BuggyRun) -> Table:
-    """The other observers of the thesis, between those that it leads to."""
-    rows = [(q.replace("_", " "), UNITS[q], *(number(run.rms(name, q), 2) for name in OTHERS)) for q in QUANTITIES]
-    caption = (
-        "Variants of the thesis' observers, rms. Rows of the accelerometer as printed know the attitude alone. Suspensions among the "
-        "states have no sensor: what corrects them is the noise of the others. Forces alone never make the model jump, and lag."
-    )
-    return Table(("rms", "unit", *OTHERS.values()), rows, caption)
-
-
-def _curves(run: BuggyRun) -> list[Block]:
-    score, other = run.scores["ekf"][0], run.scores["error_ekf"][0]
-    plots = [error_plot(score, other, name, quantity) for quantity, name in SHOWN.items()]
-    wheel = [
-        error_plot(score, other, f"spin_{CORNERS[2]}{end}", q)
-        for q, end in (("wheel_angle", ""), ("wheel_speed", "_dot"))
-    ]
-    return [Figure([*plots, *wheel], "Errors, first log", "Shaded: what the best observer says of itself, ±1.96 σ.")]
-
-
 def _misaligned(study: BuggyStudy) -> list[Block]:
     f = study.figures
     course, own, best = (
@@ -220,43 +187,6 @@ def _outage_plot(every: Sequence[Outage], state: str, label: str) -> Plot:
         for k, run in enumerate(every)
     ]
     return curves(f"error of {label}", series[::-1], "time, s", "m")
-
-
-def _ground_lead(study: BuggyStudy) -> str:
-    heights = study.ground.height()
-    return (
-        "In place of the real drive of Tables 7 and 8, whose log was never published: left, right and left again over ground that rises "
-        f"and falls by {heights.max() - heights.min():.2f} m below the vehicle. The observers have a survey of it, "
-        f"{1000 * SURVEY_SIGMA:g} mm off at each point, and look it up where their model has the wheels. One log of "
-        f"{study.extent.ground:g} s."
-    )
-
-
-def _ground(study: BuggyStudy) -> list[Block]:
-    run = study.ground
-    names = {"plain": "model alone", **OTHERS, "ekf": WORDS["ekf"]}
-    rows = [(q.replace("_", " "), UNITS[q], *(number(run.scores[n].rms(q), 2) for n in names)) for q in QUANTITIES]
-    thin = slice(None, None, max(1, len(run.truth.t) // CURVE_POINTS))
-    way = curves(
-        "way over the ground",
-        [
-            Series("model alone", run.plain.q[thin, 0], run.plain.q[thin, 1], colour="plain"),
-            Series("truth", run.truth.q[thin, 0], run.truth.q[thin, 1], colour="truth"),
-        ],
-        "x, m",
-        "y, m",
-    )
-    below = curves(
-        "height below the chassis", [Series("ground", run.truth.t[thin], run.height()[thin])], "time, s", "m"
-    )
-    score, other = run.scores["ekf"], run.scores["error_ekf"]
-    errors = [error_plot(score, other, state, quantity) for quantity, state in (("x", "base.x"), ("yaw", "base.yaw"))]
-    caption = f"Rms. NEES per state of the best observer: {number(score.nees, 3)}, with the process noise of a survey that is not exact."
-    return [
-        Table(("rms", "unit", *names.values()), rows, caption, strong=(len(names) + 1,)),
-        Figure([way, below], "Drive"),
-        Figure(errors, "Errors", "Shaded: what the best observer says of itself, ±1.96 σ."),
-    ]
 
 
 def _failing_lead(study: BuggyStudy) -> str:

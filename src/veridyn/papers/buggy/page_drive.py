@@ -130,8 +130,8 @@ def replay(study: BuggyStudy, run: BuggyRun) -> Animation:
     )
 
 
-def error_plot(score: Scored, other: Scored, state: str, quantity: str) -> Plot:
-    """The error of a state along a drive: the best observer's with its band, and another's behind it."""
+def error_plot(score: Scored, other: Scored, state: str, quantity: str, corner: str = "") -> Plot:
+    """The error of a state along a drive: the best observer's with its band, and another's behind it. `corner`: of which wheel it is."""
     error, sigma = score.of(state)
     seen = slice(None, None, max(1, len(score.t) // CURVE_POINTS))
     rough, _ = other.of(state)
@@ -139,7 +139,7 @@ def error_plot(score: Scored, other: Scored, state: str, quantity: str) -> Plot:
     size = 1.1 * float(max(np.quantile(np.abs(rough), 0.99), np.abs(error).max()))
     half = np.minimum(1.96 * sigma[seen], size)  # a band that is wider than the picture ends at its edge
     return curves(
-        f"{quantity.replace('_', ' ')}, {UNITS[quantity]}",
+        f"{f'{quantity} {corner}'.strip().replace('_', ' ')}, {UNITS[quantity]}",
         [
             Series("errorEKF", other.t[apart], rough[apart], colour=OTHER),
             Series("best observer", score.t[seen], error[seen], style="thick", band=(-half, half), colour="estimate"),

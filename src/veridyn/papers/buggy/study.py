@@ -25,6 +25,8 @@ from veridyn.model.sensor import Sensor
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observation import Observation
 from veridyn.papers.buggy.drive import BuggyDrive, BuggyTruth, driven
+from veridyn.papers.buggy.ground import GROUND_S, START_RAD, GroundRun, coarse_sensors, ground_run, uncertain
+from veridyn.papers.buggy.inputs import InputRun, input_run
 from veridyn.papers.buggy.machine import INDEPENDENT, MISALIGNED, buggy
 from veridyn.papers.buggy.observers import (
     INPUTS,
@@ -40,19 +42,7 @@ from veridyn.papers.buggy.observers import (
     scored,
     standing_start,
 )
-from veridyn.papers.buggy.trials import (
-    GROUND_S,
-    INPUT_FAULTS,
-    OUTAGE_S,
-    SILENT,
-    FaultRun,
-    GroundRun,
-    Outage,
-    fault_runs,
-    ground_run,
-    outages,
-    shared,
-)
+from veridyn.papers.buggy.trials import INPUT_FAULTS, OUTAGE_S, SILENT, FaultRun, Outage, fault_runs, outages, shared
 from veridyn.progress import Progress, silent
 from veridyn.studies.result import Result, fingerprint
 
@@ -63,13 +53,18 @@ RACKS = {"straight": 0.0, "circular": -0.010}  # m, to the left
 MISALIGNED_RACK = 0.004
 HEAD_WIND = -200.0  # N
 NOT_WHITE = 0.01  # chance below which innovations are not white
-COARSE_GPS = 1.0  # m
 YAW_ERROR, GYRO_BIAS, CAUGHT = 0.02, 0.003, 5.0  # rad, rad/s, s
-TABLES = {  # rms of the thesis' observer, the worst wheel
+TABLES = {  # rms of the thesis' observer, the worst wheel: Tables 5 and 6
     "straight": {"x": 0.0089, "y": 0.0121, "xd": 0.0451, "yd": 0.0386, "yaw": 0.0048, "yaw_rate": 0.0051,
                  "wheel_angle": 0.0263, "wheel_speed": 0.427},
     "circular": {"x": 0.0120, "y": 0.0133, "xd": 0.0448, "yd": 0.0401, "yaw": 0.0072, "yaw_rate": 0.0042,
                  "wheel_angle": 0.0254, "wheel_speed": 0.432},
+}  # fmt: skip
+LARGEST = {  # its largest errors there
+    "straight": {"x": 0.0338, "y": 0.0352, "xd": 0.1547, "yd": 0.1345, "yaw": 0.0078, "yaw_rate": 0.0140,
+                 "wheel_angle": 0.1050, "wheel_speed": 1.651},
+    "circular": {"x": 0.0398, "y": 0.0374, "xd": 0.1624, "yd": 0.1356, "yaw": 0.0159, "yaw_rate": 0.0143,
+                 "wheel_angle": 0.0973, "wheel_speed": 3.821},
 }  # fmt: skip
 
 
@@ -162,6 +157,9 @@ class BuggyRun:
     def plain_rms(self, quantity: str) -> float:
         return self.plain_score.rms(quantity)
 
+    def plain_largest(self, quantity: str) -> float:
+        return self.plain_score.largest(quantity)
+
 
 @dataclass(frozen=True, eq=False)
 class BuggyStudy:
@@ -175,6 +173,8 @@ class BuggyStudy:
     outages: Sequence[Outage]
     faults: Sequence[FaultRun]
     ground: GroundRun
+    braked: InputRun
+    printed: Mapping[str, Scored]
     figures: Mapping[str, float]
 
     def result(self, study: str, seed: int | None) -> Result:
@@ -210,10 +210,14 @@ def buggy_study(seed: int, extent: Extent = FULL, progress: Progress = silent) -
         figures |= _failed(failed)
         uneven = ground_run(model, TRUE_RESISTANCE, extent.ground, seed, progress)
         figures |= _uneven(uneven)
+        braked = input_run(model, TRUE_RESISTANCE, duration, seed, progress)
+        figures |= _measured(braked)
+        printed = as_printed(model, runs["circular"], progress)
+        figures |= {f"rms_printed_{name}_{q}": score.rms(q) for name, score in printed.items() for q in QUANTITIES}
         figures |= real_time_factors(
             {"tree": model, "natural": model.with_formulation("natural")}, runs["circular"].truth, seed
         )
-    return BuggyStudy(extent, seeds, model, runs, misaligned, lost, failed, uneven, figures)
+    return BuggyStudy(extent, seeds, model, runs, misaligned, lost, failed, uneven, braked, printed, figures)
 
 
 def observed(
@@ -243,6 +247,37 @@ def observed(
     return BuggyRun(truth, plain, scores, logs[0], examples[0])
 
 
+def as_printed(model: Machine, run: BuggyRun, progress: Progress = silent) -> dict[str, Scored]:
+    """The errorEKF along the first log from a yaw that is wrong and known to be uncertain, with rows as they are and as printed.
+
+    "full": H is the derivative of h; "116": the accelerometer's rows; "89": those of the receiver's position; "both".
+    """
+    made = {
+        "full": error_ekf(),
+        "116": error_ekf(accelerometer="attitude"),
+        "89": error_ekf(position="place"),
+        "both": error_ekf(accelerometer="attitude", position="place"),
+    }
+    start = standing_start(model)
+    start["base.yaw"] += START_RAD
+
+    def work(name: str) -> Scored:
+        return scored(uncertain(made[name]).observe(model, run.log, start), run.truth)
+
+    return dict(zip(made, shared(work, tuple(made), "rows as printed", progress), strict=True))
+
+
+def _measured(run: InputRun) -> dict[str, float]:
+    """Errors with exact and with measured inputs."""
+    cases = {"exact": run.exact, "measured": run.measured}
+    return {
+        f"rms_{case}_inputs_{quantity}{'' if name == 'ekf' else f'_{name}'}": score.rms(quantity)
+        for case, scores in cases.items()
+        for name, score in scores.items()
+        for quantity in QUANTITIES
+    }
+
+
 def _errors(runs: Mapping[str, BuggyRun]) -> dict[str, float]:
     found = {}
     for kind, run in runs.items():
@@ -251,6 +286,10 @@ def _errors(runs: Mapping[str, BuggyRun]) -> dict[str, float]:
             found[name] = run.rms("ekf", quantity)
             found |= {f"{name}_{other}": run.rms(other, quantity) for other in run.scores if other != "ekf"}
             found[f"{name}_plain"] = run.plain_rms(quantity)
+            name = f"max_{kind}_{quantity}"
+            found[name] = run.largest("ekf", quantity)
+            found |= {f"{name}_{other}": run.largest(other, quantity) for other in run.scores if other != "ekf"}
+            found[f"{name}_plain"] = run.plain_largest(quantity)
     return found
 
 
@@ -283,8 +322,7 @@ def _nees(model: Machine, runs: Mapping[str, BuggyRun], seeds: range, progress: 
 
 def _coarse(model: Machine, truth: BuggyTruth, seeds: Sequence[int], progress: Progress) -> dict[str, float]:
     """A receiver with a deviation of a metre."""
-    sensors = [replace(s, sigma=COARSE_GPS) if s.name == "gps" else s for s in model.sensors]
-    found = list(_along(model, truth, seeds, sensors, "coarse GPS", progress))
+    found = list(_along(model, truth, seeds, coarse_sensors(model), "coarse GPS", progress))
     return {f"rms_coarse_gps_{q}": float(np.mean([s.rms(q) for s in found])) for q in ("x", "y", "yaw")}
 
 
@@ -366,10 +404,12 @@ def _failed(runs: Sequence[FaultRun]) -> dict[str, float]:
 
 
 def _uneven(run: GroundRun) -> dict[str, float]:
-    """Errors of every observer on uneven ground, the best one's without a name behind, and its NEES."""
-    found = {
-        f"rms_ground_{quantity}{'' if name == 'ekf' else f'_{name}'}": score.rms(quantity)
-        for name, score in run.scores.items()
-        for quantity in QUANTITIES
-    }
-    return {**found, "nees_ground": run.scores["ekf"].nees}
+    """Errors of every observer on uneven ground, the best one's without a name behind, and its NEES; then with a receiver of a metre."""
+    found = {}
+    for case, scores, after in (("ground", run.scores, 0.0), ("ground_coarse_gps", run.coarse, run.caught)):
+        for name, score in scores.items():
+            end = "" if name == "ekf" else f"_{name}"
+            found |= {f"rms_{case}_{quantity}{end}": score.rms(quantity, after) for quantity in QUANTITIES}
+            found |= {f"max_{case}_{quantity}{end}": score.largest(quantity, after) for quantity in QUANTITIES}
+        found[f"nees_{case}"] = scores["ekf"].nees
+    return found

@@ -1,9 +1,4 @@
-"""Trials of the buggy's observers: uneven ground, half a minute without GPS, and every sensor failing in turn.
-
-Three turns over uneven, surveyed ground stand in place of the thesis' log of a real drive (Tables 7 and 8), which was never published. The
-ground is a table of heights on a grid of a metre, flat where the buggy starts; the observers have a survey of it with an error of
-`SURVEY_SIGMA` at each point. Each looks the ground up below the wheels where its model has them, sample by sample, so that a wrong place
-means a wrong slope. The truth is known here, which it was not in the thesis.
+"""Trials of the buggy's observers: half a minute without GPS, and every sensor failing in turn.
 
 Without GPS the buggy drives a circle of a minute with the receiver silent for half of it. Each run draws its vehicle: rolling resistance,
 the radius and stiffness of each tyre, and the mass of the chassis. Seeds of sensor noise alone would prove nothing, since the error of dead
@@ -17,7 +12,7 @@ sensors at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -25,60 +20,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.identify.regression.workers import map_in_order, threads_unless, usable_threads
-from veridyn.mechanics.ground.road import Road
 from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.observe.consistency.findings import SEVERAL, SensorFinding, sensor_findings
 from veridyn.observe.filters.ekf import EKF
-from veridyn.observe.machine import MachineSystem
 from veridyn.observe.process_noise import ProcessNoise
-from veridyn.papers.buggy.drive import BuggyDrive, BuggyTruth, RoadBelow, driven, surveyed_road
-from veridyn.papers.buggy.following import followed
+from veridyn.papers.buggy.drive import BuggyDrive, BuggyTruth, driven
 from veridyn.papers.buggy.machine import CORNERS, INDEPENDENT, buggy
 from veridyn.papers.buggy.observers import (
-    FOLLOWING_S,
-    INPUTS,
     MODEL_ERROR,
     REFRESH,
-    SPRUNG,
     STANDING_SIGMA,
     BuggyModelError,
     BuggyObserver,
     Scored,
     best_observer,
-    observers,
-    score_plain,
-    score_track,
     scored,
     standing_start,
 )
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]
-GROUND_S = 40.0  # s
-TURNS = (
-    (0.10, -0.010),
-    (0.32, 0.0),
-    (0.38, 0.010),
-    (0.60, 0.0),
-    (0.66, -0.010),
-    (0.90, 0.0),
-)  # of the drive; m, left is negative
-GROUND_TORQUE, GROUND_CRUISE, GROUND_EASED_SHARE = (
-    100.0,
-    45.0,
-    0.5,
-)  # N*m on each rear wheel, and from which part of the drive on it is less
-LENGTH, LINES = 256, 257  # m and points of the table, a metre apart
-WAVES = 12  # that make up the ground
-WAVELENGTHS = (10.0, 50.0)  # m
-STEEPEST = 0.015  # amplitude of each wave's slope
-LEVEL = (5.0, 12.0)  # m from the start: flat up to the first, in full from the second on
-SURVEY_SIGMA = 0.002  # m
-# What the error of the survey does, chosen on another seed: white accelerations ((m/s²)²/Hz, (rad/s²)²/Hz) of what springs carry and of
-# the rest, and a walk (m²/s, rad²/s) of the former, which rests on points that are a few millimetres higher or lower than in the survey.
-SPRUNG_DENSITY, PLANAR_DENSITY, SPRUNG_WALK = 0.1, 1e-4, 1e-6
 OUTAGE_S, SILENT = 60.0, (25.0, 55.0)  # s, of the circle, and when the receiver is silent
 FULL, CRUISE, EASED = 100.0, 38.0, 20.0  # N*m on each rear wheel until EASED seconds, and after
 RACK = -0.010  # m, to the left
@@ -113,105 +76,6 @@ def shared(
         for k, found in enumerate(map_in_order(pool, work, jobs, ahead)):
             progress(what, k + 1.0, total)
             yield found
-
-
-def three_turns(duration: float = GROUND_S) -> BuggyDrive:
-    """Left, right and left again."""
-    return BuggyDrive(duration=duration, rack=0.0, then=tuple((share * duration, place) for share, place in TURNS))
-
-
-def uneven_heights(rng: np.random.Generator) -> Array:
-    """(LINES, LENGTH): waves in all directions with random phases, none where the buggy starts; the middle line is y = 0."""
-    x, y = np.meshgrid(np.arange(LENGTH, dtype=np.float64), np.arange(LINES, dtype=np.float64) - (LINES - 1) / 2)
-    behind = np.where(x > LENGTH / 2, x - LENGTH, x)  # the table repeats itself
-    z = np.zeros_like(x)
-    for _ in range(WAVES):
-        wavelength, towards = rng.uniform(*WAVELENGTHS), rng.uniform(0.0, np.pi)
-        number = max(1.0, round(LENGTH * np.cos(towards) / wavelength)) if abs(np.cos(towards)) > 0.02 else 0.0
-        along, across = 2.0 * np.pi * number / LENGTH, 2.0 * np.pi * np.sin(towards) / wavelength
-        size = STEEPEST / max(np.hypot(along, across), 1e-6)
-        z += size * np.sin(along * x + across * y + rng.uniform(0.0, 2.0 * np.pi))
-    s = np.clip((np.hypot(behind, y) - LEVEL[0]) / (LEVEL[1] - LEVEL[0]), 0.0, 1.0)
-    return z * s * s * (3.0 - 2.0 * s)
-
-
-@dataclass(frozen=True, eq=False)
-class GroundRun:
-    """The drive over uneven ground: truth, model left to itself, and the scores of each observer and of that model ("plain")."""
-
-    heights: Array
-    truth: BuggyTruth
-    plain: BuggyTruth
-    scores: Mapping[str, Scored]
-
-    def height(self) -> Array:
-        """Of the ground below the chassis along the drive (N,)."""
-        return surveyed_road(self.heights, 1.0, 1.0).height(self.truth.q[:, 0], self.truth.q[:, 1])
-
-
-def ground_run(model: Machine, resistance: float, duration: float, seed: int, progress: Progress = silent) -> GroundRun:
-    """One drive of the buggy with the true rolling resistance, and every observer along its log."""
-    rng = np.random.default_rng([seed, 7])
-    heights = uneven_heights(rng)
-    survey = surveyed_road(heights + SURVEY_SIGMA * rng.standard_normal(heights.shape), 1.0, 1.0)
-    how = three_turns(duration)
-
-    def torque(t: float) -> float:
-        return GROUND_TORQUE if t < GROUND_EASED_SHARE * duration else GROUND_CRUISE
-
-    truth, plain = shared(
-        lambda one: driven(one[0], how, torque=torque, road=one[1]),
-        [(buggy(rolling_resistance=resistance), surveyed_road(heights, 1.0, 1.0)), (model, survey)],
-        "driving over uneven ground",
-        progress,
-    )
-    log = truth.log(rng, model.sensors)
-
-    def work(name: str) -> dict[str, Scored]:
-        system, t, x, P, inputs = along_road(rough(observers()[name]), model, log, survey)
-        found = {name: score_track(system, t, x, P, truth)}
-        if name == "force":
-            found["force_alone"] = score_track(system, t, followed(system, t, x, inputs, FOLLOWING_S), P, truth)
-        return {"plain": score_plain(system, plain, truth), **found}
-
-    scores: dict[str, Scored] = {}
-    for found in shared(work, tuple(observers()), "observing on uneven ground", progress):
-        scores |= found
-    return GroundRun(heights, truth, plain, scores)
-
-
-def rough(observer: BuggyObserver) -> BuggyObserver:
-    """The observer with the process noise of a ground that is known to the error of its survey; the errorEKF's is larger as it is."""
-    if observer.course_as_yaw:
-        return observer
-    names = (*BASE_NAMES, *INDEPENDENT)
-    own_walk, own_white = np.split(observer.noise.coordinate_densities(names), 2)
-    own = zip(names, own_walk.tolist(), own_white.tolist(), strict=True)
-    white, walk = {}, {}
-    for name, walking, density in own:
-        walk[name] = max(walking, SPRUNG_WALK if name in SPRUNG else 0.0)
-        white[name] = max(density, SPRUNG_DENSITY if name in SPRUNG else PLANAR_DENSITY)
-    return replace(observer, noise=replace(observer.noise, acceleration=white, position=walk))
-
-
-def along_road(
-    observer: BuggyObserver, model: Machine, log: Experiment, road: Road
-) -> tuple[MachineSystem, Array, Array, Array, Array]:
-    """An observer sample by sample, with the road below the wheels of its own belief: system, times, states, covariances, inputs."""
-    below = RoadBelow(model, road)
-    running, rows, deviations = observer.beside(model, log, standing_start(model), (*INPUTS, *below.names))
-    system = running.bodies
-    given, nq = np.column_stack([log[name].values for name in INPUTS]), system.nq
-    t, outputs = log[INPUTS[0]].t, system.outputs
-    x, P, inputs = [], [], []
-    for k, time in enumerate(t.tolist()):
-        acting = np.concatenate([given[k], below(running.belief.x[:nq])])
-        sigma = {outputs[j]: float(deviations[k, j]) for j in np.flatnonzero(np.isfinite(deviations[k])).tolist()}
-        step = running.step(time, rows[k], acting, sigma or None)
-        x.append(step.belief.x)
-        P.append(step.belief.P)
-        inputs.append(acting)
-    return system, t, np.array(x), np.array(P), np.array(inputs)
 
 
 @dataclass(frozen=True, eq=False)
