@@ -108,3 +108,30 @@ def test_standing_weighs_as_much_as_both_feet_do_in_walking() -> None:
     found, sigma = mass(moved("com-sinusoid"))
     print(f"icub, com-sinusoid: {found:.2f} ± {sigma:.2f} kg; averaging gives 34.1 kg")
     assert found == pytest.approx(34.1, abs=0.15)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::veridyn.errors.VeridynWarning")
+def test_one_vertical_row_cannot_give_a_humanoid_s_parameters() -> None:
+    """Paper 004 has all six rows of the base; this log has one. What is identifiable, and what a prior of 30 % is told by the walk."""
+    machine = vd.model.on_six_joints(vd.files.load_urdf(folder("icub") / "model.urdf", base="free"))
+    counts = [vd.base_parameters(machine, rows=["base_z"]).count]
+    counts += [vd.base_parameters(machine, moved(run), rows=["base_z"]).count for run in ("walking", "com-sinusoid")]
+    how = vd.estimators.Sampling(filter=vd.signals.Butterworth(3.0), decimate=5)
+    fit = vd.identify(
+        machine,
+        moved("walking"),
+        "map",
+        rows=["base_z"],
+        settings=vd.IdentifySettings(sampling=how),
+    )
+    assert fit.prior_share is not None
+    told, standard = int((fit.prior_share < 0.5).sum()), np.asarray(fit.standard)
+    names = machine.parameters.names
+    weight = float(sum(standard[names.index(b.parameter("M"))] for b in machine.links if b.real))
+    print(
+        f"icub: base parameters of the vertical row {counts}; {told} of {len(standard)} decided by the walk; {weight:.2f} kg"
+    )
+    assert counts[0] > counts[1] > counts[2] > 20
+    assert told < 10  # of more than four hundred: the row tells the mass and little else
+    assert weight == pytest.approx(33.6, abs=0.2)

@@ -125,7 +125,7 @@ class TreeStep:
             out[:-1][[system.attitude_rows[i] and k > nv for i, k in made.labels]] = nowhere.ctypes.data
         if system.place_rows is not None:  # column 0 is the reading itself
             turning = range(1 + TURNS.start, 1 + TURNS.stop)
-            out[:-1][[system.place_rows[i] and k in turning for i, k in made.labels]] = nowhere.ctypes.data
+            out[:-1][[bool(system.place_rows[i]) and k in turning for i, k in made.labels]] = nowhere.ctypes.data
         addresses, held = call_addresses(
             made.kernel, pointers, out, record.W.ctypes.data
         )  # readings have no parameters
