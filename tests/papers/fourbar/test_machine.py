@@ -18,6 +18,7 @@ from veridyn.observe.settings import ObserveSettings
 from veridyn.papers.fourbar.machine import (
     MODEL_START,
     SKIP,
+    TRUE_START,
     TUNED,
     FourbarRun,
     fourbar,
@@ -42,6 +43,17 @@ def test_it_is_the_mechanism_of_the_thesis() -> None:
     assert mobility(system, state.q).degrees_of_freedom == 1
     wrong = natural_system(wrong_fourbar())
     assert initial_state(wrong, *MODEL_START).qdd[wrong.mechanism.index("phi")] == pytest.approx(-27.041, abs=5e-3)
+
+
+def test_a_correction_by_the_velocity_problem_opens_the_linkage() -> None:
+    """Equation 58: q + R Δφ. The crank's end moves along its tangent, so its bar of 2 m is too long by (2 Δφ)² in m²: 1.1 m² at 30°."""
+    system = natural_system(wrong_fourbar())
+    start = initial_state(system, *MODEL_START)
+    R = start.qd / MODEL_START[1]["phi"]  # q̇ = R φ̇
+    wrong = TRUE_START[0]["phi"] - MODEL_START[0]["phi"]
+    opened = np.abs(system.constraints.values(start.q + R * wrong))
+    assert np.abs(system.constraints.values(start.q)).max() < 1e-9
+    assert np.isclose(opened, (2.0 * wrong) ** 2, rtol=1e-9).any() and opened.max() > 1.0
 
 
 def test_the_model_left_to_itself(run: FourbarRun) -> None:
