@@ -286,9 +286,9 @@ def _ladder(study: HexapodStudy) -> list[Block]:
         for h, z in study.ladder.items()
     ]
     caption = (
-        "Errors of Gauss-Markov from one averaged period, in its stated deviations; ideally 1 in root mean square. A filter at the "
-        "reference's harmonics takes the motion out of the columns that drives make when they stick and break loose, and leaves its "
-        "forces in the measurement: that is a bias, and no noise. More harmonics cure it until noise of the lengths takes over."
+        "Errors of Gauss-Markov from one averaged period, in its stated deviations; ideally 1 in root mean square. What is off at few "
+        "harmonics and less at more is the filter's bias: motion beyond it, as of drives that stick and break loose, leaves its forces in "
+        "the measurement while its columns are gone. With very many harmonics noise of the lengths takes over."
     )
     return [Table(("harmonics", *(names[k] for k in shown), "largest", "rms of all"), rows, caption)]
 
