@@ -159,3 +159,14 @@ def test_a_car_is_shown(tmp_path: Path) -> None:
     assert row[:5] == ["rear", "estimated", "m", "1.4", "0.1"]
     told = json.loads(CliRunner().invoke(app, ["--json", "model", "show", str(file)]).stdout)
     assert told["sigma"] == {"rear": 0.1} and told["values"]["mass"] == 900.0 and told["sensors"] == ["yaw_rate", "ay"]
+
+
+def test_flexible_joints_are_shown(tmp_path: Path) -> None:
+    file = tmp_path / "arm.yaml"
+    body = "{name: hip, joint: turning, flexible: {stiffness: 900, inertia: 0.25}}"
+    file.write_text(f"veridyn: 2\nname: arm\nbodies:\n  - {body}\n", "utf-8")
+    done = CliRunner().invoke(app, ["model", "show", str(file)])
+    wanted = "hip: stiffness 900 N·m/rad, damping 0 N·m·s/rad, rotor inertia 0.25 kg·m²; its motor side is hip_motor"
+    assert done.exit_code == 0 and wanted in done.output
+    told = CliRunner().invoke(app, ["model", "show", str(file), "--json"])
+    assert json.loads(told.stdout)["flexible_joints"] == {"hip": "hip_motor"}

@@ -14,6 +14,7 @@ from veridyn.mechanics.tree.loops.assembly import CLOSED_TOLERANCE_M, AssembledP
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.controller import Controller
 from veridyn.model.elements.element import Element
+from veridyn.model.flexible import Flexible, flexible_elements, flexible_joints, motor_side
 from veridyn.model.graph import Body
 from veridyn.model.load import Transmission
 from veridyn.model.machine import Machine
@@ -33,6 +34,7 @@ def model_content(machine: Machine, base: BaseParameters) -> dict[str, Any]:
         "coordinates": dict(zip(machine.coordinates, machine.coordinate_kinds, strict=True)),
         "loops": [c.name for c in machine.cut_joints],
         **_assembly_content(machine),
+        "flexible_joints": {c: motor_side(c) for c in flexible_joints(machine)},
         "controllers": {c.name: controller_line(machine, c) for c in machine.controllers},
         "laws": {e.parameter_name: law_line(e) for e in machine.elements if e.own_law is not None},
         "parameters": dict(zip(p.names, p.states, strict=True)),
@@ -119,6 +121,8 @@ def print_machine(machine: Machine) -> None:
         out.print(plain_table(("element", "kind", "acts on", "unit", "value"), elements, left=4))
         for line in (law_line(e) for e in machine.elements if e.own_law is not None):
             out.print(line, highlight=False, soft_wrap=True)
+    for c, own in flexible_joints(machine).items():
+        out.print(f"flexible joint {c}: {_flexible(machine, c, own)}", highlight=False, soft_wrap=True)
     if machine.controllers:
         out.print()
         for c in machine.controllers:
@@ -128,6 +132,17 @@ def print_machine(machine: Machine) -> None:
         out.print(f"transmission: {_transmission(machine.transmission)}", highlight=False)
     if machine.closed:
         _print_loops(machine)
+
+
+def _flexible(machine: Machine, coordinate: str, own: Flexible) -> str:
+    """Stiffness, damping and rotor inertia of a flexible joint, and the name of its motor side."""
+    units = dict(zip(machine.parameters.names, machine.parameters.units, strict=True))
+    names = [e.parameter_name for e in flexible_elements(coordinate, own)]
+    values = zip(
+        ("stiffness", "damping", "rotor inertia"), (own.stiffness, own.damping, own.inertia), names, strict=True
+    )
+    words = [f"{w} unknown" if np.isnan(x) else f"{w} {number(x)} {unit_text(units[n])}" for w, x, n in values]
+    return f"{', '.join(words)}; its motor side is {motor_side(coordinate)}"
 
 
 def controller_line(machine: Machine, c: Controller) -> str:

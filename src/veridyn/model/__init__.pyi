@@ -9,6 +9,8 @@ from veridyn.model.controller import Controller as Controller
 from veridyn.model.elements.element import Element as Element
 from veridyn.model.experiment import Channel as Channel
 from veridyn.model.experiment import Experiment as Experiment
+from veridyn.model.flexible import Flexible as Flexible
+from veridyn.model.flexible import with_flexible_joints as with_flexible_joints
 from veridyn.model.graph import Body as Body
 from veridyn.model.graph import Loop as Loop
 from veridyn.model.link import Joint as Joint

@@ -12,6 +12,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from veridyn.errors import within
 from veridyn.files.expressions import ROUNDED_QUARTER_TURN, snap_quarter_turns
+from veridyn.files.machine.flexible import read_flexible
 from veridyn.files.machine.keys import (
     ANGLES,
     ANGLES_AND_LENGTHS,
@@ -26,6 +27,7 @@ from veridyn.files.machine.keys import (
 )
 from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
+from veridyn.model.flexible import Flexible
 from veridyn.model.graph import SIGMA, Body, BodyJoint
 from veridyn.model.link import CUT_CHOICES, KINDS, Cut, End, Joint, JointKind, Link, LinkCapsule
 from veridyn.model.place import GROUND, Attachment
@@ -42,6 +44,7 @@ class ReadBody:
 
     link: Link
     carried: Body | None
+    flexible: Flexible | None = None
 
 
 def read_body(
@@ -67,11 +70,13 @@ def read_body(
     link = Link(name=name, inertia=inertia, frames=frames, real=not virtual, label=label, capsules=capsules)
     if not floats and not needs_joint and not any(key in at for key in SHORT):
         return ReadBody(link, None)
-    return ReadBody(link, _carried_body(read, node, at, name, where, free=floats))
+    carried = _carried_body(read, node, at, name, where, free=floats)
+    kind = "floating" if floats and carried.antecedent is None else carried.joint
+    return ReadBody(link, carried, read_flexible(read, at, where, kind))
 
 
-def read_joint(read: Reader, node: Node, name: str, where: str, inside: bool) -> Joint | None:
-    """One joint between two frames; None where it cannot be read."""
+def read_joint(read: Reader, node: Node, name: str, where: str, inside: bool) -> tuple[Joint | None, Flexible | None]:
+    """One joint between two frames, None where it cannot be read; and what it says of its flexibility."""
     at = read.mapping(node, where, ("name", *JOINT) if inside else JOINT, required=("a", "b"))
     kind = read.choice(at["kind"], where, "kind of joint", KINDS) if "kind" in at else "turning"
     cut: Cut = _cut(read, at["cut"], where) if "cut" in at else "auto"
@@ -84,11 +89,12 @@ def read_joint(read: Reader, node: Node, name: str, where: str, inside: bool) ->
         actuated = tuple(read.texts(node, where, "actuated")) if several else read.truth(node, where, "actuated", False)
     ratio = read.number(at["ratio"], where, "ratio", 1.0) if "ratio" in at else 1.0
     length = read.number(at["length"], where, "length", 1.0) if "length" in at else 0.0
+    flexible = read_flexible(read, at, where, kind or "turning")
     if a is None or b is None:
-        return None
+        return None, None
     if kind is None:  # a harmless one, so that what uses the joint is not reported as well
         kind, coordinates = "turning", coordinates[:1]
-    return Joint(
+    joint = Joint(
         name=name,
         kind=cast(JointKind, kind),
         a=a,
@@ -99,6 +105,7 @@ def read_joint(read: Reader, node: Node, name: str, where: str, inside: bool) ->
         cut=cut,
         length=length,
     )
+    return joint, flexible
 
 
 def _cut(read: Reader, node: Node, where: str) -> Cut:

@@ -18,6 +18,7 @@ from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 from veridyn.errors import At, Fault, Faults, ModelError, did_you_mean, part_at, with_line
 from veridyn.files.expressions import warn_of_rounded_angles
 from veridyn.files.machine.bodies import ReadBody, read_body, read_joint
+from veridyn.files.machine.flexible import expand
 from veridyn.files.machine.keys import BASES, POINT_TOP, SIX_PREFIX, TOP
 from veridyn.files.machine.parameters import (
     ParameterSection,
@@ -35,6 +36,7 @@ from veridyn.mechanics.tree.elsewhere import SIX, on_six_joints
 from veridyn.model.check.machine import check_graph
 from veridyn.model.controller import Controller, check_controllers
 from veridyn.model.elements.element import Element
+from veridyn.model.flexible import Flexible, check_flexible
 from veridyn.model.graph import FORMULATIONS, GRAVITY, Body, Formulation, MachineGraph, joints_of_bodies
 from veridyn.model.link import Joint, Link
 from veridyn.model.load import Load, Transmission, check_loads
@@ -87,6 +89,7 @@ class _Draft:
     joints: list[Joint] = field(default_factory=list)
     described: dict[str, Any] | None = None
     elements: list[Element | Spring | Damper] = field(default_factory=list)
+    flexible: dict[str, Flexible] = field(default_factory=dict)
     odd_names: list[str] = field(default_factory=list)
     loads: list[Load] = field(default_factory=list)
     sensors: list[Sensor] = field(default_factory=list)
@@ -104,7 +107,9 @@ class _Draft:
         self._read_head()
         places = self._read_points() if "points" in top else self._read_graph()
         parts = Parts(places)
-        self.elements = parts.elements(top["elements"]) if "elements" in top else []
+        own = parts.elements(top["elements"]) if "elements" in top else []
+        check_flexible(self.all_joints(), [e for e in own if isinstance(e, Element)], self.flexible, read.faults)
+        self.elements = [*self.elements, *own]
         self.loads = parts.loads(top["loads"]) if "loads" in top else []
         self.sensors = parts.sensors(top["sensors"]) if "sensors" in top else []
         self.transmission = parts.transmission(top["transmission"]) if "transmission" in top else None
@@ -157,7 +162,7 @@ class _Draft:
     def _read_graph(self) -> Places:
         read, top = self.read, self.top
         self._read_gravity()
-        first = True
+        first, joints = True, list[tuple[Joint, Flexible | None]]()
         if "bodies" in top:
             for name, key, node, inside in read.named(top["bodies"], "bodies", "body"):
                 where = part_at("body", name)
@@ -170,9 +175,21 @@ class _Draft:
             for name, key, node, inside in read.named(top["joints"], "joints", "joint"):
                 where = part_at("joint", name)
                 self.lines |= {("joint", name): line_of(key), ("loop", name): line_of(key)}
-                joint = read_joint(read, node, name, where, inside)
-                self.joints += [] if joint is None else [joint]
+                joint, flexible = read_joint(read, node, name, where, inside)
+                joints += [] if joint is None else [(joint, flexible)]
+        self._expand_flexible(joints)
         return Places(read, self.dimension)
+
+    def _expand_flexible(self, joints: list[tuple[Joint, Flexible | None]]) -> None:
+        """Take the joints, and put the motor sides of flexible ones behind all others."""
+        found = {b.carried.coordinate_name: b.flexible for b in self.bodies if b.carried is not None}
+        found |= {j.coordinate_names[0]: flexible for j, flexible in joints if flexible is not None}
+        self.flexible = {c: own for c, own in found.items() if own is not None}
+        made = expand([(b.link, b.carried, b.flexible) for b in self.bodies], joints, self.lines)
+        self.bodies = [ReadBody(link, carried) for link, carried in zip(made.links, made.carried, strict=True)]
+        self.joints = made.joints
+        self.elements = [*made.elements]
+        self.lines |= made.lines
 
     @property
     def links(self) -> list[Link]:

@@ -21,6 +21,7 @@ from veridyn.files.machine.keys import (
     COVARIANCE,
     ELEMENT,
     END,
+    FLEXIBLE,
     FORMAT,
     FRAME,
     JOINT,
@@ -140,6 +141,7 @@ DESCRIPTIONS = {
     "joint": "Kind of the joint that carries it, along or about the body's own z axis.",
     "sigma": "Standard deviation of the noise, in the sensor's unit; of a body, its kind of joint: 0 turning, 1 sliding, 2 fixed.",
     "actuated": "Whether a motor acts here, or the names of the coordinates on which one does.",
+    "flexible": "Stiffness, damping and rotor inertia seen from the joint: NAME is its link side, NAME_motor its motor side.",
     "mu": "The same as actuated, as a number.",
     "mdh": "Modified Denavit-Hartenberg parameters, rad and m; θ or r is where the coordinate is zero.",
     "placement": "A frame instead of a table: position, and rotation, rpy or axis.",
@@ -235,6 +237,7 @@ def _body() -> Schema:
         "inertia": {"anyOf": [_object(dict.fromkeys(INERTIAL, UNKNOWN)), about]},
         "frames": _free(_object(_keys(FRAME))),
         "capsules": {"type": "array", "items": capsule},
+        "flexible": _flexible(),
     }
     return _described(_keys(BODY, **own), BODY, ())
 
@@ -255,8 +258,13 @@ def _joint() -> Schema:
         "coordinates": {"anyOf": [TEXT, NAMES]},
         "actuated": {"anyOf": [TRUTH, NAMES]},
         "cut": {"enum": [*CUT_CHOICES, True, False]},
+        "flexible": _flexible(),
     }
     return _described(_keys(("name", *JOINT), **own), ("name", *JOINT), ("a", "b"))
+
+
+def _flexible() -> Schema:
+    return _object(dict.fromkeys(FLEXIBLE, UNKNOWN), ("stiffness",))
 
 
 def _coordinate() -> Schema:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from veridyn.errors import Faults, ModelError
 from veridyn.files.access import write_atomic
 from veridyn.files.expressions import MAX_NUMBER
 from veridyn.files.machine.car import car_lines, parse_car
+from veridyn.files.machine.flexible import collapsed
 from veridyn.files.machine.keys import FORMAT
 from veridyn.files.machine.parts import controller_text
 from veridyn.files.machine.points import point_lines
@@ -21,6 +22,7 @@ from veridyn.files.machine.read import parse_root
 from veridyn.files.machine.write_parts import (
     body_lines,
     element_text,
+    flexible_text,
     flow,
     joint_text,
     load_text,
@@ -34,6 +36,7 @@ from veridyn.files.machine.write_parts import (
 )
 from veridyn.files.yaml_nodes import compose
 from veridyn.model.check.differences import differences, equal_parts
+from veridyn.model.flexible import Flexible, flexible_joints
 from veridyn.model.graph import SIGMA, Body, joints_of_bodies
 from veridyn.model.link import Joint, Link
 from veridyn.model.machine import Machine
@@ -94,6 +97,9 @@ def model_text(machine: Machine) -> str:
     start = machine.description is None
     text = _text(machine, start)
     lost = differences(machine, _read(text, machine.name))
+    if lost and flexible_joints(machine):  # its motor sides are not behind all others: written out
+        text = _text(machine, start, written_out=True)
+        lost = differences(machine, _read(text, machine.name))
     if not start and lost:  # the pose at the start is not the one that its points give
         text = _text(machine, True)
         lost = differences(machine, _read(text, machine.name))
@@ -115,10 +121,11 @@ def _read(text: str, name: str) -> Machine:
     return parse_root(compose(text, name), name)
 
 
-def _text(machine: Machine, start: bool) -> str:
-    """`start`: whether the pose at the start is written."""
+def _text(machine: Machine, start: bool, written_out: bool = False) -> str:
+    """`start`: whether the pose at the start is written; `written_out`: flexible joints by the bodies and elements that they are."""
     described = machine.description
     lines = _head(machine)
+    short, flexible = (machine, dict[str, Flexible]()) if written_out else collapsed(machine)
     if described is not None:
         lines.append(f"gravity: {numbers_text(machine.gravity[: machine.dimension])}  # m/s^2")
         lines += point_lines(described, machine.dimension)
@@ -127,9 +134,9 @@ def _text(machine: Machine, start: bool) -> str:
     else:
         lines += [f"dimension: {machine.dimension}"] if machine.dimension == 2 else []
         bare = replace(machine, links=tuple(_stated(link) for link in machine.links))
-        lines += _graph_lines(bare)
-    if machine.elements:
-        lines += ["elements:", *(flow("  - ", element_text(machine, e)) for e in machine.elements)]
+        lines += _graph_lines(replace(short, links=tuple(_stated(link) for link in short.links)), flexible)
+    if short.elements:
+        lines += ["elements:", *(flow("  - ", element_text(machine, e)) for e in short.elements)]
     if machine.loads:
         lines += ["loads:", *(flow("  - ", load_text(load)) for load in machine.loads)]
     if machine.sensors:
@@ -153,7 +160,7 @@ def _stated(link: Link) -> Link:
     return replace(link, inertia=None) if link.real and unfit else link
 
 
-def _graph_lines(machine: Machine) -> list[str]:
+def _graph_lines(machine: Machine, flexible: Mapping[str, Flexible]) -> list[str]:
     lines, bodies = [], _carried(machine)
     short = {b.name: b for b in bodies or ()}
     rest = machine.joints[len(short) :]
@@ -161,10 +168,16 @@ def _graph_lines(machine: Machine) -> list[str]:
         lines.append("base: free")
     lines += [f"gravity: {numbers_text(machine.gravity)}  # m/s^2", "bodies:"]
     for link in machine.links:
-        lines += body_lines(link, short.get(link.name))
+        carried = short.get(link.name)
+        lines += body_lines(link, carried, flexible.get(carried.coordinate_name) if carried is not None else None)
     if rest:
-        lines += ["joints:", *(flow("  - ", joint_text(j)) for j in rest)]
+        lines += ["joints:", *(flow("  - ", _joint_text(j, flexible)) for j in rest)]
     return lines
+
+
+def _joint_text(joint: Joint, flexible: Mapping[str, Flexible]) -> dict[str, str]:
+    own = next((flexible[c] for c in joint.coordinate_names if c in flexible), None)
+    return joint_text(joint) | ({} if own is None else {"flexible": flexible_text(own)})
 
 
 def _carried(machine: Machine) -> list[Body] | None:

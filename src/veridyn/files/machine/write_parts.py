@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from veridyn.files.machine.keys import ANGLES, SENSOR_NUMBERS
+from veridyn.files.machine.keys import ANGLES, FLEXIBLE, SENSOR_NUMBERS
 from veridyn.model.elements.element import Element
 from veridyn.model.elements.table_law import LawTable
+from veridyn.model.flexible import Flexible
 from veridyn.model.graph import Body
 from veridyn.model.link import End, Joint, Link, LinkCapsule
 from veridyn.model.load import Drive, Force, Load, Transmission
@@ -112,11 +113,20 @@ def frame_text(placement: MDH | Placement) -> dict[str, str]:
     return out if plain else out | {"rotation": matrix_text(R)}
 
 
-def body_lines(link: Link, carried: Body | None) -> list[str]:
-    """A body; `carried` where the joint that carries it stands within."""
+def flexible_text(own: Flexible) -> str:
+    """The value of the key ``flexible``; what has its default is left out."""
+    given = {key: getattr(own, key) for key in FLEXIBLE if not is_zero(getattr(own, key))}
+    if math.isnan(own.inertia):
+        del given["inertia"]
+    return mapping_text({key: number_text(x) for key, x in given.items()})
+
+
+def body_lines(link: Link, carried: Body | None, flexible: Flexible | None = None) -> list[str]:
+    """A body; `carried` where the joint that carries it stands within, `flexible` where that is so."""
     lines = [f"  - name: {name_text(link.name)}"]
     if carried is not None:
         lines += _carried_lines(carried)
+        lines += [f"    flexible: {flexible_text(flexible)}"] if flexible is not None else []
     if not link.real:
         lines.append("    virtual: true")
     if link.label:
