@@ -33,6 +33,9 @@ from veridyn.identify.excitation.shape import Fourier as Fourier
 from veridyn.identify.excitation.shape import Spline as Spline
 from veridyn.identify.fleet import Fleet as Fleet
 from veridyn.identify.fleet import identify_fleet as identify_fleet
+from veridyn.identify.flexible.two_encoders import FlexibleFit as FlexibleFit
+from veridyn.identify.flexible.two_encoders import FlexibleSettings as FlexibleSettings
+from veridyn.identify.flexible.two_encoders import identify_flexible as identify_flexible
 from veridyn.identify.friction.evidence import FrictionLadder as FrictionLadder
 from veridyn.identify.friction.ladder import friction_ladder as friction_ladder
 from veridyn.identify.friction.stribeck import stribeck_speeds as stribeck_speeds

@@ -34,8 +34,8 @@ def identify(
 
     Writes result.json, parameters.csv, report.html, the study with its defaults, the versions used and the identified model into a new
     folder and prints where; reduced.csv and friction.csv where the study reduces the model or tries friction. With a section payload or
-    fleet a load is weighed, or many machines of one model are compared (machines.csv, fleet.json). Exit codes: 0 done, 1 a limit of the
-    study file is missed, 2 bad input.
+    fleet a load is weighed, or many machines of one model are compared (machines.csv, fleet.json); with a section flexible the stiffness of
+    joints is found from motor and link encoders (deflection.csv). Exit codes: 0 done, 1 a limit of the study file is missed, 2 bad input.
 
     \b
     Example:
@@ -47,6 +47,8 @@ def identify(
         work = _weigh_payload
     elif hasattr(loaded.study, "fleet"):
         work = _identify_fleet
+    elif hasattr(loaded.study, "flexible"):
+        work = _identify_flexible
     else:
         work = _identify_machine
     recorded_study(study, out, loaded, partial(work, loaded), show)
@@ -237,6 +239,21 @@ def _identify_fleet(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded
                 save(fit, folder / f"{name}.json")
 
     return _recorded(loaded, done, fleet_page, fleet_verdict, keep, lambda: "\n" + done.fleet.summary())
+
+
+def _identify_flexible(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
+    """deflection.csv has the measured and predicted deflection of every joint on the validation logs; model.yaml what is determined."""
+    from veridyn.files.machine.write import save_model
+    from veridyn.report.flexible import flexible_page, flexible_verdict
+    from veridyn.studies.run.flexible import run_flexible
+
+    done = run_flexible(loaded, progress)
+
+    def keep(run: Run) -> None:
+        run.write_text("deflection.csv", done.table())
+        save_model(done.fit.machine(), run.folder / "model.yaml")
+
+    return _recorded(loaded, done, flexible_page, flexible_verdict, keep, lambda: "\n" + done.fit.summary())
 
 
 def _observe_machine(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:

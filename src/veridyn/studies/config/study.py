@@ -40,6 +40,7 @@ KINDS: dict[str, tuple[str, str]] = {  # kind → module and class of its settin
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "payload": {"identify": ("veridyn.studies.config.identify_sections", "PayloadFile")},
     "fleet": {"identify": ("veridyn.studies.config.identify_sections", "FleetFile")},
+    "flexible": {"identify": ("veridyn.studies.config.flexible", "FlexibleFile")},
 }
 OF_A_CAR = "single_track"
 # In this formulation of its model a kind has the log of a drive: formulation → kind → module and class.

@@ -1,0 +1,175 @@
+"""What a log has of one flexible joint: both encoders and the motor's torque on one clock, checked for the usual mistakes.
+
+The channels of the joint NAME are ``q.NAME`` (link encoder), ``q.NAME_motor`` (motor encoder) and ``force.NAME_motor`` (its torque),
+the last two in the units of the joint: the motor's angle divided by the gear ratio u, its torque times u.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import DataError, Faults, did_you_mean, part_at
+from veridyn.model.experiment import Experiment
+from veridyn.model.flexible import motor_side
+from veridyn.signals.butterworth import Butterworth, zero_phase
+from veridyn.signals.derivative import derivative
+from veridyn.signals.resample import resample, uniform_rate
+
+Array = NDArray[np.float64]
+ORDER = 4  # of the low-pass, one pass
+BAND_FACTOR = 5.0  # the band of the fit ends at so many times the frequency below which the motion lies
+MOTION_POWER_SHARE = 0.999  # of the power of the speed that lies below it
+ABOVE_NOISE = 30.0  # times the median power of noise: its power is beyond at one frequency in 10⁹
+EDGE_PERIODS = 2.0  # of the cut-off, which the low-pass takes to settle at either end
+SAMPLES_PER_BAND = 5.0  # samples a second that are kept for each Hz of the band: 2 carry all of it
+SLOPE_TOLERANCE = (
+    0.2  # of the slope of link over motor angle, which is 1: larger deviations are another unit, sign or channel
+)
+LONGEST_DELAY_S = 0.1  # between the encoders: more is another clock
+STILL_SHARE = 1e-3  # of the motor's range: a link that moves less is frozen; gears have ratios below a thousand
+
+
+@dataclass(frozen=True, eq=False)
+class JointRecording:
+    """Both encoders and the torque of a joint on one clock of `rate` Hz; `log` is its name."""
+
+    log: str
+    rate: float
+    motor: Array
+    link: Array
+    torque: Array
+
+    @property
+    def band(self) -> float:
+        """Hz: how far the motion reaches above the noise of the motor encoder, with a margin, and at most 0.4 of the rate."""
+        n = len(self.motor)
+        line = np.linspace(self.motor[0], self.motor[-1], n)  # without it the ends would be a jump
+        power = np.abs(np.fft.rfft((self.motor - line) * np.hanning(n), 8 * n)) ** 2
+        frequency = np.fft.rfftfreq(8 * n, 1.0 / self.rate)
+        noise = float(np.median(power[len(power) // 2 :]))
+        speed = np.where(power > ABOVE_NOISE * noise, frequency**2 * power, 0.0)
+        end = frequency[np.searchsorted(np.cumsum(speed) / speed.sum(), MOTION_POWER_SHARE)]
+        return float(min(BAND_FACTOR * max(end, 1.0 / n * self.rate), 0.4 * self.rate))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class JointSamples:
+    """What the equations of a joint need, low-passed alike, at the times `t`; those at which it stands still are left out.
+
+    `deflection` is motor less link as measured, `force` what the motor exerts beyond the acceleration of its rotor, Γ − J θ̈.
+    """
+
+    t: Array
+    deflection: Array
+    force: Array
+    force_rate: Array
+    direction: Array
+    direction_rate: Array
+    speed: Array
+    acceleration: Array
+    jerk: Array
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+
+def joint_recording(log: Experiment, joint: str) -> JointRecording:
+    """The channels of a flexible joint on the clock of its motor encoder; what is wrong with them is refused by name."""
+    names = (f"q.{motor_side(joint)}", f"q.{joint}", f"force.{motor_side(joint)}")
+    faults = Faults()
+    for name in names:
+        if name not in log.channels:
+            hint = did_you_mean(name, [*log.channels])
+            faults.add("it is needed, and missing.", where=part_at("channel", name), hint=hint)
+    faults.raise_if_any(DataError, log.name)
+    motor, link, torque = (log.channels[name] for name in names)
+    start, end = max(c.t[0] for c in (motor, link, torque)), min(c.t[-1] for c in (motor, link, torque))
+    rate = uniform_rate(motor.t, where=names[0])
+    clock = motor.t[(motor.t >= start) & (motor.t <= end)]
+    if len(clock) < rate:
+        what = "motor encoder, link encoder and torque have less than a second in common."
+        found = ", ".join(f"{c.name} {c.t[0]:g} to {c.t[-1]:g} s" for c in (motor, link, torque))
+        raise DataError(what, where=log.name, found=found, hint="Bring them to one clock.")
+    one = resample(Experiment({c.name: c for c in (motor, link, torque)}, log.name), clock)
+    made = JointRecording(log.name, rate, *(one.channels[name].values for name in names))
+    _check(made, joint)
+    return made
+
+
+def _check(r: JointRecording, joint: str) -> None:
+    """Refuse a frozen encoder, other units, swapped signs, a motor angle before the gear, and other clocks."""
+    where, motor, link = part_at("joint", joint), f"q.{motor_side(joint)}", f"q.{joint}"
+    span = np.ptp(r.motor)
+    if span == 0.0 or not np.isfinite(r.motor).all() or not np.isfinite(r.link).all():
+        raise DataError("its motor encoder stands still.", where=where, found=f"{motor} {r.motor[0]:g}")
+    if np.ptp(r.link) < STILL_SHARE * span:
+        found = f"{motor} moves by {span:.3g}, {link} by {np.ptp(r.link):.3g}"
+        hint = "A link encoder that is not connected reads a constant."
+        raise DataError("its link encoder stands still while the motor moves.", where=where, found=found, hint=hint)
+    slope = float(np.polyfit(r.motor - r.motor.mean(), r.link - r.link.mean(), 1)[0])
+    if abs(slope - 1.0) > SLOPE_TOLERANCE:
+        what = "motor and link encoder do not measure the same angle."
+        raise DataError(what, where=where, expected="a slope of 1", found=f"{slope:.4g}", hint=_slope_hint(slope))
+    speed = derivative(zero_phase(r.motor, r.rate, Butterworth(0.1 * r.rate, ORDER)), r.rate)
+    design = np.stack([speed, np.ones_like(speed)], axis=1)
+    delay = float(np.linalg.lstsq(design, r.motor - r.link, rcond=None)[0][0])
+    if abs(delay) > LONGEST_DELAY_S:
+        found = f"{link} is {1e3 * delay:.0f} ms later than {motor}"
+        hint = "Bring both to one clock, or shift one by this delay."
+        raise DataError("its encoders have different clocks.", where=where, found=found, hint=hint)
+
+
+def _slope_hint(slope: float) -> str:
+    for factor, text in ((np.degrees(1.0), "degrees, the motor's rad"), (np.radians(1.0), "rad, the motor's degrees")):
+        if abs(slope / factor - 1.0) < SLOPE_TOLERANCE:
+            return f"The link's readings seem to be {text}: give both their units."
+    if abs(slope + 1.0) < SLOPE_TOLERANCE:
+        return "One of them has the other sign: use times: -1 in its column."
+    if 0.0 < slope < 0.1:
+        return f"Is the motor's angle before the gear, of ratio {1.0 / slope:.4g}? Divide it by the gear ratio."
+    return "Are the columns those of one joint?"
+
+
+def samples_of(
+    r: JointRecording, inertia: float, band: float, *, dead_zone: float, friction_speed: float, step: int = 0
+) -> JointSamples:
+    """A recording low-passed to `band` Hz; the ends, where the filter knows less, and speeds below `dead_zone` (rad/s) are left out.
+
+    `step`: one sample in so many is kept; by default as many as carry the band.
+    """
+    low = Butterworth(band, ORDER)
+
+    def passed(x: Array) -> Array:
+        return zero_phase(x, r.rate, low)
+
+    theta = passed(r.motor)
+    speed, acceleration = derivative(theta, r.rate), derivative(theta, r.rate, 2)
+    force = passed(r.torque) - inertia * acceleration
+    direction = passed(np.tanh(speed / friction_speed))
+    columns = {
+        "t": np.arange(len(theta)) / r.rate,
+        "deflection": passed(r.motor - r.link),
+        "force": force,
+        "force_rate": derivative(force, r.rate),
+        "direction": direction,
+        "direction_rate": derivative(direction, r.rate),
+        "speed": speed,
+        "acceleration": acceleration,
+        "jerk": derivative(acceleration, r.rate),
+    }
+    edge = round(EDGE_PERIODS * r.rate / band)
+    every = step or max(1, round(r.rate / (SAMPLES_PER_BAND * band)))
+    kept = np.zeros(len(theta), dtype=bool)
+    kept[edge : len(theta) - edge : every] = True
+    kept &= np.abs(speed) > dead_zone
+    return JointSamples(**{name: x[kept] for name, x in columns.items()})
+
+
+def largest_speed(recordings: Sequence[JointRecording]) -> float:
+    """The largest speed of the motor over all recordings, rad/s or m/s."""
+    found = [derivative(zero_phase(r.motor, r.rate, Butterworth(r.band, ORDER)), r.rate) for r in recordings]
+    return max(float(np.abs(x).max()) for x in found)

@@ -1,0 +1,367 @@
+"""Stiffness of flexible joints from motor and link encoders, with the delay between them.
+
+The motor's equation gives the torque through the joint, and both encoders its deflection:
+
+    Γ − J θ̈ − f_c sign θ̇ − f_v θ̇ = K (θ − q) + D (θ̇ − q̇)
+    θ(t) − q(t − d) = (θ − q)(t − d) + d θ̇ − d²/2 θ̈ + d³/6 θ⃛ + zero        what the encoders show; the link's is late by d
+
+Most of what looks like deflection may be d θ̇, which viscous friction, f_v θ̇/K, resembles: priors on friction separate them. The encoders of
+all joints are read by one device as a rule, so that each joint's delay helps the others'. At standstill dry friction is anything between
+±f_c, and samples slower than a share of the largest speed are left out. A stiffness is positive, and its prior is one of its logarithm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.arguments import checked
+from veridyn.errors import DataError, did_you_mean, part_at
+from veridyn.identify.flexible.posterior import Posterior, posterior
+from veridyn.identify.flexible.recording import (
+    JointRecording,
+    JointSamples,
+    joint_recording,
+    largest_speed,
+    samples_of,
+)
+from veridyn.model.elements.element import Element
+from veridyn.model.experiment import Experiment
+from veridyn.model.flexible import flexible_joints, motor_side
+from veridyn.model.machine import Machine
+from veridyn.settings import Settings, above
+
+Array = NDArray[np.float64]
+DETERMINED_SHARE = 0.5  # of the prior's standard deviation: a posterior above it is not determined
+VISCOUS_SHARE = 0.3  # of the force, at the largest speed: prior deviation of viscous friction of which nothing is known
+QUANTITIES = ("stiffness", "coulomb", "viscous", "delay", "relaxation")
+STEPS = (1e-4, 1e-2, 1e-2, 1e-6, 1e-6)  # of central differences: of log K, of shares of the typical torque, s
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class FlexibleSettings(Settings):
+    """How flexible joints are identified from two encoders.
+
+    Parameters
+    ----------
+    band : Hz, the low-pass of the equations; by default five times the frequency below which 99.9 % of the speed's power lies.
+    lowpass : Hz, that of deflections which are predicted and compared.
+    spread : prior standard deviation of log K where the machine gives none; 0.7 is a factor of two.
+    delay : s, prior standard deviation of the delay between the encoders.
+    relaxation : s, prior standard deviation of D/K.
+    dead_zone : share of the largest speed below which a joint counts as standing still.
+    friction_speed : rad/s or m/s, at which 76 % of dry friction is reached.
+    common_delay : whether the encoders of all joints have one delay.
+    """
+
+    band: Annotated[float, above(0.0)] | None = None
+    lowpass: Annotated[float, above(0.0)] = 15.0
+    spread: Annotated[float, above(0.0)] = 0.7
+    delay: Annotated[float, above(0.0)] = 0.01
+    relaxation: Annotated[float, above(0.0)] = 0.01
+    dead_zone: Annotated[float, above(0.0)] = 0.05
+    friction_speed: Annotated[float, above(0.0)] = 0.005
+    common_delay: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointQuantity:
+    """One estimate of a joint beside its prior; `determined` where its deviation is at most half the prior's."""
+
+    name: str
+    unit: str
+    value: float
+    sigma: float
+    prior: float
+    prior_sigma: float
+    determined: bool
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FlexibleJointFit:
+    """What two encoders show of one joint.
+
+    `estimate` is of log K, f_c, f_v, d, D/K and the zero of each log; `own_delay` and its deviation are without the other joints.
+    """
+
+    joint: str
+    turning: bool
+    inertia: float
+    mean: Array
+    sigma: Array
+    estimate: Posterior
+    settings: FlexibleSettings
+    dead_zone: float
+    own_delay: tuple[float, float]
+
+    @cached_property
+    def quantities(self) -> Mapping[str, JointQuantity]:
+        """Stiffness, dry and viscous friction, delay and damping by name."""
+        p, s = self.estimate.values, self.estimate.sigma
+        K, prior = float(np.exp(p[0])), float(np.exp(self.mean[0]))
+        torque, angle = ("N*m", "rad") if self.turning else ("N", "m")
+        rows = (
+            ("stiffness", f"{torque}/{angle}", K, K * s[0], prior, prior * self.sigma[0], 0),
+            ("coulomb", torque, p[1], s[1], self.mean[1], self.sigma[1], 1),
+            ("viscous", f"{torque}*s/{angle}", p[2], s[2], self.mean[2], self.sigma[2], 2),
+            ("delay", "s", p[3], s[3], 0.0, self.settings.delay, 3),
+            ("damping", f"{torque}*s/{angle}", K * p[4], K * s[4], prior * self.mean[4], prior * self.sigma[4], 4),
+        )
+        found = {}
+        for name, unit, value, sigma, mean, wide, k in rows:
+            ratio = s[k] / (self.settings.delay if name == "delay" else self.sigma[k])
+            found[name] = JointQuantity(
+                name=name,
+                unit=unit,
+                value=float(value),
+                sigma=float(sigma),
+                prior=float(mean),
+                prior_sigma=float(wide),
+                determined=bool(ratio <= DETERMINED_SHARE),
+            )
+        return found
+
+    @property
+    def stiffness(self) -> JointQuantity:
+        return self.quantities["stiffness"]
+
+    @property
+    def undetermined(self) -> tuple[str, ...]:
+        """Names of what the logs do not determine."""
+        return tuple(name for name, x in self.quantities.items() if not x.determined)
+
+    @property
+    def torque_factor(self) -> float:
+        """How many times larger the torque through the joint must vary, at the same speeds, for its stiffness to be determined."""
+        wide, s = self.sigma[0], self.estimate.sigma[0]
+        data = 1.0 / np.sqrt(max(1.0 / s**2 - 1.0 / wide**2, 1e-12 / wide**2))
+        share = wide * DETERMINED_SHARE / np.sqrt(1.0 - DETERMINED_SHARE**2)
+        return float(max(1.0, data / share))
+
+    def predict(self, log: Experiment | JointRecording) -> tuple[JointSamples, Array]:
+        """Samples of another log, low-passed to ``settings.lowpass``, and their predicted deflection but for the zero of its encoders."""
+        r = log if isinstance(log, JointRecording) else joint_recording(log, self.joint)
+        s = self.settings
+        band = min(s.lowpass, 0.4 * r.rate)
+        samples = samples_of(r, self.inertia, band, dead_zone=self.dead_zone, friction_speed=s.friction_speed, step=1)
+        return samples, _deflection(self.estimate.values, samples)
+
+    def std_percent(self, log: Experiment | JointRecording, *, at_rest: bool = False) -> float:
+        """Error of the predicted deflection over the standard deviation of the measured one, %, where the joint moves.
+
+        The zero of the log's encoders counts as unknown. `at_rest`: samples at which it stands still count as well; the model leaves
+        friction open there.
+        """
+        samples, predicted = (replace(self, dead_zone=-1.0) if at_rest else self).predict(log)
+        y = samples.deflection
+        return 100.0 * float(np.std(y - predicted)) / float(np.std(y))
+
+
+@dataclass(frozen=True, eq=False)
+class FlexibleFit:
+    """What :func:`identify_flexible` finds: joints by name, and the delay of the link encoders (s) with its standard deviation."""
+
+    described: Machine
+    joints: Mapping[str, FlexibleJointFit]
+    delay: float
+    delay_sigma: float
+
+    def machine(self) -> Machine:
+        """The machine with the stiffness and damping of these joints where they are determined, and a damping that is not negative."""
+        new = {}
+        for c, fit in self.joints.items():
+            for name in ("stiffness", "damping"):
+                x = fit.quantities[name]
+                new |= {f"{name}_{c}": x.value} if x.determined and x.value >= 0.0 else {}
+        return self.described.with_parameters(new) if new else self.described
+
+    def notes(self) -> list[str]:
+        """Sentences about what is not determined, and the motion that would determine it."""
+        out = []
+        for c, fit in self.joints.items():
+            x = fit.stiffness
+            if not x.determined:
+                out.append(
+                    f"The stiffness of {c} is not determined: its deviation is {fit.estimate.sigma[0] / fit.sigma[0]:.0%} of the "
+                    f"prior's. Let the torque through the joint vary {fit.torque_factor:.2g} times as much at the same speeds: "
+                    "accelerate harder, carry a load farther out, or press against a stop with the motor while the link stands."
+                )
+        return out
+
+    def summary(self) -> str:
+        """The estimates in a table, and what is not determined."""
+        lines = [f"delay of the link encoders: {1e3 * self.delay:.3f} ± {1e3 * self.delay_sigma:.3f} ms"]
+        head = f"{'joint':<12}{'quantity':<12}{'value':>12}{'± σ':>12}{'prior':>12}{'± σ':>12}  unit"
+        lines.append(head)
+        for c, fit in self.joints.items():
+            for x in fit.quantities.values():
+                value = f"{x.value:>12.5g}{x.sigma:>12.2g}" if x.determined else f"{'undetermined':>24}"
+                lines.append(f"{c:<12}{x.name:<12}{value}{x.prior:>12.4g}{x.prior_sigma:>12.2g}  {x.unit}")
+        return "\n".join([*lines, *self.notes()])
+
+
+@checked
+def identify_flexible(
+    machine: Machine,
+    logs: Experiment | Sequence[Experiment],
+    *,
+    joints: Sequence[str] = (),
+    settings: FlexibleSettings | None = None,
+) -> FlexibleFit:
+    """Stiffness of flexible joints from encoders at the motor and at the link, with the delay between the two.
+
+    Parameters
+    ----------
+    machine : Machine
+        With flexible joints (``flexible: {stiffness, damping, inertia}``) whose rotor inertias are known. Priors: the stiffness, and
+        what it knows of that (``parameters: {sigma: …}``); so of friction, by elements of kind coulomb and damper on ``NAME_motor``.
+    logs : Experiment or sequence of Experiment
+        Channels ``q.NAME`` (link), ``q.NAME_motor`` and ``force.NAME_motor`` (motor, in the units of the joint). Zeros of the encoders may
+        differ from log to log.
+    joints : sequence of str
+        Coordinates of their link sides; all flexible joints by default.
+    settings : FlexibleSettings, optional
+
+    Returns
+    -------
+    FlexibleFit
+        Estimates with standard deviations under autocorrelated residuals, and which of them the logs determine.
+
+    Examples
+    --------
+    >>> import numpy as np, veridyn as vd
+    >>> bar = vd.Link(name="bar", inertia=[0.01, 0, 0, 0.3, 0, 0.3, 0.6, 0, 0, 2.0])
+    >>> arm = vd.Machine.build([bar], [vd.Joint(name="hip", a="ground", b="bar", actuated=True)])
+    >>> arm = vd.model.with_flexible_joints(arm, {"hip": vd.model.Flexible(stiffness=600.0, inertia=0.2)})
+    >>> t = np.arange(0, 8, 0.002)
+    >>> q = 0.4 * np.sin(3 * t) + 0.1 * np.sin(11 * t)                 # m = 0.3 kg m² without gravity, K = 500 N m/rad
+    >>> qdd = -9 * 0.4 * np.sin(3 * t) - 121 * 0.1 * np.sin(11 * t)
+    >>> theta, thetadd = q + 0.3 * qdd / 500, qdd + 0.3 / 500 * (81 * 0.4 * np.sin(3 * t) + 14641 * 0.1 * np.sin(11 * t))
+    >>> values = {"q.hip": q, "q.hip_motor": theta, "force.hip_motor": 0.2 * thetadd + 0.3 * qdd}
+    >>> log = vd.Experiment.from_arrays(t, values, {"q.hip": "rad", "q.hip_motor": "rad", "force.hip_motor": "N*m"})
+    >>> fit = vd.estimators.identify_flexible(arm, log)
+    >>> bool(abs(fit.joints["hip"].stiffness.value - 500) < 5)
+    True
+    """
+    own = settings or FlexibleSettings()
+    known, wanted = flexible_joints(machine), list(joints)
+    for c in wanted:
+        if c not in known:
+            hint = did_you_mean(c, [*known])
+            raise DataError("it is no flexible joint of this machine.", where=part_at("joint", c), hint=hint)
+    if not known:
+        hint = "Add flexible: {stiffness: …, inertia: …} to its joints."
+        raise DataError("it has no flexible joint.", where=machine.name, hint=hint)
+    data = [logs] if isinstance(logs, Experiment) else list(logs)
+    chosen = {c: [joint_recording(log, c) for log in data] for c in wanted or known}
+    first = {c: _fitted(machine, c, recordings, own, None) for c, recordings in chosen.items()}
+    weights = {c: 1.0 / fit.estimate.covariance[3, 3] for c, fit in first.items()}
+    total = sum(weights.values())
+    delay = sum(w * first[c].estimate.values[3] for c, w in weights.items()) / total
+    if not own.common_delay or len(first) == 1:
+        return FlexibleFit(machine, first, float(delay), float(total**-0.5))
+    fits = {}
+    for c, fit in first.items():
+        others = total - weights[c]
+        mean = (total * delay - weights[c] * fit.estimate.values[3]) / others
+        again = _fitted(machine, c, chosen[c], own, (float(mean), float(others**-0.5)))
+        fits[c] = replace(again, own_delay=fit.own_delay)
+    return FlexibleFit(machine, fits, float(delay), float(total**-0.5))
+
+
+def _fitted(
+    machine: Machine,
+    joint: str,
+    recordings: Sequence[JointRecording],
+    s: FlexibleSettings,
+    delay: tuple[float, float] | None,
+) -> FlexibleJointFit:
+    """One joint by itself, or with what other joints say of the delay (mean and standard deviation)."""
+    flexible = flexible_joints(machine)[joint]
+    if not np.isfinite(flexible.inertia):
+        hint = f"Give flexible: {{inertia: …}}, the rotor's times the gear ratio squared, at '{joint}'."
+        raise DataError("the inertia of its rotor is unknown.", where=part_at("joint", joint), hint=hint)
+    zone = s.dead_zone * largest_speed(recordings)
+    samples = [
+        samples_of(r, flexible.inertia, s.band or r.band, dead_zone=zone, friction_speed=s.friction_speed)
+        for r in recordings
+    ]
+    for r, one in zip(recordings, samples, strict=True):
+        if len(one) < 2 * len(QUANTITIES):
+            what = f"only {len(one)} independent samples are left in which it moves."
+            raise DataError(
+                what, where=part_at("joint", joint), hint="Record longer, or a faster motion.", source=r.log
+            )
+    mean, sigma = _prior(machine, joint, samples, s)
+    if delay is not None:
+        mean[3], sigma[3] = delay
+    measured = np.concatenate([one.deflection for one in samples])
+    zeros = np.repeat(np.eye(len(samples)), [len(one) for one in samples], axis=0)
+    level = float(np.mean(measured))
+    full_mean = np.concatenate([mean, np.full(len(samples), level)])
+    full_sigma = np.concatenate([sigma, np.full(len(samples), max(1e3 * float(np.std(measured)), 1e-9))])
+    step = np.concatenate([np.array(STEPS) * [1.0, sigma[1], sigma[2], 1.0, 1.0], np.full(len(samples), 1e-6)])
+
+    def predict(p: Array) -> Array:
+        return np.concatenate([_deflection(p, one) for one in samples]) + zeros @ p[len(QUANTITIES) :]
+
+    found = posterior(predict, measured, [one.t for one in samples], full_mean, full_sigma, step)
+    own = (float(found.values[3]), float(found.sigma[3]))
+    turning = machine.kinds[joint] == "turning"
+    return FlexibleJointFit(
+        joint=joint,
+        turning=turning,
+        inertia=flexible.inertia,
+        mean=mean,
+        sigma=sigma,
+        estimate=found,
+        settings=s,
+        dead_zone=zone,
+        own_delay=own,
+    )
+
+
+def _deflection(p: Array, x: JointSamples) -> Array:
+    """What the encoders show but for their zeros."""
+    compliance, coulomb, viscous, d, relaxation = np.exp(-p[0]), p[1], p[2], p[3], p[4]
+    torque = x.force - coulomb * x.direction - viscous * x.speed
+    rate = x.force_rate - coulomb * x.direction_rate - viscous * x.acceleration
+    late = d * x.speed - d**2 / 2.0 * x.acceleration + d**3 / 6.0 * x.jerk
+    return compliance * (torque - (relaxation + d) * rate) + late
+
+
+def _prior(machine: Machine, joint: str, samples: Sequence[JointSamples], s: FlexibleSettings) -> tuple[Array, Array]:
+    """Mean and standard deviation of log K, f_c, f_v, d and D/K: as the machine has them, or wide."""
+    flexible, motor = flexible_joints(machine)[joint], motor_side(joint)
+    known = machine.uncertainty
+    deviations = {} if known is None else dict(zip(known.names, np.sqrt(np.diag(known.covariance)), strict=True))
+    if not np.isfinite(flexible.stiffness):
+        hint = f"Give its order of magnitude in flexible: {{stiffness: …}} of '{joint}'."
+        raise DataError("its stiffness has no prior value.", where=part_at("joint", joint), hint=hint)
+    force = float(np.std(np.concatenate([one.force for one in samples])))
+    speed = max(float(np.abs(one.speed).max()) for one in samples)
+    wide = {"coulomb": force, "damper": VISCOUS_SHARE * force / speed}
+    mean, sigma = [np.log(flexible.stiffness)], [_relative(deviations.get(f"stiffness_{joint}"), flexible.stiffness, s)]
+    for kind in ("coulomb", "damper"):
+        own = [e for e in machine.elements if e.kind == kind and dict(e.on) == {motor: 1.0}]
+        mean.append(_value(own))
+        sigma.append(deviations.get(own[0].parameter_name, wide[kind]) if own else wide[kind])
+    damping = deviations.get(f"damping_{joint}")
+    relaxed = s.relaxation if damping is None else damping / flexible.stiffness
+    return (
+        np.array([*mean, 0.0, np.nan_to_num(flexible.damping) / flexible.stiffness]),
+        np.array([*sigma, s.delay, relaxed]),
+    )
+
+
+def _relative(deviation: float | None, value: float, s: FlexibleSettings) -> float:
+    return s.spread if deviation is None else float(deviation) / value
+
+
+def _value(elements: Sequence[Element]) -> float:
+    return float(np.nan_to_num(elements[0].value)) if elements else 0.0

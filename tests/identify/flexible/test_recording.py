@@ -1,0 +1,51 @@
+"""What a log has of one joint: the band of its motion, one clock for all, and samples at which it moves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import veridyn as vd
+from veridyn.errors import DataError
+from veridyn.identify.flexible.recording import joint_recording, largest_speed, samples_of
+from veridyn.model.experiment import Channel
+
+T = np.arange(0.0, 20.0, 0.004)
+ANGLE = 0.3 * np.sin(2 * np.pi * 0.5 * T)
+
+
+def recorded(noise: float = 0.0) -> vd.Experiment:
+    rng = np.random.default_rng(5)
+    values = {"q.j_motor": ANGLE + noise * rng.normal(size=len(T)), "q.j": ANGLE - 1e-3, "force.j_motor": 5.0 * ANGLE}
+    return vd.Experiment.from_arrays(T, values, {"q.j_motor": "rad", "q.j": "rad", "force.j_motor": "N*m"})
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-5, 1e-3])
+def test_the_band_follows_the_motion_and_not_its_noise(noise: float):
+    """Five times 0.5 Hz, and the width of a line that a window of 20 s makes, 0.1 Hz."""
+    assert joint_recording(recorded(noise), "j").band == pytest.approx(2.5, abs=0.6)
+
+
+def test_samples_are_the_derivatives_of_a_sine():
+    r = joint_recording(recorded(), "j")
+    w = 2 * np.pi * 0.5
+    x = samples_of(r, 2.0, 5.0, dead_zone=0.1, friction_speed=0.005)
+    inside = (x.t > 2.0) & (x.t < 18.0)  # the ends of a log in motion are less exact
+    t = x.t[inside]
+    np.testing.assert_allclose(x.speed[inside], 0.3 * w * np.cos(w * t), atol=1e-4)
+    np.testing.assert_allclose(x.acceleration[inside], -(w**2) * 0.3 * np.sin(w * t), atol=1e-3)
+    np.testing.assert_allclose(x.force[inside], (5.0 + 2.0 * w**2) * 0.3 * np.sin(w * t), atol=2e-3)
+    np.testing.assert_allclose(x.deflection, 1e-3, atol=1e-9)
+    assert np.abs(x.speed).min() > 0.1
+    assert largest_speed([r]) == pytest.approx(0.3 * w, rel=0.03)  # its ends are in motion
+
+
+def test_channels_of_other_clocks_are_brought_to_one():
+    log = recorded()
+    slow = np.arange(0.5, 19.0, 0.01)
+    other = Channel("q.j", slow, np.interp(slow, T, ANGLE) - 1e-3, "rad")
+    r = joint_recording(vd.Experiment({**log.channels, "q.j": other}), "j")
+    np.testing.assert_allclose(r.motor - r.link, 1e-3, atol=1e-4)
+    late = Channel("q.j", slow + 100.0, other.values, "rad")
+    with pytest.raises(DataError, match="less than a second in common"):
+        joint_recording(vd.Experiment({**log.channels, "q.j": late}), "j")
