@@ -33,6 +33,9 @@ from veridyn.identify.excitation.shape import Fourier as Fourier
 from veridyn.identify.excitation.shape import Spline as Spline
 from veridyn.identify.fleet import Fleet as Fleet
 from veridyn.identify.fleet import identify_fleet as identify_fleet
+from veridyn.identify.flexible.one_encoder import ResonanceFit as ResonanceFit
+from veridyn.identify.flexible.one_encoder import ResonanceSettings as ResonanceSettings
+from veridyn.identify.flexible.one_encoder import identify_resonance as identify_resonance
 from veridyn.identify.flexible.two_encoders import FlexibleFit as FlexibleFit
 from veridyn.identify.flexible.two_encoders import FlexibleSettings as FlexibleSettings
 from veridyn.identify.flexible.two_encoders import identify_flexible as identify_flexible
