@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from veridyn.arguments import checked
 from veridyn.errors import Faults, ModelError, did_you_mean, part_at
 from veridyn.model.elements.element import Element
 from veridyn.model.graph import Body, MachineGraph
@@ -99,6 +100,7 @@ def flexible_joints(machine: MachineGraph) -> dict[str, Flexible]:
     return found
 
 
+@checked
 def with_flexible_joints(machine: Machine, joints: Mapping[str, Flexible]) -> Machine:
     """The same machine with flexible joints, by the coordinates of their link sides: their motors move to the motor sides.
 

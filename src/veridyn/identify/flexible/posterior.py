@@ -25,7 +25,7 @@ NOISE_TURNS = 5  # iterations after which the noise stays as it was chosen
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior:
+class ColouredPosterior:
     """Values and covariance of the parameters, and the noise: s, τ (s) and w."""
 
     values: Array
@@ -57,7 +57,7 @@ class _Whitening:
 
 def posterior(
     predict: Callable[[Array], Array], measured: Array, times: Sequence[Array], mean: Array, sigma: Array, step: Array
-) -> Posterior:
+) -> ColouredPosterior:
     """The estimate of p from `measured` = predict(p) + e, with the prior N(mean, sigma²); `times` of the samples of each log, in order.
 
     `step`: of the central differences by which predict is linearised.
@@ -76,7 +76,7 @@ def posterior(
         if converged:
             break
     assert found is not None
-    return Posterior(p, found[2], found[3], converged)
+    return ColouredPosterior(p, found[2], found[3], converged)
 
 
 def _marginal(

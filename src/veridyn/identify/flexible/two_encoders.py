@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from veridyn.arguments import checked
 from veridyn.errors import DataError, did_you_mean, part_at
-from veridyn.identify.flexible.posterior import Posterior, posterior
+from veridyn.identify.flexible.posterior import ColouredPosterior, posterior
 from veridyn.identify.flexible.recording import (
     JointRecording,
     JointSamples,
@@ -94,7 +94,7 @@ class FlexibleJointFit:
     inertia: float
     mean: Array
     sigma: Array
-    estimate: Posterior
+    estimate: ColouredPosterior
     settings: FlexibleSettings
     dead_zone: float
     own_delay: tuple[float, float]
