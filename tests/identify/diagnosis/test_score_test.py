@@ -22,6 +22,7 @@ from veridyn.identify.diagnosis.score_test import (
     limit_of,
     limit_within,
     noise_slopes,
+    passed_covariances,
     passed_variance,
     size_slopes,
 )
@@ -207,8 +208,12 @@ def test_it_is_the_mean_score_of_logs_without_damage() -> None:
         ]
         columns = np.stack([column for *_, column in made], axis=2)
         model = NoisyEquations.of(x, x.misfit(fit.values))
-        noise = scores_by_noise(noise_slopes(fit, [motion], x.rows), [motion], HOW, x, model)
-        assert noise is not None
+        slopes, passed = (
+            noise_slopes(fit, [motion], x.rows),
+            passed_covariances([motion], x.rows, HOW, x.window, model.lags),
+        )
+        assert slopes is not None and passed is not None
+        noise = scores_by_noise(slopes, passed, x, model)
         names = [(kind, where) for kind, where, _ in made]
         rest = model.white.beside(model.filtered(columns))
         scores = model.white.tested_beside(rest)
@@ -231,11 +236,12 @@ def test_windows_let_slow_noise_through_and_differences_take_it_off() -> None:
     zero = np.zeros((200, 1))
     white, slow = np.full((1, 2048), 1.0 / 2048), np.zeros((1, 2048))
     slow[0, 0] = 1.0
-    for bands, filters, wanted in ((white, None, 1.0), (slow, None, 4.0), (slow, [np.array([1.0, -1.0])], 0.0)):
+    alone, differences = [np.ones(1)], [np.array([1.0, -1.0])]
+    for bands, filters, wanted in ((white, alone, 1.0), (slow, alone, 4.0), (slow, differences, 0.0)):
         motion = vd.Motion(t, zero, zero, zero, noise_bands=NoiseBands(bands, 100.0))
-        found = passed_variance([motion], ["q1"], Sampling(), 4, filters)
-        assert found is not None
-        assert float(found[0, 0]) == pytest.approx(wanted, rel=0.01, abs=0.01)
+        passed = passed_covariances([motion], ["q1"], Sampling(), 4, 1)
+        assert passed is not None
+        assert float(passed_variance(passed, filters)[0, 0]) == pytest.approx(wanted, rel=0.01, abs=0.01)
 
 
 def test_motions_of_unknown_noise_have_none() -> None:
@@ -244,7 +250,7 @@ def test_motions_of_unknown_noise_have_none() -> None:
     states = fourier(np.random.default_rng(1), 3, t)
     motion = vd.Motion(t, *states, forces=torques(arm, *states) + np.random.default_rng(2).normal(size=(300, 3)))
     fit = vd.identify(robot, motion, diagnose="off")
-    assert passed_variance([motion], ["q1"], Sampling(), 1, None) is None
+    assert passed_covariances([motion], ["q1"], Sampling(), 1, 0) is None
     assert noise_slopes(fit, [motion], ["q1"]) is None
 
 

@@ -48,27 +48,32 @@ class Columns(NamedTuple):
     acting: tuple[Places, ...]
 
 
-def columns_of(machine: Machine, m: Motion, rows: Sequence[str], every: bool = False) -> Columns:
-    """The columns of the rows along a motion: those that no others make up whatever the motion, or `every` estimated one."""
+def columns_of(
+    machine: Machine, m: Motion, rows: Sequence[str], every: bool = False, *, parts: bool = False
+) -> Columns:
+    """The columns of the rows along a motion: those that no others make up whatever the motion, or `every` estimated one.
+
+    `parts`: what each known parameter asks is wanted, too; zero without.
+    """
     plan = plan_of(machine, tuple(rows), every)
     p = machine.parameters
     numbers = np.array(sorted(set().union(*plan.columns)), dtype=np.intp)
     acting = tuple(np.searchsorted(numbers, np.array(cs, dtype=np.intp)) for cs in plan.columns)
     values = p.tie_matrix() @ np.where(np.array(p.states) == "known", p.values, 0.0)
-    if not every and not values.any() and not machine.closed:
+    if not every and not machine.closed:
         there = compiled_plan(machine, rows, m, numbers.tolist())
         if there is not None:
-            return _by_machine_code(there, m, numbers)
+            return _by_machine_code(there, m, numbers, values if parts else np.zeros_like(values))
     T = p.estimated_matrix()[:, numbers]
     used = np.flatnonzero(T.any(axis=1) | (values != 0.0))
     D = regressor(machine, replace(m, wrenches={}), list(rows), used.tolist(), engine="numpy").transpose(1, 0, 2)
     known = D @ values[used]
-    parts = np.sqrt(D**2 @ values[used] ** 2) if values.any() else np.zeros_like(known)
+    asked = np.sqrt(D**2 @ values[used] ** 2) if parts and values.any() else np.zeros_like(known)
     if m.wrenches:
         known = known + external_rows(machine, m)[:, list(machine.select_rows(list(rows)))].T
     own = T[used]
     alone = np.array_equal(own, np.eye(len(used)))  # nothing is known or tied
-    return Columns(D if alone else D @ own, known, parts, numbers, acting)
+    return Columns(D if alone else D @ own, known, asked, numbers, acting)
 
 
 def fit_forces(fit: Fit, m: Motion, rows: Sequence[str]) -> Array:
@@ -109,8 +114,8 @@ def plan_of(machine: Machine, rows: tuple[str, ...], every: bool, compile: bool 
     return EquationPlan(machine, chosen, how, compile, kept=None if rule is None else rule.kept)
 
 
-def _by_machine_code(plan: EquationPlan, m: Motion, numbers: Places) -> Columns:
-    """Columns with these `numbers`, by a plan that has them and maybe more."""
+def _by_machine_code(plan: EquationPlan, m: Motion, numbers: Places, values: Array) -> Columns:
+    """Columns with these `numbers`, by a plan that has them and maybe more; `values` of known parameters, zero of others."""
     own = [np.flatnonzero(np.isin(cs, numbers)) for cs in plan.columns]
     acting = tuple(np.searchsorted(numbers, np.array(cs, dtype=np.intp)[o]) for cs, o in zip(plan.columns, own))
     W, known = np.zeros((len(plan.rows), len(m), len(numbers))), np.zeros((len(plan.rows), len(m)))
@@ -120,7 +125,12 @@ def _by_machine_code(plan: EquationPlan, m: Motion, numbers: Places) -> Columns:
         for j, A in enumerate(tables.fill(m[part])):
             W[j, part, acting[j]] = A[:, own[j]].T
             known[j, part] = A[:, -1]
-    return Columns(W, known, np.zeros_like(known), numbers, acting)
+    parts, there = np.zeros_like(known), np.flatnonzero(values)
+    if len(there):
+        names = [plan.machine.rows[r] for r in plan.rows]
+        D = regressor(plan.machine, replace(m, wrenches={}), names, there.tolist(), engine="numpy").transpose(1, 0, 2)
+        parts = np.sqrt(D**2 @ values[there] ** 2)
+    return Columns(W, known, parts, numbers, acting)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +154,12 @@ class SecondMoments:
         weights = _weights(y, least)
         phi = _solved(np.tensordot(weights, self.grams, 1), weights @ self._products(y))
         return np.asarray(np.linalg.norm(y - self.W @ phi, axis=1))
+
+    def least(self, y: Array, weights: Array) -> float:
+        """The least Σ_j w_j ‖y_j − W_j φ‖² of all parameters."""
+        right = weights @ self._products(y)
+        phi = _solved(np.tensordot(weights, self.grams, 1), right)
+        return float(weights @ np.einsum("jn,jn->j", y, y) - right @ phi)
 
     def residual(self, y: Array) -> Array:
         """What is left (rows, N) of y by least squares in which each row is weighed by what is left of it."""

@@ -37,6 +37,8 @@ NOISE_SAMPLES = 4000  # of each motion, from which its noise is estimated
 SMALLEST_SINGULAR_VALUE = 1e-9  # of the largest singular value: smaller ones are not looked at
 MIN_SAMPLES_PER_COLUMN = 3.0  # equations for each parameter, below which residuals say little
 STRONG = 10.0  # of 2 Δ log L: "very strong" evidence (Kass and Raftery, 1995, JASA 90(430))
+FEW_STEP = 4  # samples of which one shows whether a model is hopeless
+HOPELESS = 2.0  # times the limit: what second moments lose by rounding is less
 RESOLUTION = 1e-4  # of a force: what normal equations in double precision leave of it
 
 
@@ -113,7 +115,8 @@ class Evidence:
         """Those of the rows, with known parameters on the measured side."""
         machine, m = machine or self.machine, motion or self.motion
         own = machine is self.machine
-        columns = self.own if own and self._moves_alike(m) else columns_of(machine, m, self.rows, every=not own)
+        alike = own and self._moves_alike(m)
+        columns = self.own if alike else columns_of(machine, m, self.rows, every=not own, parts=True)
         y = self._forces(m, machine) - columns.known
         sizes = _sizes(y, columns.parts)
         return Equations(columns.W / sizes[:, None, None], y / sizes[:, None], sizes, columns.numbers)
@@ -155,31 +158,68 @@ class Evidence:
         The noise is that of the channels: what a model leaves of the forces it assumes is turned back to those measured. Each channel
         has noise of its own, Σ_j n_j ln(‖r_j‖²/‖r_j'‖²), no smaller than second moments resolve. Its samples count for as many independent
         ones, n_j, as the correlation of neighbouring residuals leaves of them by the model that fits them better, less those that the
-        parameters use up; too few of them say nothing. The right model leaves no channel clearly more than a wrong one does.
+        parameters use up; too few of them say nothing. The right model leaves no channel clearly more than a wrong one does; −∞ of those
+        that must.
         """
         moved = [o for o in others if o.machine is None and not self._moves_alike(o.motion_there)]
-        W, known, _, _, acting = (
-            columns_of(self.machine, joined([o.motion_there for o in moved]), self.rows) if moved else self.own
-        )
-        place = [self.machine.coordinates.index(r) for r in self.rows]
-        N, out, k = len(self.motion), [], 0
+        kept = [o for o, hopeless in zip(moved, self._hopeless_of_few(moved), strict=True) if not hopeless]
+        full = dict(zip(map(id, kept), self._moments_of(kept), strict=True))
+        place, out = self._place, []
         for o in others:
-            if o in moved:
-                part, k = slice(k, k + N), k + N
-                moments = SecondMoments.of(W[:, part], acting)
-                y = self._forces(o.motion_there, self.machine) - known[:, part]
-            else:
-                moments, y = self.reduced(o.motion_there, o.machine)
+            if o in moved and id(o) not in full:
+                out.append(-np.inf)
+                continue
+            moments, y = full[id(o)] if o in moved else self.reduced(o.motion_there, o.machine)
+            if self._hopeless(moments, y, o):
+                out.append(-np.inf)
+                continue
             left = moments.residual(y)
             if o.forces is not None:
                 left = np.linalg.pinv(o.forces[np.ix_(place, place)]) @ left
             out.append(self._gain(left))
         return out
 
+    def _moments_of(self, others: Sequence[Replacement], step: int = 1) -> list[tuple[SecondMoments, Array]]:
+        """Second moments and measured sides of models that move otherwise, of each `step`-th sample; columns are computed together."""
+        if not others:
+            return []
+        motions = [o.motion_there[::step] for o in others]
+        W, known, _, _, acting = columns_of(self.machine, joined(motions), self.rows)
+        parts = [slice(k * len(motions[0]), (k + 1) * len(motions[0])) for k in range(len(others))]
+        return [
+            (SecondMoments.of(W[:, part], acting), self._forces(m, self.machine) - known[:, part])
+            for part, m in zip(parts, motions, strict=True)
+        ]
+
+    def _hopeless_of_few(self, others: Sequence[Replacement]) -> list[bool]:
+        """Whether some samples of models are already more than the limit: all of them leave no less."""
+        few = self._moments_of(others, FEW_STEP)
+        return [self._hopeless(moments, y, o) for (moments, y), o in zip(few, others, strict=True)]
+
+    @property
+    def _place(self) -> list[int]:
+        """Which coordinates the rows are."""
+        return [self.machine.coordinates.index(r) for r in self.rows]
+
+    def _hopeless(self, moments: SecondMoments, y: Array, other: Replacement) -> bool:
+        """Whether all parameters of a model leave some channel clearly more than the data as they are, by these equations of it.
+
+        A model that does not has ‖r_j‖² ≤ exp(STRONG/n_j) ‖own_j‖² in all of them (:meth:`_gain`), and so the sum of these ratios, which
+        least squares with weights of its own minimises, is below the sum of the limits.
+        """
+        weights, count = 1.0 / self._own_squares, independent(self._own_residual) * (1.0 - 1.0 / MIN_SAMPLES_PER_COLUMN)
+        if other.forces is not None:
+            forces = other.forces[np.ix_(self._place, self._place)]
+            if np.any(np.count_nonzero(forces, axis=0) != 1) or np.any(np.count_nonzero(forces, axis=1) != 1):
+                return False  # the noise of several channels is in a row
+            channel = np.argmax(forces != 0.0, axis=1)
+            weights = weights[channel] / forces[np.arange(len(channel)), channel] ** 2
+        return moments.least(y, weights) > HOPELESS * float(np.sum(np.exp(STRONG / np.maximum(count, 1.0))))
+
     def _gain(self, r: Array) -> float:
         """2 Δ log L of residuals (rows, N) over those of the data as they are."""
         own, least = self._own_residual, np.square(RESOLUTION * self._own_sizes[1])
-        ratio = np.maximum(squares(own), least) / np.maximum(squares(r), least)
+        ratio = self._own_squares / np.maximum(squares(r), least)
         count = np.where(ratio > 1.0, independent(r), independent(own))
         total, columns = float(count.sum()), self.own.W.shape[2]
         if total < MIN_SAMPLES_PER_COLUMN * columns:
@@ -223,7 +263,7 @@ class Evidence:
     @cached_property
     def own(self) -> Columns:
         """The columns of the samples as they are."""
-        return columns_of(self.machine, self.motion, self.rows)
+        return columns_of(self.machine, self.motion, self.rows, parts=True)
 
     @cached_property
     def _own_sizes(self) -> tuple[Array, Array]:
@@ -238,6 +278,11 @@ class Evidence:
     @cached_property
     def _own_residual(self) -> Array:
         return self._own_moments.residual(self._own_sizes[0])
+
+    @cached_property
+    def _own_squares(self) -> Array:
+        """‖own_j‖² of each row (rows,), no smaller than second moments resolve."""
+        return np.maximum(squares(self._own_residual), np.square(RESOLUTION * self._own_sizes[1]))
 
     def _moves_alike(self, m: Motion) -> bool:
         """Whether only the forces of a motion are others than here, so that its columns are the same."""

@@ -77,7 +77,7 @@ class NoisyEquations:
         plain = self.plain
         for k in range(S.shape[2]):
             plain = plain.with_column(S[:, :, k])
-        raw = _autocovariances(plain.residual, self.used, self.raw.shape[1] - 1)
+        raw = _autocovariances(plain.residual, self.used, self.lags)
         # What the parameters take of the noise is a share of it, whatever its size.
         size = raw[:, :1] / np.maximum(self.raw[:, :1], np.finfo(float).tiny)
         covariances, W = raw + (self.covariances - self.raw) * size, np.concatenate([self.W, S], axis=2)
@@ -86,6 +86,11 @@ class NoisyEquations:
             return made
         same = _finished(self.used, self.weight, W, self.y, plain, covariances, raw, S.shape[2], self.filters)
         return min(made, same, key=lambda m: m.loss)
+
+    @property
+    def lags(self) -> int:
+        """The longest memory that an autoregression of these equations may have."""
+        return self.raw.shape[1] - 1
 
     @property
     def independent(self) -> float:
@@ -179,10 +184,13 @@ def _valid(used: Mask, filters: tuple[Array, ...]) -> Mask:
 
 def _filtered(X: Array, filters: tuple[Array, ...]) -> Array:
     """Columns X (N, R, k) behind the filters of their rows."""
-    out = X.copy()
+    lags = np.zeros((max(map(len, filters)), len(filters), 1))
     for j, a in enumerate(filters):
-        for lag in range(1, len(a)):
-            out[lag:, j] += a[lag] * X[:-lag, j]
+        lags[: len(a), j, 0] = a
+    out, scaled = X.copy(), np.empty_like(X)
+    for k in range(1, len(lags)):
+        np.multiply(X[:-k], lags[k], out=scaled[k:])
+        out[k:] += scaled[k:]
     return out
 
 

@@ -30,7 +30,7 @@ from veridyn.mechanics.tree.dynamics.inverse import regressor
 from veridyn.mechanics.tree.loops.projection import loop_jacobian
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
-from veridyn.model.motion import Motion
+from veridyn.model.motion import Motion, joined
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.lowpass import NoiseFloor
 from veridyn.signals.motion import Signals
@@ -38,7 +38,8 @@ from veridyn.signals.motion import Signals
 Array = NDArray[np.float64]
 MATTERS_SIGMAS = 0.5  # a bias beyond it makes rms z 1.12, and another method is proposed
 SMALL_NOISE = 1e-3  # of the rms acceleration: less biases nothing that a log of a day could show
-BIAS_SAMPLES = 2000  # of a motion, which show its bias well enough
+BIAS_SAMPLES = 400  # of a motion, which show its bias to a few per cent, and one log states it to a fifth
+TOGETHER_SAMPLES = 4096  # of motions whose columns are computed in one pass: memory that stays small
 LEAST_REPEATED = 0.02  # of neighbouring readings that are equal where an encoder rounds them
 WHOLE_STEPS = 0.05  # of a step: how far differences of rounded readings are from whole numbers of it
 BIAS_SIGMAS = 1.0  # deviations: a larger bias is reported (chosen)
@@ -136,17 +137,21 @@ def acceleration_slopes(
 
     Loops take the other coordinates along.
     """
-    rest = regressor(machine, still, list(rows), list(columns), engine="numpy")
+    asked, N = [int(k) for k in coordinates], len(still)
     G = loop_jacobian(machine, still.q, engine="numpy") if machine.closed else None
-    for k in coordinates:
-        alone = np.zeros_like(still.qdd)
-        alone[:, k] = 1.0
-        moved = alone if G is None else np.asarray(G[:, :, machine.independent.index(int(k))])
-        yield (
-            int(k),
-            regressor(machine, replace(still, qdd=moved), list(rows), list(columns), engine="numpy") - rest,
-            moved,
-        )
+    rest = regressor(machine, still, list(rows), list(columns), engine="numpy")
+    most = max(1, TOGETHER_SAMPLES // N)
+    for first in range(0, len(asked), most):
+        group = asked[first : first + most]
+        moved = np.zeros((len(group), *still.qdd.shape))
+        for alone, k in zip(moved, group, strict=True):
+            alone[:, k] = 1.0
+            if G is not None:
+                alone[:] = G[:, :, machine.independent.index(k)]
+        several = joined([replace(still, qdd=qdd) for qdd in moved])
+        D = regressor(machine, several, list(rows), list(columns), engine="numpy")
+        for k, qdd, slope in zip(group, moved, D.reshape(len(group), *rest.shape), strict=True):
+            yield k, slope - rest, qdd
 
 
 @takes_machine

@@ -147,11 +147,15 @@ class Questions:
 
     def _gains(self, p: Projected, rest: Array) -> Array:
         """Of each cause by Schwarz's criterion, for white noise."""
-        single = p.gains(rest)
-        out = np.array(
-            [p.gain_together(rest[:, :, s]) if s.stop - s.start > 1 else single[s.start] for s in self.parts]
-        )
-        there = np.array([np.count_nonzero(rest[:, :, s].any(axis=(0, 1))) for s in self.parts])
+        out, seen = p.gains(rest), rest.any(axis=(0, 1))
+        if len(self.parts) < len(out):
+            widths = np.array([part.stop - part.start for part in self.parts])
+            starts = np.array([part.start for part in self.parts])
+            out = out[starts]
+            for k in set(widths[widths > 1].tolist()):
+                own = widths == k
+                out[own] = p.gains_together(rest, starts[own][:, None] + np.arange(k))
+        there = np.add.reduceat(seen, [part.start for part in self.parts], dtype=np.intp)
         return np.where(out > 0.0, out / p.white_variance - there * self.price, -np.inf)
 
     def answer(self, cause: Cause, effects: Array) -> Answer:

@@ -170,8 +170,18 @@ class Projected:
         return np.asarray(sizes, dtype=np.float64)
 
     def gain_together(self, rest: Array) -> float:
-        """By how much columns beside the regressor lessen the sum of squared residuals, all at once."""
-        return float(np.sum(self.residual**2) - np.sum(self.unexplained(rest) ** 2))
+        """By how much columns beside the regressor lessen the sum of squared residuals, all at once: gᵀ ĉ of least squares."""
+        g = self.residual.ravel() @ rest.reshape(-1, rest.shape[2])
+        return float(g @ self.sizes_of(rest))
+
+    def gains_together(self, rest: Array, groups: NDArray[np.intp]) -> Array:
+        """The same (m,) of several `groups` (m, k) of columns beside the regressor (N, R, K)."""
+        columns = rest.reshape(-1, rest.shape[2]).T[groups]  # (m, k, N R)
+        G, g = columns @ columns.transpose(0, 2, 1), columns @ self.residual.ravel()
+        norms = np.sqrt(np.diagonal(G, axis1=1, axis2=2))
+        scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
+        inverse = np.linalg.pinv(G * scale[:, :, None] * scale[:, None], rcond=SAFE_PRODUCTS, hermitian=True)
+        return np.asarray(np.einsum("mk,mkl,ml->m", g * scale, inverse, g * scale), dtype=np.float64)
 
     def gains(self, rest: Array) -> Array:
         """By how much each column beside the regressor lessens the sum of squared residuals (k,)."""
@@ -300,26 +310,35 @@ class TraceNoise:
         return self.columns @ a - np.array([self.own.get(name, 0.0) for name in names])
 
 
-def passed_variance(
-    motions: Sequence[Motion], rows: Sequence[str], sampling: Sampling, window: int, filters: Sequence[Array] | None
+def passed_covariances(
+    motions: Sequence[Motion], rows: Sequence[str], sampling: Sampling, window: int, lags: int
 ) -> Array | None:
-    """(R, n): variance of the noise of q̈ behind the filters of rows, added over `window` samples and divided by the root of their number,
-    and behind the `filters` (1, a_1 …) of the rows; the largest of motions. None where the noise of one is not known.
+    """(motions, R, n, lags + 1): autocovariances of the noise of q̈ behind the filters of rows, added over `window` samples and divided by
+    the root of their number. None where the noise of a motion is not known.
     """
     every = []
     for m in motions:
         if m.noise_bands is None:
             return None
-        bands, lines = m.noise_bands, []
+        bands = m.noise_bands
         turn = 2.0 * np.pi * bands.ends * sampling.decimate / bands.rate
         width = 1 if sampling.filtering else window
         added = np.abs(np.exp(1j * np.outer(np.arange(width), turn)).sum(axis=0)) ** 2 / width
-        for r, row in enumerate(rows):
-            low, a = sampling.filter_of(row), np.ones(1) if filters is None else filters[r]
-            gain = added * np.abs(a @ np.exp(-1j * np.outer(np.arange(len(a)), turn * width))) ** 2
-            lines.append(bands.variance @ (gain if low is None else gain * low.gain(bands.ends, bands.rate) ** 2))
-        every.append(lines)
-    return np.max(every, axis=0)
+        waves = added[:, None] * np.cos(np.outer(turn * width, np.arange(lags + 1)))
+        filters = [sampling.filter_of(row) for row in rows]
+        gains = {low: low.gain(bands.ends, bands.rate) ** 2 for low in filters if low is not None}
+        every.append([(bands.variance if low is None else bands.variance * gains[low]) @ waves for low in filters])
+    return np.asarray(every, dtype=np.float64)
+
+
+def passed_variance(covariances: Array, filters: Sequence[Array]) -> Array:
+    """(R, n): variance of such noise behind the `filters` (1, a_1 …) of the rows besides, Σ_ik a_i a_k C_|i−k|; the largest of motions."""
+    out = []
+    for j, a in enumerate(filters):
+        pairs = np.correlate(a, a, "full")[len(a) - 1 :]
+        pairs[1:] *= 2.0
+        out.append(covariances[:, j, :, : len(a)] @ pairs)
+    return np.max(out, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,10 +365,12 @@ def noise_slopes(fit: Fit, motions: Sequence[Motion], rows: Sequence[str]) -> No
     if not len(noisy) or not set(noisy.tolist()) <= set(machine.independent):
         return None
     still, shape = at_rest(m), (len(rows), machine.n)
-    moved = _moved(machine, fit.standard, still, rows) if not machine.closed and machine.base == "fixed" else {}
     columns, own = np.zeros((*shape, len(fit.values))), dict[tuple[str, str], Array]()
-    for k, slope, qdd in acceleration_slopes(machine, still, rows, list(fit.base.columns), noisy):
-        M = _forces(machine, fit.standard, replace(still, qdd=qdd), rows) - _forces(machine, fit.standard, still, rows)
+    slopes = list(acceleration_slopes(machine, still, rows, list(fit.base.columns), noisy))
+    motions_of_noise = [still.qdd, *(qdd for _, _, qdd in slopes)]
+    forces = _forces(machine, fit.standard, [(still.q, qdd) for qdd in motions_of_noise], still, rows)
+    every = forces[1:] - forces[0]
+    for (k, slope, _), M in zip(slopes, every, strict=True):
         columns[:, k] = np.einsum("srp,sr->rp", slope, M) / len(m)
         for j, row in enumerate(rows):
             own.setdefault(("force scale", row), np.zeros(shape))[j, k] = float(M[:, j] @ M[:, j]) / len(m)
@@ -361,30 +382,33 @@ def noise_slopes(fit: Fit, motions: Sequence[Motion], rows: Sequence[str]) -> No
                 load = M @ d.moves[[machine.coordinates.index(row) for row in rows]]
                 own.setdefault(("force scale", d.name), np.zeros(shape))[:, k] = acts * (load @ M) / len(m)
                 own.setdefault((ROTOR, d.name), np.zeros(shape))[:, k] = acts * d.turns[k] * M.sum(axis=0) / len(m)
-        for name, (other, q, before, size) in moved.items():
-            changed = _forces(other, fit.standard, replace(still, q=q, qdd=qdd), rows) - before
-            own.setdefault(name, np.zeros(shape))[:, k] = np.sum(M * (changed - M), axis=0) / size / len(m)
+    if machine.closed or machine.base != "fixed":
+        return NoiseSlopes(columns, own)
+    for name, (other, q, size) in _moved(machine, still).items():
+        changed = _forces(other, fit.standard, [(q, qdd) for qdd in motions_of_noise], still, rows)
+        line = own.setdefault(name, np.zeros(shape))
+        for (k, _, _), M, after in zip(slopes, every, changed[1:], strict=True):
+            line[:, k] = np.sum(M * (after - changed[0] - M), axis=0) / size / len(m)
     return NoiseSlopes(columns, own)
 
 
-def _moved(
-    machine: Machine, values: Array, still: Motion, rows: Sequence[str]
-) -> dict[tuple[str, str], tuple[Machine, Array, Array, float]]:
-    """Trace → machine, positions, forces at rest, and step of the derivative that it is."""
+def _moved(machine: Machine, still: Motion) -> dict[tuple[str, str], tuple[Machine, Array, float]]:
+    """Trace → machine, positions, and step of the derivative that it is."""
     out: dict[tuple[str, str], tuple[Machine, Array, float]] = {
         ("machine size", MACHINE): (stretched(machine, 1.0 + SIZE_STEP), still.q, SIZE_STEP)
     }
     joints = zip(machine.coordinates, np.eye(machine.n), strict=True)
     for c, moves in (*joints, *((d.name, d.moves) for d in coupled_drives(machine))):
         out["encoder zero", c] = (machine, still.q + POSITION_STEP * moves, -POSITION_STEP)
-    return {
-        name: (machine, q, _forces(machine, values, replace(still, q=q), rows), step)
-        for name, (machine, q, step) in out.items()
-    }
+    return out
 
 
-def _forces(machine: Machine, values: Array, m: Motion, rows: Sequence[str]) -> Array:
-    return inverse_dynamics(machine, m, list(rows), values, engine="numpy")
+def _forces(
+    machine: Machine, values: Array, states: Sequence[tuple[Array, Array]], still: Motion, rows: Sequence[str]
+) -> Array:
+    """(states, N, rows) of a motion at rest with other positions and accelerations, all at once."""
+    several = joined([replace(still, q=q, qdd=qdd) for q, qdd in states])
+    return inverse_dynamics(machine, several, list(rows), values, engine="numpy").reshape(len(states), len(still), -1)
 
 
 def size_slopes(machine: Machine, values: Array, m: Motion, rows: Sequence[str], forces: Array) -> Array:

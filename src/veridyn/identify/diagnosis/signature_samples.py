@@ -411,8 +411,14 @@ def _pulses(friction: Array, plan: EquationPlan, job: Job, shifts: Sequence[int]
 def _filtered(lines: Array, plan: EquationPlan, job: Job) -> Array:
     """Lines (R, k, …) of all samples of a job behind the filters of their rows, at its own samples (R, k, N)."""
     filters = [plan.how.filter_of(plan.machine.rows[r]) for r in plan.rows]
-    every = [x if low is None else zero_phase(x.T, job.rate, low).T for x, low in zip(lines, filters, strict=True)]
-    return np.stack(every)[:, :, job.start - job.offset : job.stop - job.offset]
+    out, inside = lines.copy(), slice(job.start - job.offset, job.stop - job.offset)
+    for low in set(filters) - {None}:
+        own = [
+            r for r, other in enumerate(filters) if other == low
+        ]  # in one pass, which costs little more than one line
+        several = lines[own].reshape(-1, lines.shape[-1])
+        out[own] = zero_phase(several.T, job.rate, low).T.reshape(lines[own].shape)
+    return out[:, :, inside]
 
 
 def _turned(fit: Fit, plan: EquationPlan, job: Job, used: Mask, out: Array) -> None:

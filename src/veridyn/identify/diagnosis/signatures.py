@@ -24,7 +24,13 @@ from veridyn.identify.diagnosis.evidence import MIN_SAMPLES_PER_COLUMN
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
 from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.diagnosis.ranking import Questions, ranked
-from veridyn.identify.diagnosis.score_test import NoiseSlopes, TraceNoise, noise_slopes, passed_variance
+from veridyn.identify.diagnosis.score_test import (
+    NoiseSlopes,
+    TraceNoise,
+    noise_slopes,
+    passed_covariances,
+    passed_variance,
+)
 from veridyn.identify.diagnosis.signature_samples import Samples, samples_of
 from veridyn.identify.found_cause import FoundCause
 from veridyn.identify.regression.sampling import Sampling
@@ -87,10 +93,19 @@ def examine(
         return Examined([])
     model = NoisyEquations.of(x, x.misfit(fit.values))
     clock = max(float(np.median(np.diff(m.t))) for m in motions)
-    slopes = cache(lambda: noise_slopes(fit, motions, x.rows))  # once, and only where a score is suspicious
-    questions = Questions(
-        fit, x, seen, clock, lambda other: scores_by_noise(slopes(), motions, sampling, x, other), model
-    )
+
+    @cache
+    def noise() -> tuple[NoiseSlopes, Array] | None:
+        """Once, and only where a score is suspicious."""
+        slopes = noise_slopes(fit, motions, x.rows)
+        passed = None if slopes is None else passed_covariances(motions, x.rows, sampling, x.window, model.lags)
+        return None if slopes is None or passed is None else (slopes, passed)
+
+    def by_noise(other: NoisyEquations) -> TraceNoise | None:
+        known = noise()
+        return None if known is None else scores_by_noise(*known, x, other)
+
+    questions = Questions(fit, x, seen, clock, by_noise, model)
     found = ranked(questions, settings.false_alarm_rate)
     return Examined([group for group in found if group[0].shift > settings.min_shift], questions.untestable(every))
 
@@ -125,15 +140,10 @@ def _thinned(sampling: Sampling, rows: Sequence[str], motions: Sequence[Motion])
     return replace(sampling, decimate=sampling.decimate * max(1, step))
 
 
-def scores_by_noise(
-    slopes: NoiseSlopes | None, motions: Sequence[Motion], sampling: Sampling, x: Samples, model: NoisyEquations
-) -> TraceNoise | None:
-    """What noise of the accelerations makes of scores of the weighted equations; None where it is small or not known."""
-    variance = None if slopes is None else passed_variance(motions, x.rows, sampling, x.window, model.filters)
-    if slopes is None or variance is None:
-        return None
+def scores_by_noise(slopes: NoiseSlopes, passed: Array, x: Samples, model: NoisyEquations) -> TraceNoise:
+    """What noise of the accelerations, with these autocovariances behind the filters of rows, makes of scores of the weighted equations."""
     weight = model.weight.max(axis=0) * model.again.max(axis=0)
-    return slopes.of((x.used.sum(axis=0) * weight**2)[:, None] * variance)
+    return slopes.of((x.used.sum(axis=0) * weight**2)[:, None] * passed_variance(passed, model.filters))
 
 
 def _exact(fit: Fit, x: Samples) -> bool:

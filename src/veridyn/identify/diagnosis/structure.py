@@ -23,10 +23,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.fft import irfft, next_fast_len, rfft
 
 from veridyn.identify.diagnosis.drives import coupled_drives, moving_alone, turns_round
 from veridyn.identify.diagnosis.score_test import ROTOR
@@ -34,7 +35,7 @@ from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
-from veridyn.model.motion import Motion
+from veridyn.model.motion import Motion, joined
 
 Array = NDArray[np.float64]
 DRY, VISCOUS, ASYMMETRIC = "dry friction", "viscous friction", "asymmetric friction"
@@ -127,16 +128,21 @@ def low_passed(forces: Array, step: float) -> Iterator[tuple[int, Array, Array, 
     """
     N = forces.shape[1]
     every = np.arange(N, dtype=np.float64)
-    for k, tau in enumerate(LOW_PASS_TIMES):
-        if not 0.5 * step < tau < LONGEST_LOW_PASS * N * step:
-            continue
-        reach = min(N - 1, int(np.ceil(SETTLED * tau / step)))
-        before = 2.0 * forces[:, :1] - forces[:, reach:0:-1]
-        behind = 2.0 * forces[:, -1:] - forces[:, -2 : -reach - 2 : -1]
-        padded = np.concatenate([before, forces, behind], axis=1)
-        gain = 1.0 / (1.0 + 2j * np.pi * tau * np.fft.rfftfreq(padded.shape[1], step)) - 1.0
-        spectrum = np.fft.rfft(padded) / tau
-        slow, even = (np.fft.irfft(spectrum * g, padded.shape[1])[:, reach : reach + N] for g in (gain, gain.real))
+    asked = [(k, tau) for k, tau in enumerate(LOW_PASS_TIMES) if 0.5 * step < tau < LONGEST_LOW_PASS * N * step]
+    if not asked:
+        return
+    reach = min(N - 1, int(np.ceil(SETTLED * asked[-1][1] / step)))
+    length = cast(int, next_fast_len(N + 2 * reach, real=True))
+    behind = min(N - 1, length - N - reach)
+    before, after = (
+        2.0 * forces[:, :1] - forces[:, reach:0:-1],
+        2.0 * forces[:, -1:] - forces[:, -2 : -behind - 2 : -1],
+    )
+    padded = np.concatenate([before, forces, after], axis=1)
+    frequency, spectrum = 2j * np.pi * np.fft.rfftfreq(padded.shape[1], step), rfft(padded)
+    for k, tau in asked:
+        gain = (1.0 / (1.0 + tau * frequency) - 1.0) / tau
+        slow, even = (irfft(spectrum * g, padded.shape[1])[:, reach : reach + N] for g in (gain, gain.real))
         late = np.array([np.interp(every - tau / step, every, force) for force in forces])
         yield k, slow, even, np.asarray((late - forces) / tau, dtype=np.float64)
 
@@ -218,28 +224,33 @@ def whole_lines(
     """Lines (R, N) that act in all rows of an open machine on the ground."""
     machine, part, N = fit.described, replace(m[thin], forces=None), len(m)
     values = rigid_values(fit)
-    before, still = (inverse_dynamics(machine, part, list(rows), v, engine="numpy") for v in (fit.standard, values))
     drives = coupled_drives(machine)
     alone = moving_alone(drives)
     axes = [(c, np.eye(machine.n)[i]) for i, c in enumerate(machine.coordinates) if i not in alone]
-    for c, moves in (*axes, *((d.name, d.moves) for d in drives)):
+    places = [*axes, *((d.name, d.moves) for d in drives)]
+    bent = [part]
+    for _, moves in places:
         slopes = _derivatives(part.t, moves @ rigid[:, thin])
         q, qd, qdd = (
             x - COMPLIANCE_STEP * slope[:, None] * moves
             for x, slope in zip((part.q, part.qd, part.qdd), slopes, strict=True)
         )
-        bent = replace(part, q=q, qd=qd, qdd=qdd)
-        after = inverse_dynamics(machine, bent, list(rows), values, engine="numpy")
+        bent.append(replace(part, q=q, qd=qd, qdd=qdd))
+    forces = inverse_dynamics(machine, joined(bent), list(rows), values, engine="numpy")
+    still, *every = forces.reshape(len(bent), len(part), -1)
+    for (c, _), after in zip(places, every, strict=True):
         yield ColumnLine(FLEXIBLE, c, 0, 0), between(thin, (after - still).T / COMPLIANCE_STEP, N)
+    before = inverse_dynamics(machine, part, list(rows), fit.standard, engine="numpy")
     g = np.asarray(machine.gravity, dtype=np.float64)
     if np.any(g):
         for k, axis in enumerate(_across(g)):
             other = replace(machine, gravity=g + TILT_STEP * np.linalg.norm(g) * axis)
             turned = inverse_dynamics(other, part, list(rows), fit.standard, engine="numpy")
             yield ColumnLine(GRAVITY, "", 0, k), between(thin, (turned - before).T / TILT_STEP, N)
-    for k, column in enumerate(load_columns(machine)):
-        line = regressor(machine, part, list(rows), [column], engine="numpy")[:, :, 0]
-        yield ColumnLine(PAYLOAD, "", 0, k), between(thin, line.T, N)
+    load = load_columns(machine)
+    lines = regressor(machine, part, list(rows), load, engine="numpy")
+    for k in range(len(load)):
+        yield ColumnLine(PAYLOAD, "", 0, k), between(thin, lines[:, :, k].T, N)
 
 
 def _across(g: Array) -> list[Array]:
