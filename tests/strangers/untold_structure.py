@@ -2,7 +2,7 @@
 
 Each law is written down here in closed form: load friction μ |τ_j| sign(q̇_j), τ the torques of the rigid bodies; a flexible joint whose
 motor stands at q + τ/k; friction that is larger while the gear is cold; a load on the last link from half of the log on; gravity that
-leans; an encoder whose zero drifts; a force that lags.
+leans; an encoder whose zero drifts; a force that lags or is late; friction whose bristles yield before they slide.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
+from scipy.integrate import solve_ivp
 from scipy.signal import lfilter
 
 from strangers.pinocchio_logs import GRAVITY, Arm, ArmLink, Recording, fourier, pin_model, three_joints, torques
@@ -117,6 +118,29 @@ def low_passed_force(x: Machinery, j: int, size: float) -> None:
     """A force behind a filter of first order, by its difference equation."""
     a = np.exp(-(x.t[1] - x.t[0]) / size)
     x.tau[:, j], _ = lfilter([1.0 - a], [1.0, -a], x.tau[:, j], zi=[a * x.tau[0, j]])
+
+
+def late_force(x: Machinery, j: int, size: float) -> None:
+    """A force that is `size` seconds late, friction and all."""
+    x.tau[:, j] = np.interp(x.t - size, x.t, x.tau[:, j])
+
+
+def bristles(x: Machinery, j: int, size: float) -> None:
+    """Dry friction of the LuGre model (Canudas de Wit, Olsson, Åström, Lischinsky, IEEE TAC 40(3), 1995), integrated along the motion.
+
+    ż = v − |v| z/ζ, F = F_c (z + τ ż)/ζ, with bristles that slide at the deflection ζ = `size` and a damping of τ = 1 ms.
+    """
+
+    def rate(t: float, z: Array) -> Array:
+        v = float(np.interp(t, x.t, x.qd[:, j]))
+        return v - abs(v) * z / size
+
+    step, begin = float(x.t[1] - x.t[0]), [size * np.sign(x.qd[0, j])]
+    # While it slides ż is zero: without a limit the steps would reach over reversals.
+    z = solve_ivp(rate, (x.t[0], x.t[-1]), begin, "LSODA", x.t, rtol=1e-8, atol=1e-8 * size, max_step=step).y[0]
+    v = x.qd[:, j]
+    force = (z + 1e-3 * (v - np.abs(v) * z / size)) / size
+    x.tau[:, j] += x.arm[j].coulomb * (force - np.sign(v))
 
 
 def unchanged(_x: Machinery, _j: int, _size: float) -> None:

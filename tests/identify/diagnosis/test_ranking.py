@@ -33,6 +33,22 @@ def test_a_low_pass_is_no_delay_where_the_motion_is_fast_enough(seconds: float) 
     assert {d.kind for d in first} <= {"low-pass of the force", "late force"}
 
 
+@pytest.mark.parametrize("deflection", [0.002, 0.006])
+def test_bristles_that_yield_are_no_delay(deflection: float) -> None:
+    """LuGre friction, integrated by SciPy: its dry friction is that of the arm, to a tenth at the nearest distance of the grid."""
+    found = groups(u.bristles, 2, deflection, 102)
+    assert [(d.kind, d.where) for d in (g[0] for g in found)] == [("friction that yields", "q3")]
+    assert abs(found[0][0].size - u.four_joints()[2].coulomb) < 0.1 * u.four_joints()[2].coulomb
+
+
+@pytest.mark.parametrize("seconds", [0.02, 0.05])
+def test_a_delay_is_no_friction_that_yields(seconds: float) -> None:
+    """Its smooth part is late as well; the size is known to a fifth, the grid's deviation."""
+    found = groups(u.late_force, 2, seconds, 102)
+    assert [(d.kind, d.where) for d in (g[0] for g in found)] == [("late force", "q3")]
+    assert abs(found[0][0].size - seconds) < 0.2 * seconds
+
+
 def test_what_was_found_is_not_named_again() -> None:
     found = groups(u.rotor, 3, 0.2)
     names = [(d.kind, d.where) for group in found for d in group]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 import pytest
+from scipy.integrate import solve_ivp
 from scipy.signal import lfilter
 
 import veridyn as vd
@@ -14,12 +15,14 @@ from veridyn.identify.diagnosis.structure import (
     FLEXIBLE,
     LOW_PASS_TIMES,
     PAYLOAD,
+    PRESLIDING_DISTANCES,
     between,
     load_columns,
     low_passed,
     quantised,
     rigid_forces,
     whole_lines,
+    yielding,
 )
 from veridyn.identify.diagnosis.structure import GRAVITY as LEANING
 from veridyn.identify.result import Fit
@@ -126,3 +129,22 @@ def test_steps_are_found_in_the_values_themselves() -> None:
     lines, steps = quantised(np.array([force, force]), np.array([0.7 * np.round(force / 0.7), force + noise]))
     assert np.allclose(steps, [0.7, 0.0])
     assert np.allclose(lines[0], 0.7 * np.round(force / 0.7) - force) and not lines[1].any()
+
+
+def test_friction_that_yields_is_that_of_its_differential_equation() -> None:
+    """dx/dt = (q̇ − |q̇| x)/δ (Dahl, 1968), integrated by SciPy along a path with reversals; a rest keeps x."""
+    t = np.linspace(0.0, 6.0, 1201)
+    q, qd = np.sin(2.0 * t) + 0.4 * np.sin(5.0 * t), 2.0 * np.cos(2.0 * t) + 2.0 * np.cos(5.0 * t)
+    for line, distance in zip(yielding(q), PRESLIDING_DISTANCES, strict=True):
+
+        def rate(t: float, x: np.ndarray, distance: float = distance) -> np.ndarray:
+            v = 2.0 * np.cos(2.0 * t) + 2.0 * np.cos(5.0 * t)
+            return (v - abs(v) * x) / distance
+
+        wanted = solve_ivp(rate, (0.0, 6.0), [np.sign(qd[0])], "LSODA", t, rtol=1e-9, atol=1e-9, max_step=0.005).y[0]
+        far = np.abs(qd) > 0.05  # turns are found to a sample
+        assert np.abs(line - wanted)[far].max() < 0.1
+        assert np.sqrt(np.mean((line - wanted)[far] ** 2)) < 0.01
+    still = yielding(np.array([0.0, 1.0, 1.0, 1.0, 0.9]))[0]
+    assert still.tolist() == pytest.approx([1.0, 1.0, 1.0, 1.0, -1.0])
+    assert not yielding(np.zeros(5)).any()

@@ -22,7 +22,15 @@ from veridyn.model.machine import Machine
 Array = NDArray[np.float64]
 ENCODER_ZERO, DRIFTING_ENCODER = "encoder zero", "encoder drift"
 MOMENTS = 16  # at which a load may be taken up: a sixteenth of a log beside the right one costs a few per cent of the evidence
-POSITIVE = (s.ROTOR, s.DRY, s.VISCOUS, s.STRIBECK, s.LOAD_FRICTION, s.FLEXIBLE)  # what is below zero is something else
+POSITIVE = (
+    s.ROTOR,
+    s.DRY,
+    s.VISCOUS,
+    s.STRIBECK,
+    s.LOAD_FRICTION,
+    s.PRESLIDING,
+    s.FLEXIBLE,
+)  # what is below zero is something else
 STRUCTURE = (*POSITIVE, s.ASYMMETRIC, s.SPRING, s.CABLE, s.WARM_UP, s.GRAVITY, s.PAYLOAD)
 
 PLURAL = {
@@ -233,6 +241,17 @@ def _load_friction(at: _Place, d: Damage) -> Words:
     return Words(what, at.spoken, "a model with it", _size(d, f"{at.force} for each {at.force} of load"), hint)
 
 
+def _presliding(at: _Place, d: Damage) -> Words:
+    what = "its dry friction yields before it slides: behind reversals it grows with the way, which the model does not have."
+    distance = s.PRESLIDING_DISTANCES[d.option]
+    found = f"{_size(d, at.force)}, over about {1e3 * distance:g} m{at.angle}"
+    hint = (
+        "Leave samples near reversals out, with a dead zone of the speed, or identify by output error with the element "
+        f"{{kind: lugre, on: {at.on}, deflection: {distance:g}, time: 0.001}}."
+    )
+    return Words(what, at.spoken, "friction that turns with the speed", found, hint)
+
+
 def _warm_up(at: _Place, d: Damage) -> Words:
     what = "its friction changes along the log, as a gear does that warms up."
     hint = "Warm the machine up before recording, leave the first part of the log out, or record the temperature of the gear."
@@ -353,6 +372,7 @@ _OF_JOINT: Mapping[str, Callable[[_Place, Damage], Words]] = {
     ),
     s.STRIBECK: _stribeck,
     s.LOAD_FRICTION: _load_friction,
+    s.PRESLIDING: _presliding,
     s.WARM_UP: _warm_up,
     s.FLEXIBLE: _flexible,
     s.CABLE: _cable,

@@ -25,6 +25,9 @@ _PAIRS = {
         (s.LATE_FORCE, s.FLEXIBLE)
     ): "the same path slower: a delay stays as long, a joint that yields follows its load",
     frozenset(
+        (s.LATE_FORCE, s.PRESLIDING)
+    ): "the same path slower: a delay stays as long, friction that yields takes longer to slide",
+    frozenset(
         (s.LOAD_FRICTION, s.DRY)
     ): "the same motion with another payload: friction of the load grows, Coulomb friction does not",
     frozenset(
@@ -65,6 +68,7 @@ _ALONE = {
     s.ASYMMETRIC: "sweeps of the joint at several constant speeds, both ways",
     s.STRIBECK: "slow sweeps of the joint at several constant speeds, down to a creep",
     s.LOAD_FRICTION: "the same motion with another payload",
+    s.PRESLIDING: "slow reversals of the joint, by less and less",
     s.SPRING: "rests of the joint over its whole range",
     s.CABLE: "rests of the joint over its whole range",
     s.WARM_UP: "the same motion cold, and again when the machine is warm",

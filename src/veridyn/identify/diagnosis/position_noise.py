@@ -144,14 +144,15 @@ def acceleration_slopes(
     for first in range(0, len(asked), most):
         group = asked[first : first + most]
         moved = np.zeros((len(group), *still.qdd.shape))
-        for alone, k in zip(moved, group, strict=True):
-            alone[:, k] = 1.0
+        for i, k in enumerate(group):
+            moved[i, :, k] = 1.0
             if G is not None:
-                alone[:] = G[:, :, machine.independent.index(k)]
-        several = joined([replace(still, qdd=qdd) for qdd in moved])
+                moved[i] = G[:, :, machine.independent.index(k)]
+        several = joined([replace(still, qdd=moved[i]) for i in range(len(group))])
         D = regressor(machine, several, list(rows), list(columns), engine="numpy")
-        for k, qdd, slope in zip(group, moved, D.reshape(len(group), *rest.shape), strict=True):
-            yield k, slope - rest, qdd
+        slopes = D.reshape(len(group), *rest.shape) - rest
+        for i, k in enumerate(group):
+            yield k, slopes[i], moved[i]
 
 
 @takes_machine

@@ -22,7 +22,16 @@ from veridyn.identify.diagnosis.evidence import MIN_SAMPLES_PER_COLUMN, STRONG
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
 from veridyn.identify.diagnosis.score_test import LIKELY, Projected, TraceNoise, limit_of
 from veridyn.identify.diagnosis.signature_samples import Samples
-from veridyn.identify.diagnosis.structure import ASYMMETRIC, CABLE, GRAVITY, IN_STEPS, LATE_FORCE, LOW_PASS, WHOLE
+from veridyn.identify.diagnosis.structure import (
+    ASYMMETRIC,
+    CABLE,
+    GRAVITY,
+    IN_STEPS,
+    LATE_FORCE,
+    LOW_PASS,
+    PRESLIDING,
+    WHOLE,
+)
 from veridyn.identify.result import Fit
 
 Array = NDArray[np.float64]
@@ -39,6 +48,7 @@ SUSPECTED_Z = 3.0  # deviations from which it is asked what noise of the motion 
 ONE_SIDED = 2.0  # deviations between what is seen behind reversals and before them (chosen)
 SMOOTH_PART = 1.0  # deviations by which the smooth part of a force must be late, too (chosen)
 SAME_DELAY = 3.0  # deviations between the delays of both (chosen)
+BEHIND_REVERSALS = (LATE_FORCE, LOW_PASS, PRESLIDING)  # causes that dry friction shows where its speed turns
 GRID_DEVIATION = 0.2  # of a delay: how far the grid is apart, and what its first order is worth
 
 
@@ -213,6 +223,8 @@ class Questions:
         machine = self.fit.described
         if a.model.independent < MIN_SAMPLES_PER_COLUMN * self.x.W.shape[2]:
             return False
+        if kind in BEHIND_REVERSALS and any(c.kind in BEHIND_REVERSALS and c.where == where for c in self.taken):
+            return False  # what the nearest of a grid leaves of one looks like another
         if kind in (*POSITIVE, IN_STEPS) or (kind == LOW_PASS and a.size < 0.0):
             return a.size > 0.0
         if kind in (ENCODER_ZERO, DRIFTING_ENCODER):
@@ -221,7 +233,7 @@ class Questions:
             return size >= LEAST_SIZE
         if kind not in (LATE_FORCE, LOW_PASS):
             return True
-        if size <= 0.5 * self.clock + GRID_DEVIATION * size or a.cause.name in [c.name for c in self.taken]:
+        if size <= 0.5 * self.clock + GRID_DEVIATION * size:
             return False
         if a.cause.beside is not None and not _seen_beside(a, a.cause.beside):
             return False
@@ -307,7 +319,13 @@ def _best(clear: Sequence[Answer], questions: Questions) -> Answer:
     offset = (sensor.cause.kind, structure.cause.kind) == ("force offset", ASYMMETRIC)
     if offset and sensor.cause.where == structure.cause.where and sensor.criterion > structure.criterion:
         return sensor  # the dry part of that friction is an offset; nothing of the rest is seen
-    if sensor.criterion <= structure.criterion + STRONG:
+    if structure.cause.kind in BEHIND_REVERSALS and sensor.cause.kind in BEHIND_REVERSALS:
+        gain = (
+            sensor.evidence - structure.evidence
+        )  # of one column each in the same few samples, whose scatter says little of either
+    else:
+        gain = sensor.criterion - structure.criterion
+    if gain <= STRONG:
         return structure
     every = questions.family(structure.cause.kind)
     return sensor if sensor.criterion > every + STRONG else structure

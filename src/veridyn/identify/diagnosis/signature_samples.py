@@ -412,7 +412,7 @@ def _filtered(lines: Array, plan: EquationPlan, job: Job) -> Array:
     """Lines (R, k, …) of all samples of a job behind the filters of their rows, at its own samples (R, k, N)."""
     filters = [plan.how.filter_of(plan.machine.rows[r]) for r in plan.rows]
     out, inside = lines.copy(), slice(job.start - job.offset, job.stop - job.offset)
-    for low in set(filters) - {None}:
+    for low in {low for low in filters if low is not None}:
         own = [
             r for r, other in enumerate(filters) if other == low
         ]  # in one pass, which costs little more than one line

@@ -7,6 +7,7 @@ To first order each adds c s to the equations W φ = y, with j the row of joint 
     asymmetric friction           s = |q̇_j|, and with 1           in row j: what is dry of it is an offset
     Stribeck friction             s = sign q̇_j/(1 + (q̇_j/v)²)     in row j, for speeds v of a grid
     load-dependent friction       s = |Γ̂_j| sign q̇_j              in row j
+    friction that yields          s = x − sign q̇_j                in row j, dx/dq_j = (1 − x sign q̇_j)/δ, for distances δ of a grid
     joint spring                  s = q_j                         in row j
     cable                         s = sin q_j, cos q_j            in row j of a turning joint
     friction that warms up        s = e^(−t/τ) (sign q̇_j, q̇_j)    in row j, for times τ of a grid
@@ -27,7 +28,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import irfft, next_fast_len, rfft
+from scipy.fft import next_fast_len
 
 from veridyn.identify.diagnosis.drives import coupled_drives, moving_alone, turns_round
 from veridyn.identify.diagnosis.score_test import ROTOR
@@ -40,6 +41,7 @@ from veridyn.model.motion import Motion, joined
 Array = NDArray[np.float64]
 DRY, VISCOUS, ASYMMETRIC = "dry friction", "viscous friction", "asymmetric friction"
 STRIBECK, LOAD_FRICTION, WARM_UP = "Stribeck friction", "load-dependent friction", "friction that warms up"
+PRESLIDING = "friction that yields"
 SPRING, CABLE, FLEXIBLE, GRAVITY = "joint spring", "cable", "flexible joint", "gravity direction"
 PAYLOAD = "load taken up or set down"
 LOW_PASS = "low-pass of the force"
@@ -57,6 +59,8 @@ STEP_ROUNDING = 1e-3  # of a step
 SETTLED = 5.0  # time constants, behind which less than a hundredth of a step is left
 # Of a joint's rms speed: an octave and a half apart, so that no curve between them is missed by much
 STRIBECK_SPEEDS = (0.05, 0.15, 0.45)
+# rad or m, less than an octave of time apart: at 1 rad/s² friction slides some 25 ms to .2 s, √(2δ), behind a reversal
+PRESLIDING_DISTANCES = (0.0003, 0.0008, 0.0024, 0.007, 0.02)
 WARM_UP_TIMES = (0.1, 0.3, 1.0)  # of a log's length: shorter ones are over at once, longer ones are a drift
 SMOOTHING_S = 0.1  # half-width of the parabolas that give second derivatives of forces
 COMPLIANCE_STEP = 1e-6  # rad/(N*m) or m/N, of the derivative with respect to a compliance
@@ -139,10 +143,10 @@ def low_passed(forces: Array, step: float) -> Iterator[tuple[int, Array, Array, 
         2.0 * forces[:, -1:] - forces[:, -2 : -behind - 2 : -1],
     )
     padded = np.concatenate([before, forces, after], axis=1)
-    frequency, spectrum = 2j * np.pi * np.fft.rfftfreq(padded.shape[1], step), rfft(padded)
+    frequency, spectrum = 2j * np.pi * np.fft.rfftfreq(padded.shape[1], step), np.fft.rfft(padded)
     for k, tau in asked:
         gain = (1.0 / (1.0 + tau * frequency) - 1.0) / tau
-        slow, even = (irfft(spectrum * g, padded.shape[1])[:, reach : reach + N] for g in (gain, gain.real))
+        slow, even = (np.fft.irfft(spectrum * g, padded.shape[1])[:, reach : reach + N] for g in (gain, gain.real))
         late = np.array([np.interp(every - tau / step, every, force) for force in forces])
         yield k, slow, even, np.asarray((late - forces) / tau, dtype=np.float64)
 
@@ -180,6 +184,8 @@ def _axis_lines(
     for k, share in enumerate(STRIBECK_SPEEDS):
         speed = np.where(rms > 0.0, share * rms, 1.0)
         yield STRIBECK, k, 0, sign / (1.0 + (qd / speed) ** 2)
+    for k, lines in enumerate(np.stack([yielding(x) for x in q], axis=1)):
+        yield PRESLIDING, k, 0, lines - sign
     yield LOAD_FRICTION, 0, 0, np.abs(load) * sign
     yield SPRING, 0, 0, q
     yield CABLE, 0, 0, np.where(turning, np.sin(q), 0.0)
@@ -188,6 +194,33 @@ def _axis_lines(
         cold = np.exp(-clock / share)
         yield WARM_UP, k, 0, cold * sign
         yield WARM_UP, k, 1, cold * qd
+
+
+def yielding(q: Array) -> Array:
+    """x (distances, N) of dry friction that yields before it slides, along positions q (N,): Dahl's law, LuGre's without its damping.
+
+    Along each way in one direction s from q₀ on, x = s + (x₀ − s) e^(−|q − q₀|/δ): it depends on where the joint has been, not on speed.
+    """
+    direction = np.sign(np.diff(q))
+    moving = np.maximum.accumulate(np.where(direction != 0.0, np.arange(len(direction)), 0))
+    direction = direction[moving]  # a rest keeps it
+    out = np.zeros((len(PRESLIDING_DISTANCES), len(q)))
+    if not direction.any():
+        return out
+    starts = np.append(0, np.flatnonzero(np.diff(direction)) + 1)
+    lengths = np.abs(np.diff(q[np.append(starts, len(q) - 1)]))
+    run = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(direction))))
+    gone = np.abs(q[1:] - q[starts][run])
+    for line, distance in zip(out, PRESLIDING_DISTANCES, strict=True):
+        begin, x = np.empty(len(starts)), float(direction[0])
+        for k, (s, left) in enumerate(
+            zip(direction[starts].tolist(), np.exp(-lengths / distance).tolist(), strict=True)
+        ):
+            begin[k] = x
+            x = s + (x - s) * left
+        line[0] = direction[0]
+        line[1:] = direction + (begin[run] - direction) * np.exp(-gone / distance)
+    return out
 
 
 def rigid_values(fit: Fit) -> Array:
