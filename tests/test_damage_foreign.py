@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -13,8 +15,8 @@ from benchmarks.damage.__main__ import main
 from benchmarks.damage.bench import Answer
 from benchmarks.damage.foreign import FOREIGN_KINDS, WRIST_KINDS, case, clean_bench
 from benchmarks.damage.kinds import DAMAGES, Damage, Table, whole
-from benchmarks.damage.run import Job, lines_of, outcomes
-from benchmarks.damage.score import damaged, named, visible
+from benchmarks.damage.run import Clean, Job, Line, as_json, lines_of, outcomes
+from benchmarks.damage.score import Outcome, damaged, named, visible
 from benchmarks.damage.structure import (
     STRIBECK_SPEED,
     asymmetric,
@@ -266,8 +268,27 @@ def test_runs_with_untold_structure_are_wrong_where_errors_say_so() -> None:
 
 def test_clean_logs_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     main(["--foreign", "--clean", "1", "--seed", "3", "--json"])
-    told = json.loads(capsys.readouterr().out)
-    assert told["clean"] == 1 and len(told["alarms"]) <= 1 and "damaged" not in told
+    (line,) = capsys.readouterr().out.splitlines()
+    told = json.loads(line)
+    assert list(told) == ["clean"] and told["clean"]["seed"] == 3000
+
+
+def test_lines_of_several_runs_make_one_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A damaged log that was named, one that was missed, a clean log, and a run that was refused, whose errors are infinite."""
+    logs = [
+        Line("rust", "arm 1", 1.0, 4, Outcome("named", 0.1, said="rust q2")),
+        Line("rust", "arm 3", 1.0, 4, Outcome("silent", 0.1, 5.0)),
+    ]
+    records: list[dict[str, Any]] = [{"damaged": asdict(x)} for x in logs]
+    records += [{"clean": asdict(Clean(3000, "geared 3000", ()))}]
+    records += [{"untold": asdict(Untold("rotor", 1, np.inf, np.inf, False, "refused"))}]
+    for k, part in enumerate((records[:1], records[1:])):
+        (tmp_path / f"{k}.jsonl").write_text("".join(f"{json.dumps(as_json(r))}\n" for r in part), encoding="utf-8")
+    main(["--summary", str(tmp_path / "0.jsonl"), str(tmp_path / "1.jsonl")])
+    out = capsys.readouterr().out
+    assert "2 damaged logs: 50.0 % named, 0.0 % warned, 50.0 % silent" in out
+    assert "0 false alarms on 1 clean logs" in out
+    assert "seed 1: mean z² inf, worst inf, visible nan: refused" in out
 
 
 def test_unknown_kinds_are_refused_by_name() -> None:

@@ -16,6 +16,8 @@ those of a study are.
 ``--wrist``    a six-axis arm with a coupled wrist whose file has a gear, or the coupling, wrong.
 ``--clean N``  false alarms on N undamaged logs, of the simulated arm or, with ``--foreign``, of Pinocchio's machines; nothing else is run
                unless ``--logs`` is given.
+``--json``     every log as a line of JSON when it is done, in place of tables; kinds may be shared out over several runs.
+``--summary``  tables of such lines in files, also of runs that were stopped.
 ``--cost``     what the default diagnosis adds to a fit, on logs of a Panda and a UR10e in the folder that VERIDYN_DATA names.
 ``--real``     damages logs of measured robots in that folder in the same ways. What the undamaged log is warned of is listed first, and a
                warning of a damaged log counts where it is not among these. For the log without noise stands that with the forces of its
@@ -32,7 +34,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict
 from io import StringIO
@@ -57,6 +59,8 @@ from benchmarks.damage.run import (
     by_kind,
     clean,
     lines_of,
+    print_clean,
+    print_summary,
     print_table,
     print_untold,
     shared_out,
@@ -76,14 +80,17 @@ def parser() -> argparse.ArgumentParser:
     modes.add_argument("--wrist", action="store_true", help="a coupled wrist whose file is wrong")
     modes.add_argument("--cost", action="store_true", help="what the default diagnosis adds to a fit")
     modes.add_argument("--real", nargs="*", choices=tuple(ROBOTS), help="measured robots; all where none is named")
+    modes.add_argument("--summary", nargs="+", metavar="FILE", help="tables of what --json has written")
     asked.add_argument("--logs", type=int, help=f"logs of each kind, or runs of each case; {DEFAULT_LOGS} if left out")
     asked.add_argument("--clean", type=int, default=0, help="undamaged logs")
     asked.add_argument("--seed", type=int, default=1)
     asked.add_argument("--level", choices=("fast", "full", "cli"), default="fast")
-    asked.add_argument("--kind", "--only", nargs="*", default=[], help="names of damages, structures or cases")
+    asked.add_argument(
+        "--kind", "--kinds", "--only", nargs="*", default=[], help="names of damages, structures or cases"
+    )
     asked.add_argument("--strengths", type=float, nargs="*", help="multiples of the weakest size")
     asked.add_argument("--workers", type=int, default=1, help="processes")
-    asked.add_argument("--json", action="store_true", help="every log as JSON in place of tables")
+    asked.add_argument("--json", action="store_true", help="every log as a line of JSON in place of tables")
     return asked
 
 
@@ -105,63 +112,76 @@ def kinds_of(given: argparse.Namespace) -> tuple[str, ...]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     given = parser().parse_args(arguments)
-    if not given.json:
-        measured(given)
+    if given.summary:
+        print_summary([line for name in given.summary for line in Path(name).read_text(encoding="utf-8").splitlines()])
         return
+    if not given.json:
+        measured(given, lambda _table, _record: None)
+        return
+    out = sys.stdout
+
+    def each(table: str, record: Any) -> None:
+        print(json.dumps({table: as_json(record)}, allow_nan=False), file=out, flush=True)
+
     with redirect_stdout(StringIO()):
-        out = measured(given)
-    print(json.dumps(as_json(out), indent=1, allow_nan=False))
+        measured(given, each)
 
 
-def measured(given: argparse.Namespace) -> dict[str, Any]:
-    """Measure and print what is asked for."""
+def measured(given: argparse.Namespace, each: Callable[[str, Any], None]) -> None:
+    """Measure and print what is asked for; `each` is given the name of a table and every record of it as it comes."""
     if given.cost:
-        found = costs()
-        print("\n".join(map(cost_line, found)))
-        return {"cost": [asdict(c) | {"limit": c.limit, "within": c.within} for c in found]}
+        for c in costs():
+            print(cost_line(c), flush=True)
+            each("cost", asdict(c) | {"limit": c.limit, "within": c.within})
+        return
     if given.real is not None:
-        return {"real": {name: real(name, given) for name in given.real or ROBOTS}}
+        for name in given.real or ROBOTS:
+            real(name, given, each)
+        return
     logs = given.logs if given.logs is not None else 0 if given.clean else DEFAULT_LOGS
     seeds = range(given.seed, given.seed + logs)
     if given.untold:
         jobs = [Job("foreign", name, seed, given.level) for name in kinds_of(given) for seed in seeds]
-        runs = list(shared_out(untold_run, jobs, given.workers))
+        runs = []
+        for r in shared_out(untold_run, jobs, given.workers):
+            runs.append(r)
+            each("untold", asdict(r))
         print_untold(runs)
-        return {"untold": [asdict(r) | {"wrong": r.wrong, "silently_wrong": r.silently_wrong} for r in runs]}
+        return
     source: Source = "foreign" if given.foreign or given.wrist else "simulated"
     usual = FOREIGN_STRENGTHS if source == "foreign" else STRENGTHS
     strengths, kinds = tuple(given.strengths or usual), kinds_of(given)
     jobs = [Job(source, kind, seed, given.level, strengths) for kind in kinds for seed in seeds]
-    out: dict[str, Any] = {}
     if jobs:
-        lines = print_table(by_kind(jobs, given.workers), max(map(len, kinds)) + 1, blame=source == "foreign")
-        out["damaged"] = [asdict(x) for x in lines]
+        groups = by_kind(jobs, given.workers, lambda line: each("damaged", asdict(line)))
+        print_table(groups, max(map(len, kinds)) + 1, blame=source == "foreign")
     if given.clean:
         first = 1000 * given.seed
         jobs = [Job(source, "clean", seed, given.level) for seed in range(first, first + given.clean)]
-        alarms = []
+        found = []
         for c in shared_out(clean, jobs, given.workers):
-            print("".join(f"    clean log {c.seed}, {c.bench}: {text}\n" for text in c.said), end="", flush=True)
-            alarms += [asdict(c)] if c.said else []
-        print(f"{len(alarms)} false alarms on {given.clean} clean logs")
-        out |= {"clean": given.clean, "alarms": alarms}
-    return out
+            found.append(c)
+            each("clean", asdict(c))
+        print_clean(found)
 
 
-def real(name: str, given: argparse.Namespace) -> dict[str, Any]:
+def real(name: str, given: argparse.Namespace, each: Callable[[str, Any], None]) -> None:
     """The table of one measured robot."""
     bench = ROBOTS[name](given.seed)
     said = bench.good(given.level).said
     print(f"{name}: {len(said)} warnings on the undamaged log")
     print("".join(f"    {text.replace(chr(10), ' ')}\n" for text in said), end="", flush=True)
+    each("undamaged", {"robot": name, "said": list(said)})
     kinds = kinds_of(given)
 
     def groups() -> Iterator[tuple[str, list[Line]]]:
         for d in (d for d in DAMAGES if d.name in kinds):
-            yield d.name, lines_of(bench, d, given.level, tuple(given.strengths or STRENGTHS))
+            lines = lines_of(bench, d, given.level, tuple(given.strengths or STRENGTHS))
+            for line in lines:
+                each("damaged", asdict(line))
+            yield d.name, lines
 
-    lines = print_table(groups(), max(map(len, kinds)) + 1)
-    return {"undamaged": list(said), "damaged": [asdict(x) for x in lines]}
+    print_table(groups(), max(map(len, kinds)) + 1)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -132,10 +133,12 @@ def _counts(found: Sequence[Line]) -> str:
     return "".join(f"{count(found, k):13d}" for k in KINDS)
 
 
-def by_kind(jobs: Sequence[Job], workers: int) -> Iterator[tuple[str, list[Line]]]:
-    """Lines of the jobs, those of one kind together: jobs of a kind follow each other."""
+def by_kind(jobs: Sequence[Job], workers: int, each: Callable[[Line], None]) -> Iterator[tuple[str, list[Line]]]:
+    """Lines of the jobs, those of one kind together: jobs of a kind follow each other. `each` is given every line as it comes."""
     waiting: list[Line] = []
     for job, lines in zip(jobs, shared_out(outcomes, jobs, workers), strict=True):
+        for line in lines:
+            each(line)
         if waiting and waiting[0].kind != job.kind:
             yield waiting[0].kind, waiting
             waiting = []
@@ -151,6 +154,39 @@ def as_json(record: Any) -> Any:
     if isinstance(record, list | tuple):
         return [as_json(v) for v in record]
     return None if isinstance(record, float) and not math.isfinite(record) else record
+
+
+def print_summary(lines: Sequence[str]) -> None:
+    """The tables of logs that runs with ``--json`` have written, one a line; of several runs, or of such as were stopped."""
+    records = [json.loads(line) for line in lines if line.strip()]
+    damaged = [
+        Line(**{**r["damaged"], "outcome": Outcome(**_numbers(r["damaged"]["outcome"], "visible"))})
+        for r in records
+        if "damaged" in r
+    ]
+    kinds = list(dict.fromkeys(x.kind for x in damaged))
+    if kinds:
+        groups = ((kind, [x for x in damaged if x.kind == kind]) for kind in kinds)
+        print_table(groups, max(map(len, kinds)) + 1, blame=True)
+    cleared = [Clean(**r["clean"]) for r in records if "clean" in r]
+    if cleared:
+        print_clean(cleared)
+    runs = [untold.Untold(**_numbers(r["untold"], "visible", "mean_square", "worst")) for r in records if "untold" in r]
+    if runs:
+        print_untold(runs)
+
+
+def _numbers(record: dict[str, Any], *names: str) -> dict[str, Any]:
+    """A record whose numbers by these names may be None: not finite, infinite errors of a log that was refused, and NaN of `visible`."""
+    blank = {name: float("nan") if name == "visible" else float("inf") for name in names}
+    return {k: blank[k] if k in blank and v is None else v for k, v in record.items()}
+
+
+def print_clean(found: Sequence[Clean]) -> None:
+    """Alarms of undamaged logs, and how many logs raised one."""
+    for c in found:
+        print("".join(f"    clean log {c.seed}, {c.bench}: {text}\n" for text in c.said), end="")
+    print(f"{sum(bool(c.said) for c in found)} false alarms on {len(found)} clean logs", flush=True)
 
 
 def print_untold(runs: Sequence[untold.Untold]) -> None:

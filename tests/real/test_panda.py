@@ -34,8 +34,8 @@ FRICTION = [
 ]
 # The torques of the sixth joint are a tenth larger than the other rows, with this model, would have them.
 SCALE = "force of 'q6': it seems to be off by a factor beside the others"
-# Dry friction of the seventh turns 27 ± 6 ms late, and so does that of the fourth to sixth, by 7 to 33 ms. That is friction that yields before
-# it slides, or a delay: of the fifth the smooth part is too small to tell, and both are named; that of the seventh is likelier to be late.
+# Dry friction of the seventh turns 27 ± 6 ms late, and so does that of the fourth to sixth, by 7 to 33 ms. That is friction that yields, or
+# a delay: of the fifth the smooth part is too small to tell, and both are named; that of the seventh is likelier to be late.
 # The cables of this arm act as springs of some tenths of a N*m/rad, and its friction is richer than two terms.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:force of 'q[4-7]'. it is late against the positions"),
