@@ -71,7 +71,8 @@ AHEAD = (
 TRACKING = ConstantKind(
     key="tracking_time", turning="s", sliding="s", doc="how soon the integral leaves a limit", default=math.inf, low=0.0
 )
-DELAYS = (
+READING = (
+    ConstantKind(key="zero", turning="rad", sliding="m", doc="what the encoder reads beyond the position", default=0.0),
     _gain("command_delay", "s", "s", "how old the command is that a tick reads", 0.0),
     _gain("measurement_delay", "s", "s", "how old the position and speed are that a tick reads", 0.0),
 )
@@ -83,7 +84,7 @@ CURRENT = (
 )
 CONTROLLER_KINDS: Mapping[str, tuple[ConstantKind, ...]] = MappingProxyType(
     {
-        "pd": (KP, KD, *AHEAD, *LIMITS, *DELAYS),
+        "pd": (KP, KD, *AHEAD, *LIMITS, *READING),
         "pid": (
             KP,
             _gain("ki", "N*m/(rad*s)", "N/(m*s)", "growth of the force per error of position"),
@@ -91,7 +92,7 @@ CONTROLLER_KINDS: Mapping[str, tuple[ConstantKind, ...]] = MappingProxyType(
             *AHEAD,
             TRACKING,
             *LIMITS,
-            *DELAYS,
+            *READING,
         ),
         "cascade": (
             _gain("kp", "1/s", "1/s", "speed asked for per error of position"),
@@ -101,13 +102,13 @@ CONTROLLER_KINDS: Mapping[str, tuple[ConstantKind, ...]] = MappingProxyType(
             _limit("speed_limit", "rad/s", "m/s", "the greatest speed asked for"),
             TRACKING,
             *LIMITS,
-            *DELAYS,
+            *READING,
         ),
         "computed_torque": (
             _gain("kp", "1/s^2", "1/s^2", "acceleration per error of position"),
             _gain("kd", "1/s", "1/s", "acceleration per error of speed", 0.0),
             *LIMITS,
-            *DELAYS,
+            *READING,
         ),
     }
 )

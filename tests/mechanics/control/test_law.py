@@ -38,6 +38,14 @@ def test_pd_and_pid_are_gains_times_errors():
     assert after == {"integral": pytest.approx(0.25 + 5 * 0.3 / 100)}
 
 
+@pytest.mark.parametrize("kind", ["pd", "pid", "cascade", "computed_torque"])
+def test_an_encoder_zero_is_read_with_the_position(kind):
+    given = (
+        {"kp": 4.0} | ({"kv": 6.0} if kind == "cascade" else {}) | ({"ki": 5.0} if kind in ("pid", "cascade") else {})
+    )
+    assert ticked(servo(kind, zero=0.05, **given)) == ticked(servo(kind, **given), X._replace(q=X.q + 0.05))
+
+
 def test_a_cascade_asks_for_a_speed_within_its_limit():
     c = servo("cascade", kp=4.0, kv=6.0, ki=2.0)
     wanted = 4 * 0.3 + 0.5

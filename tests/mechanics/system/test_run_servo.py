@@ -100,3 +100,50 @@ def test_sensitivities_are_those_of_differences() -> None:
             slope = (getattr(ends[0], name) - getattr(ends[1], name))[0] / (2.0 * size)
             # 1e-14 of the rounding of positions, times k_p, over 2e-6
             assert np.abs(own_S[0, :, :, k] - slope).max() < 1e-6 * np.abs(slope).max() + 2e-7, (k, name)
+
+
+def test_zero_delay_and_age_by_differences() -> None:
+    """Of positions, by the encoder's zero, the command's delay and the measurement's age, with an integral and ages between two steps."""
+    bodies = [Body("1", placement=MDH(alpha=np.pi / 2)), Body("2", "1", placement=MDH(d=0.3))]
+    link = from_centre(0.6, (0.2, 0.0, 0.0), 0.01 * np.eye(3))
+    tree = Tree.build(bodies, inertia={"1": link, "2": link}, elements=[damper("q1", 0.1), damper("q2", 0.1)])
+    keys = ("zero", "command_delay", "measurement_delay")
+    gains = tuple((key, j) for j in range(2) for key in keys)
+    gain = {"kp": np.array([40.0, 15.0]), "ki": np.array([30.0, 20.0]), "kd": np.array([2.0, 0.5])}
+    own = {"zero": np.array([0.03, -0.02]), "command_delay": np.array([0.004, 0.0021])}
+    own["measurement_delay"] = np.array([0.0061, 0.0013])  # 2.44 and 0.52 steps
+
+    def runs(own: dict[str, Array], varied: Varied | None = None):
+        t = T[:, None] - own["command_delay"]
+        r, rate = np.sin(6.0 * t), 6.0 * np.cos(6.0 * t)
+        command = np.concatenate([r, rate, rate, -36.0 * r], axis=1)[None]
+        ages = {key: own[key] for key in ("zero", "measurement_delay")}
+        servo = JointControllers(**gain, limit=np.array([60.0, 30.0]), lag=4, **ages)
+        run = CompiledRun(tree, servo=servo, varied=varied)
+        rows, still = range(2) if varied is not None else (), np.zeros((1, len(T), 2))
+        return run.run(STEP, np.array([[0.1, 0.4, 0.0, 0.0]]), still, {}, command=command, substeps=SUBSTEPS, rows=rows)
+
+    _, S = runs(own, Varied(np.zeros((len(tree.parameters), 0)), gains=gains))
+    for k, (key, j) in enumerate(gains):
+        ends = []
+        for way in (1e-6, -1e-6):
+            there = {name: x.copy() for name, x in own.items()}
+            there[key][j] += way
+            ends.append(runs(there)[0].q[0])
+        slope = (ends[0] - ends[1]) / 2e-6
+        # 1e-14 of the rounding of positions over 2e-6
+        assert np.abs(S[0, :, :, k] - slope).max() < 1e-6 * np.abs(slope).max() + 1e-7, (key, j)
+
+
+def test_ages_and_slopes_that_a_run_does_not_have() -> None:
+    """Measurements older than the states that are kept, and delays without the command's slope."""
+    inertia = {"1": from_centre(MASS, np.zeros(3), np.eye(3))}
+    tree = Tree.build([Body("1", joint="sliding")], inertia=inertia, gravity=(0.0, 0.0, 0.0))
+    one = {"kp": np.ones(1), "ki": np.zeros(1), "kd": np.zeros(1), "limit": np.full(1, np.inf), "lag": 1}
+    given = (STEP, np.zeros((1, 2)), np.zeros((1, len(T), 1)), {})
+    old = JointControllers(**one, measurement_delay=np.array([0.03]))
+    with pytest.raises(DataError, match="older than the states"):
+        CompiledRun(tree, servo=old).run(*given, command=np.zeros((1, len(T), 2)))
+    varied = Varied(np.zeros((len(tree.parameters), 0)), gains=(("command_delay", 0),))
+    with pytest.raises(DataError, match="need its slope"):
+        CompiledRun(tree, servo=JointControllers(**one), varied=varied).run(*given, command=np.zeros((1, len(T), 2)))

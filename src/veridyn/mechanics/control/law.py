@@ -48,9 +48,14 @@ def law_states(c: Controller) -> tuple[str, ...]:
     return ("integral",) * c.integrates + ("force",) * ("rate_limit" in c.constants)
 
 
+def position_error(x: ControlTick, k: ControlConstants) -> Scalar:
+    """r − (q + zero): the encoder reads its zero with the position."""
+    return sub(x.r, add(x.q, k("zero")) if k.given("zero") else x.q)
+
+
 def requested(c: Controller, x: ControlTick, state: State, k: ControlConstants) -> Scalar:
     """Γ before limits; of a computed torque the acceleration that its model is asked for."""
-    e = sub(x.r, x.q)
+    e = position_error(x, k)
     if c.kind == "cascade":
         return add(add(mul(k("kv"), _speed_error(x, k)), state.get("integral", 0.0)), x.model)
     out = add(mul(k("kp"), e), mul(k("kd"), sub(x.rd, x.qd)))
@@ -72,7 +77,7 @@ def limited(
         before = state["force"]
         force = add(before, bounded(sub(force, before), mul(period, k("rate_limit")), algebra))
     if c.integrates:
-        error = _speed_error(x, k) if c.kind == "cascade" else sub(x.r, x.q)
+        error = _speed_error(x, k) if c.kind == "cascade" else position_error(x, k)
         growth = mul(k("ki"), error)
         if c.anti_windup == "clamp":
             growth = mul(growth, _outside_limits(sub(raw, force), growth, algebra))
@@ -105,7 +110,7 @@ def bounded(x: Scalar, limit: Scalar, algebra: Algebra) -> Scalar:
 
 def _speed_error(x: ControlTick, k: ControlConstants) -> Scalar:
     """v_r − q̇ of a cascade."""
-    wanted = add(mul(k("kp"), sub(x.r, x.q)), mul(k("speed_feedforward"), x.rd))
+    wanted = add(mul(k("kp"), position_error(x, k)), mul(k("speed_feedforward"), x.rd))
     return sub(bounded(wanted, k("speed_limit"), k.algebra) if k.given("speed_limit") else wanted, x.qd)
 
 

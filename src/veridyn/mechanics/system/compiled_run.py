@@ -61,7 +61,8 @@ class Simulated:
 class JointControllers:
     """Controllers of all joints, in their order, as :mod:`veridyn.mechanics.system.run_servo` states; zero gains where a joint has none.
 
-    Every `ticks` steps of the run they read the state `lag` steps ago. A run is given their commands.
+    Every `ticks` steps of the run they read the state that is measurement_delay seconds old, at most `lag` steps; without one it is `lag`
+    steps old. They read positions with the encoder's `zero` added. A run is given their commands.
     """
 
     kp: Array
@@ -70,6 +71,8 @@ class JointControllers:
     limit: Array
     ticks: int = 1
     lag: int = 0
+    zero: Array | None = None
+    measurement_delay: Array | None = None
 
 
 class CompiledRun:
@@ -134,12 +137,12 @@ class CompiledRun:
             "TABLE_A": stages**2, "TABLE_B": stages, "TABLE_C": stages,
             "GIVEN": 4 * n + len(tree.signals), "ACC": n + 1, "RATES": s, "DERIVATIVES": (n + s) * (size + constants), "MASS": n * n,
             "REGRESSOR": regressor, **parameters,
-            "BEFORE": 3 * n + len(tree.signals) - s, "AFTER": 3 * n + len(tree.signals) - s, "FORCE": n, "CLOCK": 5,
+            "BEFORE": 5 * n + len(tree.signals) - s, "AFTER": 5 * n + len(tree.signals) - s, "FORCE": n, "CLOCK": 5,
             "C": m * n, "VALUE": elements, "SPEED": elements, "EXPONENT": elements, "RESPONSE": n * m, "PUSH": n,
             "H": m * m, "H_WORK": m * m, "ARRIVING": n, "ARRIVED": n, "LEAVING": n,
             "S": length, "S_STAGE": length, "S_SLOPES": stages * length, "S_RIGHT": sensitive.right_at[-1], "M_BLOCK": largest**2,
             "HELD_BLOCK": m * m, "HELD_RIGHT": m * width, "BY_LAW": 2 * n * n, "COEFFICIENTS": len(sensitive.coefficients),
-            "KP": n, "KI": n, "KD": n, "LIMIT": n, "FEED": n, "WANTED": 2 * n, "INTEGRAL": n, "PAST": 2 * n * kept,
+            "KP": n, "KI": n, "KD": n, "LIMIT": n, "ZERO": n, "AGE": n, "FEED": n, "WANTED": 4 * n, "INTEGRAL": n, "PAST": 2 * n * kept,
             "S_FORCE": forced, "S_INTEGRAL": forced, "S_PAST": 2 * forced * kept,
         }  # fmt: skip
         kinds = [] if dry is None else [(i, FRICTION_KINDS[e.kind]) for i, e, _ in dry.elements]
@@ -181,11 +184,32 @@ class CompiledRun:
         wide = {"DERIVATIVES_KERNEL": width, "MASS_KERNEL": n}.get(name, 1)
         return [at[first] + label[0] * wide + (label[1] if len(label) > 1 else 0) for label in one.labels]
 
-    def _set_gains(self) -> None:
-        servo, W, n = self.servo, self.record.W, self.tree.n
-        if servo is not None:
-            for name, x in (("KP", servo.kp), ("KI", servo.ki), ("KD", servo.kd), ("LIMIT", servo.limit)):
-                W[self.at[name] : self.at[name] + n] = x
+    def _set_gains(self, servo: JointControllers | None, h: float) -> None:
+        """The constants of the controllers in a run of steps of h seconds."""
+        W, n, own = self.record.W, self.tree.n, self.servo
+        if servo is None or own is None:
+            return
+        age = np.full(n, own.lag * h) if servo.measurement_delay is None else servo.measurement_delay
+        if (servo.ticks, servo.lag) != (own.ticks, own.lag) or not (
+            (age >= 0.0) & (age <= own.lag * h * (1.0 + 1e-12))
+        ).all():
+            raise DataError(
+                "measurements are older than the states that this run keeps.",
+                where=self.tree.name,
+                expected=f"from 0 to {own.lag} steps of {h:g} s",
+                found=f"{age.max():g} s",
+                hint="Give the controllers a larger lag.",
+            )
+        zero = np.zeros(n) if servo.zero is None else servo.zero
+        for name, x in {
+            "KP": servo.kp,
+            "KI": servo.ki,
+            "KD": servo.kd,
+            "LIMIT": servo.limit,
+            "ZERO": zero,
+            "AGE": age,
+        }.items():
+            W[self.at[name] : self.at[name] + n] = x
 
     def _sets(self, tree: Tree, every: Array) -> Array:
         """(R, ·): what :meth:`set_values` would set for each of the parameter sets (R, p)."""
@@ -234,6 +258,7 @@ class CompiledRun:
         signals: Mapping[str, Array],
         *,
         command: Array | None = None,
+        servo: JointControllers | None = None,
         parameters: Array | None = None,
         machine: Machine | Tree | None = None,
         start: Array | None = None,
@@ -246,9 +271,10 @@ class CompiledRun:
         """R runs from `initial` (R, size) under forces (R, K, n) and signals (R, K) by name, sampled every `step` seconds.
 
         `parameters` (p,), or (R, p) with values of their own for each run. `command` (R, K, 2n): r and ṙ of the joint controllers, whose
-        feed-forward `forces` are then. `machine`: the same one with other constants of laws. `start` (R,): times of the runs' starts, for
-        a control law. The sensitivities (R, K, rows, columns) are those of the components `rows` of a state, or with `law_forces` of the
-        law's forces on these coordinates; none by default. `called`: what functions of Python do, in place of a law.
+        feed-forward `forces` are then, or (R, K, 4n) with their slopes by time, for sensitivities by the delay of a command. `servo`: the
+        same controllers with other constants. `machine`: the same one with other constants of laws. `start` (R,): times of the
+        runs' starts, for a control law. The sensitivities (R, K, rows, columns) are those of the components `rows` of a state, or with
+        `law_forces` of the law's forces on these coordinates; none by default. `called`: what functions of Python do, in place of a law.
         """
         tree = self.tree if machine is None else tree_of(machine)
         n, (R, K) = tree.n, forces.shape[:2]
@@ -261,12 +287,20 @@ class CompiledRun:
         values = complete_values(tree, None if every is None else every[0])
         sets = self._sets(tree, every) if every is not None and len(every) > 1 else np.zeros((0, 0))
         self.set_values(tree, values)
-        self._set_gains()
+        self._set_gains(servo or self.servo, step / substeps)
         W, I, at = self.record.W, self.record.I, self.at
         measured = [name for name in tree.signals if name not in {s.name for s in tree.states}]
         none = np.zeros((R, K))
         given = [signals.get(name, none) if name in tree.road_signals else signals[name] for name in measured]
         asked = np.zeros((R, K, 0)) if command is None else command
+        if command is not None and command.shape[2] == 2 * n:
+            if self.varied is not None and any(key == "command_delay" for key, _ in self.varied.gains):
+                raise DataError(
+                    "sensitivities by a command's delay need its slope.",
+                    where=tree.name,
+                    expected="a command (R, K, 4n)",
+                )
+            asked = np.concatenate([command, np.zeros_like(command)], axis=2)
         heard = np.ascontiguousarray(np.concatenate([*(x[:, :, None] for x in given), asked], axis=2), dtype=np.float64)
         y, qdd, acting = np.empty((R, K, self.size)), np.empty((R, K, n)), np.empty((R, K, n))
         kept = self._sensitive.kept(rows, law_forces)

@@ -81,15 +81,16 @@ def starts(sizes: Sequence[int]) -> list[int]:
     return [0, *np.cumsum(sizes, dtype=np.int64).tolist()]
 
 
-GAINS = ("kp", "ki", "kd")  # of a joint controller, in the order of GAIN_COLUMN
+# Constants of a joint controller, in the order of GAIN_COLUMN.
+GAINS = ("kp", "ki", "kd", "zero", "command_delay", "measurement_delay")
 
 
 @dataclass(frozen=True, eq=False)
 class Varied:
     """What sensitivities are computed by: p combinations of parameters, whose effect on all is `spread` (all, p), then the others.
 
-    `constants` of laws are their numbers in ``tree.constants``; `gains` of joint controllers (key, coordinate), such as ("kp", 2). The
-    columns of a result are these three, and behind them the initial state.
+    `constants` of laws are their numbers in ``tree.constants``; `gains`: constants of joint controllers (key, coordinate), such as
+    ("kp", 2), with the keys GAINS. The columns of a result are these three, and behind them the initial state.
     """
 
     spread: Array
@@ -125,7 +126,7 @@ class ColumnLayout:
         n = tree.n
         size = 2 * n + len(tree.states)
         if varied is None:
-            return cls(n, (), [0], [0], [], [], [], [], [], [0] * (n + 1), [-1] * (3 * n))
+            return cls(n, (), [0], [0], [], [], [], [], [], [0] * (n + 1), [-1] * (len(GAINS) * n))
         spread, states = varied.spread, len(tree.states)
         slopes = made["DERIVATIVES_KERNEL"].labels
         entries = list(enumerate(made["REGRESSOR_KERNEL"].labels)) if "REGRESSOR_KERNEL" in made else []
@@ -166,9 +167,9 @@ class ColumnLayout:
         constants = [
             (int(r) * width + int(c), place(int(r), spread.shape[1] + int(c) - size)) for r, c in slopes if c >= size
         ]
-        gains = [-1] * (3 * n)
+        gains = [-1] * (len(GAINS) * n)
         for g, (key, j) in enumerate(varied.gains):
-            gains[3 * j + GAINS.index(key)] = blocks[home[j][0]].columns.index(first_gain + g)
+            gains[len(GAINS) * j + GAINS.index(key)] = blocks[home[j][0]].columns.index(first_gain + g)
         return cls(
             n,
             blocks,

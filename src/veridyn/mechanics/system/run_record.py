@@ -46,8 +46,9 @@ SECTIONS = (
     "PUSH", "H", "H_WORK", "RIGHT", "LOW", "HIGH", "BOUNDED", "ROOM", "ARRIVING", "ARRIVED", "LEAVING",
     # sensitivities: of the state, of a stage, of the slopes; right sides, mass matrix and held forces of a block; of a control law
     "S", "S_STAGE", "S_SLOPES", "S_RIGHT", "M_BLOCK", "HELD_BLOCK", "HELD_RIGHT", "BY_LAW", "COEFFICIENTS",
-    # joint controllers: gains, limits, feed-forward and command at an instant, integrals, past states, and sensitivities
-    "KP", "KI", "KD", "LIMIT", "FEED", "WANTED", "INTEGRAL", "PAST", "S_FORCE", "S_INTEGRAL", "S_PAST",
+    # joint controllers: gains, limits, zeros and ages of measurements, feed-forward and command at an instant with its slope, integrals,
+    # past states, and sensitivities
+    "KP", "KI", "KD", "LIMIT", "ZERO", "AGE", "FEED", "WANTED", "INTEGRAL", "PAST", "S_FORCE", "S_INTEGRAL", "S_PAST",
 )  # fmt: skip
 (
     Y, STAGE, END, SLOPES, TABLE_A, TABLE_B, TABLE_C,
@@ -57,7 +58,7 @@ SECTIONS = (
     C, SHARE, GUESS, TRIED, AHEAD, BACK, REST, OWN, RESPONSE, ALONG, REACHED,
     PUSH, H, H_WORK, RIGHT, LOW, HIGH, BOUNDED, ROOM, ARRIVING, ARRIVED, LEAVING,
     S, S_STAGE, S_SLOPES, S_RIGHT, M_BLOCK, HELD_BLOCK, HELD_RIGHT, BY_LAW, COEFFICIENTS,
-    KP, KI, KD, LIMIT, FEED, WANTED, INTEGRAL, PAST, S_FORCE, S_INTEGRAL, S_PAST,
+    KP, KI, KD, LIMIT, ZERO, AGE, FEED, WANTED, INTEGRAL, PAST, S_FORCE, S_INTEGRAL, S_PAST,
 ) = range(len(HEADER), len(HEADER) + 3 * len(SECTIONS), 3)  # fmt: skip
 # Of element e: its combination OF[e], its KIND[e] (0 both ways, 1 forwards, 2 backwards; 4 more where it falls with the speed).
 # Flags and pivots of the combinations; PENDING: came to rest, and sensitivities are still those before it.
@@ -65,8 +66,8 @@ SECTIONS = (
 # its sensitivities begin at S + BLOCK_AT[b], its right sides at S_RIGHT + RIGHT_AT[b]. TRIPLE: (entry of the regressor, place in S_RIGHT).
 # FRICTION_TRIPLE: (element, place); CONSTANT_TRIPLE: (entry of DERIVATIVES, place); factors of the first two in COEFFICIENTS. OUT_ROW:
 # (block, row of it) of the sensitivities that are kept, (−1 − block, coordinate) for the force of a control law or controller.
-# SERVO_AT[j]: where the sensitivities of the force of coordinate j begin in S_FORCE; GAIN_COLUMN[3j …]: columns of its block by k_p, k_i
-# and k_d, −1 where it is not varied.
+# SERVO_AT[j]: where the sensitivities of the force of coordinate j begin in S_FORCE; GAIN_COLUMN[6j …]: columns of its block by k_p, k_i,
+# k_d, zero, delay of the command and age of the measurement, −1 where it is not varied.
 LISTS = (
     "OF", "KIND", "HOLDABLE", "STOPPED", "PENDING", "INDEX", "SIDE", "PIVOT", "PIVOT_BLOCK",
     "COORDINATE_FROM", "COORDINATE", "STATE_FROM", "STATE", "COLUMN_FROM", "COLUMN", "COMBINATION_FROM", "COMBINATION",

@@ -1,10 +1,13 @@
 """Sampled joint controllers of a compiled run: PD and PID with a limit, on a measurement that is some steps old, with sensitivities.
 
-Every `ticks` steps each joint gets, and holds until the next tick, with e = r − q of the state `lag` steps ago (the initial one before)
+Every `ticks` steps each joint gets, and holds until the next tick, with e = r − (q + zero) of the state that is `age` seconds old (the
+initial one before the start)
 
     Γ = Γ_ff + k_p e + k_d ė + I   within ±limit,     I⁺ = I + k_i e T, unless it would grow further into the limit
 
-:mod:`veridyn.mechanics.system.run_record` holds the gains, the ring of past states, and the same of the sensitivities.
+The age need not be a whole number of steps: positions are read off the cubic through two states, speeds off a line.
+:mod:`veridyn.mechanics.system.run_record` holds the gains, the ring of past states, and the same of the sensitivities, which are by the
+gains, the zero, the age, and the delay of the command, whose slope is given with it.
 """
 
 from __future__ import annotations
@@ -13,7 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import core
+from veridyn.mechanics.system.run_blocks import GAINS
 from veridyn.mechanics.system.run_record import (
+    AGE,
     BLOCK_AT,
     BLOCKS,
     COLUMN_FROM,
@@ -36,12 +41,14 @@ from veridyn.mechanics.system.run_record import (
     SERVO_AT,
     TICKS,
     WANTED,
+    ZERO,
     S,
     Y,
 )
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
+GAIN_COUNT = len(GAINS)
 
 
 @core
@@ -77,16 +84,31 @@ def remember(I: Numbers, W: Array, count: int, sensitive: bool) -> None:
 
 
 @core
+def past_slots(I: Numbers, W: Array, j: int, count: int, h: float) -> tuple[int, int, float]:
+    """Where the states before and after the instant that coordinate j is read at lie in the ring, and the share of a step between them."""
+    ago = W[I[AGE] + j] / h
+    whole = min(int(ago), I[LAG])
+    later = max(count - whole, 0)
+    return max(later - 1, 0) % (I[LAG] + 1), later % (I[LAG] + 1), 1.0 - (ago - whole) if count > whole else 1.0
+
+
+@core
 def tick(I: Numbers, W: Array, count: int, h: float, sensitive: bool) -> None:
     """FORCE of a tick at step `count`, where it is one, and the integral after it; steps are h seconds long."""
     n = I[COUNT]
     remember(I, W, count, sensitive)
     if count % I[TICKS] != 0:
         return
-    wide, slot = I[I[SERVO_AT] + n], (count - I[LAG]) % (I[LAG] + 1) if count >= I[LAG] else 0
+    wide = I[I[SERVO_AT] + n]
     for j in range(n):
-        e = W[I[WANTED] + j] - W[I[PAST] + slot * 2 * n + j]
-        ed = W[I[WANTED] + n + j] - W[I[PAST] + slot * 2 * n + n + j]
+        before, after, s = past_slots(I, W, j, count, h)
+        q0, q1 = W[I[PAST] + before * 2 * n + j], W[I[PAST] + after * 2 * n + j]
+        v0, v1 = W[I[PAST] + before * 2 * n + n + j], W[I[PAST] + after * 2 * n + n + j]
+        # The cubic through both positions and speeds, and the line through both speeds.
+        a0, b0, b1 = (1.0 + 2.0 * s) * (1.0 - s) ** 2, h * s * (1.0 - s) ** 2, -h * s * s * (1.0 - s)
+        q, v = a0 * q0 + (1.0 - a0) * q1 + b0 * v0 + b1 * v1, (1.0 - s) * v0 + s * v1
+        e = W[I[WANTED] + j] - (q + W[I[ZERO] + j])
+        ed = W[I[WANTED] + n + j] - v
         raw = W[I[FEED] + j] + W[I[KP] + j] * e + W[I[KD] + j] * ed + W[I[INTEGRAL] + j]
         force = min(max(raw, -W[I[LIMIT] + j]), W[I[LIMIT] + j])
         growth = W[I[KI] + j] * e
@@ -96,15 +118,31 @@ def tick(I: Numbers, W: Array, count: int, h: float, sensitive: bool) -> None:
         if not sensitive:
             continue
         start, free = I[I[SERVO_AT] + j], 1.0 if force == raw else 0.0
-        past = I[S_PAST] + slot * 2 * wide + start
+        old, new = I[S_PAST] + before * 2 * wide + start, I[S_PAST] + after * 2 * wide + start
         for p in range(I[I[SERVO_AT] + j + 1] - start):
-            dq, dv = W[past + p], W[past + wide + p]
+            dq = a0 * W[old + p] + (1.0 - a0) * W[new + p] + b0 * W[old + wide + p] + b1 * W[new + wide + p]
+            dv = (1.0 - s) * W[old + wide + p] + s * W[new + wide + p]
             W[I[S_FORCE] + start + p] = free * (W[I[S_INTEGRAL] + start + p] - W[I[KP] + j] * dq - W[I[KD] + j] * dv)
             W[I[S_INTEGRAL] + start + p] -= grows * W[I[KI] + j] * dq
-        by = I[GAIN_COLUMN] + 3 * j
+        by = I[GAIN_COLUMN] + GAIN_COUNT * j
         if I[by] >= 0:
             W[I[S_FORCE] + start + I[by]] += free * e
         if I[by + 1] >= 0:
             W[I[S_INTEGRAL] + start + I[by + 1]] += grows * e
         if I[by + 2] >= 0:
             W[I[S_FORCE] + start + I[by + 2]] += free * ed
+        # Zero, delay of the command and age of the measurement change the two errors.
+        speed = 6.0 * s * (1.0 - s) * (q1 - q0) / h + (1.0 - s) * (1.0 - 3.0 * s) * v0 + s * (3.0 * s - 2.0) * v1
+        shift(I, W, j, int(I[by + 3]), free, grows, -1.0, 0.0)
+        shift(I, W, j, int(I[by + 4]), free, grows, -W[I[WANTED] + 2 * n + j], -W[I[WANTED] + 3 * n + j])
+        if count > W[I[AGE] + j] / h:  # else it is the initial state that is read
+            shift(I, W, j, int(I[by + 5]), free, grows, speed, (v1 - v0) / h)
+
+
+@core
+def shift(I: Numbers, W: Array, j: int, column: int, free: float, grows: float, de: float, ded: float) -> None:
+    """Add to a column of coordinate j what a change of its errors by de and ded does; −1 is no column."""
+    if column >= 0:
+        at = I[I[SERVO_AT] + j] + column
+        W[I[S_FORCE] + at] += free * (W[I[KP] + j] * de + W[I[KD] + j] * ded)
+        W[I[S_INTEGRAL] + at] += grows * W[I[KI] + j] * de

@@ -81,7 +81,7 @@ def set_instant(I: Numbers, W: Array, instant: float) -> None:
     for j in range(measured):
         W[I[GIVEN] + 4 * n + j] = (1.0 - share) * W[I[BEFORE] + n + j] + share * W[I[AFTER] + n + j]
     if I[SERVO]:
-        for j in range(2 * n):
+        for j in range(4 * n):
             at = n + measured + j
             W[I[WANTED] + j] = (1.0 - share) * W[I[BEFORE] + at] + share * W[I[AFTER] + at]
 
