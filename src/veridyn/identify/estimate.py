@@ -11,6 +11,7 @@ from typing import Any, Concatenate, ParamSpec, cast
 from veridyn.errors import CapabilityError, IdentificationError, IdentificationWarning, Limit, warn
 from veridyn.identify.car.innovations import Innovations, identify_car
 from veridyn.identify.diagnosis.fit_check import Diagnose, assumes_uncorrelated, check_level, diagnose_fit, traces_of
+from veridyn.identify.drives.drives import Drives, identify_drives
 from veridyn.identify.estimator import Estimator, FitProblem, with_tree_note
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.gauss_markov import GaussMarkov
@@ -59,6 +60,8 @@ def _by_tree(verb: Callable[Concatenate[Machine, P], Fit]) -> Callable[Concatena
         method = rest[1] if len(rest) > 1 else named.get("method")
         if isinstance(machine, Machine) and machine.car is None and getattr(method, "name", method) == Innovations.name:
             raise CapabilityError(machine.formulation, "estimator 'innovations'", *NO_CAR, where=machine.name)
+        if isinstance(machine, Machine) and machine.car is None and getattr(method, "name", method) == Drives.name:
+            return identify_drives(machine.formulated("tree"), *rest, **named)
         if isinstance(machine, Machine) and machine.car is not None:
             return identify_car(machine, *rest, **named)
         if not isinstance(machine, Machine) or machine.formulation == "tree":
@@ -77,7 +80,7 @@ def _by_tree(verb: Callable[Concatenate[Machine, P], Fit]) -> Callable[Concatena
 def identify(
     machine: Machine,
     data: Motion | Experiment | Sequence[Motion | Experiment],
-    method: Estimator | Innovations | str = "wls",
+    method: Estimator | Innovations | Drives | str = "wls",
     settings: IdentifySettings | None = None,
     *,
     rows: Rows = "all",
@@ -100,9 +103,10 @@ def identify(
     data : Motion, Experiment, or a sequence of them
         Coordinates, rates and accelerations (N, n) in rad or m and s, with measured forces (N, n) in N*m or N. A log is prepared by
         :func:`veridyn.motion` with default settings.
-    method : Estimator, Innovations or str
+    method : Estimator, Innovations, Drives or str
         How to estimate: an object such as ``Robust(loss="tukey")``, or a word for one with default settings: "ols", "wls" (the default),
         "robust", "map", "consistent", "iv", "oe", "gauss_markov". "likelihood" needs settings: ``Likelihood(frequency=…)``.
+        ``Drives(kp=…, kd=…)`` or "drives" takes logs with commands and positions of joints, and no forces, and gives a ``DrivesFit``.
     settings : IdentifySettings, optional
         How samples become equations, what is known of their noise, and how estimates are judged:
         ``IdentifySettings(covariance="white", sampling=…)``; the defaults of :class:`~veridyn.IdentifySettings` where it is left out.

@@ -86,7 +86,7 @@ def remember(I: Numbers, W: Array, count: int, sensitive: bool) -> None:
 @core
 def past_slots(I: Numbers, W: Array, j: int, count: int, h: float) -> tuple[int, int, float]:
     """Where the states before and after the instant that coordinate j is read at lie in the ring, and the share of a step between them."""
-    ago = W[I[AGE] + j] / h
+    ago = float(W[I[AGE] + j] / h)
     whole = min(int(ago), I[LAG])
     later = max(count - whole, 0)
     return max(later - 1, 0) % (I[LAG] + 1), later % (I[LAG] + 1), 1.0 - (ago - whole) if count > whole else 1.0
@@ -134,9 +134,9 @@ def tick(I: Numbers, W: Array, count: int, h: float, sensitive: bool) -> None:
         # Zero, delay of the command and age of the measurement change the two errors.
         speed = 6.0 * s * (1.0 - s) * (q1 - q0) / h + (1.0 - s) * (1.0 - 3.0 * s) * v0 + s * (3.0 * s - 2.0) * v1
         shift(I, W, j, int(I[by + 3]), free, grows, -1.0, 0.0)
-        shift(I, W, j, int(I[by + 4]), free, grows, -W[I[WANTED] + 2 * n + j], -W[I[WANTED] + 3 * n + j])
+        shift(I, W, j, int(I[by + 4]), free, grows, float(-W[I[WANTED] + 2 * n + j]), float(-W[I[WANTED] + 3 * n + j]))
         if count > W[I[AGE] + j] / h:  # else it is the initial state that is read
-            shift(I, W, j, int(I[by + 5]), free, grows, speed, (v1 - v0) / h)
+            shift(I, W, j, int(I[by + 5]), free, grows, float(speed), float((v1 - v0) / h))
 
 
 @core

@@ -1,0 +1,175 @@
+"""Identified drives: values with deviations, what stayed open, and the simulation beside what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import DataError, did_you_mean
+from veridyn.identify.drives.drive_group import DriveGroup, groups_of_joints
+from veridyn.identify.drives.drive_log import Between, DriveRecord, drive_records
+from veridyn.identify.drives.friction_choice import Rung
+from veridyn.identify.drives.undetermined import DETERMINED, OpenDirection
+from veridyn.identify.result import Estimate, Fit
+from veridyn.model.experiment import Experiment
+from veridyn.model.machine import Machine
+from veridyn.model.parameters import Uncertainty
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriveEstimate:
+    """One number of the drives: its value and deviations before (`prior`, `prior_sigma`) and after; `left` is their ratio on the scale
+    that is estimated, the logarithm of what is positive. `assumed`: no deviation was given before, and the default was taken."""
+
+    name: str
+    key: str
+    joints: tuple[str, ...]
+    unit: str
+    value: float
+    sigma: float
+    prior: float
+    prior_sigma: float
+    left: float
+    assumed: bool
+
+    @property
+    def determined(self) -> bool:
+        """Whether the data left at most half of the prior's deviation."""
+        return self.left <= DETERMINED
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DriveReplay:
+    """Encoders measured and simulated (K, n) from the commands alone, at times t (K,) since the start of the log."""
+
+    name: str
+    joints: tuple[str, ...]
+    t: Array
+    measured: Array
+    simulated: Array
+
+    def rms(self, start: float = 0.0, end: float = np.inf) -> dict[str, float]:
+        """Of each joint, rad or m, from `start` to before `end`."""
+        own = (self.t >= start) & (self.t < end)
+        if not own.any():
+            raise DataError("there are no samples in this time.", where=self.name, found=f"{start:g} to {end:g} s")
+        off = np.sqrt(((self.measured - self.simulated)[own] ** 2).mean(axis=0))
+        return dict(zip(self.joints, off.tolist(), strict=True))
+
+    def rms_of_all(self, start: float = 0.0, end: float = np.inf) -> float:
+        """Over all joints."""
+        return float(np.sqrt(np.mean(np.square(list(self.rms(start, end).values())))))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class DrivesFit(Fit):
+    """Drives that were identified from commands and positions: `drives` are all estimates, gains, zeros and delays among them.
+
+    As a ``Fit`` it has the parameters of the machine (armature, friction) and their covariance; `rows` are the encoders. `open`: what the
+    log does not determine. `terms`: terms of friction that were tried. `until`: the time of the log up to which samples were fitted.
+    """
+
+    drives: tuple[DriveEstimate, ...]
+    open: tuple[OpenDirection, ...]
+    terms: tuple[Rung, ...]
+    started: Machine
+    between: Between
+    until: float
+    widening: float
+    replay: DriveReplay
+    replay_defaults: DriveReplay
+
+    @property
+    def estimates(self) -> dict[str, Estimate]:
+        """Every number of the drives, by name."""
+        return {d.name: Estimate(d.name, d.value, d.sigma, d.unit) for d in self.drives}
+
+    def drive(self, name: str) -> DriveEstimate:
+        """An estimate with its prior, by name."""
+        found = {d.name: d for d in self.drives}
+        if name not in found:
+            raise DataError(
+                f"there is no '{name}'.", where=f"drives of {self.described.name}", hint=did_you_mean(name, [*found])
+            )
+        return found[name]
+
+    @property
+    def determined(self) -> tuple[str, ...]:
+        """Names of the numbers that the data determine."""
+        return tuple(d.name for d in self.drives if d.determined)
+
+    def machine(self, *, unexcited: float | None = None) -> Machine:
+        """The machine with the identified drives and the covariance of its parameters. `unexcited` is not needed: priors stay."""
+        return self._made
+
+    @cached_property
+    def _made(self) -> Machine:
+        found = with_values(self.described, {d.name: (d.key, d.joints, d.value) for d in self.drives})
+        return found.with_uncertainty(Uncertainty(self.names, self.covariance))
+
+    def simulate(self, log: Experiment) -> DriveReplay:
+        """The encoders of another log, simulated from its commands and its first sample."""
+        return replayed(self.machine(), drive_records(self.started, log, self.between)[0])
+
+    @property
+    def rms_held_out(self) -> float:
+        """rms of the samples behind `until`, rad or m, of all joints; NaN where all were fitted."""
+        return self.replay.rms_of_all(self.until) if self.until < np.inf else float("nan")
+
+    @property
+    def rms_held_out_defaults(self) -> float:
+        """The same with the values that the model file had."""
+        return self.replay_defaults.rms_of_all(self.until) if self.until < np.inf else float("nan")
+
+    def __repr__(self) -> str:
+        return f"DrivesFit({self.described.name!r}, {len(self.drives)} numbers of {len(self.rows)} drives)"
+
+    def summary(self) -> str:
+        """Each number with deviation and prior, errors of the simulation, and what stays open."""
+        wide = max(len(d.name) for d in self.drives)
+        known = len(self.determined)
+        lines = [
+            f"{self.described.name}: {len(self.drives)} numbers of its drives from encoders, {known} of them determined"
+        ]
+        lines.append(f"{'':{wide}}  {'value':>10} {'σ':>9}   {'prior':>10} {'σ':>9}")
+        for d in self.drives:
+            mark = "" if d.determined else "   not determined"
+            lines.append(
+                f"{d.name:{wide}}  {d.value:10.4g} {d.sigma:9.2g}   {d.prior:10.4g} {d.prior_sigma:9.2g} {d.unit}{mark}"
+            )
+        ends = {"fitted": (0.0, self.until)} | ({"held out": (self.until, np.inf)} if self.until < np.inf else {})
+        for word, (a, b) in ends.items():
+            was = self.replay_defaults.rms_of_all(a, b)
+            lines.append(f"{word}: rms {self.replay.rms_of_all(a, b):.3g}, with the model file's values {was:.3g}")
+            lines.append("  " + ", ".join(f"{j} {x:.2g}" for j, x in self.replay.rms(a, b).items()))
+        lines += [f"not determined: {one}" for one in self.open]
+        return "\n".join([*lines, *self.notes])
+
+
+def with_values(machine: Machine, values: Mapping[str, tuple[str, tuple[str, ...], float]]) -> Machine:
+    """A machine with other numbers of its drives: name → (key, joints, value)."""
+    own = {n: v for n, (_, _, v) in values.items() if n in machine.parameters.names}
+    laws = {c.on: dict(c.constants) for c in machine.controllers}
+    for name, (key, joints, value) in values.items():
+        for joint in joints if name not in own else ():
+            laws[joint][key] = value
+    controllers = [replace(c, constants=laws[c.on]) for c in machine.controllers]
+    return machine.with_parameters(own).with_controllers(controllers)
+
+
+def replayed(machine: Machine, record: DriveRecord) -> DriveReplay:
+    """A record simulated from its first sample under its commands."""
+    simulated = np.empty_like(record.position)
+    for joints in groups_of_joints(machine):
+        group = DriveGroup(machine, joints, ())
+        at = [record.coordinates.index(c) for c in group.joints]
+        simulated[:, at] = group.simulate(record, np.zeros(0), False)[0]
+    return DriveReplay(
+        name=record.name, joints=record.coordinates, t=record.t, measured=record.position, simulated=simulated
+    )

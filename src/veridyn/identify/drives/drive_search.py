@@ -1,0 +1,193 @@
+"""The most likely drives of a group of joints: Gauss and Newton's steps, damped as by Levenberg and Marquardt, with exact sensitivities.
+
+    minimise  Q(z) = Σ_j Σ_t (y_j(t) − ŷ_j(t; z))²/(σ_j² m_j) + |z|²
+
+z are the unknowns in standard deviations of their priors, σ_j is the deviation of the residuals of joint j, and m_j their memory: how many
+samples are worth one independent one, the peak of their spectrum over its mean. Model errors have memories of many samples, so that priors
+keep their weight beside thousands of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import IdentificationError, SimulationError
+from veridyn.identify.drives.drive_group import DriveGroup
+from veridyn.identify.drives.drive_log import DriveRecord
+from veridyn.identify.drives.drive_unknowns import DriveUnknown
+from veridyn.identify.statistics.autoregression import autoregressions
+
+Array = NDArray[np.float64]
+DAMPING = (1e-2, 1e-4, 1e4)  # at the start, least and most, of the diagonal
+FEWEST_INDEPENDENT = 20.0  # samples of a joint: a memory that leaves fewer is not seen in a log
+KINK_SIGMAS = (
+    1.0  # a step that a kink of friction stops may be as long, of all unknowns together, in posterior deviations
+)
+FREQUENCIES = 512  # at which a spectrum is computed
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """Weighted residuals (samples, n) and their derivatives (samples, n, u) by z at a point."""
+
+    residuals: Array
+    columns: Array
+
+    def normal(self, active: Sequence[int], z: Array) -> tuple[Array, Array]:
+        """Half the second derivative of Q by the active unknowns, and half its gradient."""
+        J = self.columns[:, :, list(active)].reshape(-1, len(active))
+        return J.T @ J + np.eye(len(active)), J.T @ self.residuals.ravel() + z[list(active)]
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Where a search ended: z of every unknown, Q, the linear model there, and the steps it took."""
+
+    z: Array
+    cost: float
+    linear: Linear
+    iterations: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DriveProblem:
+    """A group of joints with its records; `active` unknowns are estimated, the others stay at z = 0. `weights` (n,): 1/(σ √m)."""
+
+    group: DriveGroup
+    records: tuple[DriveRecord, ...]
+    active: tuple[int, ...]
+    weights: Array
+
+    @property
+    def unknowns(self) -> tuple[DriveUnknown, ...]:
+        return self.group.unknowns
+
+    def values(self, z: Array) -> Array:
+        """The unknowns in their own units."""
+        return np.array([u.value(float(x)) for u, x in zip(self.unknowns, z, strict=True)])
+
+    def raw(self, z: Array) -> Array:
+        """ŷ − y (samples of all records, n), in rad or m."""
+        x = self.values(z)
+        return np.concatenate([self.group.simulate(r, x, False)[0] - self._measured(r) for r in self.records])
+
+    def _measured(self, record: DriveRecord) -> Array:
+        return record.position[:, [record.coordinates.index(c) for c in self.group.joints]]
+
+    def cost(self, z: Array) -> float:
+        """Q; infinite where a machine has no such values, or runs away with them."""
+        if not self.allowed(z):
+            return np.inf
+        try:
+            r = self.raw(z) * self.weights
+        except SimulationError:
+            return np.inf
+        return float((r**2).sum() + z @ z)
+
+    def allowed(self, z: Array) -> bool:
+        """Whether dry friction resists motion at every position that the log visits, either way and at any speed."""
+        x = dict(zip([(u.key, u.joints[0]) for u in self.unknowns], self.values(z).tolist(), strict=True))
+        for joint in self.group.joints:
+            if ("coulomb", joint) not in x:
+                continue
+            u = np.linspace(-1.0, 1.0, 21)
+            least = x["coulomb", joint] + x.get(("position", joint), 0.0) * u + x.get(("position_2", joint), 0.0) * u**2
+            extra = min(x.get(("direction", joint), 0.0), 0.0) + min(x.get(("speed", joint), 0.0), 0.0)
+            if (least + extra < 0.0).any():
+                return False
+        return True
+
+    def linear(self, z: Array) -> Linear:
+        """The linear model at z."""
+        x, made = self.values(z), []
+        slopes = np.array([u.slope(float(v)) for u, v in zip(self.unknowns, z, strict=True)])
+        for record in self.records:
+            y, J = self.group.simulate(record, x)
+            made.append(((y - self._measured(record)) * self.weights, J * slopes * self.weights[:, None]))
+        return Linear(np.concatenate([r for r, _ in made]), np.concatenate([J for _, J in made]))
+
+    def reweighted(self, raw: Array) -> DriveProblem:
+        """With the weights that residuals (samples, n) ask for."""
+        return replace(self, weights=weights_of(raw, [len(r) for r in self.records]))
+
+
+def weights_of(raw: Array, lengths: Sequence[int]) -> Array:
+    """1/(σ √m) of each column of residuals of records of these lengths."""
+    parts = np.split(raw, np.cumsum(lengths)[:-1])
+    sigma = np.maximum(np.sqrt((raw**2).mean(axis=0)), np.finfo(np.float64).tiny)
+    return 1.0 / (sigma * np.sqrt([memory([p[:, j] for p in parts]) for j in range(raw.shape[1])]))
+
+
+def memory(parts: Sequence[Array]) -> float:
+    """How many samples of a residual are worth one: the peak of its autoregressive spectrum over its mean."""
+    count = sum(len(p) for p in parts)
+    most = int(min(10.0 * np.log10(count), count / 4.0))
+    R = np.array([sum(float(p[: len(p) - k] @ p[k:]) for p in parts) for k in range(most + 1)]) / count
+    if not R[0] > 0.0:
+        return 1.0
+    a, news = autoregressions(R[None], np.array([float(count)]))[0]
+    omega = np.linspace(0.0, np.pi, FREQUENCIES)
+    transfer = np.exp(-1j * np.outer(omega, np.arange(len(a)))) @ a
+    return float(np.clip(news / np.abs(transfer).min() ** 2 / R[0], 1.0, max(count / FEWEST_INDEPENDENT, 1.0)))
+
+
+def search(problem: DriveProblem, z: Array, *, iterations: int, tolerance: float) -> Found:
+    """The least Q near z; an error where it does not converge: a step of all unknowns by `tolerance` posterior deviations is none."""
+    z, cost = z.copy(), problem.cost(z)
+    if not np.isfinite(cost):
+        raise IdentificationError(
+            "the simulation runs away with the values that it starts from.",
+            where=", ".join(problem.group.joints),
+            hint="Give gains, armatures and frictions nearer to the machine's.",
+        )
+    linear = problem.linear(z)
+    low = np.array([u.lowest for u in problem.unknowns])
+    (damping, least, most), small = DAMPING, 0
+    for count in range(iterations):
+        step, length = _step(problem, linear, z, low, 0.0)
+        if length <= tolerance:
+            return Found(z, cost, linear, count)
+        while True:
+            step, moved = _step(problem, linear, z, low, damping)
+            trial = np.maximum(z + step, low)
+            now = problem.cost(trial)
+            if now < cost or damping >= most:
+                break
+            damping *= 10.0
+        if now >= cost:
+            if length <= KINK_SIGMAS:
+                return Found(z, cost, linear, count)
+            break
+        gained, z, cost = cost - now, trial, now
+        damping = max(damping / 10.0, least)
+        linear = problem.linear(z)
+        small = small + 1 if gained < tolerance**2 else 0  # Q is in squares of deviations
+        if small > 1 or (small and moved <= KINK_SIGMAS):
+            return Found(z, cost, linear, count + 1)
+    _, length = _step(problem, linear, z, low, 0.0)
+    raise IdentificationError(
+        f"the search did not converge in {iterations} iterations.",
+        where=", ".join(problem.group.joints),
+        found=f"a next step of {length:.2g} standard deviations",
+        hint="Allow more iterations, give priors nearer to the machine, or estimate fewer constants.",
+    )
+
+
+def _step(problem: DriveProblem, linear: Linear, z: Array, low: Array, damping: float) -> tuple[Array, float]:
+    """Gauss and Newton's step, damped, and its length in posterior deviations; unknowns at their bound stay there."""
+    free = list(problem.active)
+    while True:
+        A, g = linear.normal(free, z)
+        d = -np.linalg.solve(A + damping * np.diag(np.diag(A)), g)
+        stuck = [k for k, move in zip(free, d, strict=True) if z[k] <= low[k] + 1e-12 and move < 0.0]
+        if not stuck:
+            break
+        free = [k for k in free if k not in stuck]
+    step = np.zeros(len(z))
+    step[free] = d
+    bounded = np.maximum(z + step, low) - z
+    return bounded, float(np.sqrt(max(bounded[free] @ A @ bounded[free], 0.0)))

@@ -1,0 +1,312 @@
+"""Drives from encoders alone: their armature, friction, encoder zeros, delays and gains, by simulation of the closed loop from commands.
+
+    fit = identify(robot, log, Drives(kp=20, kd=1.5));  fit.machine()      the machine with identified drives
+
+The log has ``command.JOINT`` and ``position.JOINT`` and no forces. The machine stands or hangs on a fixed base. Branches of it that do not
+move each other are fitted one after the other (:mod:`~veridyn.identify.drives.drive_group`), from the values of the model file and the
+data sheet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import block_diag
+
+from veridyn.errors import IdentificationError, VeridynError, did_you_mean
+from veridyn.identify.base import BaseParameters
+from veridyn.identify.drives.drive_group import DriveGroup, groups_of_joints, label_of
+from veridyn.identify.drives.drive_log import Between, DriveRecord, drive_records
+from veridyn.identify.drives.drive_result import DriveEstimate, DriveReplay, DrivesFit, replayed, with_values
+from veridyn.identify.drives.drive_search import DriveProblem, Found, search
+from veridyn.identify.drives.drive_unknowns import (
+    KEYS,
+    RUNGS,
+    DriveUnknown,
+    check_drives,
+    drive_unknowns,
+    rung_terms,
+    with_drives,
+)
+from veridyn.identify.drives.friction_choice import LOOSE_SIGMAS, Rung, choose_terms, settle
+from veridyn.identify.drives.posterior import Posterior, posterior
+from veridyn.identify.drives.undetermined import open_directions
+from veridyn.identify.error_measures import Moments, RowReport
+from veridyn.identify.regression.linear_algebra import one_blas_thread
+from veridyn.identify.settings import IdentifySettings
+from veridyn.model.machine import Machine
+from veridyn.progress import Progress, silent
+from veridyn.settings import Settings, above, at_least, changed
+
+Array = NDArray[np.float64]
+DEFAULT_KEYS = tuple(k for k in KEYS if k != "measurement_delay")
+PRIOR_CONFLICT_SIGMAS = 3.0  # of a prior: an estimate so far from it contradicts it
+MOST_NAMED = 8  # numbers in a note
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Drives(Settings):
+    """Drives from commands and encoders, without forces: a simulation of the closed loop that comes nearest to the positions, with priors.
+
+    Parameters
+    ----------
+    kp, kd : float
+        Gains of the drives in N*m/rad and N*m*s/rad (N/m, N*s/m), as their data sheet or configuration states them, for joints that have no
+        controller in the model file; both are 0 by default, and kp must be given where a controller is missing.
+    rate : float above 0
+        Ticks of these drives each second, 1000 by default.
+    estimate : names
+        What is estimated: any of armature, viscous, coulomb, kp, kd, zero, command_delay, measurement_delay; all but the last by default.
+        Only what the machine has, and does not state to be known, can be estimated. Delays are one number for joints that move each other.
+    friction : "auto" or "coulomb"
+        "auto", the default, adds terms to the dry friction of a joint (change along the way, own friction forwards, Stribeck) where the
+        fitted samples show them by Schwarz's criterion; "coulomb" does not.
+    commands : "hold" or "linear"
+        Whether a drive holds each command until the next (the default), or moves along the line between both and reads its slope.
+    until : float above 0
+        Seconds of each log that are fitted; what follows is held out, and simulated on from the start. Infinite by default.
+    iterations : int of at least 1
+        Steps of each search, at most; 60 by default. It is an error where they do not suffice.
+    tolerance : float above 0
+        The step of all unknowns together, in posterior deviations, below which a search has converged; 0.3 by default.
+
+    Examples
+    --------
+    >>> fit = vd.identify(robot, log, vd.estimators.Drives(kp=20.0, kd=1.5))  # doctest: +SKIP
+    """
+
+    error: ClassVar[type[VeridynError]] = IdentificationError
+    name: ClassVar[str] = "drives"
+    title: ClassVar[str] = "drives by simulation of the closed loop"
+
+    kp: Annotated[float, at_least(0.0)] = 0.0
+    kd: Annotated[float, at_least(0.0)] = 0.0
+    rate: Annotated[float, above(0.0)] = 1000.0
+    estimate: tuple[str, ...] = DEFAULT_KEYS
+    friction: str = "auto"
+    commands: Between = "hold"
+    until: Annotated[float, above(0.0, infinite=True)] = np.inf
+    iterations: Annotated[int, at_least(1)] = 60
+    tolerance: Annotated[float, above(0.0)] = 0.3
+
+    def check(self) -> None:
+        """Refuse words that mean nothing."""
+        for word in self.estimate:
+            if word not in KEYS:
+                raise IdentificationError(
+                    f"'{word}' cannot be estimated.", where="Drives.estimate", hint=did_you_mean(word, KEYS)
+                )
+        if self.friction not in ("auto", "coulomb"):
+            raise IdentificationError(
+                f"friction cannot be '{self.friction}'.", where="Drives.friction", expected="auto or coulomb"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class GroupFit:
+    """What was found for joints that move each other."""
+
+    problem: DriveProblem
+    found: Found
+    posterior: Posterior
+    terms: tuple[Rung, ...]
+
+    @property
+    def unknowns(self) -> tuple[DriveUnknown, ...]:
+        """Those that were estimated."""
+        return tuple(self.problem.unknowns[k] for k in self.problem.active)
+
+    @property
+    def estimates(self) -> tuple[DriveEstimate, ...]:
+        z = self.found.z[list(self.problem.active)]
+        left = np.sqrt(np.diag(self.posterior.covariance))
+        return tuple(
+            DriveEstimate(
+                name=u.name,
+                key=u.key,
+                joints=u.joints,
+                unit=u.unit,
+                value=u.value(x),
+                sigma=s * u.slope(x),
+                prior=u.prior,
+                prior_sigma=u.spread * u.prior if u.scales else u.spread,
+                left=s,
+                assumed=not u.stated,
+            )
+            for u, x, s in zip(self.unknowns, z.tolist(), left.tolist(), strict=True)
+        )
+
+
+def identify_drives(
+    machine: Machine,
+    data: Any,
+    method: Drives | str = "drives",
+    settings: IdentifySettings | None = None,
+    *,
+    progress: Progress = silent,
+    diagnose: object = "fast",
+    **others: Any,
+) -> DrivesFit:
+    """What ``identify`` does with the method ``drives``: `data` are logs with commands and positions."""
+    chosen = Drives() if isinstance(method, str) else method
+    chosen.check()
+    how = settings or IdentifySettings()
+    for name in (*others, *(name for name in changed(how) if name != "acceptance")):
+        raise IdentificationError(
+            f"'{name}' belongs to equations that are linear in the parameters.",
+            where="identify",
+            hint="Drives are identified by identify(machine, log, Drives(…)).",
+            source=machine.name,
+        )
+    machine = with_drives(machine, chosen.kp, chosen.kd, chosen.rate)
+    check_drives(machine)
+    records = drive_records(machine, data, chosen.commands)
+    fitted = tuple(r.until(chosen.until) for r in records)
+    terms = rung_terms(machine, fitted[0])
+    larger = machine.with_elements([e for _, e in terms])
+    groups = groups_of_joints(machine)
+    done: list[GroupFit] = []
+    with one_blas_thread():
+        for k, joints in enumerate(groups):
+            progress("drives of " + label_of(joints), float(k), float(len(groups)))
+            done.append(fit_group(larger, joints, fitted, [u for u, _ in terms], chosen))
+    kept = {u.name for g in done for u in g.unknowns}
+    final = machine.with_elements([e for u, e in terms if u.name in kept])
+    return replace(_result(machine, final, done, records[0], chosen), acceptance=how.acceptance)
+
+
+def fit_group(
+    machine: Machine, joints: tuple[str, ...], records: tuple[DriveRecord, ...], terms: list[DriveUnknown], how: Drives
+) -> GroupFit:
+    """The drives of joints that move each other; `machine` has the elements of all `terms`."""
+    base = drive_unknowns(machine, joints, label_of(joints), how.estimate)
+    if not base:
+        raise IdentificationError(
+            "there is nothing to estimate.", where=", ".join(joints), expected=", ".join(how.estimate)
+        )
+    own = [u for u in terms if u.joints[0] in joints] if how.friction == "auto" else []
+    group = DriveGroup(machine, joints, (*base, *own))
+    problem = DriveProblem(group=group, records=records, active=tuple(range(len(base))), weights=np.ones(len(joints)))
+    z = np.zeros(len(base) + len(own))
+    problem = problem.reweighted(problem.raw(z))
+    found = search(problem, z, iterations=how.iterations, tolerance=LOOSE_SIGMAS)
+    problem, found = settle(problem, found, how.iterations)
+    tried: tuple[Rung, ...] = ()
+    if own:
+        problem, found, tried = choose_terms(problem, found, how.iterations)
+    found = search(problem, found.z, iterations=how.iterations, tolerance=how.tolerance)
+    return GroupFit(problem, found, posterior(problem, found), tried)
+
+
+def _result(started: Machine, machine: Machine, done: list[GroupFit], record: DriveRecord, how: Drives) -> DrivesFit:
+    drives = tuple(d for g in done for d in g.estimates)
+    p = machine.parameters
+    own = [d for d in drives if d.name in p.names]
+    C = np.asarray(block_diag(*[_covariance(g, p.names) for g in done]), dtype=np.float64)
+    named = {d.name: (d.key, d.joints, d.value) for d in drives}
+    found = with_values(machine, named)
+    defaults, replay = replayed(started, record), replayed(found, record)
+    columns = tuple(p.index(d.name) for d in own)
+    matrix = np.zeros((len(columns), len(p)))
+    matrix[range(len(columns)), columns] = 1.0
+    scaled = (
+        np.linalg.eigvalsh(C / np.outer(p.typical[list(columns)], p.typical[list(columns)])) if columns else np.ones(1)
+    )
+    base = BaseParameters(
+        parameters=p,
+        columns=columns,
+        matrix=matrix,
+        dead=(),
+        gap=np.inf,
+        singular_values=1.0 / np.sqrt(np.maximum(scaled, np.finfo(np.float64).tiny)),
+        source="each number by itself, with its prior",
+    )
+    share = np.full(len(p), np.nan)
+    share[list(columns)] = [d.left**2 for d in own]
+    raw = np.sqrt(np.maximum(np.linalg.eigvalsh(C), np.finfo(np.float64).tiny)) if columns else np.ones(1)
+    widening = max(g.posterior.widening for g in done)
+    opened = tuple(one for g in done for one in open_directions(g.unknowns, g.posterior.covariance))
+    return DrivesFit(
+        described=machine,
+        base=base,
+        values=np.array([d.value for d in own]),
+        covariance=C,
+        rows=_rows(replay, done, how),
+        estimator=Drives.title,
+        residual_sigma=1.0,
+        condition=float(raw[-1] / raw[0]),
+        condition_scaled=float(np.sqrt(max(scaled[-1], 0.0) / max(scaled[0], np.finfo(np.float64).tiny))),
+        standard_values=found.parameters.values,
+        prior_share=share,
+        notes=tuple(_notes(done, drives, widening, how)),
+        drives=drives,
+        open=opened,
+        terms=tuple(t for g in done for t in g.terms),
+        started=started,
+        between=how.commands,
+        until=how.until,
+        widening=widening,
+        replay=replay,
+        replay_defaults=defaults,
+    )
+
+
+def _covariance(g: GroupFit, names: tuple[str, ...]) -> Array:
+    """Of the parameters of the machine among the unknowns of a group, in their own units."""
+    at = [k for k, u in enumerate(g.unknowns) if u.name in names]
+    z = g.found.z[list(g.problem.active)]
+    slopes = np.array([g.unknowns[k].slope(float(z[k])) for k in at])
+    return g.posterior.covariance[np.ix_(at, at)] * np.outer(slopes, slopes)
+
+
+def _rows(replay: DriveReplay, done: list[GroupFit], how: Drives) -> tuple[RowReport, ...]:
+    """Errors of the encoders over the fitted samples."""
+    fitted = replay.t < how.until
+    rms, sigma = replay.rms(0.0, how.until), {}
+    for g in done:
+        raw = np.sqrt(((g.found.linear.residuals / g.problem.weights) ** 2).mean(axis=0))
+        sigma |= dict(zip(g.problem.group.joints, raw.tolist(), strict=True))
+    out = []
+    for j, name in enumerate(replay.joints):
+        m = Moments.of(replay.measured[fitted, j])
+        out.append(
+            RowReport(
+                name, int(fitted.sum()), rms[name], m.rms, sigma[name], measured_std=m.std, noise=m.noise, unit="rad"
+            )
+        )
+    return tuple(out)
+
+
+def _notes(done: list[GroupFit], drives: tuple[DriveEstimate, ...], widening: float, how: Drives) -> list[str]:
+    notes = [f"commands are {'held between samples' if how.commands == 'hold' else 'interpolated linearly'}"]
+    assumed = sorted({d.key for d in drives if d.assumed and d.key not in RUNGS})
+    if assumed:
+        words = {"kp": "gains within 10 %", "kd": "gains within 10 %", "zero": "encoder zeros of 0 ± 0.02"}
+        words |= dict.fromkeys(("armature", "viscous", "coulomb"), "armature and friction within a factor of 4")
+        words |= dict.fromkeys(("command_delay", "measurement_delay"), "delays of 0 to 5 ms")
+        notes.append(
+            f"assumed before the fit, one standard deviation: {'; '.join(dict.fromkeys(words[k] for k in assumed))}"
+        )
+    kept = [f"{t.joint} ({t.term.removesuffix('_2')})" for g in done for t in g.terms if t.kept]
+    if kept:
+        notes.append(f"further terms of friction by Schwarz's criterion: {', '.join(dict.fromkeys(kept))}")
+    if widening > 1.0:
+        notes.append(f"parts of the log disagree: variances are widened up to {widening:.1f} times")
+    off = [d for d in drives if abs(_sigmas(d)) > PRIOR_CONFLICT_SIGMAS]
+    if off:
+        named = ", ".join(f"{d.name} ({_sigmas(d):+.1f}σ)" for d in off[:MOST_NAMED])
+        notes.append(f"note: far from what was known before: {named}")
+    bound = [d.name for d in drives if d.key.endswith("_delay") and d.value <= 0.0]
+    if bound:
+        notes.append(f"at the bound of zero: {', '.join(bound)}")
+    return notes
+
+
+def _sigmas(d: DriveEstimate) -> float:
+    """How far an estimate is from its prior, in deviations of that."""
+    if d.key in ("armature", "viscous", "coulomb", "kp", "kd"):
+        return float(np.log(d.value / d.prior) / (d.prior_sigma / d.prior))
+    return (d.value - d.prior) / d.prior_sigma

@@ -1,0 +1,100 @@
+"""Which further terms of friction a joint needs: those that lower the residual by more than Schwarz's criterion charges for them.
+
+A term that is not in the model has a column all the same (its value is zero). The decrease of Q that its column promises, beside the
+unknowns that are estimated already, chooses the next term of each joint; a term stays where Q really falls by more than ln N, N the
+independent samples of the log. Only the samples of the fit are looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veridyn.errors import IdentificationError
+from veridyn.identify.drives.drive_search import DriveProblem, Found, search
+from veridyn.identify.drives.drive_unknowns import RUNGS
+
+Array = NDArray[np.float64]
+LOOSE_SIGMAS = 0.7  # a step as short ends a search whose weights or terms still change
+ROUNDS = 3  # of adding terms, one of each joint at a time
+WEIGHT_CHANGE = 0.2  # relative: smaller changes of weights ask for no other search
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A term of friction that was tried: the decrease of Q, what it had to be, and whether it stayed."""
+
+    joint: str
+    term: str
+    decrease: float
+    needed: float
+    kept: bool
+
+
+def settle(problem: DriveProblem, found: Found, iterations: int) -> tuple[DriveProblem, Found]:
+    """Weights and values that agree with each other, loosely."""
+    for _ in range(2):
+        raw = found.linear.residuals / problem.weights
+        new = problem.reweighted(raw)
+        if np.abs(new.weights / problem.weights - 1.0).max() < WEIGHT_CHANGE:
+            break
+        problem, found = new, search(new, found.z, iterations=iterations, tolerance=LOOSE_SIGMAS)
+    return problem, found
+
+
+def independent(problem: DriveProblem, found: Found) -> float:
+    """Independent samples of all joints: Σ N/m."""
+    raw = found.linear.residuals / problem.weights
+    variance = (raw**2).mean(axis=0)
+    return float((len(raw) * problem.weights**2 * variance).sum())
+
+
+def choose_terms(problem: DriveProblem, found: Found, iterations: int) -> tuple[DriveProblem, Found, tuple[Rung, ...]]:
+    """The problem with the terms of friction that it needs, settled, and what was tried."""
+    tried: list[Rung] = []
+    for _ in range(ROUNDS):
+        gone = {(r.joint, r.term) for r in tried if not r.kept}
+        chosen = _promising(problem, found, gone)
+        if not chosen:
+            break
+        needed = math.log(max(independent(problem, found), 2.0))
+        larger = replace(problem, active=tuple(sorted((*problem.active, *chosen))))
+        try:
+            new = search(larger, found.z, iterations=iterations, tolerance=LOOSE_SIGMAS)
+        except IdentificationError:
+            new = found
+        decrease = found.cost - new.cost
+        kept = decrease > needed * len(chosen)
+        tried += [
+            Rung(problem.unknowns[k].joints[0], problem.unknowns[k].key, decrease / len(chosen), needed, kept)
+            for k in chosen
+        ]
+        if kept:
+            problem, found = settle(larger, new, iterations)
+    return problem, found, tuple(tried)
+
+
+def _promising(problem: DriveProblem, found: Found, gone: set[tuple[str, str]]) -> list[int]:
+    """Of each joint the term whose column promises the largest decrease of Q, where that is more than it costs."""
+    linear, z = found.linear, found.z
+    needed = math.log(max(independent(problem, found), 2.0))
+    active = list(problem.active)
+    A, g = linear.normal(active, z)
+    J = linear.columns.reshape(-1, linear.columns.shape[2])
+    r, JA = linear.residuals.ravel(), J[:, active]
+    best: dict[str, tuple[float, int]] = {}
+    for k, u in enumerate(problem.unknowns):
+        if k in active or u.key not in RUNGS or (u.joints[0], u.key) in gone:
+            continue
+        c = J[:, k]
+        across = JA.T @ c
+        half = np.linalg.solve(A, across)
+        curvature = float(c @ c + 1.0 - across @ half)
+        slope = float(c @ r - half @ g)
+        promised = slope**2 / curvature
+        if promised > needed and promised > best.get(u.joints[0], (0.0, 0))[0]:
+            best[u.joints[0]] = (promised, k)
+    return [k for _, k in best.values()]

@@ -1,0 +1,37 @@
+"""The covariance of unknowns with priors: that of linear least squares, and wider where parts of a log disagree."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from veridyn.identify.drives.drive_search import Found, Linear
+from veridyn.identify.drives.posterior import posterior
+
+
+def found(change: float) -> tuple[Any, Found, np.ndarray]:
+    """A line through 2000 samples whose slope changes by `change` deviations of a sample in the last quarter, fitted with priors."""
+    rng = np.random.default_rng(0)
+    J = np.stack([np.ones(2000), rng.normal(size=2000)], axis=1)
+    y = rng.normal(size=2000) + change * J[:, 1] * (np.arange(2000) >= 1500)
+    A = J.T @ J + np.eye(2)
+    z = np.linalg.solve(A, J.T @ y)
+    linear = Linear((J @ z - y)[:, None], J[:, None, :])
+    return SimpleNamespace(active=(0, 1)), Found(z, 0.0, linear, 1), A
+
+
+def test_parts_that_agree_leave_the_covariance() -> None:
+    problem, one, A = found(0.0)
+    made = posterior(cast(Any, problem), one)
+    assert made.widening == 1.0
+    assert made.covariance == pytest.approx(np.linalg.inv(A), rel=1e-9)
+
+
+def test_parts_that_disagree_widen_it() -> None:
+    problem, one, A = found(0.5)
+    made = posterior(cast(Any, problem), one)
+    assert made.widening > 5.0
+    assert np.diag(made.covariance) == pytest.approx(made.widening * np.diag(np.linalg.inv(A)), rel=0.01)
