@@ -24,9 +24,8 @@ from veridyn.identify.statistics.autoregression import autoregressions
 Array = NDArray[np.float64]
 DAMPING = (1e-2, 1e-4, 1e4)  # at the start, least and most, of the diagonal
 FEWEST_INDEPENDENT = 20.0  # samples of a joint: a memory that leaves fewer is not seen in a log
-KINK_SIGMAS = (
-    1.0  # a step that a kink of friction stops may be as long, of all unknowns together, in posterior deviations
-)
+# rms over the unknowns: how much further a linear model may go where a kink of friction lets no step reduce Q
+KINK_SIGMAS = 0.5
 FREQUENCIES = 512  # at which a spectrum is computed
 
 
@@ -45,12 +44,17 @@ class Linear:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Where a search ended: z of every unknown, Q, the linear model there, and the steps it took."""
+    """Where a search ended: z of every unknown, Q, the linear model there, and the steps it took.
+
+    `beyond`: the step of all unknowns, in posterior deviations, that the linear model would make where no step reduces Q: dry friction has
+    kinks where it just stops a joint, or just does not.
+    """
 
     z: Array
     cost: float
     linear: Linear
     iterations: int
+    beyond: float = 0.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -147,6 +151,8 @@ def search(problem: DriveProblem, z: Array, *, iterations: int, tolerance: float
     linear = problem.linear(z)
     low = np.array([u.lowest for u in problem.unknowns])
     (damping, least, most), small = DAMPING, 0
+    kink = KINK_SIGMAS * np.sqrt(len(problem.active))
+    count = 0
     for count in range(iterations):
         step, length = _step(problem, linear, z, low, 0.0)
         if length <= tolerance:
@@ -159,18 +165,18 @@ def search(problem: DriveProblem, z: Array, *, iterations: int, tolerance: float
                 break
             damping *= 10.0
         if now >= cost:
-            if length <= KINK_SIGMAS:
-                return Found(z, cost, linear, count)
+            if length <= kink:
+                return Found(z, cost, linear, count, length)
             break
         gained, z, cost = cost - now, trial, now
         damping = max(damping / 10.0, least)
         linear = problem.linear(z)
         small = small + 1 if gained < tolerance**2 else 0  # Q is in squares of deviations
-        if small > 1 or (small and moved <= KINK_SIGMAS):
+        if small > 1 or (small and moved <= kink):
             return Found(z, cost, linear, count + 1)
     _, length = _step(problem, linear, z, low, 0.0)
     raise IdentificationError(
-        f"the search did not converge in {iterations} iterations.",
+        f"the search did not converge in {count + 1} iterations.",
         where=", ".join(problem.group.joints),
         found=f"a next step of {length:.2g} standard deviations",
         hint="Allow more iterations, give priors nearer to the machine, or estimate fewer constants.",

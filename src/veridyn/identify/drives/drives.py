@@ -295,6 +295,13 @@ def _notes(done: list[GroupFit], drives: tuple[DriveEstimate, ...], widening: fl
         notes.append(f"further terms of friction by Schwarz's criterion: {', '.join(dict.fromkeys(kept))}")
     if widening > 1.0:
         notes.append(f"parts of the log disagree: variances are widened up to {widening:.1f} times")
+    kinks = [g for g in done if g.found.beyond > how.tolerance]
+    if kinks:
+        words = ", ".join(f"{label_of(g.problem.group.joints)} {g.found.beyond:.1f}" for g in kinks)
+        notes.append(
+            "the least residual lies where friction just stops a joint, or just does not: no step reduces it, though on one side of it a "
+            f"linear model would move all numbers together by so many deviations: {words}"
+        )
     off = [d for d in drives if abs(_sigmas(d)) > PRIOR_CONFLICT_SIGMAS]
     if off:
         named = ", ".join(f"{d.name} ({_sigmas(d):+.1f}σ)" for d in off[:MOST_NAMED])
