@@ -68,6 +68,16 @@ def test_the_machine_has_its_drives(fit: vd.estimators.DrivesFit) -> None:
     assert machine.uncertainty is not None and set(machine.uncertainty.names) == set(fit.names)
 
 
+def test_it_is_saved_as_its_machine(fit: vd.estimators.DrivesFit, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no place"):
+        vd.save(fit, tmp_path / "fit.json")
+    vd.save_model(fit.machine(), tmp_path / "leg.yaml")
+    again = vd.load_model(tmp_path / "leg.yaml")
+    assert [c.value for c in again.controller_constants] == pytest.approx(
+        [c.value for c in fit.machine().controller_constants]
+    )
+
+
 def test_what_cannot_work_is_refused(log: vd.Experiment, tmp_path: Path) -> None:
     machine = leg(tmp_path)
     with pytest.raises(IdentificationError, match=r"not known how its drives follow"):

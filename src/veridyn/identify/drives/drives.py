@@ -75,7 +75,10 @@ class Drives(Settings):
 
     Examples
     --------
-    >>> fit = vd.identify(robot, log, vd.estimators.Drives(kp=20.0, kd=1.5))  # doctest: +SKIP
+    >>> import veridyn as vd
+    >>> drives = vd.estimators.Drives(kp=20.0, kd=1.5, until=16.0)  # for vd.identify(robot, log, drives)
+    >>> drives.rate, drives.friction
+    (1000.0, 'auto')
     """
 
     error: ClassVar[type[VeridynError]] = IdentificationError
