@@ -13,8 +13,10 @@ from strangers.cars import TEN_ROWS, car_20, estimated_33
 from strangers.random_trees import random_motion
 from veridyn.errors import DataError
 from veridyn.identify.estimators.least_squares import solve
+from veridyn.identify.regression.equation_plan import EquationPlan
 from veridyn.identify.regression.observation import observation
 from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.regression.tables import SymbolTables
 from veridyn.identify.settings import IdentifySettings
 from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynamics, regressor
 from veridyn.model.elements.element import damper, spring
@@ -73,6 +75,34 @@ def test_masks_run_on_over_several_motions() -> None:
     assert [f.samples for f in both.rows] == [1100, int((~drop).sum()), 1100]
     for a, b in zip(both.rows, one.merge(other).rows, strict=True):
         np.testing.assert_allclose(a.R.T @ a.R, b.R.T @ b.R, rtol=1e-9, atol=1e-9)
+
+
+def test_a_second_pass_over_a_short_log_computes_nothing_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equations of two short logs are kept, filtered as in the first pass; another log under the same plan has its own."""
+    computed: list[int] = []
+    reference = SymbolTables._by_reference
+
+    def counted(self: SymbolTables, part: Motion) -> None:
+        if any(self.columns):  # not of what wrenches ask alone
+            computed.append(len(part))
+        reference(self, part)
+
+    monkeypatch.setattr(SymbolTables, "_by_reference", counted)
+    machine, parts, how = arm(), [log(700, 1), log(400, 2)], Sampling(filter=Butterworth(8.0), decimate=2)
+    plan = EquationPlan(machine, machine.select_rows("all"), how)
+
+    def equations(motions: Sequence[Motion]) -> list[np.ndarray]:
+        befores = np.cumsum([0, *(len(m) for m in motions)])
+        jobs = [job for m, before in zip(motions, befores, strict=False) for job in plan.jobs(m, before=int(before))]
+        return [A.copy() for job in jobs for block in plan.blocks(job) for A in block.equations]
+
+    first = equations(parts)
+    assert computed == [700, 400]
+    for a, b in zip(first, equations(parts), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert computed == [700, 400]
+    other = equations([log(700, 3)])
+    assert computed == [700, 400, 700] and np.abs(other[0] - first[0]).max() > 0.1
 
 
 @pytest.mark.parametrize(

@@ -26,13 +26,15 @@ from veridyn.signals.resample import uniform_rate
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 JOB_SAMPLES = 16384  # samples one job deals with
+KEPT_DOUBLES = 2**20  # of tables that are kept from pass to pass where computing them takes longest: eight megabytes
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Job:
     """Samples start to stop of a log of `total` samples; `motion` holds them and their margins, from sample `offset` on.
 
-    Blocks begin at sample `first`, which is before `start` where a lead is needed. `before`: samples of the logs before this one.
+    Blocks begin at sample `first`, which is before `start` where a lead is needed. `before`: samples of the logs before this one. `filled`:
+    of a short log, which is passed over again, the tables of its blocks by the first and last of their samples.
     """
 
     motion: Motion
@@ -43,6 +45,7 @@ class Job:
     total: int
     rate: float
     before: int = 0
+    filled: dict[tuple[int, int], Array] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +144,9 @@ class EquationPlan:
             rate = uniform_rate(motion.t, where="motion.t")
             margin = self.how.margin(rate)
         span = max(JOB_SAMPLES, 4 * margin)
+        if not self.compile and span >= N and N * self._places <= KEPT_DOUBLES:
+            yield self._kept_job(motion, rate, before)
+            return
         for start in range(0, N, span):
             stop = min(start + span, N)
             first = max(0, start - lead * self.how.decimate)
@@ -148,6 +154,28 @@ class EquationPlan:
             yield Job(
                 motion=motion[lo:hi], offset=lo, first=first, start=start, stop=stop, total=N, rate=rate, before=before
             )
+
+    def _kept_job(self, motion: Motion, rate: float, before: int) -> Job:
+        """The one job of a short log: the same as in the last pass over it, so that equations need not be computed again."""
+        known = self._short_logs.get(before)
+        if known is None or known[0] is not motion:
+            N = len(motion)
+            held = sum(len(m) for m, _ in self._short_logs.values()) * self._places
+            filled: dict[tuple[int, int], Array] | None = {} if held + N * self._places <= KEPT_DOUBLES else None
+            known = (
+                motion,
+                Job(
+                    motion=motion, offset=0, first=0, start=0, stop=N, total=N, rate=rate, before=before, filled=filled
+                ),
+            )
+            if filled is not None:
+                self._short_logs[before] = known
+        return known[1]
+
+    @cached_property
+    def _short_logs(self) -> dict[int, tuple[Motion, Job]]:
+        """Short logs that were passed over, with their jobs, by the number of samples before them."""
+        return {}
 
     def factors(self, job: Job, weigh: Weigh | None = None) -> tuple[RowFactor, ...]:
         """The factors of one job's samples: in one call of machine code where that can be, otherwise block by block."""
@@ -268,7 +296,7 @@ class EquationPlan:
         noise: list[Moments | None] = []
         forces = self._measured(part, beside) if self.subtracts else {}
         every = np.ones(stop - start, dtype=np.bool_)
-        rows = self._projected(part, dict(zip(self.computed, tables.fill(part), strict=True)))
+        rows = self._projected(part, dict(zip(self.computed, tables.fill(part, job.filled, (lo, hi)), strict=True)))
         for (r, A), mask in zip(rows, masks, strict=True):
             A[:, -1] = self.force(part, r) - A[:, -1]  # Γ − Γ_ext, paper 001 (5)
             low = how.filter_of(self.machine.rows[r])

@@ -67,12 +67,21 @@ class SymbolTables:
         self.buffer = np.empty((len(self.place), self.width))
         self._made: Compiled | None = None
 
-    def fill(self, part: Motion) -> Iterator[Array]:
-        """For each row [W_j | what wrenches and known parameters ask] of the samples of a block, in column order; used up by the caller."""
+    def fill(
+        self, part: Motion, kept: dict[tuple[int, int], Array] | None = None, at: tuple[int, int] = (0, 0)
+    ) -> Iterator[Array]:
+        """For each row [W_j | what wrenches and known parameters ask] of the samples of a block, in column order; used up by the caller.
+
+        `kept`: tables of earlier passes over the same samples, by their place `at`; what the reference computes is added.
+        """
         if self.compile:
             self._by_machine_code(part)
+        elif kept is not None and at in kept:
+            self.buffer[:, : len(part)] = kept[at]
         else:
             self._by_reference(part)
+            if kept is not None:
+                kept[at] = self.buffer[:, : len(part)].copy()
         first = 0
         for cs in self.columns:
             yield self.buffer[first : first + len(cs) + 1, : len(part)].T
