@@ -13,6 +13,7 @@ from identify.smooth_arm import noisy, truth
 from veridyn.cli.app import app
 from veridyn.files.archive import load, save
 from veridyn.files.machine.load import load_model
+from veridyn.files.machine.mjcf_write import save_mjcf
 from veridyn.files.machine.urdf import load_urdf
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.prior import Prior
@@ -75,6 +76,23 @@ def test_a_urdf_becomes_mjcf_with_its_limits_and_stays_a_urdf_byte_for_byte(tmp_
     assert 'range="-1.0 2.0"' in text and 'ctrlrange="-30.0 30.0"' in text
     invoke(tmp_path / "two.urdf", "--to", "urdf", "--out", tmp_path / "copy.urdf")
     assert (tmp_path / "copy.urdf").read_text() == URDF
+
+
+def test_values_go_into_a_copy_of_ones_own_file(run: Path, tmp_path: Path) -> None:
+    """The fit of the arm in a file of the arm with shapes: the shapes stay; a file of another format is refused."""
+    own = tmp_path / "own.xml"
+    save_mjcf(truth(), own)
+    shown = own.read_text().replace("</body>", '<geom size="0.02"/></body>', 1)
+    own.write_text(shown)
+    invoke(run, "--to", "mjcf", "--like", own, "--out", tmp_path / "new.xml")
+    text, fitted = (tmp_path / "new.xml").read_text(), load_model_of(run)
+    assert '<geom size="0.02"/>' in text and own.read_text() == shown
+    again = load_model(tmp_path / "new.xml")
+    for n, value in zip(fitted.parameters.names, fitted.parameters.values, strict=True):
+        assert again.parameters[n] == pytest.approx(value, rel=1e-9, abs=1e-12)
+    args = [str(run), "--to", "urdf", "--like", str(own), "--out", str(tmp_path / "a.urdf")]
+    refused = RUN.invoke(app, ["export", *args])
+    assert refused.exit_code == 2 and "a file of the same format" in refused.stderr
 
 
 def test_files_are_written_over_only_when_told(tmp_path: Path) -> None:

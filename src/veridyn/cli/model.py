@@ -178,6 +178,13 @@ def export(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 0,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            help="An MJCF or URDF file of this machine: values are written into a copy of it, and all else stays.",
+            show_default=False,
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over files that exist.")] = False,
     base: BaseOption = BaseWord.auto,
     strict: Strict = False,
@@ -189,15 +196,18 @@ def export(
     \b
     Example:
       veridyn export robot.urdf --to mjcf --out robot.xml
+      veridyn export runs/robot-001 --to mjcf --like robot.xml --out identified.xml
       veridyn export runs/robot-001 --to mjcf --draws 100 --out machines
       veridyn export runs/robot-001 --to yaml --draws 1000 --seed 7 --out draws.npz
     """
     import numpy as np
 
     from veridyn.cli.output import mode, print_json
-    from veridyn.studies.exporting import FORMATS, export_draws, export_machine, source_of
+    from veridyn.studies.exporting import FORMATS, export_draws, export_machine, source_of, written_into
 
     given = source_of(source, base.value, strict)
+    if like is not None:
+        given = written_into(given, like, FORMATS[to.value])
     if draws is None:
         files = export_machine(given, FORMATS[to.value], out, force)
     else:

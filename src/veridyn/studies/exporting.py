@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -41,7 +41,7 @@ FORCE = "Choose another name, or pass --force."
 
 @dataclass(frozen=True, eq=False)
 class ExportSource:
-    """What is exported: a machine, the fit it comes from, the URDF file it is written into, and the limits of its joints."""
+    """What is exported: a machine, the fit it comes from, the file it is written into a copy of, and the limits of its joints."""
 
     machine: Machine
     fit: Fit | None
@@ -70,6 +70,18 @@ def source_of(path: Path, base: Literal["auto", "fixed", "free"] = "auto", stric
         return ExportSource(machine, None, file, urdf_limits(file))
     limits = mjcf_limits(file) if file.suffix.lower() in MJCF_ENDINGS else {}
     return ExportSource(machine, None, None, limits)
+
+
+def written_into(source: ExportSource, like: Path, to: Format) -> ExportSource:
+    """The same, to be written into a copy of the file `like`."""
+    fits = to == "mjcf" if like.suffix.lower() in MJCF_ENDINGS else to == "urdf" and like.suffix.lower() == ".urdf"
+    if not fits:
+        what, expected = (
+            "values are written into a file of the same format.",
+            "MJCF with --to mjcf, URDF with --to urdf",
+        )
+        raise DataError(what, where="--like", expected=expected, found=f"{like.name}, --to {to}")
+    return replace(source, like=resolved(like))
 
 
 def export_machine(source: ExportSource, to: Format, out: Path, force: bool = False) -> list[Path]:
@@ -111,10 +123,12 @@ def export_draws(
 
 
 def _write_machine(source: ExportSource, machine: Machine, to: Format, out: Path, force: bool) -> None:
+    like = source.like
     if to == "mjcf":
-        save_mjcf(machine, out, source.limits, overwrite=force)
+        own = like if like is not None and like.suffix.lower() in MJCF_ENDINGS else None
+        save_mjcf(machine, out, source.limits, overwrite=force, like=own)
     elif to == "urdf":
-        save_urdf(machine, out, source.like, overwrite=force)
+        save_urdf(machine, out, like, overwrite=force)
     else:
         save_model(machine, out, overwrite=force)
 

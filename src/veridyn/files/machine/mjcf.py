@@ -70,7 +70,7 @@ def load_mjcf(path: str | Path, base: Base = "auto", *, strict: bool = False) ->
     """
     check_word("base", base, ("auto", "fixed", "free"))
     file = Path(path)
-    made = _Reading(read_root(file), file.name, base)
+    made = MjcfFile(read_root(file), file.name, base)
     machine = made.machine(strict)
     for fault in warnings_of(made.read.notes.found, made.links, "refuse" if strict else "unknown", file.name):
         warn(DataWarning, fault)
@@ -81,14 +81,14 @@ def load_mjcf(path: str | Path, base: Base = "auto", *, strict: bool = False) ->
 def mjcf_limits(path: str | Path) -> dict[str, UrdfLimits]:
     """The range of each hinge and slide of an MJCF file by name, rad or m; infinite where it has none."""
     file = Path(path)
-    made = _Reading(read_root(file), file.name, "auto")
+    made = MjcfFile(read_root(file), file.name, "auto")
     made.machine(False)
     return made.limits
 
 
 @dataclass
-class _Reading:
-    """A file being read: what its bodies and joints make, with the line of each."""
+class MjcfFile:
+    """A file being read: what its bodies and joints make, with the line and the element of each."""
 
     root: XmlNode
     source: str
@@ -97,6 +97,7 @@ class _Reading:
     bodies: list[Body] = field(default_factory=list)
     links: dict[str, UrdfLink] = field(default_factory=dict)
     elements: list[Element] = field(default_factory=list)
+    joints: dict[str, XmlNode] = field(default_factory=dict)
     limits: dict[str, UrdfLimits] = field(default_factory=dict)
     rests: dict[str, float] = field(default_factory=dict)
     lines: dict[At, int] = field(default_factory=dict)
@@ -254,7 +255,7 @@ class _Reading:
             axis, size = np.array([0.0, 0.0, 1.0]), 1.0
         scale = read.compiler.angle if kind == "hinge" else float
         ref, rest = (scale(read.number(node, key, 0.0, where)) for key in ("ref", "springref"))
-        self.rests[name] = rest
+        self.rests[name], self.joints[name] = rest, node
         self._law(node, name, where, rest)
         low, high = read.numbers(node, "range", [0.0, 0.0], where)
         limited = node.attributes.get("limited", "auto")

@@ -6,7 +6,6 @@ In a new URDF the ground is a root link called "ground" without inertia; a free 
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arguments import checked
-from veridyn.errors import DataWarning, Fault, Faults, ModelError, did_you_mean, part_at, warn
+from veridyn.errors import DataWarning, Fault, Faults, ModelError, part_at, warn
 from veridyn.files.access import refuse_to_replace, write_atomic
+from veridyn.files.machine.in_place import XmlEdits, check_same_machine
 from veridyn.files.machine.urdf import UrdfFile, read_urdf
 from veridyn.files.machine.urdf_reader import SIX, UrdfJoint, UrdfLink
-from veridyn.files.machine.urdf_xml import XmlNode, bytes_of
+from veridyn.files.machine.urdf_xml import bytes_of
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.of_machine import tree_of
@@ -41,9 +41,6 @@ SAMPLES = 12
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 SYMBOLS = {"damper": "h", "coulomb": "fs"}
 WORDS = {"damper": "damping", "coulomb": "friction"}
-
-_TAG = re.compile(rb"<[^\s/>]+(?:\s+[^\s=]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*\s*(/?>)")
-_ATTRIBUTE = re.compile(rb"\s+([^\s=]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
 
 
 @checked
@@ -78,7 +75,7 @@ def save_urdf(
     data = _bare(machine) if like is None else bytes_of(Path(like))
     content = read_urdf(data, name if like is None else Path(like).name)
     if like is not None:
-        _check_same_machine(machine, content.machine(machine.base, machine.gravity, "keep"), content.source)
+        check_same_machine(machine, content.machine(machine.base, machine.gravity, "keep"), content.source)
     placed = _placed(machine, content)
     _check_values(machine, placed, allow_impossible)
     text = _new_text(machine, placed.values).encode() if like is None else _edited(data, content, machine, placed)
@@ -124,42 +121,6 @@ def _placed(machine: Machine, content: UrdfFile) -> _Placed:
     return out
 
 
-def _check_same_machine(machine: Machine, plain: Machine, source: str) -> None:
-    faults = Faults()
-    mine, theirs = ({b.name: b for b in tree_of(m).bodies} for m in (machine, plain))
-    for name in [n for n in mine if n not in theirs]:
-        hint = did_you_mean(name, list(theirs))
-        faults.add("the file has no such link.", where=part_at("body", name), hint=hint)
-    for name in [n for n in theirs if n not in mine]:
-        faults.add("the tree has no such body.", where=part_at("link", name), hint=did_you_mean(name, list(mine)))
-    for name in [n for n in mine if n in theirs]:
-        a, b = mine[name], theirs[name]
-        for what, x, y in _differences(a, b):
-            faults.add(f"its {what} is another one in the file.", where=part_at("body", name), expected=y, found=x)
-        if not (
-            np.allclose(a.placement.rotation, b.placement.rotation, rtol=0.0, atol=1e-12)
-            and np.allclose(a.placement.position, b.placement.position, rtol=1e-12, atol=1e-12)
-        ):
-            faults.add("its frame sits elsewhere in the file.", where=part_at("body", name))
-    if faults:
-        first = Fault(f"the tree is not the machine of {source}.", hint="Save it like the file it was loaded from.")
-        raise ModelError([first, *faults.found], source)
-
-
-def _differences(a: Body, b: Body) -> list[tuple[str, str, str]]:
-    def facts(body: Body) -> dict[str, str]:
-        moving = body.joint != "fixed"
-        return {
-            "antecedent": body.antecedent or "ground",
-            "joint": body.joint,
-            "coordinate": body.coordinate_name,
-            "ratio": f"{body.ratio:.12g}" if moving else "",
-            "kind": "real" if body.real else "virtual (no <inertial>)",
-        }
-
-    return [(key, x, y) for (key, x), y in zip(facts(a).items(), facts(b).values(), strict=True) if x != y]
-
-
 def _ten(machine: Machine, link: Link | Body) -> Array:
     return np.array([machine.parameters[link.parameter(symbol)] for symbol in INERTIAL])
 
@@ -194,50 +155,8 @@ def _refuse_missing(machine: Machine, unknown: Sequence[str]) -> None:
         raise ModelError(f"{len(unknown)} parameters have no value: {listed}.", where=machine.name)
 
 
-@dataclass
-class _Edits:
-    """Changes to a text: byte range → new bytes."""
-
-    data: bytes
-    changes: list[tuple[int, int, bytes]] = field(default_factory=list)
-
-    def set(self, node: XmlNode, values: Mapping[str, str]) -> None:
-        """Replace attributes of an element; those it does not have are added at the end of its tag."""
-        tag = self._tag(node)
-        at = {m[1].decode(): m.span(2) for m in _ATTRIBUTE.finditer(self.data, tag.start(), tag.end())}
-        new = ""
-        for key, value in values.items():
-            if key in at:
-                first, last = at[key]
-                self.changes.append((first + 1, last - 1, value.encode()))
-            else:
-                new += f' {key}="{value}"'
-        if new:
-            self.changes.append((tag.start(1), tag.start(1), new.encode()))
-
-    def insert(self, node: XmlNode, tag: str, values: Mapping[str, str]) -> None:
-        """Add an element as the first child of one that has children, indented as these are."""
-        at = self._tag(node).end()
-        gap = re.compile(rb"\s*").match(self.data, at)
-        new = f"<{tag}" + "".join(f' {key}="{value}"' for key, value in values.items()) + "/>"
-        self.changes.append((at, at, (gap[0] if gap else b"") + new.encode()))
-
-    def applied(self) -> bytes:
-        out, at = b"", 0
-        for first, last, new in sorted(self.changes):
-            out += self.data[at:first] + new
-            at = last
-        return out + self.data[at:]
-
-    def _tag(self, node: XmlNode) -> re.Match[bytes]:
-        found = _TAG.match(self.data, node.start)
-        if found is None:
-            raise ModelError(Fault(f"the tag <{node.tag}> cannot be edited.", line=node.line))
-        return found
-
-
 def _edited(data: bytes, content: UrdfFile, machine: Machine, placed: _Placed) -> bytes:
-    edits = _Edits(data)
+    edits = XmlEdits(data)
     for link in machine.links:
         if link.real:
             _edit_link(edits, content.links[link.name], _ten(machine, link))
@@ -247,7 +166,7 @@ def _edited(data: bytes, content: UrdfFile, machine: Machine, placed: _Placed) -
     return edits.applied()
 
 
-def _edit_link(edits: _Edits, link: UrdfLink, x: Array) -> None:
+def _edit_link(edits: XmlEdits, link: UrdfLink, x: Array) -> None:
     """Mass, centre and the inertia about it, in the axes the file's own rpy gives."""
     node = link.node.first("inertial")
     if node is None or link.ten is None or np.array_equal(x, link.ten):
@@ -265,7 +184,7 @@ def _edit_link(edits: _Edits, link: UrdfLink, x: Array) -> None:
             edits.set(part, values)
 
 
-def _edit_joint(edits: _Edits, joint: UrdfJoint, values: Mapping[str, float]) -> None:
+def _edit_joint(edits: XmlEdits, joint: UrdfJoint, values: Mapping[str, float]) -> None:
     before = {"damping": joint.damping, "friction": joint.friction}
     new = {word: _number(v) for word, old in before.items() if (v := values.get(word, 0.0)) != old}
     node = joint.node.first("dynamics")
