@@ -153,6 +153,7 @@ class ExportFormat(StrEnum):
     mjcf = "mjcf"
     urdf = "urdf"
     yaml = "yaml"
+    isaac = "isaac"
 
 
 def export(
@@ -168,7 +169,8 @@ def export(
     out: Annotated[
         Path,
         typer.Option(
-            help="The file; with --draws a folder for files, or a name that ends in .npz.", show_default=False
+            help="The file; with --draws a folder for files (of isaac one file), or a name that ends in .npz.",
+            show_default=False,
         ),
     ],
     draws: Annotated[
@@ -189,7 +191,9 @@ def export(
     base: BaseOption = BaseWord.auto,
     strict: Strict = False,
 ) -> None:
-    """A machine as MJCF, URDF or a model file; what the format cannot hold is a warning, or refused where it would move otherwise.
+    """A machine as MJCF, URDF, a model file or actuators for Isaac Lab.
+
+    What the format cannot hold is a warning, or refused where it would move otherwise.
 
     A URDF is written into a copy of the one that the machine came from, comments and order kept; of other machines it is a new one.
 
@@ -198,6 +202,7 @@ def export(
       veridyn export robot.urdf --to mjcf --out robot.xml
       veridyn export runs/robot-001 --to mjcf --like robot.xml --out identified.xml
       veridyn export runs/robot-001 --to mjcf --draws 100 --out machines
+      veridyn export runs/robot-001 --to isaac --draws 1000 --out actuators.py
       veridyn export runs/robot-001 --to yaml --draws 1000 --seed 7 --out draws.npz
     """
     import numpy as np

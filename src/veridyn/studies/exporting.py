@@ -1,8 +1,8 @@
 """Machines as files: a machine, or machines drawn from a fit, for simulators, and the identified model written back.
 
-Simulators read MJCF, URDF or model files, or one NPZ of parameters. The identified model becomes a model file, and URDF where it was one;
-it is read again and checked. Data determine base parameters, a model file holds those of bodies. A set that is not physically consistent
-is refused, with the law it breaks, unless it is asked for.
+Simulators read MJCF, URDF or model files, or one NPZ of parameters; Isaac Lab a configuration of actuators. The identified model becomes
+a model file, and URDF where it was one; it is read again and checked. Data determine base parameters, a model file holds those of bodies.
+A set that is not physically consistent is refused, with the law it breaks, unless it is asked for.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from veridyn.errors import DataError, Fault, FileError, ModelError, VeridynError
 from veridyn.files.access import refuse_to_replace, resolved, write_atomic
 from veridyn.files.archive import load
+from veridyn.files.machine.isaac import save_isaac
 from veridyn.files.machine.load import MJCF_ENDINGS, load_model, parse_machine
 from veridyn.files.machine.mjcf import mjcf_limits
 from veridyn.files.machine.mjcf_write import save_mjcf
@@ -33,9 +34,9 @@ from veridyn.studies.result import Run
 from veridyn.studies.run.identified import IdentifyRun
 from veridyn.studies.run.machine import FIT, IDENTIFIED
 
-Format = Literal["mjcf", "urdf", "yaml"]
-ENDINGS: Mapping[Format, str] = {"mjcf": ".xml", "urdf": ".urdf", "yaml": ".yaml"}
-FORMATS: Mapping[str, Format] = {"mjcf": "mjcf", "urdf": "urdf", "yaml": "yaml"}
+Format = Literal["mjcf", "urdf", "yaml", "isaac"]
+ENDINGS: Mapping[Format, str] = {"mjcf": ".xml", "urdf": ".urdf", "yaml": ".yaml", "isaac": ".py"}
+FORMATS: Mapping[str, Format] = {"mjcf": "mjcf", "urdf": "urdf", "yaml": "yaml", "isaac": "isaac"}
 FORCE = "Choose another name, or pass --force."
 
 
@@ -96,7 +97,8 @@ def export_draws(
 ) -> list[Path]:
     """n machines drawn from the fit: files NAME-0001 … in the folder `out`, or, where `out` ends in .npz, one file of arrays.
 
-    The arrays are `names` and `units` (p,), `values` (p,) of the fit, and `draws` (n, p).
+    The arrays are `names` and `units` (p,), `values` (p,) of the fit, and `draws` (n, p). Actuators of Isaac Lab are one file, with the
+    ranges of n draws.
     """
     if source.fit is None:
         hint = "Name a run folder of veridyn identify, or its fit.json."
@@ -109,6 +111,10 @@ def export_draws(
         content = io.BytesIO()
         np.savez_compressed(content, names=np.array(p.names), units=np.array(p.units), values=fit.standard, draws=sets)
         return [write_atomic(out, content.getvalue(), force)]
+    if to == "isaac":
+        refuse_to_replace(out, force, FORCE)
+        save_isaac(source.machine, out, draws=fit.draws(n, rng), overwrite=force)
+        return [out]
     stem, wide = fit.described.name.replace("/", "_") or "machine", max(4, len(str(n)))
     files = [out / f"{stem}-{k + 1:0{wide}d}{ENDINGS[to]}" for k in range(n)]
     if out.exists() and not out.is_dir():
@@ -129,6 +135,8 @@ def _write_machine(source: ExportSource, machine: Machine, to: Format, out: Path
         save_mjcf(machine, out, source.limits, overwrite=force, like=own)
     elif to == "urdf":
         save_urdf(machine, out, like, overwrite=force)
+    elif to == "isaac":
+        save_isaac(machine, out, overwrite=force)
     else:
         save_model(machine, out, overwrite=force)
 
