@@ -31,10 +31,10 @@ from benchmarks.made_logs import car, recorded
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression.equation_plan import JOB_SAMPLES
 from veridyn.identify.regression.observation import MIN_SAMPLES, observation
-from veridyn.identify.regression.workers import THREADS_VARIABLE, usable_threads
 from veridyn.identify.settings import IdentifySettings
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
+from veridyn.threads import THREADS_VARIABLE, usable_threads
 
 # Samples of each worker: whole jobs, and enough of them that the last one does not count
 SAMPLES, QUICK_SAMPLES = 32 * JOB_SAMPLES, 8 * JOB_SAMPLES

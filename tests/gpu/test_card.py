@@ -94,3 +94,18 @@ def test_arrays_of_others_are_taken_where_they_lie(library: str) -> None:
     found = take(vd.gpu.inverse_dynamics(arm(), vd.gpu.DeviceMotion(q=q, qd=qd, qdd=qdd)))
     host = found.cpu().numpy() if library == "torch" else np.asarray(found)
     np.testing.assert_allclose(host, inverse_dynamics(arm(), m), rtol=1e-12, atol=1e-12)
+
+
+def test_a_batch_is_that_of_the_processor() -> None:
+    """Sets of parameters from one start, and starts and constant forces of their own, on both devices."""
+    machine, t, m = arm(), np.linspace(0.0, 0.05, 6), states(arm(), 20)
+    sets = machine.parameters.values * np.linspace(0.95, 1.05, 20)[:, None]
+    forces = np.linspace(-1.0, 1.0, 20 * machine.n).reshape(20, -1)
+    for given in (
+        {"q": 0.3 * m.q[7], "qd": 0.3 * m.qd[7], "parameters": sets},
+        {"q": 0.3 * m.q, "qd": 0.3 * m.qd, "forces": forces},
+    ):
+        there, here = (vd.dynamics.integrate_many(machine, t, **given, device=device) for device in ("cuda", "cpu"))
+        assert there.q.shape == here.q.shape == (20, 6, machine.n)
+        np.testing.assert_allclose(there.q, here.q, rtol=0.0, atol=1e-10)
+        np.testing.assert_allclose(there.qd, here.qd, rtol=0.0, atol=1e-9)

@@ -20,7 +20,7 @@ from veridyn.files.log.tables import save_log
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.instrumental import Instrumental
 from veridyn.identify.regression.sampling import Sampling
-from veridyn.identify.regression.workers import MadeMotions, map_in_order, threads_unless, usable_threads
+from veridyn.identify.regression.workers import MadeMotions, map_in_order, threads_unless
 from veridyn.identify.settings import IdentifySettings
 from veridyn.model.motion import Motion
 from veridyn.signals.motion import Signals, motion
@@ -186,45 +186,6 @@ def test_what_was_handed_out_in_vain_is_called_back():
 def test_threads_give_the_same():
     with ThreadPoolExecutor(2) as pool:
         assert list(map_in_order(pool, lambda k: k + 1, range(300))) == list(range(1, 301))
-
-
-@pytest.mark.parametrize(
-    ("variable", "wanted", "threads"),
-    [
-        ("", None, 6),
-        ("", 4, 4),
-        ("", 100, 6),  # never more than the processors
-        ("3", None, 3),
-        ("3", 2, 2),
-        ("3", 5, 3),
-        ("4,2", None, 4),  # OpenMP's list: of the outermost level
-        ("0", None, 6),
-        ("many", 7, 6),
-    ],
-)
-def test_threads_are_bounded_by_processors_variable_and_setting(
-    monkeypatch: pytest.MonkeyPatch, variable: str, wanted: int | None, threads: int
-) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)), raising=False)
-    monkeypatch.setenv("OMP_NUM_THREADS", variable)
-    assert usable_threads(wanted) == threads
-
-
-def test_without_affinity_the_machine_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on macOS and Windows."""
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    monkeypatch.setattr(os, "cpu_count", lambda: 3)
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    assert usable_threads() == 3
-
-
-def test_a_worker_starts_no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)), raising=False)
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    with ThreadPoolExecutor(2) as pool:
-        assert list(map_in_order(pool, usable_threads, [None, 4])) == [1, 1]
-        assert pool.submit(usable_threads).result() == 6  # the thread is none of these workers any more
-    assert list(map_in_order(None, usable_threads, [None, 4])) == [6, 4]
 
 
 def test_threads_of_this_process_only_without_an_executor() -> None:

@@ -32,7 +32,7 @@ from veridyn.identify.regression.factor import RowFactor, RowFactors, merge_in_o
 from veridyn.identify.regression.linear_algebra import one_blas_thread, triangle_of
 from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.identify.regression.tables import equations
-from veridyn.identify.regression.workers import MadeMotions, map_in_order, threads_unless, usable_threads
+from veridyn.identify.regression.workers import MadeMotions, map_in_order, threads_unless
 from veridyn.identify.settings import Device, IdentifySettings
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.engine import Engine, wants_compiled
@@ -41,6 +41,7 @@ from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
+from veridyn.threads import usable_threads
 
 T = TypeVar("T")
 Array = NDArray[np.float64]

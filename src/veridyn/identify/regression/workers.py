@@ -16,9 +16,6 @@ than the variable OMP_NUM_THREADS or the setting `threads` allows. A worker star
 
 from __future__ import annotations
 
-import os
-import re
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -28,35 +25,12 @@ from typing import Any, TypeVar, overload
 
 from veridyn.errors import DataError, VeridynError
 from veridyn.model.motion import Motion
+from veridyn.threads import this_thread
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 MAX_PENDING_JOBS = 128  # jobs handed out and not yet taken back; chosen: a few for each worker of a large machine
 JOBS_AHEAD = 2  # for each thread of this process: one at work, one waiting
-THREADS_VARIABLE = "OMP_NUM_THREADS"
-
-
-class _Worker(threading.local):
-    """Whether this thread works for an executor."""
-
-    busy = False
-
-
-_worker = _Worker()
-
-
-def usable_threads(wanted: int | None = None) -> int:
-    """How many threads may share in a piece of work: at most the processors that this process may use, OMP_NUM_THREADS and `wanted`.
-
-    One in a worker: whoever shares out the work has given it a processor, not the machine.
-    """
-    if _worker.busy:
-        return 1
-    affinity = getattr(os, "sched_getaffinity", None)
-    most = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-    allowed = re.match(r"\s*0*([1-9]\d*)", os.environ.get(THREADS_VARIABLE, ""))
-    limits = [most, *([int(allowed[1])] if allowed else []), *([wanted] if wanted is not None else [])]
-    return max(1, min(limits))
 
 
 @contextmanager
@@ -140,8 +114,8 @@ def map_in_order(
 
 def _as_worker(work: Callable[[Job], Result], job: Job) -> Result:
     """work(job), in a thread that knows that it is one of several."""
-    before, _worker.busy = _worker.busy, True
+    before, this_thread.busy = this_thread.busy, True
     try:
         return work(job)
     finally:
-        _worker.busy = before
+        this_thread.busy = before

@@ -19,7 +19,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.identify.regression.workers import map_in_order, threads_unless, usable_threads
+from veridyn.identify.regression.workers import map_in_order, threads_unless
 from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
@@ -40,6 +40,7 @@ from veridyn.papers.buggy.observers import (
     standing_start,
 )
 from veridyn.progress import Progress, silent
+from veridyn.threads import usable_threads
 
 Array = NDArray[np.float64]
 OUTAGE_S, SILENT = 60.0, (25.0, 55.0)  # s, of the circle, and when the receiver is silent

@@ -15,7 +15,6 @@ from typing import Any
 from veridyn.errors import DataError, DeviceError, Fault, IdentificationError, did_you_mean
 from veridyn.files.yaml_reader import Place
 from veridyn.identify.estimate import ESTIMATORS
-from veridyn.identify.regression.workers import usable_threads
 from veridyn.identify.settings import Device, IdentifySettings
 from veridyn.model.machine import Machine
 from veridyn.settings import names
@@ -23,6 +22,7 @@ from veridyn.studies.config.identify import EstimatorSettings, Executing, Execut
 from veridyn.studies.config.study import Loaded, dotted
 from veridyn.studies.identification import Estimation
 from veridyn.symbolic.gpu import open_gpu
+from veridyn.threads import usable_threads
 from veridyn.version import __version__
 
 SCHEDULER_TIMEOUT_S = 10.0  # s that a scheduler may take to answer

@@ -1,0 +1,279 @@
+"""Many simulations of one machine at once: other parameters, starts and forces in each, on all processors or on a GPU.
+
+Every run is made alone by the same machine code as a single one, so that it does not depend on how many there are, nor on the threads
+that share them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from queue import SimpleQueue
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veridyn.errors import DataError, DeviceError, Faults, did_you_mean
+from veridyn.mechanics.system.compiled_run import CompiledRun, Simulated
+from veridyn.mechanics.system.fixed_steps import has_equal_intervals
+from veridyn.mechanics.tree.accept import takes_machine
+from veridyn.mechanics.tree.dynamics import gpu
+from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
+from veridyn.progress import Progress, silent
+from veridyn.threads import usable_threads
+
+Array = NDArray[np.float64]
+RUNS_AT_ONCE = 64  # of one call of machine code: progress is reported after each
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """R motions, sampled at the times t (K,): positions and rates (R, K, n), and states that elements have of their own (R, K) by name."""
+
+    t: Array
+    q: Array
+    qd: Array
+    states: Mapping[str, Array]
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+
+@takes_machine
+def integrate_many(
+    machine: Machine | Tree,
+    t: ArrayLike,
+    q: ArrayLike,
+    qd: ArrayLike,
+    forces: ArrayLike | None = None,
+    *,
+    parameters: ArrayLike | None = None,
+    signals: Mapping[str, ArrayLike] | None = None,
+    step: float = 1e-3,
+    friction_speed: float = 0.0,
+    threads: int | None = None,
+    device: str = "cpu",
+    progress: Progress = silent,
+) -> Batch:
+    """R motions of an open machine on a fixed base, by the Runge-Kutta rule of order four in equal steps.
+
+    Parameters
+    ----------
+    machine : Machine
+        Open, on a fixed base, without tyres; its elements may have states of their own, which start from zero.
+    t : (K,)
+        Times of the samples in s, equally far apart.
+    q, qd : (n,) or (R, n)
+        Where the runs start, rad or m, and rad/s or m/s.
+    forces : (n,), (R, n), (K, n) as (1, K, n), or (R, K, n), or None
+        N*m or N. Along time they are joined by straight lines from sample to sample; none by default.
+    parameters : (p,) or (R, p), or None
+        Values in the order of ``machine.parameters``, for instance ``fit.draws(R, rng)``; by default those of the machine.
+    signals : mapping of names to (K,) or (R, K), or None
+        What elements of the machine take as measured.
+    step : float above 0
+        The longest step of the integration in s, of which a whole number is taken from sample to sample.
+    friction_speed : float of at least 0
+        Speed below which dry friction is rounded off; with 0, the default, it holds what it can.
+    threads : int of at least 1, or None
+        Of this process; by default all processors that it may use, and no more than OMP_NUM_THREADS allows.
+    device : {"cpu", "cuda"}
+        "cuda" integrates on a GPU (extra gpu), under forces that stay the same along time, and brings the results back.
+
+    Returns
+    -------
+    Batch
+        ``q`` and ``qd`` (R, K, n).
+
+    Raises
+    ------
+    DataError, ModelError, SimulationError
+        With the run, the time and the coordinate of what is wrong.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridyn as vd
+    >>> arm = vd.load_model("veridyn:arm.yaml")
+    >>> sets = arm.parameters.values * np.linspace(0.9, 1.1, 4)[:, None]
+    >>> runs = vd.dynamics.integrate_many(arm, np.linspace(0.0, 0.2, 21), np.zeros(arm.n), np.zeros(arm.n), parameters=sets)
+    >>> runs.q.shape
+    (4, 21, 6)
+    """
+    tree, clock = tree_of(machine), np.asarray(t, dtype=np.float64)
+    runs = _Runs.of(tree, clock, q, qd, forces, parameters, signals or {}, step)
+    if device == "cuda":
+        return _on_gpu(tree, clock, runs, forces, friction_speed)
+    if device != "cpu":
+        raise DataError("there is no such device.", where="device", expected="'cpu' or 'cuda'", found=f"'{device}'")
+    workers = min(usable_threads(threads), runs.count)
+    parts, found = list(_parts(runs.count, workers)), []
+    idle: SimpleQueue[CompiledRun] = SimpleQueue()
+    for _ in range(workers):
+        idle.put(CompiledRun(tree, friction_speed=friction_speed))
+    runs.load_code(CompiledRun(tree, friction_speed=friction_speed))
+
+    def done(part: slice) -> Simulated:
+        run = idle.get()
+        try:
+            return runs.simulated(run, part)
+        finally:
+            idle.put(run)
+
+    progress("simulating", 0.0, float(runs.count))
+    with ThreadPoolExecutor(workers) as pool:
+        for part, one in zip(parts, pool.map(done, parts), strict=True):
+            found.append(one)
+            progress("simulating", float(part.stop), float(runs.count))
+    states = {s.name: np.concatenate([f.signals[s.name] for f in found]) for s in tree.states}
+    return Batch(clock, np.concatenate([f.q for f in found]), np.concatenate([f.qd for f in found]), states)
+
+
+def _parts(count: int, workers: int) -> Iterator[slice]:
+    """As many runs as one call makes, fewer where not every worker would have some."""
+    size = min(RUNS_AT_ONCE, -(-count // workers))
+    for first in range(0, count, size):
+        yield slice(first, min(first + size, count))
+
+
+@dataclass(frozen=True, eq=False)
+class _Runs:
+    """What R runs are given, with what is the same in all of them once."""
+
+    count: int
+    samples: int
+    interval: float
+    substeps: int
+    initial: Array
+    forces: Array
+    parameters: Array | None
+    signals: Mapping[str, Array]
+
+    @classmethod
+    def of(
+        cls,
+        tree: Tree,
+        clock: Array,
+        q: ArrayLike,
+        qd: ArrayLike,
+        forces: ArrayLike | None,
+        parameters: ArrayLike | None,
+        signals: Mapping[str, ArrayLike],
+        step: float,
+    ) -> _Runs:
+        """Checked by name: shapes, numbers of runs that differ, samples at unequal times, and signals that are missing."""
+        faults, n, K = Faults(), tree.n, len(clock) if clock.ndim == 1 else 0
+        if K < 2 or not np.isfinite(clock).all() or not (np.diff(clock) > 0.0).all() or not has_equal_intervals(clock):
+            raise DataError("samples are at equal intervals.", where="t", expected="two or more times that rise")
+        if not (step > 0.0 and math.isfinite(step)):
+            raise DataError("a step is above zero.", where="step", found=f"{step:g}")
+        own = {s.name for s in tree.states}
+        wanted = [name for name in tree.signals if name not in own]
+        p = len(tree.parameters)
+        given: dict[str, tuple[Array, tuple[int, ...]]] = {
+            "q": (np.asarray(q, dtype=np.float64), (n,)),
+            "qd": (np.asarray(qd, dtype=np.float64), (n,)),
+            "forces": (np.zeros(n) if forces is None else np.asarray(forces, dtype=np.float64), (n,)),
+        }
+        if parameters is not None:
+            given["parameters"] = np.asarray(parameters, dtype=np.float64), (p,)
+        given |= {f"signals['{name}']": (np.asarray(x, dtype=np.float64), (K,)) for name, x in signals.items()}
+        counts: dict[str, int] = {}
+        for name, (x, shape) in given.items():
+            along = name == "forces" and x.ndim == 3 and x.shape[1:] == (K, n)
+            if x.shape == shape:
+                continue
+            if not along and (x.ndim != 1 + len(shape) or x.shape[1:] != shape):
+                expected = f"{shape} or (runs, {', '.join(map(str, shape))})" + (
+                    f" or (runs, {K}, {n})" if name == "forces" else ""
+                )
+                faults.add("it has the wrong shape.", where=name, expected=expected, found=f"{x.shape}")
+            elif len(x) != 1:
+                counts[name] = len(x)
+        if len(set(counts.values())) > 1:
+            found = ", ".join(f"{name} {count}" for name, count in counts.items())
+            faults.add("the numbers of runs differ.", expected="the same number, or one", found=found)
+        for name in [x for x in wanted if x not in signals and x not in tree.road_signals]:
+            faults.add("the machine takes this signal, and it is not given.", where=f"signals['{name}']")
+        for name in [x for x in signals if x not in wanted]:
+            faults.add("the machine takes no such signal.", where=f"signals['{name}']", hint=did_you_mean(name, wanted))
+        faults.raise_if_any(DataError, tree.name)
+        R, interval = max([1, *counts.values()]), float((clock[-1] - clock[0]) / (K - 1))
+        start = np.concatenate([np.broadcast_to(given[x][0], (R, n)) for x in ("q", "qd")], axis=1)
+        Γ = given["forces"][0]
+        return cls(
+            count=R,
+            samples=K,
+            interval=interval,
+            substeps=max(1, math.ceil(interval / step - 1e-9)),
+            initial=np.concatenate([start, np.zeros((R, len(tree.states)))], axis=1),
+            forces=Γ if Γ.ndim == 3 else np.atleast_2d(Γ)[:, None],
+            parameters=given["parameters"][0] if parameters is not None else None,
+            signals={name: np.atleast_2d(given[f"signals['{name}']"][0]) for name in signals},
+        )
+
+    def load_code(self, run: CompiledRun) -> None:
+        """Two samples of a run at rest, so that threads find the machine code compiled or loaded."""
+        still, sets = np.zeros((1, 2, run.tree.n)), self.parameters
+        values = None if sets is None else np.atleast_2d(sets)[0]
+        given = {name: np.zeros((1, 2)) for name in self.signals}
+        run.run(self.interval, 0.0 * self.initial[:1], still, given, parameters=values)
+
+    def simulated(self, run: CompiledRun, part: slice) -> Simulated:
+        """The runs of a part of all."""
+        count = part.stop - part.start
+
+        def own(x: Array) -> Array:
+            return x[part] if len(x) == self.count else x
+
+        shape = (count, self.samples, run.tree.n)
+        sets = self.parameters
+        return run.run(
+            self.interval,
+            self.initial[part],
+            np.array(np.broadcast_to(own(self.forces), shape)),
+            {name: np.broadcast_to(own(x), shape[:2]) for name, x in self.signals.items()},
+            parameters=sets[part] if sets is not None and sets.ndim == 2 and len(sets) == self.count else sets,
+            substeps=self.substeps,
+        )[0]
+
+
+def _on_gpu(tree: Tree, clock: Array, runs: _Runs, forces: ArrayLike | None, friction_speed: float) -> Batch:
+    """The same on a GPU, which takes sets of parameters one by one with the states of each."""
+    if runs.signals or tree.states:
+        what = "signals, and elements with states of their own, are not integrated on a GPU."
+        raise DeviceError(what, where=tree.name, hint="Use device='cpu'.")
+    if runs.forces.shape[1] != 1:
+        hint = "Use device='cpu', or vd.gpu.integrate with a function of time."
+        raise DeviceError(
+            "forces on a GPU stay the same along time.", where="forces", expected="(n,) or (runs, n)", hint=hint
+        )
+    n, R = tree.n, runs.count
+    sets = runs.parameters
+    several = sets is not None and sets.ndim == 2 and len(sets) > 1
+    q, qd = runs.initial[:, :n], runs.initial[:, n:]
+    same = several and (runs.initial == runs.initial[0]).all() and len(runs.forces) == 1
+    if several and not same:
+        what = "on a GPU runs differ by their parameters, or by starts and forces, and not by both."
+        raise DeviceError(
+            what, where=tree.name, hint="Use device='cpu', or vd.gpu.integrate, which makes every start with every set."
+        )
+    starts = 1 if several else R
+    acting = None if forces is None else np.ascontiguousarray(np.broadcast_to(runs.forces[:, 0], (starts, n)))
+    made = gpu.integrate(
+        tree,
+        clock,
+        q[:starts],
+        qd[:starts],
+        acting,
+        parameters=sets,
+        steps=runs.substeps,
+        friction_speed=friction_speed,
+    )
+    there = (made.q, made.qd) if not several else (made.q[:, :, 0], made.qd[:, :, 0])
+    back = [np.moveaxis(np.asarray(x.get() if hasattr(x, "get") else x), 0, 1) for x in there]
+    return Batch(clock, np.ascontiguousarray(back[0]), np.ascontiguousarray(back[1]), {})
