@@ -166,13 +166,16 @@ def test_a_saved_fit_gives_the_same_machine(tmp_path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*the step of the integration is too long")
+def test_an_unscented_filter_considers_parameters_as_on_the_tree() -> None:
+    natural, tree = (observed(3, identified().with_formulation(word), "ukf")[0] for word in ("natural", "tree"))
+    assert any(name.startswith("parameter.") for name in natural.states) and natural.states == tree.states
+    assert np.abs((natural.reduced - tree.reduced) / tree.sigma).max() < 0.05
+    np.testing.assert_allclose(natural.sigma, tree.sigma, rtol=0.05)
+
+
+@pytest.mark.filterwarnings("ignore:.*the step of the integration is too long")
 def test_what_cannot_be_considered_is_refused_by_name() -> None:
-    machine = identified()
-    with pytest.raises(
-        ModelError, match=r"considered parameters in an unscented filter[\s\S]*ZZ_crank[\s\S]*consider=False"
-    ):
-        observed(3, machine, "ukf")
-    found, _ = observed(3, machine, "ukf", consider=False)
+    found, _ = observed(3, identified(), "ukf", consider=False)
     assert not any(name.startswith("parameter.") for name in found.states)
     crane = vd.load_model(shipped("veridyn:crane.yaml"))
     loose = crane.with_uncertainty(vd.model.Uncertainty(("ZZ_load",), np.eye(1)))

@@ -73,14 +73,36 @@ def test_a_force_density_may_be_named_by_the_drive() -> None:
     np.testing.assert_array_equal(one.reduced, two.reduced)
 
 
-def test_parameters_are_estimated_on_the_tree_and_refused_in_natural_coordinates() -> None:
+@pytest.mark.parametrize("filter", ["ekf", "ukf"])
+def test_parameters_are_estimated_alike(filter: str) -> None:
+    """A damper, a mass and, on the tree alone, a constant of a law: slopes are by what forces are linear in."""
     machine, log = logged("crane")
-    mass = {"rail_friction": (5.0, 0.0, 0.0, 100.0)}
+    chosen = {"rail_friction": (5.0, 0.0, 0.0, 100.0), "M_load": (20.0, 0.0)}
     how = vd.ObserveSettings(
-        model_error="off", process_noise=NOISE, start=STARTS["crane"], unknown=(), step=0.01, parameters=mass
+        model_error="off", process_noise=NOISE, start=STARTS["crane"], unknown=(), step=0.01, parameters=chosen
     )
-    found = vd.observe(machine.with_formulation("tree"), log, settings=how)
-    assert "parameter.rail_friction" in found.states
-    with pytest.raises(CapabilityError, match="estimated parameters") as caught:
-        vd.observe(machine, log, settings=how)
+    tree, natural = (vd.observe(machine.with_formulation(f), log, filter, how) for f in FORMULATIONS)
+    assert natural.states == tree.states and {"parameter.rail_friction", "parameter.M_load"} <= set(natural.states)
+    at = natural.states.index("parameter.rail_friction")
+    assert abs(natural.reduced[-1, at] - natural.reduced[0, at]) > 1e-3  # it is estimated, and not only carried along
+    assert (np.abs(natural.reduced - tree.reduced) / tree.sigma).max() < 0.05
+    np.testing.assert_allclose(natural.sigma, tree.sigma, rtol=0.05)
+    with pytest.raises(CapabilityError, match="estimated 'motor'") as caught:
+        vd.observe(machine, log, filter, replace(how, parameters=("motor",)))
     assert caught.value.formulation == "natural"
+
+
+def test_dry_friction_is_rounded_off_alike() -> None:
+    machine, log = logged("crane")
+    rubbing = machine.with_elements([vd.elements.coulomb("x", 20.0, "fs")])
+    how = vd.ObserveSettings(
+        model_error="off",
+        process_noise=NOISE,
+        start=STARTS["crane"],
+        step=1e-3,
+        friction_speed=0.05,
+        parameters={"fs": (5.0, 0.0)},
+    )
+    tree, natural = (vd.observe(rubbing.with_formulation(f), log, "ekf", how) for f in FORMULATIONS)
+    assert (np.abs(natural.reduced - tree.reduced) / tree.sigma).max() < 0.05
+    np.testing.assert_allclose(natural.sigma, tree.sigma, rtol=0.05)

@@ -1,10 +1,13 @@
 """One machine, simulated in two formulations: the same motion, as soon as the step is short enough."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import veridyn as vd
 from one_machine import FORMULATIONS, MACHINES
+from veridyn.errors import CapabilityError
 from veridyn.mechanics.formulated import in_joints
 from veridyn.mechanics.formulation import RunSettings
 from veridyn.mechanics.system.simulation import Method
@@ -37,6 +40,22 @@ def test_positions_are_those_of_the_other_formulation(name: str) -> None:
         found[formulation] = now
     assert np.ptp(found["tree"], axis=0).max() > 1e-2  # it moves
     np.testing.assert_allclose(found["natural"], found["tree"], rtol=0, atol=SAME)
+
+
+def test_dry_friction_is_rounded_off_alike() -> None:
+    """The arm with all of its friction, also that of a motor on two joints."""
+    arm = vd.load_model("veridyn:arm.yaml")
+    _, q, qd = in_joints(arm).prepared(RunSettings(unknown=(), start=STARTS["arm"]))
+    soft = Method("RK4", step=1e-3, friction_speed=0.05)
+    motions = [
+        vd.manoeuvres.Driven(0.1, 50.0, q, qd, method=soft).run(arm.with_formulation(f)).motion.q for f in FORMULATIONS
+    ]
+    assert np.ptp(motions[0], axis=0).max() > 1e-3  # it moves
+    np.testing.assert_allclose(*motions, rtol=0, atol=SAME)
+    with pytest.raises(CapabilityError, match="dry friction that holds"):
+        vd.manoeuvres.Driven(0.1, 50.0, q, qd, method=replace(soft, friction_speed=0.0)).run(
+            arm.with_formulation("natural")
+        )
 
 
 @pytest.mark.parametrize("name", MACHINES)

@@ -5,7 +5,7 @@ Code that is made ahead is found by the verbs that need it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -20,11 +20,23 @@ from strangers.machines import branched_arm, free_machine
 from veridyn.errors import CapabilityError, VeridynError
 from veridyn.files.machine.load import load_model
 from veridyn.identify.regression.observation import stream
+from veridyn.mechanics.formulated import formulated
+from veridyn.mechanics.formulation import Ability
 from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.mechanics.tree.dynamics import formula
+from veridyn.model.elements.element import Element, coulomb, drag, drive_gain, law, maxwell
 from veridyn.model.experiment import Channel
 from veridyn.model.single_track import PriorValue, car_machine
-from veridyn.studies.capabilities import METHODS, capabilities, shown_machines, some_motion, table, warm
+from veridyn.studies.capabilities import (
+    METHODS,
+    PARTS,
+    capabilities,
+    part_machines,
+    shown_machines,
+    some_motion,
+    table,
+    warm,
+)
 
 KINDS = tuple(shown_machines())
 DRIVE = Bicycle(duration=6.0, rate=25.0)
@@ -216,6 +228,72 @@ def test_a_cell_is_true(kind: str, verb: str, method: str) -> None:
     with pytest.raises(CapabilityError) as caught:
         CALLS[verb](kind, method)
     assert caught.value.reason == cell.limit.reason
+
+
+SIX = ("fx", "fy", "fz", "mx", "my", "mz")
+MASS = "M1"
+UNIT_OF = {"rate": "rad/s", "specific": "m/s^2", "qd": "rad/s", "qdd": "rad/s^2"}
+
+
+def moved(kind: str, elements: Sequence[Element] = (), speed: float = 0.0, **inputs: Any) -> object:
+    """A machine of the second table with further elements, for two samples."""
+    made = part_machines()[kind].with_elements(elements)
+    led = {"prescribed": lambda t: dict.fromkeys(made.prescribed, (0.0, 0.0, 0.0))} if made.prescribed else {}
+    acting = vd.dynamics.Inputs(**led, **inputs)
+    method = vd.dynamics.Method("RK4", step=5e-3, friction_speed=speed)
+    return vd.manoeuvres.Driven(0.02, 100.0, np.zeros(made.n), np.zeros(made.n), acting, method=method).run(made)
+
+
+def watched(
+    kind: str, method: Any = "ekf", uncertain: bool = False, channels: Sequence[str] = (), **more: Any
+) -> object:
+    """A machine of the second table observed for three samples."""
+    made = part_machines()[kind]
+    sensors = [vd.Sensor("at_q1", "coordinate", "q1", 1e-3), vd.Sensor("rate", "gyroscope", "1", 1e-2)]
+    made = made.with_sensors([*sensors, vd.Sensor("specific", "accelerometer", vd.Marker("1", (0.0, 0.0, 0.0)), 1e-2)])
+    if uncertain:
+        made = made.with_uncertainty(vd.model.Uncertainty((MASS,), np.eye(1)))
+    names = ["at_q1", *(f"rate.{a}" for a in "xyz"), *(f"specific.{a}" for a in "xyz"), *channels]
+    names += [f"{symbol}.{c}" for symbol in ("q", "qd", "qdd") for c in made.prescribed]
+    t = np.arange(3) / 100.0
+    log = vd.Experiment({n: Channel(n, t, np.zeros(3), UNIT_OF.get(n.partition(".")[0], "rad")) for n in names}, "rest")
+    noise = vd.ProcessNoise(**NOISE)
+    return vd.observe(made, log, method, vd.ObserveSettings(process_noise=noise, step=0.01, model_error="off", **more))
+
+
+HAVING: dict[str, Callable[[str], object]] = {
+    "estimated parameters": lambda kind: watched(kind, parameters=[MASS]),
+    "considered parameters": lambda kind: watched(kind, uncertain=True),
+    "considered parameters in an unscented filter": lambda kind: watched(kind, "ukf", uncertain=True),
+    "attitude rows": lambda kind: watched(kind, vd.filters.ErrorEKF(accelerometer="attitude")),
+    "wrenches": lambda kind: watched(kind, channels=[f"wrench.1.{row}" for row in SIX]),
+    "tyres": lambda kind: load_model("veridyn:buggy.yaml").with_formulation(kind.partition(",")[0]),
+    "prescribed coordinates": moved,
+    "signals": lambda kind: moved(kind, [drive_gain("q1", "i", 1.0)], signals=lambda *_: {"i": 1.0}),
+    "laws of measured signals": lambda kind: moved(
+        kind, [law("q1", "c*signal(i)", 1.0)], signals=lambda *_: {"i": 1.0}
+    ),
+    "dry friction, rounded off": lambda kind: moved(kind, [coulomb("q1", 1.0)], 0.05),
+    "dry friction that holds": lambda kind: moved(kind, [coulomb("q1", 1.0)]),
+    "elements with states of their own": lambda kind: moved(kind, [maxwell("q1", 1.0, 1.0)]),
+    "laws of a body's motion": lambda kind: moved(kind, [drag("2.fx", 1.0)]),
+    "control laws": lambda kind: (
+        kind == "tree" or moved(kind, sampled=object())
+    ),  # of trees in tests/simulate/test_commanded.py
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", tuple(part_machines()))
+@pytest.mark.parametrize("part", PARTS)
+def test_a_cell_of_what_machines_may_have_is_true(kind: str, part: Ability) -> None:
+    limit = formulated(part_machines()[kind]).capabilities[part]
+    if limit is None:
+        assert HAVING[part](kind) is not None
+        return
+    with pytest.raises(CapabilityError) as caught:
+        HAVING[part](kind)
+    assert (caught.value.reason, caught.value.instead) == limit
 
 
 def test_the_page_is_what_the_command_prints() -> None:

@@ -40,7 +40,15 @@ Ability = Literal[
     "considered parameters in an unscented filter",
     "attitude rows",
     "wrenches",
+    "tyres",
+    "prescribed coordinates",
     "signals",
+    "laws of measured signals",
+    "dry friction, rounded off",
+    "dry friction that holds",
+    "elements with states of their own",
+    "laws of a body's motion",
+    "control laws",
 ]
 Capabilities = Mapping[Ability, Limit | None]  # None: it has it
 

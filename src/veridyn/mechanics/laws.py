@@ -14,6 +14,7 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import Element
 from veridyn.model.elements.own_law import LOG_OFFSET, LawInputs
 from veridyn.spatial.algebra import Algebra, Scalar, add, hyperbolic_tangent, mul, sub
+from veridyn.symbolic.expression import Graph, Number
 
 GAUSS_POINTS = 20  # of the rule that integrates laws of one's own
 BENT_PANELS = 16  # of that rule where a law bends or jumps: 320 places between 0 and c
@@ -55,6 +56,23 @@ def constant_of(tree: Tree, e: Element, key: str, algebra: Algebra) -> Scalar:
     if key not in e.constants:
         return e.constant(key)
     return algebra.given(f"const.{tree.constant_number[e.parameter_name, key]}", e.constants[key])
+
+
+@dataclass(eq=False)
+class SmoothGraph(Graph):
+    """A graph in which the jump of dry friction at standstill is rounded off: sign(v) is v/(v⁸ + speed⁸)^⅛."""
+
+    speed: float = 1.0
+
+    def sign(self, x: Number) -> Number:
+        x2 = self.mul(x, x)
+        x4 = self.mul(x2, x2)
+        return self.div(x, self.sqrt(self.sqrt(self.sqrt(self.add(self.mul(x4, x4), self.speed**8)))))
+
+
+def graph_of_laws(friction_speed: float) -> Graph:
+    """A graph for laws whose jumps are rounded off below a speed (rad/s, m/s), or left as they are where it is zero."""
+    return SmoothGraph(speed=friction_speed) if friction_speed > 0.0 else Graph()
 
 
 def law(e: Element, x: Acting) -> Scalar:

@@ -182,7 +182,7 @@ class Rack:
 
 @dataclass(frozen=True)
 class Combination:
-    """c = Σ aᵢ qᵢ of added coordinates by name, on which a spring or damper acts: the twist of an anti-roll bar."""
+    """c = Σ aᵢ qᵢ of added coordinates by name, on which a spring, damper or motor acts: the twist of an anti-roll bar."""
 
     weights: tuple[tuple[str, float], ...]
 
@@ -211,11 +211,16 @@ class Damper:
 
 @dataclass(frozen=True)
 class Rotor:
-    """The inertia of a motor, as seen from an added coordinate: ½ I ċ² of kinetic energy, kg*m^2 or kg."""
+    """The inertia of a motor, as seen from an added coordinate or a combination of them: ½ I ċ² of kinetic energy, kg*m^2 or kg."""
 
     name: str
-    coordinate: str
+    on: str | Combination
     inertia: float
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """c = Σ aᵢ qᵢ: coordinate → aᵢ."""
+        return {self.on: 1.0} if isinstance(self.on, str) else dict(self.on.weights)
 
 
 Added = Angle | Elevation | Distance

@@ -332,7 +332,7 @@ def compiled_step(system: MachineSystem, gate: float | None, about: Array | None
     """Steps of a filter whose `gate` lets good readings pass with this probability; `about`: along the tangent at this state.
 
     None where the reference steps instead: along a tangent of other tables than those of points, and there with rows of H that are the
-    attitude's alone.
+    attitude's alone, or with estimated parameters.
     """
     return STEPS[system.model.kernel](system, gate, about)
 
@@ -354,7 +354,9 @@ def _points(system: MachineSystem, gate: float | None, about: Array | None) -> C
     from veridyn.observe.filters.natural_step import NaturalStep
 
     model: Any = system.model
-    return None if system.attitude_rows is not None else NaturalStep(system, model.charts, gate, about, model.one_set)
+    if system.attitude_rows is not None or _estimated(model):  # whose tables are those of the values it was made with
+        return None
+    return NaturalStep(system, model.charts, gate, about, model.one_set)
 
 
 STEPS = {"tree": _tree, "points": _points, "freedoms": _freedoms}

@@ -11,8 +11,9 @@ of its kind: it works, or raises the :class:`~veridyn.errors.CapabilityError` th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import get_args
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from veridyn.identify.regression.observation import observation
 from veridyn.identify.settings import IdentifySettings
 from veridyn.identify.validate import ONLY_CARS
 from veridyn.mechanics.formulated import formulated
+from veridyn.mechanics.formulation import Ability
 from veridyn.mechanics.single_track.of_machine import NO_JOINTS
 from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
@@ -41,6 +43,7 @@ from veridyn.observe.car.observation import METHODS as CAR_FILTERS
 from veridyn.observe.car.observation import NO_ERROR_MODEL
 from veridyn.observe.filters.methods import FILTERS, Smoother
 from veridyn.progress import Progress, silent
+from veridyn.spatial.transforms import MDH
 
 COMPARED = ("forces", "simulation", "prediction")
 DYNAMICS = (
@@ -64,6 +67,14 @@ METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 BY_TREE = "by its tree"
+PARTS: tuple[Ability, ...] = tuple(a for a in get_args(Ability) if a not in ("simulate", "observe", "regressor"))
+PARTS_HEAD = """
+## What a machine may have where it is simulated and observed
+
+What is asked of a formulation beside the verbs: parts of a machine, inputs, and what a filter does with parameters. The columns are a
+tree, a machine in natural coordinates, and one in natural coordinates that has tyres or prescribed coordinates. In a filter dry friction
+is always rounded off (`friction_speed`); `signals` are those that a gain multiplies; a law of a body's motion is drag.
+"""
 HEAD = """\
 # What each formulation can do
 
@@ -190,7 +201,7 @@ def _of_car(verb: str, method: str) -> Limit | None:
 
 
 def table(rows: Mapping[str, CapabilityRow]) -> str:
-    """Rows by the headings of their columns, as one Markdown table with the reasons below it."""
+    """Rows by the headings of their columns, as one Markdown table, a second one of what machines may have, and the reasons below each."""
     reasons: dict[Limit, int] = {}
     lines = [f"| verb | method | {' | '.join(rows)} |", "|---|---|" + "---|" * len(rows)]
     for verb, methods in METHODS.items():
@@ -203,10 +214,24 @@ def table(rows: Mapping[str, CapabilityRow]) -> str:
                 else:
                     shown.append(f"no ({reasons.setdefault(cell.limit, len(reasons) + 1)})")
             lines.append(f"| `{verb}` | {f'`{method}`' if method else ''} | {' | '.join(shown)} |")
-    notes = [
+    return "\n".join([HEAD, *lines, "", *_notes(reasons), *_parts()])
+
+
+def _parts() -> list[str]:
+    """The lines of the second table."""
+    machines, reasons = part_machines(), dict[Limit, int]()
+    lines = [PARTS_HEAD, f"| a machine with | {' | '.join(machines)} |", "|---|" + "---|" * len(machines)]
+    for part in PARTS:
+        limits = [formulated(machine).capabilities[part] for machine in machines.values()]
+        shown = ["yes" if x is None else f"no ({reasons.setdefault(x, len(reasons) + 1)})" for x in limits]
+        lines.append(f"| {part} | {' | '.join(shown)} |")
+    return [*lines, "", *_notes(reasons)]
+
+
+def _notes(reasons: Mapping[Limit, int]) -> list[str]:
+    return [
         f"{number}. {limit.reason[0].upper()}{limit.reason[1:]}. {limit.instead}" for limit, number in reasons.items()
     ]
-    return "\n".join([HEAD, *lines, "", *notes])
 
 
 def shown_machines() -> dict[str, Machine]:
@@ -226,6 +251,20 @@ def shown_machines() -> dict[str, Machine]:
     }
     assert {machine.formulation for machine in found.values()} == set(FORMULATIONS)
     return found
+
+
+def part_machines() -> dict[str, Machine]:
+    """A machine of each kind that differs in what it may have, by the heading of its column."""
+    from veridyn.model.graph import Body
+
+    ten = [0.2, 0.0, 0.0, 0.2, 0.0, 0.1, 0.3, 0.0, 0.0, 2.0]
+    bodies = [Body("1", placement=MDH(alpha=np.pi / 2)), Body("2", "1", placement=MDH(d=0.4))]
+    small = Machine.of_bodies(bodies, name="small", inertia={"1": ten, "2": ten})
+    return {
+        "tree": small,
+        "natural": small.with_formulation("natural"),
+        "natural, tyres or prescribed": replace(small, prescribed=("q2",)).with_formulation("natural"),
+    }
 
 
 def warm(machine: Machine, progress: Progress = silent) -> None:

@@ -29,8 +29,16 @@ from veridyn.mechanics.formulation import (
     require,
     wrench_bodies,
 )
-from veridyn.mechanics.natural.description.mechanism import AXES
-from veridyn.mechanics.natural.description.of_machine import mechanism_of, mechanism_with
+from veridyn.mechanics.natural.description.mechanism import AXES, Mechanism
+from veridyn.mechanics.natural.description.of_machine import (
+    BODY_LAWS,
+    HOLDING,
+    OWN_STATES,
+    SIGNAL_LAWS,
+    mechanism_of,
+    mechanism_with,
+    rounded,
+)
 from veridyn.mechanics.natural.equations.position import independent
 from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of, with_parameter_slopes
 from veridyn.mechanics.natural.inputs import inputs_on_points, with_motor_inputs, with_wrenches
@@ -120,24 +128,31 @@ class FreeQuantity:
 
 
 AS_TREE = "Use its tree: with_formulation('tree')."
+NO_CONTROLLER = Limit(
+    "its motion is not integrated from tick to tick of a controller",
+    "Use formulation: tree, or machine.with_formulation('tree').",
+)
+NO_SLOPES = Limit("its index-3 steps have no derivatives by parameters", AS_TREE)
 SHARED: dict[Ability, Limit | None] = {
     "simulate": None,
     "observe": None,
     "regressor": Limit("its equations hold forces of constraints, which are no parameters", AS_TREE),
-    "estimated parameters": Limit(
-        "its mass matrix and laws are those of one set of values, and a step cannot follow an estimate that leaves it",
-        AS_TREE,
-    ),
+    "tyres": None,
+    "prescribed coordinates": None,
     "signals": None,
+    "laws of measured signals": SIGNAL_LAWS,
+    "dry friction, rounded off": None,
+    "dry friction that holds": HOLDING,
+    "elements with states of their own": OWN_STATES,
+    "laws of a body's motion": BODY_LAWS,
+    "control laws": NO_CONTROLLER,
 }
 ON_POINTS: Capabilities = MappingProxyType(
     {
         **SHARED,
+        "estimated parameters": None,
         "considered parameters": None,
-        "considered parameters in an unscented filter": Limit(
-            "its motions are those of the values it is made with, so states that differ in a parameter alone move alike",
-            "Use 'ekf', observe the machine in formulation tree, or consider=False.",
-        ),
+        "considered parameters in an unscented filter": None,
         "attitude rows": None,
         "wrenches": None,
     }
@@ -145,10 +160,9 @@ ON_POINTS: Capabilities = MappingProxyType(
 OVER_FREEDOMS: Capabilities = MappingProxyType(
     {
         **SHARED,
-        "considered parameters": Limit("its index-3 steps have no derivatives by parameters", AS_TREE),
-        "considered parameters in an unscented filter": Limit(
-            "its index-3 steps have no derivatives by parameters", AS_TREE
-        ),
+        "estimated parameters": NO_SLOPES,
+        "considered parameters": NO_SLOPES,
+        "considered parameters in an unscented filter": NO_SLOPES,
         "wrenches": Limit(
             "its compiled steps hold loads that do not turn with the pose, and a wrench turns with its body",
             "Observe with_formulation('tree'), or list the inputs that are used: inputs=….",
@@ -214,13 +228,7 @@ class _Natural:
         from veridyn.mechanics.natural.steps.machine_motion import integrate_natural_machine  # names need none of it
 
         if inputs is not None and inputs.sampled is not None:
-            raise CapabilityError(
-                self.word,
-                "control laws",
-                "its motion is not integrated from tick to tick of a controller",
-                "Use formulation: tree, or machine.with_formulation('tree').",
-                where=self.machine.name,
-            )
+            raise CapabilityError(self.word, "control laws", *NO_CONTROLLER, where=self.machine.name)
         return integrate_natural_machine(self.machine, t, q, qd, inputs, base=base, method=method, progress=progress)
 
 
@@ -237,11 +245,24 @@ class PointsForm(_Natural):
     @cached_property
     def system(self) -> NaturalSystem:
         """Constraints, mass and forces, with slopes by the parameters whose uncertainty the machine has."""
-        if self.reduced is not None:
-            return self.reduced
+        return self._made(self._mechanism) if self.reduced is None else self.reduced
+
+    @property
+    def _mechanism(self) -> Mechanism:
         laid = self.wrenches and self.machine.description is None
-        made = system_of(mechanism_with(self.machine, oriented=self.wrenches) if laid else mechanism_of(self.machine))
-        return with_parameter_slopes(with_wrenches(made, self.wrenches), self.machine)
+        return mechanism_with(self.machine, oriented=self.wrenches) if laid else mechanism_of(self.machine)
+
+    def _made(self, mechanism: Mechanism, estimated: tuple[str, ...] = (), consider: bool = True) -> NaturalSystem:
+        made = with_wrenches(system_of(mechanism), self.wrenches)
+        return with_parameter_slopes(made, self.machine, estimated, consider)
+
+    def _stepped(self, s: RunSettings) -> NaturalSystem:
+        """The system for steps: dry friction is rounded off, and there are slopes by the parameters that belong to the state."""
+        own = self._mechanism
+        mechanism = rounded(own, s.friction_speed)
+        if mechanism is own and not s.parameters and (s.consider or self.machine.uncertainty is None):
+            return self.system
+        return self._made(mechanism, s.parameters, s.consider)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -273,11 +294,9 @@ class PointsForm(_Natural):
 
         `unknown` may name loads of one number too; inputs are numbers of loads. Redundant constraints are left out, with a warning.
         """
-        s, system = settings, self.system
-        if s.parameters:
-            require(self, "estimated parameters", where=self.name, found=", ".join(s.parameters))
+        s, system = settings, self._stepped(settings)
         q, qd = start_of(system, s.start, s.rates)
-        known = system.parameters if s.consider else None
+        known = system.parameters
         unknown = None if s.unknown is None else tuple(self.drives.get(name, name) for name in s.unknown)
         independents = s.independents or self._independents(q)
         model = minimal(system, q, independents, unknown, () if known is None else known.names)
@@ -324,7 +343,8 @@ class FreedomsForm(_Natural):
         if s.consider and known is not None:
             require(self, "considered parameters", where=self.name, found=", ".join(known.names))
         unknown = None if s.unknown is None else tuple(self.drives.get(name, name) for name in s.unknown)
-        model = replace(free_model(self.machine, independents=s.independents, unknown=unknown), form=self)
+        made = free_model(self.machine, independents=s.independents, unknown=unknown, friction_speed=s.friction_speed)
+        model = replace(made, form=self)
         model.loads(dict.fromkeys(s.inputs, 0.0))  # a name that is no input is refused here
         q, qd = model.start_of(s.start, s.rates)
         return cast(MachineModel, model), q, qd  # some of its properties are kept once computed

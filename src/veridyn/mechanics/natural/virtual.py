@@ -99,18 +99,27 @@ class PointsQuantity:
             return QuantityReading(self.A @ at.qdd, zero, zero, self.A, lam_part, by_u)
         natural, count = self.model.system, len(self.model.unknown)
         if self.wanted.kind == "spring":
-            y, by_q, by_qd = _tension(natural, self.force, q, qd)
             own = _unit_law(natural, self.force, str(self.wanted.on)) if self.model.varying else None
+            law = self.force[2]
             if own is not None:
                 by_u[0, count + own[0]] = _tension(natural, (*self.force[:2], own[1]), q, qd)[0]
+                law = law + float(self._away(u)[own[0]]) * own[1] * np.array([1.0, 0.0, 1.0])  # not where it is relaxed
+            y, by_q, by_qd = _tension(natural, (*self.force[:2], law), q, qd)
             return QuantityReading(np.array([y]), by_q[None], by_qd[None], zero, lam_part, by_u)
         lam = natural.spread(at.multipliers) if isinstance(natural, Reduced) else at.multipliers
         s, keep = self.reaction.at(q, qd, at.qdd, lam, loads.values, u[:count]), self.unique
         by_lam = s.by_lam[:, natural.rows] if isinstance(natural, Reduced) else s.by_lam
-        by_u[:, :count] = s.by_u[keep]
+        by_u[:, :count], y = s.by_u[keep], s.y[keep]
         if self.slopes is not None and isinstance(self.reaction, Wrench):
             by_u[:, count:] = self.reaction.by_parameters(q, qd, at.qdd, self.slopes)[keep]
-        return QuantityReading(s.y[keep], s.by_q[keep], s.by_qd[keep], s.by_qdd[keep], by_lam[keep], by_u)
+            y = y + by_u[:, count:] @ self._away(u)
+        return QuantityReading(y, s.by_q[keep], s.by_qd[keep], s.by_qdd[keep], by_lam[keep], by_u)
+
+    def _away(self, u: Array) -> Array:
+        """How far the parameters that the state holds are from those that the mechanism was made with."""
+        known = self.model.system.parameters
+        assert known is not None  # there are no varying parameters without
+        return u[len(self.model.unknown) :] - known.values
 
     def _joint(self, natural: NaturalSystem, on: PointRef | tuple[str, str]) -> None:
         """The reaction, and which of its components the equations determine: with redundant constraints not all of them need be."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.mechanics.formulation import WRENCH, Capabilities, MachineModel, RunSettings, wrench_bodies
+from veridyn.mechanics.formulation import WRENCH, Ability, Capabilities, MachineModel, RunSettings, wrench_bodies
 from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Trajectory
 from veridyn.mechanics.tree.readout import TreeReadout, tree_readout
 from veridyn.mechanics.tree.steps.model import TreeModel, tree_model
@@ -25,21 +25,7 @@ from veridyn.model.sensor import Sensor
 from veridyn.progress import Progress, silent
 
 Array = NDArray[np.float64]
-ALL: Capabilities = MappingProxyType(
-    dict.fromkeys(
-        (
-            "simulate",
-            "observe",
-            "regressor",
-            "estimated parameters",
-            "considered parameters",
-            "considered parameters in an unscented filter",
-            "attitude rows",
-            "wrenches",
-            "signals",
-        )
-    )
-)
+ALL: Capabilities = MappingProxyType(dict.fromkeys(get_args(Ability)))
 
 
 @dataclass(frozen=True, eq=False)

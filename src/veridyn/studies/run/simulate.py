@@ -249,7 +249,8 @@ def _mechanism(loaded: Loaded[SimulateFile], progress: Progress, clock: Callable
         again = replace(setup, method=replace(setup.method, step=_twice(setup.method.step, s.rate)), rate=0.5 * s.rate)
         coarser = _difference(run.motion.q, lambda: again.run(setup.duration, _checking(progress)).motion.q)
     drive = "led exactly" if setup.led else "loads" if setup.loads else "free"
-    words = {"drive": drive, "integrator": setup.method.formulation}
+    soft = f"; dry friction rounded off below {m.friction_speed:g}" if m.friction_speed > 0.0 else ""
+    words = {"drive": drive, "integrator": setup.method.formulation + soft}
     openings = constraint_errors(setup.system, run.motion)[:, 0]
     found = energy_history(setup.system, run.motion), setup.conservative, openings
     return SimulateRun(setup.machine, run, truth, log, seconds, _hashes(loaded), words, s.accept, coarser, *found)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from strangers.graph_machines import random_machine, rssr, seven_joint_arm, slider_crank
-from veridyn.errors import ModelError
-from veridyn.mechanics.natural.description.of_machine import mechanism_of, mechanism_with
+from veridyn.errors import CapabilityError, ModelError
+from veridyn.mechanics.natural.description.of_machine import mechanism_of, mechanism_with, rounded
 from veridyn.mechanics.natural.equations.redundant import mobility
 from veridyn.mechanics.natural.equations.system import system_of
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.model.elements.element import Element, coulomb, offset, spring
+from veridyn.model.elements.element import coulomb, drag, maxwell, offset, spring
 from veridyn.model.link import Joint, Link
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.machine import Machine
@@ -105,17 +105,28 @@ def test_sensors_and_loads_on_bodies_are_carried() -> None:
 def test_what_natural_coordinates_cannot_carry_is_refused_all_at_once() -> None:
     machine = random_machine(3, ("turning", "sliding"))
     acting = (
-        coulomb("turning0", 1.0),
-        Element(kind="inertia", on={"turning0": 1.0, "x": 2.0}, value=1.0, name="motor"),
+        maxwell("turning0", 1.0, 1.0, "creep"),
+        drag("fx", 1.0, "wind"),
     )
     with pytest.raises(ModelError) as found:
         _ = mechanism_of(replace(machine, elements=(*acting, spring("turning0"))))
     text = str(found.value)
-    assert "A jump has no derivative" in text
-    assert "element 'fs_turning0': natural coordinates have no element of kind coulomb." in text
-    assert "element 'motor': natural coordinates have no inertia on a combination of coordinates." in text
+    assert "Its steps carry positions and rates of points" in text and "a whole body's motion" in text
+    assert "element 'creep': natural coordinates have no element of kind maxwell." in text
+    assert "element 'wind': natural coordinates have no element of kind drag." in text
     assert "element 'k_turning0': its value is unknown" in text
     assert text.count("Use formulation: tree.") == 2
+
+
+def test_dry_friction_is_rounded_off_for_steps_and_refused_where_it_should_hold() -> None:
+    machine = random_machine(3, ("turning", "sliding")).with_elements([coulomb("turning0", 1.0)])
+    mechanism = mechanism_of(machine)
+    assert [e.kind for e in mechanism.laws] == ["coulomb"] and mechanism.friction_speed == 0.0
+    assert rounded(mechanism, 0.05).friction_speed == 0.05
+    with pytest.raises(CapabilityError, match=r"(?s)dry friction that holds.*fs_turning0.*friction_speed"):
+        rounded(mechanism, 0.0)
+    smooth = mechanism_of(random_machine(3, ("turning", "sliding")))
+    assert rounded(smooth, 0.0) is smooth and rounded(smooth, 0.05) is smooth
 
 
 def test_a_pitch_is_an_elevation() -> None:

@@ -47,8 +47,8 @@ class Mechanism:
 
     Made by :meth:`build`. `derived`: moving points and vectors that are no coordinates, each with the body they follow. `laws`: elements
     on added coordinates whose forces are neither those of springs nor of dampers; `gains` those that multiply a measured signal S, whose
-    force is that of a load named signal.S. Coordinates are in the order: moving points (P.x, P.y,
-    …), moving vectors, added angles and distances.
+    force is that of a load named signal.S. `friction_speed`: below it (rad/s, m/s) laws with the sign of a speed are rounded off.
+    Coordinates are in the order: moving points (P.x, P.y, …), moving vectors, added angles and distances.
     """
 
     name: str
@@ -70,6 +70,7 @@ class Mechanism:
     gains: tuple[Element, ...] = ()
     prescribed: tuple[str, ...] = ()
     derived: tuple[tuple[str, str], ...] = ()
+    friction_speed: float = 0.0
 
     @classmethod
     def build(

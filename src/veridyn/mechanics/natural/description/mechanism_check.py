@@ -295,7 +295,8 @@ class _Look:
                 self.faults.add("its number is not finite.", where=part_at("force", d.name))
         for r in self.m.rotors:
             where = part_at("force", r.name)
-            self.known(r.coordinate, self.coordinates, "added coordinate", where)
+            for name in r.weights:
+                self.known(name, self.coordinates, "added coordinate", where)
             if not (math.isfinite(r.inertia) and r.inertia >= 0.0):
                 self.faults.add("it needs an inertia of zero or more.", where=where, found=f"{r.inertia}")
         for name in self.m.prescribed:

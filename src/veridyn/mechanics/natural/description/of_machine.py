@@ -15,13 +15,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.errors import CapabilityError, Faults, ModelError, did_you_mean, part_at
+from veridyn.errors import CapabilityError, Faults, Limit, ModelError, did_you_mean, part_at
 from veridyn.mechanics.natural.description.joint_layout import added_coordinates, layout_of
 from veridyn.mechanics.natural.description.layout import PointsLayout
 from veridyn.mechanics.natural.description.mechanism import Mechanism
 from veridyn.mechanics.single_track.of_machine import refuse_car
 from veridyn.model.coordinates import spanning_of
 from veridyn.model.elements.element import Element
+from veridyn.model.elements.kinds import KINDS
 from veridyn.model.graph import MachineGraph, unique
 from veridyn.model.load import Drive, Force, Load, Torque
 from veridyn.model.machine import Machine
@@ -45,10 +46,29 @@ Coordinates = Literal["needed", "all"] | Iterable[str]
 ON_COORDINATE = ("coordinate", "rate")
 TREE_ONLY = "Use formulation: tree."
 FORM = "natural"  # its name among the forms of a machine
-JUMPS = "a jump has no derivative, which its implicit steps need"
-SIGNALS = "laws over its coordinates read these and their rates only"
-OTHER = "its forces are springs, dampers and smooth laws of single coordinates"
-LAWS = ("law", "table", "cubic", "tanh_friction", "bump_stop", "dead_zone", "damper_forward", "damper_backward")
+HOLDING = Limit(
+    "a jump has no derivative, which its steps and those of a filter need",
+    "Give a friction_speed above zero, below which it is rounded off, or use formulation: tree.",
+)
+SIGNAL_LAWS = Limit("laws over its coordinates read these and their rates only", TREE_ONLY)
+OWN_STATES = Limit("its steps carry positions and rates of points, and no further states of elements", TREE_ONLY)
+BODY_LAWS = Limit(
+    "its laws are functions of coordinates and their rates, and this is one of a whole body's motion", TREE_ONLY
+)
+LAWS = (
+    "law",
+    "table",
+    "cubic",
+    "coulomb",
+    "coulomb_forward",
+    "coulomb_backward",
+    "stribeck",
+    "tanh_friction",
+    "bump_stop",
+    "dead_zone",
+    "damper_forward",
+    "damper_backward",
+)
 
 
 def mechanism_of(machine: Machine) -> Mechanism:
@@ -71,7 +91,8 @@ def mechanism_with(graph: MachineGraph, coordinates: Coordinates = "needed", ori
     _refuse_unknown(graph, faults)
     acting = _Acting(graph, faults)
     if acting.lacking and len(acting.lacking) == len(faults.found):  # nothing else is wrong
-        raise CapabilityError("natural", *acting.lacking[0], TREE_ONLY, faults.found, graph.name)
+        asked, limit = acting.lacking[0]
+        raise CapabilityError("natural", asked, *limit, faults.found, graph.name)
     faults.raise_if_any(ModelError, graph.name)
     if graph.description is not None:
         return _described(graph, acting)
@@ -108,6 +129,23 @@ def mechanism_with(graph: MachineGraph, coordinates: Coordinates = "needed", ori
         prescribed=graph.prescribed,
         physical=graph.stated is None,
     )
+
+
+def rounded(mechanism: Mechanism, friction_speed: float) -> Mechanism:
+    """The mechanism for steps, with dry friction rounded off below a speed (rad/s, m/s); one that jumps cannot be stepped without."""
+    if friction_speed > 0.0:
+        signed = any(e.has_sign for e in mechanism.laws)
+        return replace(mechanism, friction_speed=friction_speed) if signed else mechanism
+    jumping = [e.parameter_name for e in mechanism.laws if e.jumps]
+    if jumping:
+        raise CapabilityError(
+            "natural",
+            "dry friction that holds",
+            *HOLDING,
+            where=mechanism.name,
+            found=", ".join(jumping),
+        )
+    return mechanism
 
 
 def _described(graph: MachineGraph, acting: _Acting) -> Mechanism:
@@ -182,7 +220,7 @@ class _Acting:
         self.laws: list[Element] = []
         self.gains: list[Element] = []
         self.lengths: list[Distance] = []
-        self.lacking: list[tuple[str, str]] = []  # what has no place, and why
+        self.lacking: list[tuple[str, Limit]] = []  # what has no place, and why
         for e in graph.elements:
             self._element(graph, e, faults)
 
@@ -198,29 +236,22 @@ class _Acting:
             self.tyres.append(e)
         elif e.kind == "drive_gain" and np.isfinite(e.value):
             self.gains.append(e)
-        elif e.kind in LAWS:
+        elif e.kind in LAWS or (e.kind == "offset" and (e.between is not None or len(e.on) > 1)):
             self._law(graph, e, faults)
-        elif (
-            e.kind not in ("spring", "damper", "offset", "inertia", "drive_gain")
-            or e.on_body is not None
-            or e.between is not None
-        ):
-            what, why = (
-                f"natural coordinates have no element of kind {e.kind}.",
-                JUMPS if e.jumps else SIGNALS if e.signals else OTHER,
-            )
+        elif e.kind not in ("spring", "damper", "offset", "inertia", "drive_gain") or e.on_body is not None:
+            why = OWN_STATES if KINDS[e.kind].states and e.wheel is None else BODY_LAWS
+            what = f"natural coordinates have no element of kind {e.kind}."
             self._lack(faults, f"element of kind {e.kind}", why, what, where)
-        elif len(e.on) != 1 and e.kind not in ("spring", "damper", "drive_gain"):
-            what = f"natural coordinates have no {e.kind} on a combination of coordinates."
-            self._lack(faults, f"{e.kind} on a combination of coordinates", OTHER, what, where, ", ".join(e.on))
         elif not np.isfinite(e.value):
             faults.add("its value is unknown, and natural coordinates need it.", where=where, hint="Give its value.")
         elif len(e.on) != 1:
             on = Combination(tuple(e.on.items()))
             if e.kind == "spring":
                 self.springs.append(Spring(name, on, e.value, e.constant("rest")))
-            else:
+            elif e.kind == "damper":
                 self.dampers.append(Damper(name, on, e.value))
+            else:
+                self.rotors.append(Rotor(name, on, e.value))
         else:
             on, a = next(iter(e.on.items()))
             if e.kind == "spring":
@@ -232,22 +263,16 @@ class _Acting:
             else:  # Γ = … + offset: what acts on the coordinate is the opposite
                 self.drives.append(Drive(name, on, -e.value * a))
 
-    def _lack(
-        self, faults: Faults, asked: str, why: str, what: str, where: str, found: str = "", hint: str = TREE_ONLY
-    ) -> None:
+    def _lack(self, faults: Faults, asked: str, limit: Limit, what: str, where: str) -> None:
         """Note what has no place in natural coordinates, and why."""
-        self.lacking.append((asked, why))
-        faults.add(what, where=where, found=found, hint=f"{why[0].upper()}{why[1:]}. {hint}")
+        self.lacking.append((asked, limit))
+        faults.add(what, where=where, hint=f"{limit.reason[0].upper()}{limit.reason[1:]}. {limit.instead}")
 
     def _law(self, graph: MachineGraph, e: Element, faults: Faults) -> None:
         where = part_at("element", e.parameter_name)
-        if e.jumps:
-            hint = f"Write tanh(v/V) with a small speed V in place of a jump, or: {TREE_ONLY}"
-            what = "its force jumps, which steps in natural coordinates do not carry."
-            self._lack(faults, "forces that jump", JUMPS, what, where, hint=hint)
-        elif e.signals:
+        if e.signals:
             what = f"it reads the measured signal '{e.signals[0]}', and natural coordinates have none."
-            self._lack(faults, "laws of measured signals", SIGNALS, what, where)
+            self._lack(faults, "laws of measured signals", SIGNAL_LAWS, what, where)
         elif not np.isfinite(e.value):
             faults.add("its value is unknown, and natural coordinates need it.", where=where, hint="Give its value.")
         elif e.between is None:

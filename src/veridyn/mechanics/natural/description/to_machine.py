@@ -346,9 +346,7 @@ def machine_of_mechanism(
         racks=mechanism.racks,
         without_tree=tuple(faults.found),
     )
-    motor_inertias = [
-        Element(kind="inertia", on={r.coordinate: 1.0}, value=r.inertia, name=r.name) for r in mechanism.rotors
-    ]
+    motor_inertias = [Element(kind="inertia", on=r.weights, value=r.inertia, name=r.name) for r in mechanism.rotors]
     if elements is None:
         elements = (*mechanism.springs, *mechanism.dampers, *motor_inertias)
     graph = MachineGraph(

@@ -23,7 +23,7 @@ from veridyn.mechanics.natural.equations.geometry import Basis, Geometry
 from veridyn.model.elements.element import Element
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.place import GROUND
-from veridyn.model.point_parts import Combination, RigidBody
+from veridyn.model.point_parts import Combination, RigidBody, Rotor
 from veridyn.spatial.algebra import ARRAYS
 from veridyn.spatial.inertia import cross_matrix, inertia_matrix
 
@@ -45,10 +45,17 @@ def mass_matrix_of(geometry: Geometry) -> Array:
             faults.found.append(fault)
         M += own
     for rotor in geometry.mechanism.rotors:
-        k = geometry.mechanism.index(rotor.coordinate)
-        M[k, k] += rotor.inertia
+        M += rotor.inertia * rotor_mass(geometry.mechanism, rotor)
     faults.raise_if_any(ModelError, geometry.mechanism.name)
     return 0.5 * (M + M.T)
+
+
+def rotor_mass(mechanism: Mechanism, rotor: Rotor) -> Array:
+    """What a motor of unit inertia adds to M: a aᵀ of the combination c = aᵀ q that it turns with."""
+    a = np.zeros(mechanism.n)
+    for name, weight in rotor.weights.items():
+        a[mechanism.index(name)] = weight
+    return np.outer(a, a)
 
 
 def body_mass(geometry: Geometry, body: RigidBody) -> tuple[Array, Fault | None]:
@@ -128,7 +135,8 @@ class NaturalLaws:
         """Their programs; loading the compiler waits until a law asks for it."""
         from veridyn.mechanics.natural.kernels.law_code import law_code
 
-        return law_code(self.elements, self.mechanism.index)._replace(gain=self.gains)
+        made = law_code(self.elements, self.mechanism.index, self.mechanism.friction_speed)
+        return made._replace(gain=self.gains)
 
     def touched(self) -> list[NDArray[np.intp]]:
         """The coordinates that each law reads or acts on."""

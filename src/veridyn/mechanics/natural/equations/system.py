@@ -22,10 +22,11 @@ from veridyn.errors import CapabilityError, DataError, Faults, ModelError, did_y
 from veridyn.mechanics.natural.description.mechanism import Mechanism
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.equations.constraints import Constraints, constraints_of
-from veridyn.mechanics.natural.equations.forces import IN_SPAN, ForceTable, forces_of, mass_matrix_of
+from veridyn.mechanics.natural.equations.forces import IN_SPAN, ForceTable, forces_of, mass_matrix_of, rotor_mass
 from veridyn.mechanics.natural.equations.geometry import Geometry
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.elements.element import Element
+from veridyn.model.load import channels
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty
 from veridyn.spatial.inertia import INERTIAL, inertia_matrix
@@ -43,12 +44,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ParameterSlopes:
-    """Parameters that may differ from the `values` the mechanism was made with; `tables` are what the kernels read."""
+    """Parameters that may differ from the `values` the mechanism was made with; `tables` are what the kernels read.
+
+    `uncertainty`: of the last of them, which are considered and not estimated; None where all are estimated.
+    """
 
     names: tuple[str, ...]
     units: tuple[str, ...]
     values: Array
-    uncertainty: Uncertainty
+    uncertainty: Uncertainty | None
     tables: Slopes
     machine: Machine
 
@@ -62,7 +66,7 @@ class NaturalSystem:
     constraints: Constraints
     mass: Array
     forces: ForceTable
-    parameters: ParameterSlopes | None = field(default=None, kw_only=True)  # those whose uncertainty is known
+    parameters: ParameterSlopes | None = field(default=None, kw_only=True)  # those that may differ
 
     @property
     def n(self) -> int:
@@ -153,21 +157,28 @@ def natural_system(machine: Machine) -> NaturalSystem:
     return system_of(mechanism_of(machine))
 
 
-def with_parameter_slopes(system: NaturalSystem, machine: Machine) -> NaturalSystem:
-    """The same system of a machine, with the slopes by the parameters whose uncertainty the machine has."""
-    known = machine.uncertainty
-    if known is None:
-        return system
+def with_parameter_slopes(
+    system: NaturalSystem, machine: Machine, estimated: tuple[str, ...] = (), consider: bool = True
+) -> NaturalSystem:
+    """The same system of a machine, with slopes by its `estimated` parameters, then by the others whose uncertainty the machine has.
+
+    `consider`: whether those others are meant as well.
+    """
+    considered = machine.uncertainty.without(estimated) if consider and machine.uncertainty is not None else None
+    names = (*estimated, *(() if considered is None else considered.names))
+    if not names:
+        return replace(system, parameters=None)
     p = machine.parameters
-    places = [p.index(name) for name in _refuse_constants(machine, known.names)]
+    _refuse_estimated(machine, estimated)
+    places = [p.index(name) for name in _refuse_constants(machine, names)]
     return replace(
         system,
         parameters=ParameterSlopes(
-            names=known.names,
+            names=names,
             units=tuple(p.units[k] for k in places),
             values=p.values[places],
-            uncertainty=known,
-            tables=slopes_of(system, machine, known.names),
+            uncertainty=considered,
+            tables=slopes_of(system, machine, names),
             machine=machine,
         ),
     )
@@ -198,6 +209,23 @@ def slopes_of(system: NaturalSystem, machine: Machine, names: Sequence[str]) -> 
     from veridyn.mechanics.natural.kernels.room import Slopes, no_slopes  # loads the compiler
 
     return Slopes(*made) if made else no_slopes(system.n, system.tables)
+
+
+def _refuse_estimated(machine: Machine, names: Sequence[str]) -> None:
+    """Refuse by name what is no parameter that forces are linear in."""
+    for name in names:
+        if name in machine.parameters.names:
+            continue
+        if name in {c.name for c in machine.constants} or name in {c for load in machine.loads for c in channels(load)}:
+            raise CapabilityError(
+                "natural",
+                f"estimated '{name}'",
+                "its steps have slopes by the parameters that forces are linear in, which constants of laws and loads are not",
+                "Use its tree: with_formulation('tree').",
+                where=machine.name,
+            )
+        hint = did_you_mean(name, machine.parameters.names)
+        raise ModelError(f"there is no parameter '{name}'.", where=machine.name, hint=hint)
 
 
 def _refuse_constants(machine: Machine, names: Sequence[str]) -> Sequence[str]:
@@ -264,8 +292,8 @@ def _of_element(system: NaturalSystem, element: Element, name: str) -> tuple[Arr
     scale = next(iter(element.on.values())) if len(element.on) == 1 else 1.0
     for rotor in m.rotors:
         if rotor.name == name:
-            mass[m.index(rotor.coordinate), m.index(rotor.coordinate)] = scale**2
-    if element.kind == "offset":
+            mass = scale**2 * rotor_mass(m, rotor)
+    if element.kind == "offset" and all(e.parameter_name != name for e in m.laws):
         force[m.index(next(iter(element.on)))] = -scale
     springs = tuple(replace(s, stiffness=s.stiffness + scale**2) if s.name == name else s for s in m.springs)
     dampers = tuple(replace(d, coefficient=d.coefficient + scale**2) if d.name == name else d for d in m.dampers)

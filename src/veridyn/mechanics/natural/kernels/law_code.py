@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.mechanics.compiled import core
-from veridyn.mechanics.laws import Acting, law
+from veridyn.mechanics.laws import Acting, graph_of_laws, law
 from veridyn.mechanics.record import Numbers, Vector
 from veridyn.model.elements.element import Element
 from veridyn.symbolic.derivative import forward
@@ -67,20 +67,22 @@ class LawCode(NamedTuple):
     slope_sign: Vector
 
 
-def law_code(laws: Sequence[Element], index: Callable[[str], int]) -> LawCode:
-    """The programs of elements that act on coordinates; `index`: name of a coordinate → its number."""
+def law_code(laws: Sequence[Element], index: Callable[[str], int], friction_speed: float = 0.0) -> LawCode:
+    """The programs of elements that act on coordinates; `index`: name of a coordinate → its number.
+
+    `friction_speed`: below it (rad/s, m/s) jumps are rounded off; with 0 they are as the laws have them.
+    """
     parts: dict[str, list[Any]] = {name: [] for name in LawCode._fields}
     for starts in ("force_start", "input_start", "line_start", "node_start"):
         parts[starts].append(0)
     for e in laws:
-        _append(parts, e, index)
+        _append(parts, e, index, graph_of_laws(friction_speed))
     kinds = {"gain", "force_weight", "line_weight", "constant", "value_sign", "slope_sign"}
     arrays: dict[str, Any] = {k: np.array(x, dtype=np.float64 if k in kinds else np.int64) for k, x in parts.items()}
     return LawCode(**arrays)
 
 
-def _append(parts: dict[str, list[Any]], e: Element, index: Callable[[str], int]) -> None:
-    graph = Graph()
+def _append(parts: dict[str, list[Any]], e: Element, index: Callable[[str], int], graph: Graph) -> None:
     read = Acting(
         position=lambda: graph.input("c"),
         rate=lambda: graph.input("v"),

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.errors import DataError, Fault, ModelError, did_you_mean
-from veridyn.mechanics.formulation import Instant, ModelStep, OneSet
-from veridyn.mechanics.natural.description.of_machine import mechanism_of
+from veridyn.mechanics.formulation import FRICTION_SPEED, Instant, ModelStep, OneSet
+from veridyn.mechanics.natural.description.of_machine import mechanism_of, rounded
 from veridyn.mechanics.natural.equations.dynamics import NaturalState, Stabilisation
 from veridyn.mechanics.natural.equations.geometry import compact
 from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
@@ -390,12 +390,17 @@ class FreeModel(InPoints, OneSet):
 
 
 def free_model(
-    machine: Machine, *, independents: tuple[str, ...] = (), unknown: tuple[str, ...] | None = ()
+    machine: Machine,
+    *,
+    independents: tuple[str, ...] = (),
+    unknown: tuple[str, ...] | None = (),
+    friction_speed: float = FRICTION_SPEED,
 ) -> FreeModel:
     """A machine in natural coordinates over the freedoms that it has as a tree; `unknown`: freedoms whose force belongs to the state,
     None for all.
 
-    `independents`: joint coordinates that determine it, by default the actuated ones.
+    `independents`: joint coordinates that determine it, by default the actuated ones. `friction_speed`: below it (rad/s, m/s) dry friction
+    is rounded off.
     """
     tree = tree_of(machine)
     if tree.loops:
@@ -403,7 +408,7 @@ def free_model(
         joints = tuple(tree.coordinates[k] for k in split.given if k not in tree.held)
     else:
         joints = tuple(c for k, c in enumerate(tree.coordinates) if k not in tree.held)
-    system = system_of(compact(mechanism_of(machine)))
+    system = system_of(rounded(compact(mechanism_of(machine)), friction_speed))
     freedoms = freedoms_of(system, tree, joints)
     forces = freedoms.names if unknown is None else tuple(unknown)
     for name in forces:

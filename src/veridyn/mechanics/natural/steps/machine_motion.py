@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
 from veridyn.errors import CapabilityError, DataError, Fault, ModelError, SimulationError, did_you_mean
-from veridyn.mechanics.natural.description.of_machine import mechanism_of, mechanism_with
+from veridyn.mechanics.natural.description.of_machine import mechanism_of, mechanism_with, rounded
 from veridyn.mechanics.natural.equations.dynamics import Bordered, Stabilisation, solve_accelerations
 from veridyn.mechanics.natural.equations.geometry import compact
 from veridyn.mechanics.natural.equations.position import independent
@@ -98,8 +98,11 @@ class NaturalMachine:
         return motion.q, motion.qd, motion.qdd
 
 
-def natural_machine(machine: Machine) -> NaturalMachine:
-    """A machine in natural coordinates with, as far as it can have them, all coordinates of its tree; refused where it has no tree."""
+def natural_machine(machine: Machine, friction_speed: float = 0.0) -> NaturalMachine:
+    """A machine in natural coordinates with, as far as it can have them, all coordinates of its tree; refused where it has no tree.
+
+    `friction_speed`: below it (rad/s, m/s) dry friction is rounded off.
+    """
     try:
         tree = tree_of(machine)
     except ModelError as error:
@@ -115,7 +118,7 @@ def natural_machine(machine: Machine) -> NaturalMachine:
         mechanism = mechanism_of(machine)
     else:
         mechanism = compact(mechanism_with(machine, "all"))
-    system = system_of(mechanism)
+    system = system_of(rounded(mechanism, friction_speed))
     both = tuple(k for k, c in enumerate(tree.coordinates) if c in mechanism.coordinates)
     names = [tree.coordinates[k] for k in both]
     places = tuple(mechanism.index(c) for c in names)
@@ -293,9 +296,10 @@ def integrate_natural_machine(
 ) -> Trajectory:
     """:func:`~veridyn.mechanics.system.integrate.integrate` of a machine in natural coordinates: the same arguments, and the same motion.
 
-    Both agree to the tolerance of the method. Natural coordinates carry no dry friction, so `friction_speed` has nothing to round off.
+    Both agree to the tolerance of the method. Dry friction is rounded off below `friction_speed`, and refused where that is zero.
     """
-    how, model = method or Method(), natural_machine(machine)
+    how = method or Method()
+    model = natural_machine(machine, how.friction_speed)
     tree = model.tree
     clock, y0 = np.asarray(t, dtype=np.float64), initial_state(tree, t, q, qd, base, how)
     acting = ActingInputs(tree, inputs if isinstance(inputs, Inputs) else Inputs(inputs))

@@ -2,7 +2,8 @@
 
     z₁ = z₀ + h ż₀ + h²/4 (z̈₀ + z̈₁),    ż₁ = ż₀ + h/2 (z̈₀ + z̈₁),    z̈ = z̈(z, ż, u)
 
-solved by Newton's method with the exact ∂z̈/∂(z, ż), so that stiff springs do no harm. The derivative of the step is that of these
+solved by Newton's method with the exact ∂z̈/∂(z, ż), so that stiff springs do no harm; where the matrix of the start leads there slowly, it
+is made anew, and changes that lead away are halved. The derivative of the step is that of these
 equations, not of an approximation. All other coordinates follow from the position, then the velocity, then the acceleration problem. The
 step is machine code.
 """
@@ -10,8 +11,8 @@ step is machine code.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -32,8 +33,20 @@ from veridyn.mechanics.record import Bound, opened
 Array = NDArray[np.float64]
 SETTLED = 1e-11  # of a step's last change, relative to the mechanism's size
 ITERATIONS = 30
+SLOW_ITERATIONS = (
+    8  # after which Newton's matrix is made anew: dry friction that turns round within the step changes it
+)
 Numbers = NDArray[np.int64]
 MASSLESS_RATIO = 1e-14  # of the largest reduced inertia: one below it is none
+
+
+@core
+def _newton(N: Array, z: Numbers, qdd_x: Array, h: float) -> None:
+    """N (f, f) = 1 − h²/4 ∂z̈/∂z − h/2 ∂z̈/∂ż."""
+    f = len(z)
+    for c in range(f):
+        for d in range(f):
+            N[c, d] = (1.0 if c == d else 0.0) - 0.25 * h * h * qdd_x[z[c], d] - 0.5 * h * qdd_x[z[c], f + d]
 
 
 @core
@@ -57,7 +70,7 @@ def advance(
         a0[c], a1[c] = 0.0, 0.0
     for i in range(n):
         size = max(size, abs(q[i]))
-    done = False
+    done, last = False, np.inf
     for pass_ in range(ITERATIONS + 1):  # the first is the instant itself
         for c in range(f):
             aim[c], speed[c] = target[c], rate[c]
@@ -74,6 +87,20 @@ def advance(
         if not accelerate(m, w, load, turning, at):
             return 1
         settled = pass_ == 0
+        if pass_ > SLOW_ITERATIONS:
+            off = 0.0
+            for c in range(f):
+                off = max(off, abs(qdd[z[c]] - a1[c]))
+            if not off <= last:
+                for c in range(f):
+                    change[c] *= 0.5
+                    a1[c] -= change[c]
+                continue
+            last = off
+            differentiate(m, w, load, turning, at)
+            _newton(N, z, qdd_x, h)
+            if not factor(N, w.N_pivot):
+                return 1
         if pass_ > 0:
             for c in range(f):
                 change[c] = qdd[z[c]] - a1[c]
@@ -97,10 +124,10 @@ def advance(
             for d in range(2 * f + u):
                 before[c, d] = qdd_x[z[c], d]
             for d in range(f):
-                N[c, d] = (1.0 if c == d else 0.0) - k * before[c, d] - 0.5 * h * before[c, f + d]
                 jerk += before[c, d] * rate[d] + before[c, f + d] * qdd[z[d]]
             a0[c] = qdd[z[c]]
             a1[c] = a0[c] + h * jerk  # where the acceleration will be, to first order
+        _newton(N, z, qdd_x, h)
         if not factor(N, w.N_pivot):
             return 1
     if not done:
@@ -183,6 +210,7 @@ class _Desks(threading.local):
     """Room for the kernels, made once for each thread that computes with a model."""
 
     made: Bound | None = None
+    shifted: Bound | None = None
 
     def bound(self, model: Minimal) -> Bound:
         if self.made is None:
@@ -190,6 +218,20 @@ class _Desks(threading.local):
             sizes = (model.system.n, len(model.dependent), model.f, model.B.shape[1], len(t.places), law_rows(t.laws))
             self.made = Bound(desk_of(*sizes))
         return self.made
+
+    def model_with(self, model: Minimal, away: Array) -> Bound:
+        """The model whose parameters are `away` (p,) from the values that the mechanism was made with."""
+        own, s = model.bound.record.t, model.slopes
+        if self.shifted is None:
+            laws = own.laws._replace(gain=own.laws.gain.copy())
+            copies = {name: getattr(own, name).copy() for name in ("mass", "strut_laws", "line_laws")}
+            self.shifted = Bound(model.bound.record._replace(t=own._replace(laws=laws, **copies)))
+        t = self.shifted.record.t
+        t.mass[:] = own.mass + np.tensordot(away, s.mass, axes=1)
+        for name in ("strut_laws", "line_laws"):  # stiffness and damping; where a spring is relaxed stays
+            getattr(t, name)[::2] = getattr(own, name)[::2] + np.tensordot(away, getattr(s, name)[:, ::2], axes=1)
+        t.laws.gain[:] = own.laws.gain + away @ s.law_gains
+        return self.shifted
 
     def __reduce__(self) -> tuple[type[_Desks], tuple[()]]:
         return _Desks, ()  # room does not travel
@@ -200,8 +242,8 @@ class Minimal:
     """A mechanism over the independent coordinates `names`; made by :func:`minimal`.
 
     `unknown` names k forces whose values u come with the state: generalised forces on independent coordinates, or loads of the mechanism.
-    `varying` names parameters of the system by which derivatives are computed as well; their values stand behind u, and motions are those
-    of the values that the mechanism was made with. `B` (n, forces and parameters) has zeros in their columns.
+    `varying` names parameters of the system by which derivatives are computed as well; their values stand behind u, and motions follow
+    them. `B` (n, forces and parameters) has zeros in their columns.
     """
 
     system: NaturalSystem
@@ -228,10 +270,11 @@ class Minimal:
     @cached_property
     def bound(self) -> Bound:
         """This model as the kernels read it; all callers share it."""
-        return Bound(Model(self.system.tables, self.z, self.dependent, self.B, self._slopes))
+        return Bound(Model(self.system.tables, self.z, self.dependent, self.B, self.slopes))
 
-    @property
-    def _slopes(self) -> Slopes:
+    @cached_property
+    def slopes(self) -> Slopes:
+        """What the varying parameters do with unit value."""
         known = self.system.parameters
         if known is None or not self.varying:
             return no_slopes(self.system.n, self.system.tables)
@@ -269,11 +312,18 @@ class Minimal:
     def _run(
         self, q: Array, z: Array, zd: Array, u: Array, h: float, loads: tuple[Array, Array], derivative: bool
     ) -> Instant:
-        one = q.ndim == 1
+        one, known, model = q.ndim == 1, self.system.parameters, self.bound
         load = loads[0] + u @ self.B.T if self.B.shape[1] else np.broadcast_to(loads[0], q.shape)
+        if self.varying and known is not None:
+            away = u[..., len(self.unknown) :] - known.values
+            if away.any():
+                if not one:
+                    states = zip(q, z, zd, np.broadcast_to(u, (len(q), u.shape[-1])), strict=True)
+                    return _stacked([self._run(*state, h, loads, derivative) for state in states])
+                load, model = load + away @ self.slopes.force, self._desks.model_with(self, away)
         # One layout means that one compiled version serves every caller: copies, row by row.
         state, *found = trapezoid(
-            self.bound.address,
+            model.address,
             self._desks.bound(self).address,
             _rows(load, one),
             loads[1],
@@ -418,6 +468,11 @@ def start_of(
             )
         )
     return q, R @ np.array([float((rates_ or {}).get(n, 0.0)) for n in names])
+
+
+def _stacked(instants: Sequence[Instant]) -> Instant:
+    """Instants of single states as one of many."""
+    return Instant(*(np.array([getattr(at, field.name) for at in instants]) for field in fields(Instant)))
 
 
 def _rows(x: Array, one: bool) -> Array:

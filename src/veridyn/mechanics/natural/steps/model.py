@@ -206,7 +206,7 @@ class NaturalModel(InPoints):
 
     @property
     def uncertainty(self) -> Uncertainty | None:
-        """Of the parameters that vary: all are considered."""
+        """Of the last of the parameters that vary, which are considered and not estimated."""
         known = self.system.parameters
         return None if known is None or not self.varying else known.uncertainty
 

@@ -20,6 +20,7 @@ from typing import cast
 
 from veridyn.errors import ModelError
 from veridyn.mechanics.ground.tyres import tyre_of
+from veridyn.mechanics.laws import graph_of_laws
 from veridyn.mechanics.tree import quantity
 from veridyn.mechanics.tree.loops.equations import equations as loop_equations
 from veridyn.mechanics.tree.of_machine import tree_of
@@ -126,18 +127,6 @@ UNIFORM = (
 )  # how inputs begin that are the same for all samples: parameters, and constants of elements' laws
 
 
-@dataclass(eq=False)
-class _SmoothGraph(Graph):
-    """A graph in which the jump of dry friction at standstill is rounded off: sign(v) is v/(v⁸ + speed⁸)^⅛."""
-
-    speed: float = 1.0
-
-    def sign(self, x: Number) -> Number:
-        x2 = self.mul(x, x)
-        x4 = self.mul(x2, x2)
-        return self.div(x, self.sqrt(self.sqrt(self.sqrt(self.add(self.mul(x4, x4), self.speed**8)))))
-
-
 @dataclass(frozen=True, eq=False)
 class Formula:
     """Expressions with a label each, and the names of the inputs they are made of."""
@@ -152,7 +141,7 @@ class Formula:
 def formula(machine: Machine | Tree, request: Request) -> Formula:
     """The expressions of a request."""
     tree = tree_of(machine)
-    graph = _SmoothGraph(speed=request.friction_speed) if request.friction_speed > 0 else Graph()
+    graph = graph_of_laws(request.friction_speed)
     found = _QUANTITIES[request.quantity](Symbols(tree, graph), request)
     kept = {label: value for label, value in found.items() if not is_zero(value)}
     used = set(live(graph, kept.values()))

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veridyn.errors import VeridynError, did_you_mean
+from veridyn.errors import CapabilityError, VeridynError, did_you_mean
 from veridyn.files.machine.load import load_model
+from veridyn.mechanics.natural.description.of_machine import mechanism_of, rounded
 from veridyn.mechanics.natural.equations.position import independent
-from veridyn.mechanics.natural.equations.system import NaturalSystem, natural_system
+from veridyn.mechanics.natural.equations.system import NaturalSystem, system_of
 from veridyn.mechanics.natural.steps.driven import MechanismRun, driven, led
 from veridyn.mechanics.natural.steps.integrate import Loads, NaturalMethod
 from veridyn.mechanics.natural.steps.minimal import start_of
@@ -45,8 +46,8 @@ class MechanismSetup:
     @property
     def conservative(self) -> bool:
         """Whether nothing feeds or brakes it."""
-        still = not self.system.forces.values.any()
-        return self.led is None and self.loads is None and still and not self.system.mechanism.dampers
+        m, still = self.system.mechanism, not self.system.forces.values.any()
+        return self.led is None and self.loads is None and still and not (m.dampers or m.laws)
 
     def run(self, duration: float, progress: Progress = silent) -> MechanismRun:
         """The motion over `duration` seconds."""
@@ -82,7 +83,11 @@ def mechanism_setup(loaded: Loaded[SimulateFile]) -> MechanismSetup:
     """The mechanism and what drives it; everything the study says is checked here, before anything runs."""
     s = loaded.study
     machine = _natural(loaded)
-    system = natural_system(machine)
+    parts = mechanism_of(machine)
+    if s.motion is None:  # a motion that is made exactly has the laws as they are
+        with loaded.placing(("integrator", "friction_speed"), CapabilityError):
+            parts = rounded(parts, s.integrator.friction_speed)
+    system = system_of(parts)
     m = system.mechanism
     faults = [
         loaded.fault(
