@@ -71,10 +71,10 @@ def test_a_drive_names_the_unknown_force_of_its_coordinate() -> None:
 
 def test_what_a_formulation_has_not_is_one_error_with_its_reason() -> None:
     form = formulated(fourbar())
-    with pytest.raises(CapabilityError, match=r"formulation natural has no estimated parameters: its mass") as caught:
-        form.prepared(RunSettings(parameters=("M_rod",)))
+    with pytest.raises(CapabilityError, match=r"formulation natural has no regressor: its equations") as caught:
+        require(form, "regressor", where=form.name)
     error = caught.value
-    assert (error.formulation, error.asked) == ("natural", "estimated parameters") and "'tree'" in error.instead
+    assert (error.formulation, error.asked) == ("natural", "regressor") and "'tree'" in error.instead
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.reason, again.instead) == (str(error), error.reason, error.instead)
     assert isinstance(error, vd.errors.ModelError)

@@ -14,7 +14,7 @@ from veridyn.errors import ModelError
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.description.to_machine import machine_of_mechanism
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.model.elements.element import coulomb, damper, stribeck
+from veridyn.model.elements.element import coulomb, damper, maxwell, stribeck
 from veridyn.model.link import Joint, Link
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty
@@ -45,10 +45,10 @@ def test_other_parameters_reach_both_formulations() -> None:
 
 
 def test_elements_besides_its_own() -> None:
-    machine = slider_crank().with_elements([coulomb("phi", 0.3), damper("phi", 0.1)])
-    assert machine.parameters.names[-2:] == ("fs_phi", "h_phi")
-    assert machine.parameters["fs_phi"] == 0.3
-    with pytest.raises(ModelError, match=r"element 'fs_phi': natural coordinates have no element of kind coulomb"):
+    machine = slider_crank().with_elements([maxwell("phi", 1.0, 0.3), damper("phi", 0.1)])
+    assert machine.parameters.names[-2:] == ("km_phi", "h_phi")
+    assert machine.parameters["km_phi"] == 0.3
+    with pytest.raises(ModelError, match=r"element 'km_phi': natural coordinates have no element of kind maxwell"):
         _ = mechanism_of(machine)
     with pytest.raises(ModelError, match="formulation: tree"):
         machine.with_formulation("natural")

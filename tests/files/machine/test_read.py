@@ -130,14 +130,14 @@ coordinates:
 elements:
   - {kind: damper, on: x, value: 40, name: rail_friction}
   - {kind: spring, between: [O, T], value: 2, rest: 0.1, name: k}
-  - {kind: coulomb, on: x, value: 3, name: fs}
+  - {kind: maxwell, on: x, value: 3, time: 1, name: creep}
 loads: [{name: motor, kind: drive, on: x}, {name: push, kind: force, on: L, value: [1, 0]}, {name: twist, kind: torque, on: rope, value: 2}]
 sensors: {tilt: {kind: coordinate, on: swing, sigma: 0.01}}
 """
 
 
 def test_points_and_bars() -> None:
-    text = PLANAR.replace("  - {kind: coulomb, on: x, value: 3, name: fs}\n", "")
+    text = PLANAR.replace("  - {kind: maxwell, on: x, value: 3, time: 1, name: creep}\n", "")
     machine = parse_machine(text)
     assert (machine.formulation, machine.dimension, machine.coordinates) == ("natural", 2, ("x", "swing"))
     m = mechanism_of(machine)
@@ -149,13 +149,13 @@ def test_points_and_bars() -> None:
 
 
 def test_formulation_is_a_choice_of_the_file() -> None:
-    """Dry friction belongs to trees: the same description by points, taken as a tree."""
+    """Elements with states of their own belong to trees: the same description by points, taken as a tree."""
     with pytest.raises(
-        ModelError, match=r"element 'fs' \(line 16\): natural coordinates have no element of kind coulomb"
+        ModelError, match=r"element 'creep' \(line 16\): natural coordinates have no element of kind maxwell"
     ):
         parse_machine(PLANAR)
     machine = parse_machine(PLANAR.replace("name: crane", "name: crane\nformulation: tree"))
-    assert machine.formulation == "tree" and "fs" in machine.parameters.names
+    assert machine.formulation == "tree" and "creep" in machine.parameters.names
 
 
 def fault_of(text: str) -> str:
@@ -213,16 +213,20 @@ def test_one_fault(old: str, new: str, words: str) -> None:
         ("name: crane", "name: crane\ndimension: 3", "dimension (line 4): the points have another dimension."),
         ("name: crane", "name: crane\nbase: free", "base (line 4): a machine described by points has no key 'base'."),
         (
-            "kind: coulomb, on: x",
-            "kind: coulomb, between: [O, T]",
+            "kind: maxwell, on: x, value: 3, time: 1, name: creep",
+            "kind: coulomb, between: [O, T], value: 3, name: fs",
             "element 'fs' (line 16): an element of kind coulomb does not act between points.",
         ),
         ("on: L, value: [1, 0]", "on: L, value: [1, 0, 0]", "load 'push' (line 16): value has the wrong shape."),
     ],
 )
 def test_one_fault_of_points(old: str, new: str, words: str) -> None:
-    text = PLANAR.replace("name: crane", "name: crane\nformulation: tree") if "coulomb" not in old else PLANAR
-    text = PLANAR.replace("  - {kind: coulomb, on: x, value: 3, name: fs}\n", "") if "coulomb" not in old else text
+    text = PLANAR.replace("name: crane", "name: crane\nformulation: tree") if "maxwell" not in old else PLANAR
+    text = (
+        PLANAR.replace("  - {kind: maxwell, on: x, value: 3, time: 1, name: creep}\n", "")
+        if "maxwell" not in old
+        else text
+    )
     assert words in fault_of(text.replace(old, new, 1))
 
 
