@@ -79,7 +79,9 @@ def test_the_schema_has_the_section_payload_with_its_words() -> None:
     assert "payload" in own["required"] and own["additionalProperties"] is False
     keys = own["$defs"]["PayloadSettings"]["properties"]
     assert keys["estimate"]["enum"] == ["all", "mass"] and all(key["description"] for key in keys.values())
-    assert len(next(k for k in json_schema()["oneOf"] if "oneOf" in k)["oneOf"]) == 4  # machine, car, payload, fleet
+    assert (
+        len(next(k for k in json_schema()["oneOf"] if "oneOf" in k)["oneOf"]) == 5
+    )  # machine, car, payload, fleet, flexible
 
 
 @pytest.mark.parametrize(
