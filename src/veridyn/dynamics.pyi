@@ -4,7 +4,7 @@ from veridyn.mechanics.ground.contact import plate_wrench as plate_wrench
 from veridyn.mechanics.ground.contact import pressure_wrench as pressure_wrench
 from veridyn.mechanics.ground.contact import sensor_wrench as sensor_wrench
 from veridyn.mechanics.ground.contact import with_contacts as with_contacts
-from veridyn.mechanics.system.batch import Batch as Batch
+from veridyn.mechanics.system.batch import ManyRuns as ManyRuns
 from veridyn.mechanics.system.batch import integrate_many as integrate_many
 from veridyn.mechanics.system.integrate import BaseState as BaseState
 from veridyn.mechanics.system.integrate import Inputs as Inputs

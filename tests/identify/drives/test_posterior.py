@@ -8,19 +8,19 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from veridyn.identify.drives.drive_search import Found, Linear
+from veridyn.identify.drives.drive_search import DriveMinimum, LinearDrives
 from veridyn.identify.drives.posterior import posterior
 
 
-def found(change: float) -> tuple[Any, Found, np.ndarray]:
+def found(change: float) -> tuple[Any, DriveMinimum, np.ndarray]:
     """A line through 2000 samples whose slope changes by `change` deviations of a sample in the last quarter, fitted with priors."""
     rng = np.random.default_rng(0)
     J = np.stack([np.ones(2000), rng.normal(size=2000)], axis=1)
     y = rng.normal(size=2000) + change * J[:, 1] * (np.arange(2000) >= 1500)
     A = J.T @ J + np.eye(2)
     z = np.linalg.solve(A, J.T @ y)
-    linear = Linear((J @ z - y)[:, None], J[:, None, :])
-    return SimpleNamespace(active=(0, 1)), Found(z, 0.0, linear, 1), A
+    linear = LinearDrives((J @ z - y)[:, None], J[:, None, :])
+    return SimpleNamespace(active=(0, 1)), DriveMinimum(z, 0.0, linear, 1), A
 
 
 def test_parts_that_agree_leave_the_covariance() -> None:

@@ -22,7 +22,7 @@ LARGEST_CONDITION = 1e10  # of the gears: beyond it no transmission is made
 
 
 @dataclass
-class Drives:
+class MjcfDrives:
     """What tendons and actuators add: elements, the coordinates with a motor (None: the file has no actuators), the transmission."""
 
     elements: list[Element] = field(default_factory=list)
@@ -30,9 +30,9 @@ class Drives:
     transmission: Transmission | None = None
 
 
-def read_drives(read: MjcfReader, root: XmlNode, rests: Mapping[str, float], elements: Sequence[Element]) -> Drives:
+def read_drives(read: MjcfReader, root: XmlNode, rests: Mapping[str, float], elements: Sequence[Element]) -> MjcfDrives:
     """`rests`: each coordinate with its springref; `elements`: those of joints, whose names are taken."""
-    out = Drives()
+    out = MjcfDrives()
     taken = {e.parameter_name for e in elements}
     lines = _tendons(read, root, rests, out, taken)
     sections = [node for node in root.children if node.tag == "actuator"]
@@ -102,7 +102,7 @@ def _law(read: MjcfReader, node: XmlNode, where: str) -> tuple[float, float, boo
 
 
 def _tendons(
-    read: MjcfReader, root: XmlNode, rests: Mapping[str, float], out: Drives, taken: set[str]
+    read: MjcfReader, root: XmlNode, rests: Mapping[str, float], out: MjcfDrives, taken: set[str]
 ) -> dict[str, Line]:
     """Name → combination of each fixed tendon, with its spring, damper, inertia and friction as elements."""
     lines: dict[str, Line] = {}

@@ -30,7 +30,7 @@ FREQUENCIES = 512  # at which a spectrum is computed
 
 
 @dataclass(frozen=True, eq=False)
-class Linear:
+class LinearDrives:
     """Weighted residuals (samples, n) and their derivatives (samples, n, u) by z at a point."""
 
     residuals: Array
@@ -43,7 +43,7 @@ class Linear:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class DriveMinimum:
     """Where a search ended: z of every unknown, Q, the linear model there, and the steps it took.
 
     `beyond`: the step of all unknowns, in posterior deviations, that the linear model would make where no step reduces Q: dry friction has
@@ -52,7 +52,7 @@ class Found:
 
     z: Array
     cost: float
-    linear: Linear
+    linear: LinearDrives
     iterations: int
     beyond: float = 0.0
 
@@ -105,14 +105,14 @@ class DriveProblem:
                 return False
         return True
 
-    def linear(self, z: Array) -> Linear:
+    def linear(self, z: Array) -> LinearDrives:
         """The linear model at z."""
         x, made = self.values(z), []
         slopes = np.array([u.slope(float(v)) for u, v in zip(self.unknowns, z, strict=True)])
         for record in self.records:
             y, J = self.group.simulate(record, x)
             made.append(((y - self._measured(record)) * self.weights, J * slopes * self.weights[:, None]))
-        return Linear(np.concatenate([r for r, _ in made]), np.concatenate([J for _, J in made]))
+        return LinearDrives(np.concatenate([r for r, _ in made]), np.concatenate([J for _, J in made]))
 
     def reweighted(self, raw: Array) -> DriveProblem:
         """With the weights that residuals (samples, n) ask for."""
@@ -139,7 +139,7 @@ def memory(parts: Sequence[Array]) -> float:
     return float(np.clip(news / np.abs(transfer).min() ** 2 / R[0], 1.0, max(count / FEWEST_INDEPENDENT, 1.0)))
 
 
-def search(problem: DriveProblem, z: Array, *, iterations: int, tolerance: float) -> Found:
+def search(problem: DriveProblem, z: Array, *, iterations: int, tolerance: float) -> DriveMinimum:
     """The least Q near z; an error where it does not converge: a step of all unknowns by `tolerance` posterior deviations is none."""
     z, cost = z.copy(), problem.cost(z)
     if not np.isfinite(cost):
@@ -156,7 +156,7 @@ def search(problem: DriveProblem, z: Array, *, iterations: int, tolerance: float
     for count in range(iterations):
         step, length = _step(problem, linear, z, low, 0.0)
         if length <= tolerance:
-            return Found(z, cost, linear, count)
+            return DriveMinimum(z, cost, linear, count)
         while True:
             step, moved = _step(problem, linear, z, low, damping)
             trial = np.maximum(z + step, low)
@@ -166,14 +166,14 @@ def search(problem: DriveProblem, z: Array, *, iterations: int, tolerance: float
             damping *= 10.0
         if now >= cost:
             if length <= kink:
-                return Found(z, cost, linear, count, length)
+                return DriveMinimum(z, cost, linear, count, length)
             break
         gained, z, cost = cost - now, trial, now
         damping = max(damping / 10.0, least)
         linear = problem.linear(z)
         small = small + 1 if gained < tolerance**2 else 0  # Q is in squares of deviations
         if small > 1 or (small and moved <= kink):
-            return Found(z, cost, linear, count + 1)
+            return DriveMinimum(z, cost, linear, count + 1)
     _, length = _step(problem, linear, z, low, 0.0)
     raise IdentificationError(
         f"the search did not converge in {count + 1} iterations.",
@@ -183,7 +183,7 @@ def search(problem: DriveProblem, z: Array, *, iterations: int, tolerance: float
     )
 
 
-def _step(problem: DriveProblem, linear: Linear, z: Array, low: Array, damping: float) -> tuple[Array, float]:
+def _step(problem: DriveProblem, linear: LinearDrives, z: Array, low: Array, damping: float) -> tuple[Array, float]:
     """Gauss and Newton's step, damped, and its length in posterior deviations; unknowns at their bound stay there."""
     free = list(problem.active)
     while True:

@@ -21,7 +21,7 @@ from veridyn.identify.base import BaseParameters
 from veridyn.identify.drives.drive_group import DriveGroup, groups_of_joints, label_of
 from veridyn.identify.drives.drive_log import Between, DriveRecord, drive_records
 from veridyn.identify.drives.drive_result import DriveEstimate, DriveReplay, DrivesFit, replayed, with_values
-from veridyn.identify.drives.drive_search import DriveProblem, Found, search
+from veridyn.identify.drives.drive_search import DriveMinimum, DriveProblem, search
 from veridyn.identify.drives.drive_unknowns import (
     KEYS,
     RUNGS,
@@ -32,7 +32,7 @@ from veridyn.identify.drives.drive_unknowns import (
     with_drives,
 )
 from veridyn.identify.drives.friction_choice import LOOSE_SIGMAS, Rung, choose_terms, settle
-from veridyn.identify.drives.posterior import Posterior, posterior
+from veridyn.identify.drives.posterior import DrivePosterior, posterior
 from veridyn.identify.drives.undetermined import open_directions
 from veridyn.identify.error_measures import Moments, RowReport
 from veridyn.identify.regression.linear_algebra import one_blas_thread
@@ -113,8 +113,8 @@ class GroupFit:
     """What was found for joints that move each other."""
 
     problem: DriveProblem
-    found: Found
-    posterior: Posterior
+    found: DriveMinimum
+    posterior: DrivePosterior
     terms: tuple[Rung, ...]
 
     @property

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.errors import IdentificationError
-from veridyn.identify.drives.drive_search import DriveProblem, Found, search
+from veridyn.identify.drives.drive_search import DriveMinimum, DriveProblem, search
 from veridyn.identify.drives.drive_unknowns import RUNGS
 
 Array = NDArray[np.float64]
@@ -34,7 +34,7 @@ class Rung:
     kept: bool
 
 
-def settle(problem: DriveProblem, found: Found, iterations: int) -> tuple[DriveProblem, Found]:
+def settle(problem: DriveProblem, found: DriveMinimum, iterations: int) -> tuple[DriveProblem, DriveMinimum]:
     """Weights and values that agree with each other, loosely."""
     for _ in range(2):
         raw = found.linear.residuals / problem.weights
@@ -45,14 +45,16 @@ def settle(problem: DriveProblem, found: Found, iterations: int) -> tuple[DriveP
     return problem, found
 
 
-def independent(problem: DriveProblem, found: Found) -> float:
+def independent(problem: DriveProblem, found: DriveMinimum) -> float:
     """Independent samples of all joints: Σ N/m."""
     raw = found.linear.residuals / problem.weights
     variance = (raw**2).mean(axis=0)
     return float((len(raw) * problem.weights**2 * variance).sum())
 
 
-def choose_terms(problem: DriveProblem, found: Found, iterations: int) -> tuple[DriveProblem, Found, tuple[Rung, ...]]:
+def choose_terms(
+    problem: DriveProblem, found: DriveMinimum, iterations: int
+) -> tuple[DriveProblem, DriveMinimum, tuple[Rung, ...]]:
     """The problem with the terms of friction that it needs, settled, and what was tried."""
     tried: list[Rung] = []
     for _ in range(ROUNDS):
@@ -77,7 +79,7 @@ def choose_terms(problem: DriveProblem, found: Found, iterations: int) -> tuple[
     return problem, found, tuple(tried)
 
 
-def _promising(problem: DriveProblem, found: Found, gone: set[tuple[str, str]]) -> list[int]:
+def _promising(problem: DriveProblem, found: DriveMinimum, gone: set[tuple[str, str]]) -> list[int]:
     """Of each joint the term whose column promises the largest decrease of Q, where that is more than it costs."""
     linear, z = found.linear, found.z
     needed = math.log(max(independent(problem, found), 2.0))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veridyn.identify.drives.drive_search import DriveProblem, Found
+from veridyn.identify.drives.drive_search import DriveMinimum, DriveProblem
 from veridyn.identify.statistics.agreement import Agreement, PartSums, agreement
 
 Array = NDArray[np.float64]
@@ -21,7 +21,7 @@ SEEN = 3.0  # of an eigenvalue of G: the posterior deviation is then half the pr
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior:
+class DrivePosterior:
     """Covariance (a, a) of the active unknowns in z, and what the comparison of parts showed; None where nothing is determined."""
 
     covariance: Array
@@ -33,7 +33,7 @@ class Posterior:
         return 1.0 if self.agreement is None else self.agreement.widening
 
 
-def posterior(problem: DriveProblem, found: Found) -> Posterior:
+def posterior(problem: DriveProblem, found: DriveMinimum) -> DrivePosterior:
     """The covariance at the end of a search."""
     active = list(problem.active)
     A, _ = found.linear.normal(active, found.z)
@@ -44,10 +44,10 @@ def posterior(problem: DriveProblem, found: Found) -> Posterior:
     same = _compared(found, active, seen, values[values > SEEN]) if seen.shape[1] else None
     inverse = np.linalg.inv(A)
     B = 1.0 if same is None else same.widening
-    return Posterior(inverse @ (B * G + np.eye(p)) @ inverse, same)
+    return DrivePosterior(inverse @ (B * G + np.eye(p)) @ inverse, same)
 
 
-def _compared(found: Found, active: list[int], seen: Array, values: Array) -> Agreement:
+def _compared(found: DriveMinimum, active: list[int], seen: Array, values: Array) -> Agreement:
     """Whether parts of the samples agree on the directions `seen` (a, d)."""
     J, r = found.linear.columns[:, :, active], found.linear.residuals
     d, cuts = seen.shape[1], np.linspace(0, len(r), PARTS + 1).astype(int)

@@ -31,7 +31,7 @@ RUNS_AT_ONCE = 64  # of one call of machine code: progress is reported after eac
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class ManyRuns:
     """R motions, sampled at the times t (K,): positions and rates (R, K, n), and states that elements have of their own (R, K) by name."""
 
     t: Array
@@ -58,7 +58,7 @@ def integrate_many(
     threads: int | None = None,
     device: str = "cpu",
     progress: Progress = silent,
-) -> Batch:
+) -> ManyRuns:
     """R motions of an open machine on a fixed base, by the Runge-Kutta rule of order four in equal steps.
 
     Parameters
@@ -86,7 +86,7 @@ def integrate_many(
 
     Returns
     -------
-    Batch
+    ManyRuns
         ``q`` and ``qd`` (R, K, n).
 
     Raises
@@ -130,7 +130,7 @@ def integrate_many(
             found.append(one)
             progress("simulating", float(part.stop), float(runs.count))
     states = {s.name: np.concatenate([f.signals[s.name] for f in found]) for s in tree.states}
-    return Batch(clock, np.concatenate([f.q for f in found]), np.concatenate([f.qd for f in found]), states)
+    return ManyRuns(clock, np.concatenate([f.q for f in found]), np.concatenate([f.qd for f in found]), states)
 
 
 def _parts(count: int, workers: int) -> Iterator[slice]:
@@ -242,7 +242,7 @@ class _Runs:
         )[0]
 
 
-def _on_gpu(tree: Tree, clock: Array, runs: _Runs, forces: ArrayLike | None, friction_speed: float) -> Batch:
+def _on_gpu(tree: Tree, clock: Array, runs: _Runs, forces: ArrayLike | None, friction_speed: float) -> ManyRuns:
     """The same on a GPU, which takes sets of parameters one by one with the states of each."""
     if runs.signals or tree.states:
         what = "signals, and elements with states of their own, are not integrated on a GPU."
@@ -276,4 +276,4 @@ def _on_gpu(tree: Tree, clock: Array, runs: _Runs, forces: ArrayLike | None, fri
     )
     there = (made.q, made.qd) if not several else (made.q[:, :, 0], made.qd[:, :, 0])
     back = [np.moveaxis(np.asarray(x.get() if hasattr(x, "get") else x), 0, 1) for x in there]
-    return Batch(clock, np.ascontiguousarray(back[0]), np.ascontiguousarray(back[1]), {})
+    return ManyRuns(clock, np.ascontiguousarray(back[0]), np.ascontiguousarray(back[1]), {})
