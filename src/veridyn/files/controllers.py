@@ -15,11 +15,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.spatial.inertia import inertia_matrix, six
-
-Array = NDArray[np.float64]
 
 CONVENTIONS = {
     "mass": "kg",

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from veridyn.arrays import Array
 from veridyn.errors import Fault, Faults, FileError, did_you_mean
 from veridyn.files.access import read_arrays
 from veridyn.identify.car.result import CarFit
@@ -26,7 +27,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.parameters import ParameterFit, ParameterGuess
 from veridyn.version import __version__
 
-Array = NDArray[np.float64]
 FORMAT = 1
 # Arrays that only some estimators have.
 OPTIONAL = (

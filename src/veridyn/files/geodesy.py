@@ -17,14 +17,14 @@ from math import cos, degrees, hypot, pi, radians
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, Faults, part_at, warn
 from veridyn.files.units import convert
 from veridyn.model.experiment import Channel, Experiment
 
-Array = NDArray[np.float64]
 DEEPEST, HIGHEST = -12e3, 100e3  # m: what is below the sea, or above the air, was not measured by a receiver
 FAR = 100e3  # m from the origin, where a plane is no map any more
 DEGREE_M = 111e3  # m, about, of a degree of latitude

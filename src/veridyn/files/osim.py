@@ -17,10 +17,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, FileError, ModelError, did_you_mean, within
 from veridyn.files.expressions import MAX_NUMBER
 from veridyn.model.graph import Body
@@ -30,7 +30,6 @@ from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import rot_x, rot_y, rot_z
 from veridyn.spatial.transforms import Placement, rotation_to_axis
 
-Array = NDArray[np.float64]
 FUNCTIONS = ("Constant", "LinearFunction", "MultiplierFunction", "NaturalCubicSpline", "SimmSpline")
 DEEPEST = 16  # functions in functions
 Frame = tuple[Array, Array]  # rotation and position

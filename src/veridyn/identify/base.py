@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.identify.grouping import RANK_TOLERANCE, Groups, group
 from veridyn.identify.regression.linear_algebra import one_blas_thread, triangle_of
@@ -27,7 +28,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.parameters import ParameterSet
 
-Array = NDArray[np.float64]
 NUMERICAL_SOURCE = "numerically"  # how the source of base parameters begins that come from a motion
 # Relative, of printed coefficients from a motion, and from the closed rules: about what conditioning leaves of the first, and lengths and
 # angles in a file of the second

@@ -14,8 +14,8 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Faults, IdentificationError, did_you_mean
 from veridyn.identify.estimators.least_squares import Solution, solve
 from veridyn.identify.regression.factor import RowFactors
@@ -30,7 +30,6 @@ from veridyn.model.motion import Motion
 from veridyn.model.parameter_set import Constant
 from veridyn.progress import Progress, silent
 
-Array = NDArray[np.float64]
 DIFFERENCE_STEP = 1e-4  # of a constant, or of DEFAULT_CONSTANT_SIZE: what it is shifted by for its slope
 SEPARABLE_SLOPE = 1e-6  # of a constant's slope: what must be left of it beside all other columns
 MAX_HALVINGS = 6  # of a step that makes the residual larger

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.identify.estimator import fit_of
 from veridyn.identify.estimators.least_squares import solve
@@ -32,7 +33,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 
-Array = NDArray[np.float64]
 BLOCKS = 10  # of equal length, into which each motion is cut
 HELD_OUT = (2, 5, 8)  # of them are held out, the others fitted: both shares then hold all kinds of motion there are
 SPANS = 10  # into which a held-out block is cut, to see how much errors vary

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, IdentificationError
 from veridyn.identify.delivery import uncertainty_of
 from veridyn.identify.estimators.feasible_set import POSITIVE
@@ -27,7 +28,6 @@ from veridyn.identify.result import Fit
 from veridyn.mechanics.compiled import inner, kept
 from veridyn.spatial.inertia import broken_law
 
-Array = NDArray[np.float64]
 LEAST_ACCEPTED = 0.05  # share of the Gaussian that is physical, above which rejection is quick
 PILOT = 400  # draws that estimate this share
 STEPS = 40  # of the first block of the sampler

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Faults, IdentificationError, did_you_mean
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.recursion.kinematics import body_pose, jacobian
@@ -21,7 +21,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, Pose
 from veridyn.spatial.transforms import MDH, Placement
 
-Array = NDArray[np.float64]
 TURN_ARM_M = 0.3  # m: a turn counts as much as the shift it makes at this distance
 UNOBSERVABLE = 1e-6  # of the largest singular value: what moves the soles less is not identifiable
 CLEAR, SMALLEST = 5.0, 0.005  # deviations, rad or m: less is not called a fault

@@ -23,9 +23,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.model.machine import Machine
 
-Array = NDArray[np.float64]
 MIN_SIGNAL_TO_NOISE = 3.0  # standard deviation of a row over its noise from which its error is judged
 # Standard errors that the noise may be underestimated before a residual counts as more than noise
 NOISE_MARGIN_SIGMAS = 3.0

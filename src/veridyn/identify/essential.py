@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import fdtrc  # scipy.stats takes a second to import
 
+from veridyn.arrays import Array
 from veridyn.errors import IdentificationError
 from veridyn.identify.estimator import fit_of
 from veridyn.identify.estimators.least_squares import Solution, solved
@@ -29,9 +29,6 @@ from veridyn.identify.result import Fit
 from veridyn.identify.settings import SIGMA_BELOW_TEN, Acceptance
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.model.machine import Machine
-
-Array = NDArray[np.float64]
-
 
 Rule = Literal["ratio_and_f_test", "ratio", "f_test"]
 

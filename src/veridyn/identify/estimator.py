@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import IdentificationError, ModelError, VeridynError
 from veridyn.identify.base import NUMERICAL_SOURCE, BaseParameters
 from veridyn.identify.error_measures import RowReport
@@ -35,7 +35,6 @@ from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 from veridyn.settings import Settings
 
-Array = NDArray[np.float64]
 CLEAR_GAP = 1e3
 MOST_NAMED = 5  # parameters in a note
 SHORT_LOG_SAMPLES = (

@@ -22,11 +22,12 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import root_scalar
 from scipy.special import stdtr  # scipy.stats takes a second to import
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import Fault, IdentificationError, IdentificationWarning, VeridynError, warn
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimator import Estimator
@@ -40,7 +41,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 
-Array = NDArray[np.float64]
 SIGNIFICANCE = 0.01  # chance that any machine of a sound fleet is called an outlier, over all parameters together
 LISTED = 8  # machines that an error names
 FEWEST = 4  # machines, from which on one can be told from the others

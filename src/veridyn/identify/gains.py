@@ -13,15 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Fault, Faults, IdentificationError, IdentificationWarning, warn
 from veridyn.identify.regression.factor import RowFactors
 from veridyn.identify.result import Fit
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
-Array = NDArray[np.float64]
 MIN_GAIN_SIGMAS = 3.0  # deviations from zero that a gain must have to be one
 
 LOAD = (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from veridyn.arrays import Array
 
 RANK_TOLERANCE = 1e-9  # of the largest singular value, columns scaled by typical sizes
 ZERO_COLUMN = 1e-12  # of the largest column: rounding

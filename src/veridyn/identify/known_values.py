@@ -14,16 +14,15 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from veridyn.arrays import Array
 from veridyn.identify.estimator import FitProblem
 from veridyn.identify.regression.gpu import observed
 from veridyn.identify.regression.linear_algebra import triangle_of
 from veridyn.identify.result import Fit, KnownValues
 from veridyn.model.parameters import ParameterSet, Uncertainty
 
-Array = NDArray[np.float64]
 SMALLEST_DIRECTION = 1e-6  # of the largest standard deviation, in typical sizes: directions of Σ below it are exact
 
 

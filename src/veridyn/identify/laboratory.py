@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
+from veridyn.arrays import Array
 from veridyn.errors import Faults, IdentificationError
 from veridyn.identify.estimators.prior import Prior, prior_moments
 from veridyn.identify.regression.linear_algebra import one_blas_thread
@@ -29,7 +29,6 @@ from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.resample import uniform_rate
 
-Array = NDArray[np.float64]
 LATEST, LATE_STEP = 0.060, 0.002  # s: how far clocks are tried against each other, and in which steps
 SMALLEST_FAULT = {"late": 0.003, "origin": 0.003}  # s, m: less is not called a fault
 CLEAR_CHI_SQUARE = 120.0  # of χ² in units of the residual variance: neighbours behind a low-pass and the steps of a plate make 40 by chance

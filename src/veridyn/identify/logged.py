@@ -17,9 +17,9 @@ from itertools import combinations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import qr
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.mechanics.single_track.of_machine import refuse_of_car
 from veridyn.mechanics.tree.accept import takes_machine
@@ -32,7 +32,6 @@ from veridyn.model.motion import Motion, Pose
 from veridyn.signals.motion import Signals, prepare
 from veridyn.signals.naming import measured_positions, with_sensor_channels, with_usual_names
 
-Array = NDArray[np.float64]
 Lowpass = float | Literal["auto"] | None
 ACTUATED_PREFERENCE = 10.0  # how much rather a coordinate with an equation of its own is taken than another (chosen)
 UNDETERMINED_MOTION = 1e-6  # of the largest: coordinates that move the machine less do not determine it

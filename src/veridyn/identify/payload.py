@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataError, IdentificationError, ModelError
 from veridyn.identify.delivery import uncertainty_of
 from veridyn.identify.gains import gain_names
@@ -48,7 +49,6 @@ from veridyn.spatial.inertia import (
 )
 from veridyn.spatial.transforms import MDH, Placement
 
-Array = NDArray[np.float64]
 GAP = 1e-8  # in χ², by which the consistent load may miss the minimum
 OPEN_WEIGHT = 1e-6  # in χ² per typical size squared, on what the motion leaves open
 START_SHARE = 1e-2  # of the largest eigenvalue of the pseudo-inertia, the least one at the start

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.identify.gains import with_known_gains
 from veridyn.identify.logged import prepared_motions
@@ -22,8 +22,6 @@ from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-
-Array = NDArray[np.float64]
 
 
 def predicted_rows(fit: Fit, data: Motion | Experiment) -> Array:

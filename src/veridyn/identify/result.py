@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataError, did_you_mean
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.error_measures import RowReport, relative_error, row_table, std_error
@@ -24,7 +24,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.parameter_set import Constant
 
-Array = NDArray[np.float64]
 DEFAULT_CONSTANT_SIZE = 1e-2  # rad, m and so on: the size of a constant whose value says nothing about it
 
 

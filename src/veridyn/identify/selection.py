@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Faults, IdentificationError, did_you_mean
 from veridyn.identify.grouping import RANK_TOLERANCE, group
 from veridyn.identify.regression.factor import RowFactors
@@ -26,7 +26,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 
-Array = NDArray[np.float64]
 DETERMINED_SIGMA = 0.3  # of a parameter's typical size
 
 

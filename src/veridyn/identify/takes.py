@@ -19,11 +19,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, Limit
 from veridyn.identify.car.prediction import validate_car
 from veridyn.identify.car.result import CarFit
@@ -44,7 +44,6 @@ from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 from veridyn.settings import changed
 
-Array = NDArray[np.float64]
 ONLY_CARS = Limit(
     "its forces are measured and linear in its parameters, and no filter is needed to compare them",
     "Leave 'by' out, or compare forces or a simulation; observe(fit.machine(), log) shows predictions of a filter.",

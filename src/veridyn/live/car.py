@@ -12,22 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from veridyn.arrays import Array
 from veridyn.errors import VeridynError
 from veridyn.identify.car.innovations import fit_car
 from veridyn.live.arrivals import SampleColumns, columns_of
 from veridyn.live.session import Pace, Replay, Session
-from veridyn.live.tracker import (
-    Array,
-    Layout,
-    Row,
-    Sample,
-    SampleSource,
-    Shown,
-    StampCheck,
-    Tracked,
-    Trouble,
-    refused_stamp,
-)
+from veridyn.live.tracker import Layout, Row, Sample, SampleSource, Shown, StampCheck, Tracked, Trouble, refused_stamp
 from veridyn.observe.car.log import SLOWEST_M_S, lateral_measurements
 from veridyn.observe.car.observation import ObservedCar, observed_car
 from veridyn.observe.car.system import CarQuantities, Inflation, state_units

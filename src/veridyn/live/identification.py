@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, IdentificationError, VeridynError
 from veridyn.files.archive import save
 from veridyn.identify.base import BaseParameters, base_parameters
@@ -31,18 +32,7 @@ from veridyn.identify.settings import IdentifySettings
 from veridyn.live.arrivals import SampleColumns, channel_units, columns_of
 from veridyn.live.machine import tree_picture
 from veridyn.live.session import Pace, Replay, Session
-from veridyn.live.tracker import (
-    Array,
-    Layout,
-    Row,
-    Sample,
-    SampleSource,
-    Shown,
-    StampCheck,
-    Tracked,
-    Trouble,
-    refused_stamp,
-)
+from veridyn.live.tracker import Layout, Row, Sample, SampleSource, Shown, StampCheck, Tracked, Trouble, refused_stamp
 from veridyn.mechanics.tree.loops.closure import closed_home
 from veridyn.model.coordinates import Rows
 from veridyn.model.experiment import Channel, Experiment

@@ -11,8 +11,8 @@ from math import isfinite, nan
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import ModelError, VeridynError
 from veridyn.live.tracker import (
     LONGEST_GAP_S,
@@ -39,7 +39,6 @@ from veridyn.spatial.rotations import matrix_of
 from veridyn.studies.run.observer import PreparedObserver
 from veridyn.view.scene import Layer, mechanism_layer, tree_layer
 
-Array = NDArray[np.float64]
 LONGEST_STEPS = 10_000  # of the integration between two samples
 DRAW_ON = 5  # seed of what the machines that come with veridyn are simulated with
 ROW_S = 0.01  # s of the machine between rows: faster samples are observed, and shown in fewer rows

@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, did_you_mean
 from veridyn.files.access import shipped
 from veridyn.files.log.load import load_log
@@ -140,7 +140,6 @@ def _observer(loaded: Loaded[Any], pace: float, come: Arriving, progress: Progre
     return Session(tracker, come.source(columns_of(loaded, study.log, prepared.system.inputs, come.token)))
 
 
-Array = NDArray[np.float64]
 Show = Callable[[Progress], tuple[LiveTracker, Sequence[Sample], str]]
 ARM_S = 15.0
 CRANE_UNITS = {"time": "s", "travel": "mm", "tilt": "deg"}  # of the shipped log's columns

@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, VeridynError, did_you_mean
-from veridyn.live.tracker import Again, Array, Item, Layout, LiveTracker, Row, Sample, SampleSource, Trouble, numbers
+from veridyn.live.tracker import Again, Item, Layout, LiveTracker, Row, Sample, SampleSource, Trouble, numbers
 from veridyn.model.experiment import Experiment
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import OWN_DEVIATION, SAME_STAMP_S

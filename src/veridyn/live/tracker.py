@@ -15,9 +15,9 @@ from threading import Event
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from veridyn.arrays import Array
+
 RESTART_AFTER = 50  # samples in a row with stamps that cannot be used
 LONGEST_GAP_S = 30.0  # that a model goes on alone
 

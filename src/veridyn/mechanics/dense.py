@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.compiled import lean
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 

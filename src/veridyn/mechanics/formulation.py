@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, Limit, did_you_mean
 from veridyn.mechanics.single_track.of_machine import check_car_machine
 from veridyn.mechanics.tree.of_machine import tree_of
@@ -28,7 +29,6 @@ from veridyn.model.place import PointRef
 from veridyn.model.sensor import Sensor
 from veridyn.progress import Progress, silent
 
-Array = NDArray[np.float64]
 WRENCH = "wrench."  # begins the name of an input on a body: wrench.B.fx … mz
 FRICTION_SPEED = 1e-2  # rad/s and m/s below which dry friction is rounded off: a jump has no tangent
 Ability = Literal[

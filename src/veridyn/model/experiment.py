@@ -9,14 +9,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from veridyn.argument_words import found_in
 from veridyn.arguments import as_array
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, did_you_mean, part_at, within
-
-Array = NDArray[np.float64]
-
 
 LISTED = 4  # names of one unit that the line about a log shows
 

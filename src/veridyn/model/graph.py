@@ -13,8 +13,9 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import Fault, Faults, ModelError, did_you_mean, part_at
 from veridyn.model.car import CarDescription
 from veridyn.model.controller import Controller
@@ -28,7 +29,6 @@ from veridyn.model.point_parts import MechanismJoint as PointJoint
 from veridyn.model.sensor import Sensor
 from veridyn.spatial.transforms import MDH, Placement
 
-Array = NDArray[np.float64]
 GRAVITY = (0.0, 0.0, -9.81)  # m/s^2, in the ground's axes
 Formulation = Literal["tree", "natural", "single_track"]
 FORMULATIONS: tuple[str, ...] = get_args(Formulation)

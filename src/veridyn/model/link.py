@@ -28,14 +28,14 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import Faults
 from veridyn.model.place import Attachment, parameter_name
 from veridyn.spatial.rotations import rot_x, rot_z
 from veridyn.spatial.transforms import MDH, Placement, rotation_to_axis
 
-Array = NDArray[np.float64]
 Three = tuple[float, float, float]
 
 

@@ -11,12 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, did_you_mean, part_at, within
 from veridyn.model.place import GROUND, Home, Marker, PointRef, check_marker, check_place, moved_place, numbers
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

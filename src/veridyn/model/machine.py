@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import ModelError, did_you_mean
 from veridyn.lazy import above
 from veridyn.model.car import CarDescription, car_link, car_parameters, car_with
@@ -38,7 +39,6 @@ from veridyn.model.place import Assembly
 from veridyn.model.sensor import Sensor
 from veridyn.spatial.inertia import INERTIAL
 
-Array = NDArray[np.float64]
 __all__ = ["Joint", "Link", "Machine"]
 
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from veridyn.argument_words import found_in
 from veridyn.arguments import as_array
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults
 
-Array = NDArray[np.float64]
 ORTHOGONALITY_ERROR = 1e-6  # by how much RᵀR may differ from 1
 
 

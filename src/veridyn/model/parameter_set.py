@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Faults, ModelError, did_you_mean, within
 from veridyn.model.coordinates import Coordinates
 from veridyn.model.elements.element import Element
@@ -22,8 +22,6 @@ from veridyn.model.link import chained, inverted, is_identity
 from veridyn.model.parameters import ParameterSet, State
 from veridyn.model.place import parameter_name
 from veridyn.spatial.inertia import INERTIAL, INERTIAL_UNITS
-
-Array = NDArray[np.float64]
 
 
 def parameter_set(

@@ -13,11 +13,11 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError, did_you_mean, part_at
 
-Array = NDArray[np.float64]
 NEGATIVE_EIGENVALUE = 1e-9  # of the largest eigenvalue of the correlations: a negative one below it is rounding
 State = Literal["known", "estimated", "tied"]
 STATES: tuple[State, ...] = ("known", "estimated", "tied")

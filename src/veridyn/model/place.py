@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import Faults, did_you_mean, within
 from veridyn.spatial.transforms import MDH, Placement
 
-Array = NDArray[np.float64]
 GROUND = "ground"
 Numbers = tuple[float, ...]
 QUARTER_TURN = np.array([[0.0, -1.0], [1.0, 0.0]])

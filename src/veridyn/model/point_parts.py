@@ -16,8 +16,9 @@ from types import MappingProxyType
 from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import ModelError, part_at
 from veridyn.model.elements.element import Element
 from veridyn.model.load import Load
@@ -25,7 +26,6 @@ from veridyn.model.place import GROUND, Marker, Numbers, PointRef, numbers
 from veridyn.model.sensor import Sensor
 from veridyn.spatial.inertia import cross_matrix, from_centre, inertia_matrix
 
-Array = NDArray[np.float64]
 JointKind = Literal["spherical", "turning", "sliding", "cylindrical", "universal", "inline", "inplane", "distance"]
 DirectionRef = (
     str | tuple[str, str] | Marker | Sequence[float]

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Faults, ModelError
 
-Array = NDArray[np.float64]
 BOUND_PASSES = 2  # over all bounds: moving to one may lead beyond another
 AT_BOUND = 1e-12  # of a bound's size: a value that stands at it
 

@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, VeridynError
 from veridyn.model.parameters import ParameterFit, ParameterGuess, StretchScores
 from veridyn.observe.consistency.tuning import Runs
@@ -26,7 +26,6 @@ from veridyn.observe.filters.run import run
 from veridyn.observe.system import System
 from veridyn.progress import Progress, silent
 
-Array = NDArray[np.float64]
 MOST_STEPS = 60
 SMALL_STEP = 1e-4  # of z: the gradient is a difference over it, away from a bound
 CONVERGED = 0.005  # of −log p: a smaller gain ends the search; it moves a value by a tenth of its deviation

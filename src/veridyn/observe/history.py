@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, did_you_mean
 from veridyn.lazy import above
 from veridyn.observe.consistency.directions import DirectionCheck, direction_checks, direction_line
@@ -76,9 +77,6 @@ def closed_loop(estimates: Estimates, scales: ArrayLike | None = None, skip: int
         growth += np.log(np.maximum(np.abs(R.diagonal()), np.finfo(np.float64).tiny))
     duration = float(estimates.t[-1] - estimates.t[skip])
     return ClosedLoop(np.sort(growth / duration)[::-1], np.abs(np.linalg.eigvals(steps)).max(axis=1))
-
-
-Array = NDArray[np.float64]
 
 
 class StateHistory(ABC):

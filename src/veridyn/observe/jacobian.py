@@ -10,11 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import Faults, ModelError
-
-Array = NDArray[np.float64]
 
 STEPS = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4)  # of the typical size of a state
 SHOWN_ENTRIES = 12

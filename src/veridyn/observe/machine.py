@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.formulation import Instant, MachineModel, Readings
 from veridyn.model.parameters import Uncertainty
 from veridyn.observe.bounds import ParameterBounds
@@ -32,7 +33,6 @@ from veridyn.observe.filters.filter import CompiledStep, ErrorModel
 from veridyn.observe.process_noise import ProcessNoise, sizes
 from veridyn.observe.result import Belief
 
-Array = NDArray[np.float64]
 TURNS = slice(3, 6)  # of a free base, among the columns of ∂h/∂q
 
 

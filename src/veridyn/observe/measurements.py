@@ -13,10 +13,10 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, did_you_mean
 from veridyn.model.experiment import Experiment
 
-Array = NDArray[np.float64]
 Codes = NDArray[np.int8]
 OWN_DEVIATION = ".sigma"  # ending of a channel that holds the deviation of each reading
 SAME_STAMP_S = 1e-9  # s: stamps of two channels that are closer are one, rounding is not a step

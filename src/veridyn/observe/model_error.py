@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import VeridynError
 from veridyn.observe.filters.filter import FALSE_ALARMS, Filter
 from veridyn.observe.filters.methods import extended
@@ -39,7 +40,6 @@ from veridyn.observe.result import Belief, Estimates
 from veridyn.observe.system import System
 from veridyn.progress import Progress, silent
 
-Array = NDArray[np.float64]
 FLOOR_SHARE = 0.01  # of the acceleration a coordinate makes: rigid bodies and measured forces are rarely known better
 STEP = np.sqrt(10.0)  # factor between two shares that are tried
 HIGHEST = 8  # steps up from the floor: a hundred times the acceleration itself, a model without any use

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.lazy import above
 from veridyn.mechanics.single_track.of_machine import CarNoise
@@ -26,7 +27,6 @@ from veridyn.observe.process_noise import ProcessNoise
 from veridyn.observe.result import Estimates, ObserverFinding
 from veridyn.observe.virtual import Reading, Virtual, placed_quantities, virtual
 
-Array = NDArray[np.float64]
 BEFORE_SENSORS = (
     10.0  # of 2 Δ log L beyond chance: errors of a model, which every machine has, look a little like a late clock
 )

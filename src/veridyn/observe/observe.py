@@ -19,9 +19,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, ModelError, SimulationError, warn
 from veridyn.mechanics.formulated import GivenMachine, formulated
 from veridyn.method import verb_with_method
@@ -74,7 +74,6 @@ def _warn_of_unused(names: Sequence[str], where: str) -> None:
         )
 
 
-Array = NDArray[np.float64]
 SHORTER = 0.25  # of a step whose iteration does not converge: its first guess is then off by a sixteenth, for that is of order h²
 TUNING_SAMPLES = 1000  # samples of a log that choose the noise where none is given
 TUNING_DECADES = 5.0  # around an acceleration of 1 rad/s² or 1 m/s²

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Faults, ModelError
 from veridyn.mechanics.formulated import GivenMachine, formulated
 from veridyn.mechanics.formulation import MachineModel, RunSettings, require
@@ -39,8 +40,6 @@ from veridyn.observe.result import Estimates
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.system import System
 from veridyn.progress import Progress, silent
-
-Array = NDArray[np.float64]
 
 
 def machine_system(

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from math import factorial
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import expm
 
+from veridyn.arrays import Array
 from veridyn.errors import Faults, ModelError, did_you_mean
 
-Array = NDArray[np.float64]
 ASYMMETRY = 1e-9  # largest |P − Pᵀ| and smallest −eigenvalue of the correlations that count as rounding
 Size = float | Mapping[str, float]
 

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
 from veridyn.mechanics.formulation import Readings
 from veridyn.model.experiment import Channel, Experiment
@@ -20,7 +21,6 @@ from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import OWN_DEVIATION, SAME_STAMP_S, Measurements, Status
 from veridyn.signals.findings import MILLISECONDS, SLOWEST_CLOCK, coarse_fault, slow_clock
 
-Array = NDArray[np.float64]
 AVAILABLE = ".available"
 InputHold = Literal["zero", "linear"]
 MOST_STEPS = 100  # of the integration from one reading to the next, which are a second where no step is given (chosen)

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri  # scipy.stats takes a second to import
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, did_you_mean
 from veridyn.observe.measurements import Codes, Status
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

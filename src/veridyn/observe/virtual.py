@@ -14,15 +14,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import ModelError
 from veridyn.mechanics.formulation import Instant
 from veridyn.model.place import PointRef
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.result import Track
 
-Array = NDArray[np.float64]
 Kind = Literal[
     "coordinate",
     "rate",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.identify.excitation.plan import ExcitationPlan
 from veridyn.identify.excitation.shape import Trajectory
 from veridyn.report.blocks import Animation, Block, Figure, Key, Listing, Section, Table, Text, Verdict, attempted
@@ -18,8 +18,6 @@ from veridyn.studies.result import Result
 from veridyn.studies.run.excite import ExcitationStudy
 from veridyn.view.meshes import solids_of
 from veridyn.view.scene import scene, tree_layer
-
-Array = NDArray[np.float64]
 
 CRITERIA = {
     "d": "D-optimal: the smallest volume of uncertainty",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.identify.fleet import FEWEST, Fleet
 from veridyn.report.blocks import Block, Figure, Heat, Key, Listing, Section, Table, Text, Verdict
 from veridyn.report.page import page
@@ -15,7 +15,6 @@ from veridyn.report.words import count, listed, measured, number, percent, unit_
 from veridyn.studies.result import Result
 from veridyn.studies.run.fleet import FleetRun
 
-Array = NDArray[np.float64]
 FILES = "result.json, parameters.csv (means of the fleet), machines.csv and fleet.json"
 DRAWN_PARAMETERS = 6  # pictures of single parameters
 DRAWN_MACHINES = 40  # machines of the matrix, the ones farthest from the others

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.identify.diagnosis.explain import what_next
 from veridyn.identify.diagnosis.fit_check import attempt
 from veridyn.identify.essential import EliminationStep
@@ -29,7 +29,6 @@ from veridyn.spatial.inertia import broken_law, pseudo_inertia
 from veridyn.studies.identification import IdentificationStudy
 from veridyn.studies.identified import Trace
 
-Array = NDArray[np.float64]
 BARS_IN_A_PLOT = 12
 OTHERS = "others"
 REMEDIES = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.tree.of_machine import machine_of_tree
 from veridyn.observe.consistency.findings import USABLE_NIS
 from veridyn.observe.history import StateHistory
@@ -23,7 +23,6 @@ from veridyn.studies.run.observed import ObserveRun
 from veridyn.view.meshes import solids_of
 from veridyn.view.scene import scene, tree_layer
 
-Array = NDArray[np.float64]
 MAX_FRAMES = 240  # of an animation, at most
 
 

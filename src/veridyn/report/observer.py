@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.mechanics.natural.equations.system import NaturalSystem, natural_system
 from veridyn.model.point_parts import MechanismParts
@@ -26,7 +26,6 @@ from veridyn.studies.observation import FilterScore, ObservationStudy
 from veridyn.studies.result import Result
 from veridyn.view.scene import Layer, mechanism_layer, scene
 
-Array = NDArray[np.float64]
 WORDS = {
     "linear": "linear Kalman",
     "error_ekf": "errorEKF",

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.identify.base import BaseParameters
 from veridyn.report.blocks import Key, Section, Verdict
 from veridyn.report.insight import insight, reduced_section
@@ -295,7 +295,6 @@ def _set(
     )
 
 
-Array = NDArray[np.float64]
 NAMES = {"training": "Motion used for the fit", "validation": "Validation motion"}
 
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.report.words import superscript
 from veridyn.view.scene import Meaning
 
-Array = NDArray[np.float64]
 WIDTH, HEIGHT = 1000.0, 240.0  # of the canvas, in its own units; the page stretches it
 MAX_CURVE_POINTS = 1500  # points of one curve
 COLOURS = 6  # that style.css has

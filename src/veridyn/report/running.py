@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import VeridynError
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.dynamics.engine import uniform_values
@@ -36,7 +37,6 @@ from veridyn.symbolic.emit_wasm import WasmModule, emit_wasm
 from veridyn.view.meshes import solids_of
 from veridyn.view.scene import Gauge, drawn_places, scene, tree_layer
 
-Array = NDArray[np.float64]
 FRAMES = 150
 ELLIPSOIDS = " A body is drawn as the solid ellipsoid that has its mass and inertia in the model."
 MAX_DRAWN_POINTS = 120  # of a machine that fits into a page frame by frame

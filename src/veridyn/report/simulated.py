@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.natural.steps.driven import MechanismRun
 from veridyn.mechanics.single_track.equations import READINGS
 from veridyn.mechanics.system.integrate import Trajectory
@@ -23,7 +23,6 @@ from veridyn.studies.run.simulate import OPEN, ROUGH, SimulateRun
 from veridyn.view.meshes import solids_of
 from veridyn.view.scene import scene, tree_layer
 
-Array = NDArray[np.float64]
 T = TypeVar("T")
 MAX_SHOWN_CHANNELS = 24  # channels of each kind that a page shows at most
 SMALL_DRIFT_PERCENT = 0.1  # % of a conserved energy that is small beside anything a sensor sees

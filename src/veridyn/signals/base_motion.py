@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
 from veridyn.model.experiment import Channel
 from veridyn.model.motion import BaseMotion, Pose
@@ -27,7 +28,6 @@ from veridyn.signals.derivative import Method, derivative
 from veridyn.signals.resample import uniform_rate
 from veridyn.spatial.transforms import MDH, Placement
 
-Array = NDArray[np.float64]
 PREFIX = "pose."
 NAMES = tuple(f"{PREFIX}r{i}{k}" for i in range(3) for k in range(3)) + tuple(f"{PREFIX}{a}" for a in "xyz")
 Mask = NDArray[np.bool_]

@@ -35,12 +35,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults
 from veridyn.symbolic.biquad_llvm import biquad_program
 from veridyn.symbolic.cache import Stored, key_of, load_or_make, remembered
 from veridyn.symbolic.kernel import compile_object, loaded, this_host
 
-Array = NDArray[np.float64]
 LONGEST_MEMORY = 20_000_000  # samples; a memory longer than this is a mistyped cutoff, not a filter
 SET_BYTES = 4096  # columns that are a multiple of it apart fall on one set of the first cache
 _SIGNATURE = ctypes.CFUNCTYPE(

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.place import Marker, frame
@@ -33,7 +34,6 @@ from veridyn.model.sensor import Sensor
 from veridyn.signals.findings import Finding
 from veridyn.signals.outliers import runs
 
-Array = NDArray[np.float64]
 LEAST_CORRELATION = 0.5  # below it the two channels do not show the same motion (chosen)
 GRID_STEPS = 200  # lags that are tried on either side of zero
 REFINEMENTS = 10

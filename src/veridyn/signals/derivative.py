@@ -23,13 +23,13 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.ndimage import correlate1d
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, did_you_mean, warn
 from veridyn.signals.butterworth import as_rate, as_samples
 
-Array = NDArray[np.float64]
 Method = Literal["compensated", "central"]
 
 HALF = 8  # neighbours on each side of the compensated formula

@@ -25,10 +25,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults
 from veridyn.model.experiment import Channel
 
-Array = NDArray[np.float64]
 HELD = ("speed", "steer", "ax", "throttle", "brake")  # channels that are carried over empty samples
 LONGEST_HOLD_S = 0.5
 FASTEST_HZ = 50.0  # of samples that are made of channels with clocks of their own, unless a rate is asked for

@@ -10,15 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.signals.clock_offset import ClockOffset, estimate_clock_offset
 from veridyn.signals.drive import CHANNELS, DriveLog, common_clock, robust_line
 
-Array = NDArray[np.float64]
 SLOWEST = 4.0  # m/s: slower samples say little about directions
 STEERING_WHEEL = 4.0  # times the road wheel angle: more is a steering wheel's
 MOST_DIFFERENT_SCALE = 1.3  # of distances by satellite and by speed

@@ -26,6 +26,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, warn
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.lowpass import HARMLESS_NOISE
@@ -54,7 +55,6 @@ Kind = Literal[
     "clock offset",
 ]
 Severity = Literal["note", "warning", "fatal"]
-Array = NDArray[np.float64]
 FASTEST_TURNING = 60.0  # rad/s of a joint with its links; 20 m/s of a sliding one (chosen)
 FASTEST_SLIDING = 20.0
 ONE_WAY_SHARE = 0.5  # of its largest speed: what goes one way so fast in the mean is a wheel or a vehicle (chosen)

@@ -26,15 +26,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
 from veridyn.signals.butterworth import Butterworth, as_rate, as_samples, overlap, zero_phase
 from veridyn.signals.derivative import HALF, derivative
 from veridyn.signals.trajectory import FourierTrajectory
-
-Array = NDArray[np.float64]
 
 WRONG_PERIOD_SIGMAS = 5.0  # deviations from which a period counts as wrong
 RELEVANT_PERIOD_ERROR = 1e-5  # of the period: smaller errors are reported in the estimate alone

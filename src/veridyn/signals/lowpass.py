@@ -32,12 +32,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults
 from veridyn.model.motion import Motion, band_ends
 from veridyn.signals.butterworth import Butterworth, as_rate, as_samples
 from veridyn.signals.derivative import Method, derivative_gain
 
-Array = NDArray[np.float64]
 Response = Callable[[Array], NDArray[np.complex128]]
 GAIN_GRID_POINTS = 2049  # frequencies at which a gain is averaged
 WINDOW_BETA = 28.0  # of the Kaiser window: side lobes at 1e-10 of an amplitude and far below

@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.findings import Finding, Findings
 from veridyn.signals.outliers import dropouts, spikes
 from veridyn.signals.quality import DEFAULT, QualityLimits, inspect
 
-Array = NDArray[np.float64]
 BRIDGED_GAP_S = 0.02  # s: a span that motion of some hertz crosses as a straight line; never called a hole (chosen)
 SHORTEST_PIECE = 100  # samples; a shorter piece says less than the ends of its filters cost (chosen)
 MOST_MISPLACED = 20  # stamps in a row that may be wrong in a clock that otherwise goes on (chosen)

@@ -30,8 +30,8 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
 from veridyn.model.check.motion import MachineParts
 from veridyn.model.elements.element import WRENCH_ROWS
@@ -56,7 +56,6 @@ from veridyn.signals.naming import AXES, Naming, with_sensor_channels
 from veridyn.signals.quality import DEFAULT
 from veridyn.signals.resample import on_one_clock
 
-Array = NDArray[np.float64]
 SHOCKS = ("base.acceleration.", "wrench.", "signal.")  # quantities that impacts make spikes of
 
 

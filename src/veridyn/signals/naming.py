@@ -34,8 +34,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import ALIKE, DataError, DataWarning, Fault, Faults, did_you_mean, warn
 from veridyn.model.check.motion import MachineParts
 from veridyn.model.elements.element import WRENCH_ROWS
@@ -45,8 +45,6 @@ from veridyn.model.place import Marker, frame
 from veridyn.model.sensor import Sensor
 from veridyn.signals.findings import Findings
 from veridyn.signals.quality import inspect, inspect_clocks
-
-Array = NDArray[np.float64]
 
 AXES = ("x", "y", "z")
 BASE_UNITS = {"omega": "rad/s", "acceleration": "m/s^2", "omega_dot": "rad/s^2", "velocity": "m/s"}

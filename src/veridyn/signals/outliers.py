@@ -15,9 +15,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.signals.rest import comes_to_rest, stuck
 
-Array = NDArray[np.float64]
 FALL = 6.0  # quanta below an extreme, from where its top is seen whole (chosen)
 LONGEST_STEP = 10  # samples over which the speed of a signal in coarse steps is taken (chosen)
 LONGEST_DROPOUT = 20  # samples: a longer run of zeros may be a quantity at rest (chosen)

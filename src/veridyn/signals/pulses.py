@@ -25,11 +25,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, did_you_mean
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.findings import Finding, Findings
 
-Array = NDArray[np.float64]
 ROUNDED = 1e-3  # of a pitch: numbers of a log have few digits
 Mask = NDArray[np.bool_]
 ROLLED_EDGES = 1  # that another wheel may pass while this one counts `least`: it stands, or just moves off

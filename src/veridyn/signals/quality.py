@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import Fault
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.findings import Finding, Findings, Kind, Severity, coarse_fault
@@ -36,7 +37,6 @@ from veridyn.signals.outliers import (
 from veridyn.signals.resample import GAP_STEPS
 from veridyn.signals.rest import moves_on, rests
 
-Array = NDArray[np.float64]
 BOTH_LIMITS = 0.5  # of the samples are at one of two limits, neither of them zero: what lay between is lost (chosen)
 RESTING_SHARE = 0.3  # of the samples are zero: a quantity that rests there, such as the force of a contact (chosen)
 

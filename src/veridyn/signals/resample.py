@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline, PchipInterpolator
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, Faults, warn
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.butterworth import Butterworth, as_rate, zero_phase
 
-Array = NDArray[np.float64]
 Method = Literal["linear", "cubic", "pchip"]
 
 GAP_STEPS = 5.0  # a step longer than this many median steps is a gap, unless the caller says otherwise

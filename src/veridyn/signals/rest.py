@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.model.experiment import Channel, Experiment
 
-Array = NDArray[np.float64]
 WINDOWS, DEGREE = (12, 24, 48), 3  # samples that a polynomial of this degree is fitted to
 SAME_SPEED = 3.0  # standard errors of the narrowest window
 SAME_RESIDUAL = (

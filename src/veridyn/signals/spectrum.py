@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.ndimage import median_filter
 from scipy.special import chdtri  # χ² quantiles from above; scipy.stats takes a second to import
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.signals.butterworth import as_rate, as_samples
 
-Array = NDArray[np.float64]
 LINE_WIDTH_BINS = 7  # frequencies whose median removes what is up to three wide, as a line under a Hann window is
 
 

@@ -23,12 +23,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.interpolate import BSpline, PPoly, make_interp_spline
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults
-
-Array = NDArray[np.float64]
 
 POINTS = 64  # grid points per period of the highest harmonic, or per start: a peak between two is missed by about 0.1 %
 DEGREE = 5

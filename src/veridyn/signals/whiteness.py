@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import gammaln, kolmogi, smirnov
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.signals.butterworth import as_rate, as_samples
 
-Array = NDArray[np.float64]
 FAR = 4.0  # n d², from where on one side alone counts
 EXACT_UP_TO = 500  # numbers
 TERMS = 20  # of the sums of the series; the last ones are zero to rounding

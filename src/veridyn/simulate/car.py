@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from math import cos, sin
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, SimulationError
 from veridyn.mechanics.single_track.equations import BANK, READING_UNITS, READINGS, SLOWEST, lateral_functions, packed
 from veridyn.mechanics.system.integrate import Trajectory
@@ -27,7 +27,6 @@ from veridyn.progress import Progress, silent
 from veridyn.simulate.imperfection import Imperfection, Imperfections
 from veridyn.simulate.readings import imperfections_of
 
-Array = NDArray[np.float64]
 Course = float | Callable[[float], float]
 LONGEST_STEP_S = 0.002
 SPEED_DIFFERENCE_S = 1e-4  # over which the acceleration is taken from the speed

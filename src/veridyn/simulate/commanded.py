@@ -11,9 +11,10 @@ from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, Faults, part_at, warn
 from veridyn.mechanics.control.controlled_run import can_be_compiled, controlled_run
 from veridyn.mechanics.control.sampled import SampledControl, controlled_coordinates, with_law
@@ -26,7 +27,6 @@ from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 
-Array = NDArray[np.float64]
 COMMAND = "command."  # begins the channel of what a coordinate is asked for
 Between = Literal["hold", "linear", "cubic"]
 RK4_REAL_STABILITY = 2.78  # times a decay rate: the longest stable step of Kutta's rule on the negative real axis

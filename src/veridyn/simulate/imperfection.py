@@ -18,10 +18,10 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, did_you_mean
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.signals.butterworth import Butterworth, zero_phase
@@ -29,7 +29,6 @@ from veridyn.signals.lowpass import Band, within
 from veridyn.signals.pulses import PulseWheel
 from veridyn.signals.resample import uniform_rate
 
-Array = NDArray[np.float64]
 BISECTIONS = 60  # halvings of a sample interval: below the rounding of a time
 
 

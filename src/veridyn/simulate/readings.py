@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from veridyn.arrays import Array
 from veridyn.mechanics.formulated import in_joints
 from veridyn.mechanics.natural.measurement import exact_readings as natural_readings
 from veridyn.mechanics.natural.steps.driven import MechanismRun
@@ -17,8 +17,6 @@ from veridyn.model.load import channels
 from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.simulate.imperfection import Imperfection
-
-Array = NDArray[np.float64]
 
 
 def exact_readings(machine: Machine, trajectory: Trajectory, sensors: Sequence[Sensor]) -> dict[str, Channel]:

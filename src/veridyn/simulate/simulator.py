@@ -23,9 +23,10 @@ from fnmatch import fnmatchcase
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults
 from veridyn.mechanics.formulated import formulated, in_joints
 from veridyn.mechanics.system.control import Reference, Tracker, feedforward
@@ -45,7 +46,6 @@ from veridyn.simulate.car import simulate_car
 from veridyn.simulate.imperfection import Imperfection, Imperfections
 from veridyn.simulate.readings import exact_readings, imperfections_of, wrapped
 
-Array = NDArray[np.float64]
 STIFF = Method("LSODA", rtol=1e-6, atol=1e-7, friction_speed=0.02)  # dry friction that turns round is stiff
 SMOOTH = Method(friction_speed=0.02)
 MOTION = ("q.*", "base.omega.*", "base.acceleration.*", "base.velocity.*")

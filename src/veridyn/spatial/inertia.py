@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.spatial.algebra import Scalar
 from veridyn.spatial.linalg import Mat
-
-Array = NDArray[np.float64]
 
 INERTIAL = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
 INERTIAL_UNITS = ("kg*m^2",) * 6 + ("kg*m",) * 3 + ("kg",)

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[np.float64]
+from veridyn.arrays import Array
 
 # Rounding of cos(pi/2) and the like; a true geometric angle this close to a right angle is a right angle.
 SNAP = 1e-14

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.spatial.rotations import rot_x, rot_z, snapped
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Fault, IdentificationWarning, ModelError, VeridynError, warn
 from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.identify.essential import EssentialRule
@@ -63,7 +64,6 @@ def _shared(m: Motion, other: Motion) -> NDArray[np.bool_]:
     return same
 
 
-Array = NDArray[np.float64]
 SHOWN = 1_000_000  # samples that are kept for pictures; estimates and errors are of all
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.error_measures import MIN_SIGNAL_TO_NOISE, row_unit
 from veridyn.identify.essential import Essential
@@ -29,7 +30,6 @@ from veridyn.signals.resample import uniform_rate
 from veridyn.signals.whiteness import Whiteness, cumulative_periodogram
 from veridyn.studies.result import ParameterRow, Result
 
-Array = NDArray[np.float64]
 WHITE_LEVEL = 0.01  # for all rows of a fit together
 MIN_WHITENESS_SAMPLES = 16  # samples from which a residual may be called white or not
 UNIT_WORDS = {"N": "force", "N*m": "moment", "rad": "angle", "m": "distance"}

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, did_you_mean
 from veridyn.mechanics.natural.steps.integrate import NaturalMotion
 from veridyn.model.experiment import Experiment
@@ -21,8 +21,6 @@ from veridyn.observe.observer_setup import ObserverSetup
 from veridyn.progress import Progress, silent
 from veridyn.settings import values_of
 from veridyn.studies.result import ParameterRow, Result
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,14 +11,13 @@ from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DeviceError
 from veridyn.symbolic.emit_ptx import THREADS, PtxKernel, emit_ptx
 from veridyn.symbolic.expression import Graph, Number
 from veridyn.symbolic.gram_ptx import SHARED_BYTES, SIDE, STAGE_SAMPLES, WARPS, GramPlan, gram_kernel
 
-Array = NDArray[np.float64]
 Program = Callable[[Any, Any, Any, int], None]  # inputs (k, ·), parameters (p,) or (sets, p), outputs (m, ·), samples
 OLDEST = (7, 0)  # compute capability that the kernels need
 OLDEST_MATRIX, OLDEST_WIDE = (8, 0), (9, 0)  # that has matrix units for doubles, and the wide instructions of them

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from veridyn.arrays import Array
+
 SIDE = 32  # columns of a block, and rows and columns of a patch
 BLOCKS, WARPS = 12, 16  # of a task: blocks of columns, and patches
 TASK_NUMBERS = 2 * BLOCKS + 3 * WARPS  # (first column, columns) of each block; (block, block, patch) of each warp

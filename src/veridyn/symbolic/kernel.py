@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.symbolic.emit_llvm import BLOCK, place_stride
 
 if TYPE_CHECKING:
     import llvmlite.binding as llvm
-Array = NDArray[np.float64]
 Addresses = NDArray[np.unsignedinteger] | Sequence[int]
 _SIGNATURE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3, *[ctypes.c_void_p] * 5, ctypes.c_int64)
 

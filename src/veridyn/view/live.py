@@ -19,9 +19,9 @@ from math import inf, pi
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from veridyn.arrays import Array
 from veridyn.errors import VeridynError
 from veridyn.mechanics.natural.equations.position import independent, position
 from veridyn.mechanics.natural.equations.system import natural_system
@@ -35,7 +35,6 @@ from veridyn.view.scene import Layer, body_poses, mechanism_layer, tree_layer
 # Colours. Lamps of the page make bodies brighter than they are painted, so they are painted dark enough for its background.
 BACKGROUND, MESH, ELLIPSOID, FORCE = (226, 229, 233), (96, 110, 128), (196, 104, 20), (176, 40, 90)
 ARROW = 0.35  # of the size of the machine: the length of the largest force
-Array = NDArray[np.float64]
 LINE, POINT, GHOST = (11, 92, 140), (20, 30, 45), (180, 80, 30)  # colours
 FEW = 8  # bodies whose names do not hide the machine
 FRAME = 1.0 / 30.0  # s between pictures

@@ -18,12 +18,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, FileError
 from veridyn.files.machine.urdf_shapes import UrdfVisual, urdf_visuals
 from veridyn.files.mesh.load import load_mesh
 from veridyn.model.machine import Machine
 
-Array = NDArray[np.float64]
 MOST_FACES = 200_000  # of one mesh
 FLAT = 1e-6  # of the largest squared half-axis: rounding, where a body is a disc or a rod
 THIN = 0.02  # of the largest half-axis: the least that is drawn

@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Fault, FileError, VeridynError
 from veridyn.files.log.survey import Survey, survey
 from veridyn.files.units import convert
@@ -26,7 +26,6 @@ from veridyn.model.motion import Motion
 from veridyn.studies.config.guessing import Guess, position_guesses, time_column, time_unit
 from veridyn.view.live import LiveRecording, Posable
 
-Array = NDArray[np.float64]
 RATE = 60.0  # poses a second
 HORIZON_S = 0.5
 STEPS = 4  # of the integration from one pose to the next

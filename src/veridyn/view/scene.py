@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.mechanics.natural.equations.system import NaturalSystem
 from veridyn.mechanics.tree.of_machine import tree_of
@@ -26,7 +27,6 @@ from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, plus, product, rota
 from veridyn.spatial.rotations import quaternion
 from veridyn.view.meshes import BodyMesh
 
-Array = NDArray[np.float64]
 FRAMES = 240  # that a page carries at most
 Meaning = Literal["truth", "estimate", "plain", "measured"]  # each has one colour; style.css says which
 FINE = 4096  # steps over the size of the scene

@@ -25,12 +25,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, FileError
 from veridyn.files.access import READER_ERRORS, allowed_bytes, existing_file, inflate, read_arrays, unreadable
 from veridyn.files.log.columns import choose, experiment_of, raise_faults, split_header
 from veridyn.model.experiment import Experiment
 
-Array = NDArray[np.float64]
 Columns = Sequence[str] | Mapping[str, str] | None
 HDF5 = b"\x89HDF\r\n\x1a\n"
 PREAMBLE = 512  # bytes that MATLAB writes before the HDF5 part of a 7.3 file

@@ -14,13 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Faults, FileError, part_at
 from veridyn.files.access import too_large
 from veridyn.files.log.layout import MISSING, CsvLayout, Unparsed, first_places
 
-Array = NDArray[np.float64]
 BLOCK_BYTES = 1 << 20  # of text that is parsed at a time
 PARQUET_ROWS = 8192  # of a Parquet file that are read at once
 VALUE_BYTES = 8

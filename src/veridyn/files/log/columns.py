@@ -21,13 +21,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, FileError, did_you_mean, part_at
 from veridyn.files.units import dimension, to_si
 from veridyn.model.experiment import Channel, Experiment
 
-Array = NDArray[np.float64]
 DEFAULT_CLOCK = "t"  # the name of the clock where nobody names one
 USUAL_CLOCKS = ("t", "time", "timestamp", "seconds", "clock")
 Pairs = Mapping[str, tuple[str, str]]  # header of the sum → headers of seconds and of nanoseconds

@@ -20,10 +20,8 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, FileError
 from veridyn.files.access import ARRAYS, PARQUET, clocked_format, existing_log, resolved, unreadable
 from veridyn.files.log.columns import (
@@ -39,8 +37,6 @@ from veridyn.files.log.columns import (
 from veridyn.files.log.layout import Unparsed, find_layout
 from veridyn.files.log.tables import Frame, FrameTable, parquet, read_columns
 from veridyn.model.experiment import Experiment
-
-Array = NDArray[np.float64]
 
 
 @checked

@@ -22,8 +22,8 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Fault, Faults, FileError, did_you_mean, part_at
 from veridyn.files.access import ARRAYS, PARQUET, clocked_format, existing_file, existing_log, unreadable
 from veridyn.files.log.columns import (
@@ -42,8 +42,6 @@ from veridyn.files.log.layout import BLANKS, CsvLayout, Unparsed, find_layout
 from veridyn.files.log.tables import parquet, parsed_blocks, read_columns
 from veridyn.files.units import to_si
 from veridyn.model.experiment import Channel, Experiment
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,16 +15,14 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, FileError
 from veridyn.files.access import ARRAYS, PARQUET, clocked_format, existing_log, unreadable
 from veridyn.files.log.columns import merged, merged_headers, split_header
 from veridyn.files.log.layout import CsvLayout, find_layout, is_number, numbered_names
 from veridyn.files.log.tables import parquet, read_columns
 from veridyn.files.units import dimension
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

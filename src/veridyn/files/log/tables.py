@@ -23,13 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, FileError, part_at
 from veridyn.files.access import PARQUET, write_atomic
 from veridyn.files.log.layout import BLANKS, MISSING, CsvLayout, Unparsed, first_places, is_number
 from veridyn.files.units import dimension
 from veridyn.model.experiment import Experiment
-
-Array = NDArray[np.float64]
 
 BLOCK_BYTES = 1 << 20  # of text that is parsed at a time
 QUOTE = b'"'

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from veridyn.arrays import Array
 from veridyn.errors import within
 from veridyn.files.expressions import ROUNDED_QUARTER_TURN, snap_quarter_turns
 from veridyn.files.machine.flexible import read_flexible
@@ -34,8 +34,6 @@ from veridyn.model.place import GROUND, Attachment
 from veridyn.spatial.inertia import INERTIAL, from_centre
 from veridyn.spatial.rotations import rpy
 from veridyn.spatial.transforms import MDH, Placement, rotation_to_axis
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataError, DataWarning, Fault, Faults, ModelError, part_at, warn
 from veridyn.files.access import refuse_to_replace, write_atomic
 from veridyn.files.machine.mjcf_parts import Carried
@@ -22,7 +22,6 @@ from veridyn.identify.result import Fit
 from veridyn.model.controller import Controller
 from veridyn.model.machine import Machine
 
-Array = NDArray[np.float64]
 WORDS = {
     "armature": "armature",
     "frictionloss": "friction",

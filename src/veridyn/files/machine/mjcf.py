@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import At, DataWarning, ModelError, part_at, warn, with_line
 from veridyn.files.machine.mjcf_drives import read_drives
 from veridyn.files.machine.mjcf_reader import IDENTITY, Frame, MjcfReader, read_root, together
@@ -29,7 +29,6 @@ from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import rot_z, snapped
 from veridyn.spatial.transforms import Placement, rotation_to_axis
 
-Array = NDArray[np.float64]
 Base = Literal["auto", "fixed", "free"]
 VIRTUAL = 1e-13  # kg and kg*m^2: a body with less is one without inertia that MuJoCo would not take as such
 KINDS: dict[str, BodyJoint] = {"hinge": "turning", "slide": "sliding"}

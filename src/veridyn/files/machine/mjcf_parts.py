@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.elements.element import Element
 from veridyn.model.graph import Body
@@ -21,7 +22,6 @@ from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import INERTIAL, to_centre
 from veridyn.spatial.rotations import quaternion
 
-Array = NDArray[np.float64]
 LEAST = 1e-14  # kg and kg*m^2: MuJoCo takes no moving body with less than 1e-15
 CARRIED = ("spring", "damper", "inertia", "coulomb", "offset")
 

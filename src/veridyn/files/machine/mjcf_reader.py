@@ -9,15 +9,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Fault, FileError, did_you_mean
 from veridyn.files.expressions import MAX_NUMBER
 from veridyn.files.machine.urdf_xml import XmlNode, XmlReader, bytes_of, parse_xml
 from veridyn.spatial.inertia import cross_matrix
 from veridyn.spatial.rotations import matrix_of, rot_x, rot_y, rot_z, snapped
 
-Array = NDArray[np.float64]
 Frame = tuple[Array, Array]
 
 IDENTITY: Frame = (np.eye(3), np.zeros(3))

@@ -11,7 +11,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.arguments import checked
 from veridyn.errors import DataWarning, Fault, Faults, ModelError, part_at, warn
@@ -26,7 +25,6 @@ from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import broken_law
 from veridyn.spatial.rotations import quaternion
 
-Array = NDArray[np.float64]
 WORLD = "world"  # the name of MuJoCo's ground
 
 

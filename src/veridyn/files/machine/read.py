@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
+from veridyn.arrays import Array
 from veridyn.errors import At, Fault, Faults, ModelError, did_you_mean, part_at, with_line
 from veridyn.files.expressions import warn_of_rounded_angles
 from veridyn.files.machine.bodies import ReadBody, read_body, read_joint
@@ -44,8 +44,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.place import Assembly
 from veridyn.model.point_parts import Damper, Spring, ten_of
 from veridyn.model.sensor import Sensor, check_sensors
-
-Array = NDArray[np.float64]
 
 
 def parse_root(root: MappingNode, source: str) -> Machine:

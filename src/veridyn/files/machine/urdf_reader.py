@@ -13,16 +13,14 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, FileError, did_you_mean, part_at
 from veridyn.files.expressions import MAX_NUMBER
 from veridyn.files.machine.urdf_xml import XmlNode, XmlReader
 from veridyn.model.graph import BodyJoint
 from veridyn.spatial.inertia import broken_law, from_centre, inertia_matrix
 from veridyn.spatial.rotations import rpy, snapped
-
-Array = NDArray[np.float64]
 
 KINDS: dict[str, BodyJoint] = {
     "revolute": "turning",

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
 from scipy.spatial import ConvexHull, QhullError
 
+from veridyn.arrays import Array
 from veridyn.errors import Fault, FileError, ModelError
 from veridyn.files.machine.urdf import read_urdf
 from veridyn.files.machine.urdf_reader import UrdfReader
@@ -27,7 +27,6 @@ from veridyn.files.mesh.load import load_mesh
 from veridyn.identify.excitation.capsules import Capsule
 from veridyn.spatial.rotations import rpy
 
-Array = NDArray[np.float64]
 PACKAGES = ("ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH")
 SHAPES = {"box": ("size",), "cylinder": ("radius", "length"), "sphere": ("radius",), "mesh": ("filename",)}
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataWarning, Fault, Faults, ModelError, part_at, warn
 from veridyn.files.access import refuse_to_replace, write_atomic
 from veridyn.files.machine.in_place import XmlEdits, check_same_machine
@@ -33,8 +33,6 @@ from veridyn.model.motion import BaseMotion, Motion
 from veridyn.model.place import GROUND
 from veridyn.spatial.inertia import INERTIAL, broken_law, six, to_centre
 from veridyn.spatial.rotations import angles_of
-
-Array = NDArray[np.float64]
 
 AGREE = 1e-9  # of each row's largest force
 SAMPLES = 12

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import FileError
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 LARGEST_FILE = 64 << 20  # bytes

@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import FileError
 from veridyn.files.mesh.limits import (
     LARGEST_FILE,
     LONGEST_LINE,
     MOST_TRIANGLES,
     MOST_VERTICES,
-    Array,
     Indices,
     Triangles,
     checked,

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from veridyn.arrays import Array
 from veridyn.files.mesh.limits import (
     MOST_NODES,
     MOST_TRIANGLES,
     MOST_VERTICES,
-    Array,
     Indices,
     Triangles,
     checked,

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import (
     CapabilityError,
     Fault,
@@ -39,7 +39,6 @@ from veridyn.settings import Settings, changed
 from veridyn.signals.drive import DriveLog
 from veridyn.signals.drive_checks import log_faults
 
-Array = NDArray[np.float64]
 SWAP_EVIDENCE = 8.0  # of the logarithm of the likelihood
 KNOWN_TYRES = 0.25  # relative deviation of tyre stiffness up to which exchanged axles show
 NO_REGRESSOR = Limit(

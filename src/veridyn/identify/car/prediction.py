@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, IdentificationWarning, Limit, warn
 from veridyn.identify.car.result import CarFit
 from veridyn.identify.error_measures import Moments, RowReport
@@ -26,7 +26,6 @@ from veridyn.progress import Progress, silent
 from veridyn.signals.drive import DriveLog
 from veridyn.signals.drive_checks import log_faults
 
-Array = NDArray[np.float64]
 SETTLING = 20  # samples after a start that are not judged
 NO_FORCES = Limit(
     "no force of a joint is measured or simulated that it could be compared with",

@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import Fault, IdentificationError
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.result import Fit
@@ -21,7 +21,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.parameters import ParameterFit, Uncertainty
 
-Array = NDArray[np.float64]
 SHOWS_NOTHING = 0.8  # of the prior's deviation: with more left, the drive does not show the parameter
 MOST_DRAWS = 1000  # for one set within the bounds
 SOURCE = "each estimated parameter by itself, with its prior"

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Fault
 from veridyn.identify.diagnosis import structure as s
 from veridyn.identify.diagnosis.drives import acting_alone, drive_named, motor_of, moving_alone, turns_round
@@ -19,7 +19,6 @@ from veridyn.identify.diagnosis.score_test import MACHINE
 from veridyn.identify.diagnosis.signature_samples import Samples
 from veridyn.model.machine import Machine
 
-Array = NDArray[np.float64]
 ENCODER_ZERO, DRIFTING_ENCODER = "encoder zero", "encoder drift"
 MOMENTS = 16  # at which a load may be taken up: a sixteenth of a log beside the right one costs a few per cent of the evidence
 POSITIVE = (

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from veridyn.arrays import Array
 from veridyn.identify.regression.equation_plan import EquationPlan
 from veridyn.identify.regression.observation import dependence
 from veridyn.identify.regression.sampling import Sampling
@@ -26,7 +27,6 @@ from veridyn.mechanics.tree.dynamics.inverse import external_rows, inverse_dynam
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
-Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 LIKELIHOOD_ROUNDS = 4  # of weighing rows by what is left of them; each gains a factor
 EXACT = 1e-20  # of the square of a row: rounding of what is left of it

@@ -10,14 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.identify.diagnosis.evidence import Evidence, Replacement, evidence, share
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
-Array = NDArray[np.float64]
 WORTHWHILE_ERROR_SHARE = 0.9  # of the error is left after one step, where another is worth it
 PASSES = 3
 LONGEST_DELAY_S = 0.3  # s: what would be later is no delay but another mistake (chosen)

@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.model.machine import Machine
 
-Array = NDArray[np.float64]
 ROUNDING = 1e-9  # of the largest entry of a matrix
 
 

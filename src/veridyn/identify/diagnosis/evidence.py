@@ -18,6 +18,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.identify.diagnosis.columns import Columns, SecondMoments, columns_of, squares
 from veridyn.identify.logged import closed_or_none
@@ -30,7 +31,6 @@ from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.outliers import white_deviation
 from veridyn.signals.resample import uniform_rate
 
-Array = NDArray[np.float64]
 SAMPLES = 400  # more than the columns of any row, few enough to ask a hundred questions
 MIN_SAMPLES = 100  # samples that must be left of a motion before some are left out
 NOISE_SAMPLES = 4000  # of each motion, from which its noise is estimated

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Fault
 from veridyn.identify.diagnosis.columns import LIKELIHOOD_ROUNDS, columns_of, squares
 from veridyn.identify.diagnosis.evidence import STRONG, independent
@@ -30,7 +30,6 @@ from veridyn.identify.settings import DiagnosisSettings
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
-Array = NDArray[np.float64]
 SWAPPED, TURNED = "positions swapped", "position sign"
 SAMPLES = 300  # of a motion: more than the columns of any row
 JUMP_TIMES = 10.0  # times a jump takes, within which filters carry it

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.identify.logged import closed_or_none
 from veridyn.identify.result import Fit
@@ -22,7 +22,6 @@ from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 
-Array = NDArray[np.float64]
 SAMPLES = 40
 EFFECT_THRESHOLD = 1e-6  # of the sum of the columns' sizes: more than this is an effect
 CANDIDATE_SAMPLES = 400  # of a candidate, spread over it

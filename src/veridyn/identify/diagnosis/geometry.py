@@ -26,9 +26,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError
 from veridyn.identify.diagnosis.evidence import SMALLEST_SINGULAR_VALUE, Equations, Evidence, Replacement, share
 from veridyn.identify.grouping import ZERO_COLUMN
@@ -39,7 +39,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 
-Array = NDArray[np.float64]
 DIFFERENCE_STEP = 1e-4  # m or rad, of the difference that makes a derivative
 CONVERGED_STEP = 1e-7  # m or rad, behind which nothing is followed any further
 PASSES = 4

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.identify.diagnosis.score_test import Projected
 from veridyn.identify.diagnosis.signature_samples import Samples
 from veridyn.identify.statistics.autoregression import autoregressions
 from veridyn.identify.statistics.noise_spectrum import Bands, band_sums, noise_spectrum
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 MAX_ORDER = 12  # of an autoregression; a longer memory is that of a slow process of low order
 # Of the noise, taken to be white besides: a filter of the equations leaves nearly nothing above its cut-off, and what is divided by that is

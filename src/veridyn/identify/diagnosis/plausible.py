@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.identify.diagnosis.columns import fit_forces
 from veridyn.identify.diagnosis.evidence import Evidence
 from veridyn.identify.diagnosis.mistake import Mistake
@@ -25,7 +25,6 @@ from veridyn.model.motion import Motion
 from veridyn.signals.findings import SLOWEST_CLOCK, too_fast
 from veridyn.signals.findings import slow_clock as slow_clock_fault
 
-Array = NDArray[np.float64]
 WRONG_SIGNS = ("friction drives", "inertia below zero")  # kinds of mistakes that the values of a fit show
 # Deviations below zero from which a sign is no accident (deviations for white noise are often too small)
 WRONG_SIGN_SIGMAS = 5.0

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, IdentificationWarning, did_you_mean, warn
 from veridyn.identify.diagnosis.mistake import Mistake
 from veridyn.identify.logged import motion
@@ -35,7 +35,6 @@ from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.lowpass import NoiseFloor
 from veridyn.signals.motion import Signals
 
-Array = NDArray[np.float64]
 MATTERS_SIGMAS = 0.5  # a bias beyond it makes rms z 1.12, and another method is proposed
 SMALL_NOISE = 1e-3  # of the rms acceleration: less biases nothing that a log of a day could show
 BIAS_SAMPLES = 400  # of a motion, which show its bias to a few per cent, and one log states it to a fifth

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtri
 
+from veridyn.arrays import Array
 from veridyn.identify.diagnosis.causes import DRIFTING_ENCODER, ENCODER_ZERO, PLURAL, POSITIVE, Cause, Damage
 from veridyn.identify.diagnosis.drives import turns_round
 from veridyn.identify.diagnosis.evidence import MIN_SAMPLES_PER_COLUMN, STRONG
@@ -34,7 +35,6 @@ from veridyn.identify.diagnosis.structure import (
 )
 from veridyn.identify.result import Fit
 
-Array = NDArray[np.float64]
 # Of a machine beside its model: to a few thousandths models are drawn and machines are built (chosen)
 LEAST_SIZE = 0.003
 MAX_DAMAGES = 12  # that are looked for in one log: as many joints as an arm has may lack the same

@@ -17,7 +17,6 @@ from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.arguments import checked
 from veridyn.errors import Fault
@@ -29,7 +28,6 @@ from veridyn.identify.found_cause import FoundCause
 from veridyn.identify.settings import DiagnosisSettings
 from veridyn.progress import Progress, silent
 
-Array = NDArray[np.float64]
 DEFAULT = DiagnosisSettings()
 DEGREES = 180.0 / np.pi
 # Of all forces is left over: no explanation; a fast diagnosis, which sees forces as measured and not behind a filter, reports no less

@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, stdtr  # scipy.stats takes a second to import
 
+from veridyn.arrays import Array
 from veridyn.identify.diagnosis.drives import coupled_drives
 from veridyn.identify.diagnosis.position_noise import SMALL_NOISE, acceleration_slopes, at_rest
 from veridyn.identify.estimators.coloured import MIN_SHARE_OF_BARTLETT, andrews_each, window_of
@@ -43,7 +44,6 @@ from veridyn.mechanics.tree.elsewhere import stretched
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, joined
 
-Array = NDArray[np.float64]
 SMALLEST_SINGULAR_VALUE = 1e-9  # of the largest, columns of norm one: smaller ones are not excited
 SAFE_PRODUCTS = 1e-9  # of eigenvalues of AᵀA: with smaller ones too many digits are lost
 ONE_STEP = 1e-6  # the same, from which products once keep ten digits

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.identify.diagnosis.columns import compiled_plan, fit_forces
 from veridyn.identify.diagnosis.drives import CoupledDrive, coupled_drives
 from veridyn.identify.diagnosis.evidence import measured_coordinates, near_reversals
@@ -59,7 +60,6 @@ from veridyn.signals.butterworth import zero_phase
 from veridyn.signals.resample import uniform_rate
 from veridyn.spatial.algebra import ARRAYS
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 MAX_ENTRIES = 6_000_000  # numbers of the equations that are looked at, and of lines of their samples: 48 MB each
 # How many there are of logs that are longer than that, and about how long (chosen)

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import IdentificationError
 from veridyn.identify.diagnosis.causes import KINDS, PLURAL, Damage, causes_of, place_of, words_of
 from veridyn.identify.diagnosis.deciding import deciding_recording
@@ -40,7 +40,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.resample import uniform_rate
 
-Array = NDArray[np.float64]
 DEFAULT = DiagnosisSettings()
 EXACT_SHARE = 1e-5  # of a row's force: a smaller residual is rounding, not noise
 SLOPE_ROUNDING = 1e-7  # of the forces, per rad or m: rounding of some hundred operations, 1e-14, over a step of 1e-6

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import next_fast_len
 
+from veridyn.arrays import Array
 from veridyn.identify.diagnosis.drives import coupled_drives, moving_alone, turns_round
 from veridyn.identify.diagnosis.score_test import ROTOR
 from veridyn.identify.result import Fit
@@ -38,7 +39,6 @@ from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, joined
 
-Array = NDArray[np.float64]
 DRY, VISCOUS, ASYMMETRIC = "dry friction", "viscous friction", "asymmetric friction"
 STRIBECK, LOAD_FRICTION, WARM_UP = "Stribeck friction", "load-dependent friction", "friction that warms up"
 PRESLIDING = "friction that yields"

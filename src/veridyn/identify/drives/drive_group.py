@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.identify.drives.drive_log import DriveRecord
 from veridyn.identify.drives.drive_unknowns import DriveUnknown
 from veridyn.mechanics.system.compiled_run import CompiledRun, JointControllers
@@ -22,7 +22,6 @@ from veridyn.mechanics.tree.weld import welded
 from veridyn.model.graph import GROUND
 from veridyn.model.machine import Machine
 
-Array = NDArray[np.float64]
 LONGEST_DELAY = 0.1  # s, of a measurement
 # Of order 2, two stages a tick: what it leaves is h² q⃛/6 of a speed, at 1 kHz far below an encoder's quantum, and RK4 takes twice as long.
 RULE = "midpoint"

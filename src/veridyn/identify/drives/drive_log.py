@@ -16,11 +16,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, part_at
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 
-Array = NDArray[np.float64]
 Between = Literal["hold", "linear"]
 COMMAND, POSITION = "command.", "position."
 CLOCK_TOLERANCE = 0.25  # of a step: how far a sample may lie from its place on an even clock

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, did_you_mean
 from veridyn.identify.drives.drive_group import DriveGroup, groups_of_joints
 from veridyn.identify.drives.drive_log import Between, DriveRecord, drive_records
@@ -18,8 +18,6 @@ from veridyn.identify.result import Estimate, Fit
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,15 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import IdentificationError, SimulationError
 from veridyn.identify.drives.drive_group import DriveGroup
 from veridyn.identify.drives.drive_log import DriveRecord
 from veridyn.identify.drives.drive_unknowns import DriveUnknown
 from veridyn.identify.statistics.autoregression import autoregressions
 
-Array = NDArray[np.float64]
 DAMPING = (1e-2, 1e-4, 1e4)  # at the start, least and most, of the diagonal
 FEWEST_INDEPENDENT = 20.0  # samples of a joint: a memory that leaves fewer is not seen in a log
 # rms over the unknowns: how much further a linear model may go where a kink of friction lets no step reduce Q

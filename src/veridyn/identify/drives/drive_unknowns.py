@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.errors import Faults, IdentificationError, part_at
 from veridyn.identify.drives.drive_log import DriveRecord
@@ -29,7 +28,6 @@ from veridyn.model.controller import Controller
 from veridyn.model.elements.element import Element, law, stribeck
 from veridyn.model.machine import Machine
 
-Array = NDArray[np.float64]
 WITHIN_FACTOR = 4.0  # of armature, viscous and dry friction, one standard deviation
 GAIN_SHARE = 0.1
 ZERO_SIGMA = 0.02  # rad or m

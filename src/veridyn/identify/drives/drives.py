@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
+from veridyn.arrays import Array
 from veridyn.errors import IdentificationError, VeridynError, did_you_mean
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.drives.drive_group import DriveGroup, groups_of_joints, label_of
@@ -41,7 +41,6 @@ from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 from veridyn.settings import Settings, above, at_least, changed
 
-Array = NDArray[np.float64]
 DEFAULT_KEYS = tuple(k for k in KEYS if k != "measurement_delay")
 PRIOR_CONFLICT_SIGMAS = 3.0  # of a prior: an estimate so far from it contradicts it
 MOST_NAMED = 8  # numbers in a note

@@ -11,13 +11,11 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.errors import IdentificationError
 from veridyn.identify.drives.drive_search import DriveMinimum, DriveProblem, search
 from veridyn.identify.drives.drive_unknowns import RUNGS
 
-Array = NDArray[np.float64]
 LOOSE_SIGMAS = 0.7  # a step as short ends a search whose weights or terms still change
 ROUNDS = 3  # of adding terms, one of each joint at a time
 WEIGHT_CHANGE = 0.2  # relative: smaller changes of weights ask for no other search

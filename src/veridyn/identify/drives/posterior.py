@@ -10,12 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.identify.drives.drive_search import DriveMinimum, DriveProblem
 from veridyn.identify.statistics.agreement import Agreement, PartSums, agreement
 
-Array = NDArray[np.float64]
 PARTS = 4  # of the samples, which are compared
 SEEN = 3.0  # of an eigenvalue of G: the posterior deviation is then half the prior's
 

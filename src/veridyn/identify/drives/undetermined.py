@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.identify.drives.drive_unknowns import WORDS, DriveUnknown
 
-Array = NDArray[np.float64]
 DETERMINED = 0.5  # of the prior's deviation: with less left, the data have determined an unknown
 PART = 0.35  # of a unit direction: an unknown with less is not named in it
 NAMES = {

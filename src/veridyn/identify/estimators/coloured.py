@@ -32,6 +32,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Fault, IdentificationError
 from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.regression.equation_plan import Block, EquationPlan, Job
@@ -41,7 +42,6 @@ from veridyn.identify.settings import Hac
 from veridyn.identify.statistics.agreement import Agreement
 from veridyn.identify.statistics.noise_spectrum import NoiseSpectrum
 
-Array = NDArray[np.float64]
 TOO_FEW = Fault(
     "too many equations count as outliers: what is left does not fix every parameter.",
     where="Robust",

@@ -22,10 +22,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, IdentificationError
 from veridyn.identify.estimators.noise_model import NoiseModel
 
-Array = NDArray[np.float64]
 PASSES = 3  # estimates, each weighted by the noise that the one before shows
 LONGEST_MEMORY = 8  # samples that the noise may remember whose deviations are stated; BIC chooses (chosen)
 WEAK = 0.1  # least eigenvalue of the products of different periods, over those of their mean

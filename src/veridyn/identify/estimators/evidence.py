@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from veridyn.arrays import Array
 from veridyn.errors import IdentificationError
 from veridyn.identify.estimator import base_of
 from veridyn.identify.estimators.coloured import sandwich
@@ -32,7 +32,6 @@ from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
-Array = NDArray[np.float64]
 # Of a parameter's size: a third of a percent to three times
 SCALES = tuple(float(s) for s in np.geomspace(0.003, 3.0, 25))
 ROUNDS = 4  # over all groups; scales of groups hardly depend on each other

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Faults, IdentificationError, did_you_mean
 from veridyn.identify.estimator import Estimator, FitProblem, base_of, fit_of, solution_at
 from veridyn.identify.estimators.coloured import Sandwich
@@ -42,7 +42,6 @@ from veridyn.model.machine import Machine
 from veridyn.settings import above
 from veridyn.spatial.inertia import INERTIAL, broken_law
 
-Array = NDArray[np.float64]
 LARGEST_SHIFT = 2.0  # standard deviations by which constraints may move a parameter before none is stated for it
 
 

@@ -14,8 +14,8 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Faults, IdentificationError
 from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.estimators.prior import Prior, prior_moments, sizes, split
@@ -23,7 +23,6 @@ from veridyn.identify.result import Feasibility
 from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import broken_law, pseudo_inertia
 
-Array = NDArray[np.float64]
 # Kinds of elements whose parameter cannot be negative.
 POSITIVE = (
     *("spring", "inertia", "stribeck", "tanh_friction", "bump_stop", "dead_zone"),

@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import IdentificationError
 from veridyn.identify.estimator import Estimator, FitProblem, fit_of
 from veridyn.identify.estimators.least_squares import Solution, solved
@@ -28,7 +29,6 @@ from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.settings import Rule, at_least
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 

@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.identify.estimators.coloured import Sandwich
 from veridyn.identify.estimators.least_squares import Solution
 from veridyn.identify.regression.equation_plan import JOB_SAMPLES, EquationPlan, Job
@@ -22,7 +23,6 @@ from veridyn.identify.statistics.noise_spectrum import Bands, BandSums, band_sum
 from veridyn.identify.statistics.spectral import Stretch, compared, part_ends, stated
 from veridyn.model.motion import Motion
 
-Array = NDArray[np.float64]
 T = TypeVar("T", covariant=True)
 
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from veridyn.arrays import Array
 from veridyn.errors import (
     DataError,
     Fault,
@@ -48,7 +48,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.settings import Rule, above, at_least
 
-Array = NDArray[np.float64]
 Values = Callable[[Array], Array]  # base parameters → all parameters
 # Least correlation between instruments and columns, in any direction, with which they are instruments
 WEAK_CORRELATION = 0.1

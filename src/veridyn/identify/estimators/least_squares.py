@@ -11,15 +11,14 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import get_lapack_funcs
 
+from veridyn.arrays import Array
 from veridyn.errors import Fault, Faults, IdentificationError, IdentificationWarning, did_you_mean, warn
 from veridyn.identify.grouping import RANK_TOLERANCE, Groups, group, singular, singular_values
 from veridyn.identify.regression.factor import RowFactor, RowFactors
 from veridyn.identify.regression.linear_algebra import one_blas_thread, triangle_of
 
-Array = NDArray[np.float64]
 Weighting = Literal["rows", "none"]
 # A deviation of so many typical sizes says nothing: values exceed a typical size, an order of magnitude, a hundredfold at most, and a
 # deviation ten times that leaves 99.5 % of what was possible before.

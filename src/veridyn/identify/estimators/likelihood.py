@@ -22,6 +22,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults
 from veridyn.identify.estimator import Estimator, FitProblem
 from veridyn.identify.estimators.gauss_markov import MODELLED, MODELLED_HINT, ArrayEstimate, GaussMarkov, estimated
@@ -39,7 +40,6 @@ from veridyn.signals.frequency import Periods, averaged, dft_filter, fourier_fit
 from veridyn.signals.resample import uniform_rate
 from veridyn.signals.trajectory import FourierTrajectory, fourier_basis
 
-Array = NDArray[np.float64]
 Criterion = Literal["bic", "aic", "cost"]
 
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import solve_toeplitz
 
+from veridyn.arrays import Array
 from veridyn.errors import IdentificationError
 
-Array = NDArray[np.float64]
 Memory = Literal["common", "own", "full"]
 
 

@@ -27,6 +27,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Faults, IdentificationError, did_you_mean
 from veridyn.identify.estimator import Estimator, FitProblem, base_of, fit_of, solution_at, with_sandwich
 from veridyn.identify.estimators.coloured import Sandwich
@@ -41,7 +42,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.parameters import ParameterSet
 from veridyn.settings import above
 
-Array = NDArray[np.float64]
 LEAST_VARIANCE = 1e-8  # of the largest, beside white noise: a sandwich never makes data surer than this
 PRIOR_ALONE = 0.99  # share of the prior's variance above which the data count as having determined nothing
 GROUPS = ("inertia", "mass", "friction", "offset", "other")

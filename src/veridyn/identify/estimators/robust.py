@@ -16,6 +16,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Fault, IdentificationError, IdentificationWarning, warn
 from veridyn.identify.estimator import Estimator, FitProblem, fit_of, with_sandwich
 from veridyn.identify.estimators.coloured import TOO_FEW, sandwich
@@ -28,7 +29,6 @@ from veridyn.identify.result import Fit
 from veridyn.identify.statistics.spectral import noise_covariance
 from veridyn.settings import above, at_least
 
-Array = NDArray[np.float64]
 Counts = NDArray[np.intp]
 
 TUNING = {"huber": 1.345, "tukey": 4.685}  # 95 % of the efficiency of least squares where noise is Gaussian

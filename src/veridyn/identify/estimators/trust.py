@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, IdentificationError
 from veridyn.identify.estimator import fit_of
 from veridyn.identify.estimators.coloured import Sandwich
@@ -43,7 +44,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 
-Array = NDArray[np.float64]
 WithPrior = TypeVar("WithPrior", Prior, Consistent)
 SCALES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 ROUNDS = 3  # over all groups; one or two suffice where groups hardly depend on each other

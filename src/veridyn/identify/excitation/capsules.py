@@ -15,14 +15,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.kinematics import posed
 from veridyn.model.machine import Machine
 from veridyn.model.place import GROUND
 
-Array = NDArray[np.float64]
 Three = tuple[float, float, float]
 FLOOR = "the floor"
 PARALLEL = 1e-12  # of the squared lengths: segments with a smaller determinant have their closest points at an end

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError
 from veridyn.identify.excitation.plant import MachinePlant, Plant, TreePlant, point_of, row_slopes
 from veridyn.mechanics.tree.dynamics.derivatives import open_adjoint
@@ -29,8 +29,6 @@ from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-
-Array = NDArray[np.float64]
 
 WARM_START_DISTANCE = 0.05  # rad, and of the machine's reach: how far a motion may be from the last one to begin at it
 

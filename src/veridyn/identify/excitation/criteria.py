@@ -22,11 +22,10 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, did_you_mean
 
-Array = NDArray[np.float64]
 Criterion = Literal["d", "a", "e", "condition"]
 CRITERIA: tuple[str, ...] = get_args(Criterion)
 UNEXCITED_EIGENVALUE = 1e-14  # of the largest eigenvalue: below it a direction counts as not excited at all

@@ -13,9 +13,10 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, IdentificationError
 from veridyn.identify.excitation.closed import plant_of
 from veridyn.identify.excitation.criteria import Criterion, check_criterion
@@ -32,7 +33,6 @@ from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 from veridyn.signals.trajectory import JointLimits
 
-Array = NDArray[np.float64]
 LEAST, STEP = 0.97, 0.0005  # how far, and in what steps, a motion may be drawn together for that
 METHOD_IS_THIRD = (
     "The family of motions is the third argument: design_excitation(tree, limits, Fourier(harmonics=5, frequency=0.1))."

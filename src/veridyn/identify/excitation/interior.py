@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.blas import dsymv, dsyr  # pyright: ignore[reportAttributeAccessIssue]
 
-Array = NDArray[np.float64]
+from veridyn.arrays import Array
+
 FRACTION_TO_BOUNDARY = 0.995  # of the way to a limit that one step may go
 ARMIJO = 1e-4
 MAX_HALVINGS = 25

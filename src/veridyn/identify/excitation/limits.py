@@ -7,15 +7,14 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, did_you_mean
 from veridyn.identify.excitation.capsules import Collision, Posture, clearances
 from veridyn.identify.excitation.plant import Plant
 from veridyn.model.place import GROUND
 from veridyn.signals.trajectory import JointLimits
-
-Array = NDArray[np.float64]
 
 JUST_MOVING = 1e-9  # rad/s or m/s: a joint that begins to move
 

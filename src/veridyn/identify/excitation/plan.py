@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, IdentificationError, did_you_mean
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.excitation.criteria import criterion
@@ -16,8 +17,6 @@ from veridyn.identify.excitation.problem import ExcitationProblem, shares
 from veridyn.identify.excitation.shape import Trajectory
 from veridyn.signals.run_up import Approach, RunUp
 from veridyn.signals.trajectory import FourierTrajectory
-
-Array = NDArray[np.float64]
 
 NOISE_ASSUMED = "no noise was given: deviations are those for 1 N or N*m on every row, and only their ratios count"
 LONGEST_APPROACH = 60.0  # s, from the machine's pose to the motion

@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, Limit
 from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.mechanics.tree.dynamics.derivatives import regressor_adjoint
@@ -25,7 +25,6 @@ from veridyn.model.coordinates import Rows
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 
-Array = NDArray[np.float64]
 HELD_BASE = Limit(
     "how a free base moves, the forces on it decide, so that no motion can be asked of it: the base must be held",
     "Put the base on six joints with on_six_joints(machine), and let limits say how far each may go.",

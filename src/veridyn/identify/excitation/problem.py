@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from veridyn.arrays import Array
 from veridyn.errors import IdentificationError, VeridynError
 from veridyn.identify.excitation.criteria import Criterion, criterion
 from veridyn.identify.excitation.interior import Limited, LimitSlopes, StackedSlopes, WholeSlopes, in_blocks
@@ -24,7 +24,6 @@ from veridyn.identify.excitation.limits import Bounds
 from veridyn.identify.excitation.plant import Plant
 from veridyn.identify.excitation.shape import Shape
 
-Array = NDArray[np.float64]
 FINE_GRID_FACTOR = 4  # times as many phases as in the search
 MAX_PLACES = 256  # places looked at before limits count as infeasible
 STANDING_LIMIT_SHARE = 0.9  # of each limit that a place to stand at may use

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.settings import Rule, Settings, at_least
 from veridyn.signals.trajectory import FourierTrajectory, SplineTrajectory, fourier_basis, spline_basis
 
-Array = NDArray[np.float64]
 Trajectory = FourierTrajectory | SplineTrajectory
 DEGREE = 5  # of the splines: accelerations are three times differentiable
 

@@ -22,6 +22,7 @@ from scipy.optimize import least_squares
 from scipy.signal import csd, welch
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataError, part_at
 from veridyn.model.experiment import Experiment
 from veridyn.model.flexible import flexible_joints, motor_side
@@ -29,7 +30,6 @@ from veridyn.model.machine import Machine
 from veridyn.settings import Settings, above, at_least
 from veridyn.signals.resample import resample, uniform_rate
 
-Array = NDArray[np.float64]
 LEAST_COHERENCE = 0.5  # of torque and acceleration: frequencies below it carry more noise than motion
 WINDOW_BINS = 1.5  # independent frequencies are so many bins of a Hann window apart
 FEWEST_FREQUENCIES = 12

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-Array = NDArray[np.float64]
+from veridyn.arrays import Array
+
 MEMORIES_S = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # τ that are tried
 WHITE_SHARES = (0.03, 0.3, 1.0)  # w that are tried
 LARGEST_BLOCK = 1200  # samples whose correlations are held at once; those between blocks are left out

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, did_you_mean, part_at
 from veridyn.model.experiment import Experiment
 from veridyn.model.flexible import motor_side
@@ -19,7 +19,6 @@ from veridyn.signals.butterworth import Butterworth, zero_phase
 from veridyn.signals.derivative import derivative
 from veridyn.signals.resample import resample, uniform_rate
 
-Array = NDArray[np.float64]
 ORDER = 4  # of the low-pass, one pass
 BAND_FACTOR = 5.0  # the band of the fit ends at so many times the frequency below which the motion lies
 MOTION_POWER_SHARE = 0.999  # of the power of the speed that lies below it

@@ -18,9 +18,9 @@ from functools import cached_property
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataError, did_you_mean, part_at
 from veridyn.identify.flexible.posterior import ColouredPosterior, posterior
 from veridyn.identify.flexible.recording import (
@@ -36,7 +36,6 @@ from veridyn.model.flexible import flexible_joints, motor_side
 from veridyn.model.machine import Machine
 from veridyn.settings import Settings, above
 
-Array = NDArray[np.float64]
 DETERMINED_SHARE = 0.5  # of the prior's standard deviation: a posterior above it is not determined
 VISCOUS_SHARE = 0.3  # of the force, at the largest speed: prior deviation of viscous friction of which nothing is known
 QUANTITIES = ("stiffness", "coulomb", "viscous", "delay", "relaxation")

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import ndtr, stdtrit
 
+from veridyn.arrays import Array
 from veridyn.errors import IdentificationError
 from veridyn.identify.regression.equation_plan import EquationPlan, Job
 from veridyn.identify.regression.factor import RowFactor, RowFactors, accumulate
@@ -33,7 +34,6 @@ from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 from veridyn.signals.resample import uniform_rate
 
-Array = NDArray[np.float64]
 FEWEST_BLOCKS = 2  # one to fit and one to predict; the scatter of two has one degree of freedom
 SINGULAR = 1e-10  # of its length: a column of which no more is left beside the others is a combination of them
 SEPARATE = 1e-6  # the same, for a column that is to be added

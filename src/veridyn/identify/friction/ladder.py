@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, IdentificationError, did_you_mean
 from veridyn.identify.estimators.least_squares import Solution, solve
 from veridyn.identify.friction.evidence import FrictionLadder, LadderStep, with_loads
@@ -33,7 +33,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 
-Array = NDArray[np.float64]
 At = tuple[str, str]  # a term and a coordinate
 BLOCKS, FOLDS = 40, 5
 FIRST = ("viscous", "coulomb")  # terms that are tried before all others

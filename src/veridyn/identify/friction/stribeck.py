@@ -15,8 +15,8 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Fault, Faults, IdentificationError, did_you_mean
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression.linear_algebra import triangle_of
@@ -29,7 +29,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 
-Array = NDArray[np.float64]
 MAX_ROUNDS = 10  # of choosing joint by joint; it ends as soon as none changes
 FINE_BANK_SPEEDS = 9  # speeds of the finer bank
 

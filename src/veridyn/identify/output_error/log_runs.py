@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
@@ -16,7 +16,6 @@ from veridyn.progress import Progress, silent
 from veridyn.signals.resample import uniform_rate
 from veridyn.spatial.rotations import matrix_of
 
-Array = NDArray[np.float64]
 MAX_SENSITIVITIES = 4_000_000  # of sensitivities that are held at once
 SAME_CLOCK = 1e-6  # of a step: clocks that differ by less are one
 ARRAYS = ("start", "q", "qd", "qdd", "forces", "inner", "base")  # of runs, over the runs first

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, IdentificationError, did_you_mean
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.error_measures import RowReport
@@ -36,7 +36,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.settings import above, at_least
 
-Array = NDArray[np.float64]
 STEP_MATTERS_SIGMAS = 0.3  # of a parameter: a larger change by half the step calls for more substeps
 
 

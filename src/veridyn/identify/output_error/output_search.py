@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from veridyn.arrays import Array
 from veridyn.errors import IdentificationError, ModelError, SimulationError
 from veridyn.identify.error_measures import Moments, moments_of_runs
 from veridyn.identify.estimators.coloured import bartlett, lags_for
@@ -32,7 +32,6 @@ from veridyn.identify.statistics.noise_spectrum import Bands, BandSums, NoiseSpe
 from veridyn.identify.statistics.spectral import stated
 from veridyn.progress import Progress, silent
 
-Array = NDArray[np.float64]
 ROUNDING = 1e-10  # of the outputs' sensitivity to the parameters: with exact data a smaller step is rounding
 MIN_DECREASE = 1e-5  # of the sum of squares: an iteration that gains less ends the search
 CONVERGED_SIGMAS = 0.5  # deviations from the minimum, by the linear model, within which the search has converged

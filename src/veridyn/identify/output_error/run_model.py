@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, did_you_mean
 from veridyn.identify.output_error.log_runs import Runs
 from veridyn.identify.output_error.shooting import Shooting
 from veridyn.identify.result import ReplaySettings
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-
-Array = NDArray[np.float64]
 
 
 class RunModel(Protocol):

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.identify.output_error.log_runs import Runs
 from veridyn.mechanics.system.dry_friction import KINDS
 from veridyn.mechanics.system.run_blocks import Varied
@@ -25,7 +25,6 @@ from veridyn.settings import Rule
 if TYPE_CHECKING:
     from veridyn.mechanics.system.compiled_run import CompiledRun, Simulated
 
-Array = NDArray[np.float64]
 Law = Callable[[float, Array, Array], ArrayLike]
 LAW = Rule(lambda law: law is None or callable(law), "a control law (t, q, qd) -> forces, or None")
 Hold = Literal["linear", "zero"]

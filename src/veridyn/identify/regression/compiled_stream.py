@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.identify.error_measures import Moments
 from veridyn.identify.regression.tables import SymbolTables
 from veridyn.mechanics.tree.dynamics.engine import check_angles, sample_source, uniform_values
@@ -25,7 +26,6 @@ from veridyn.symbolic.cache import Stored, key_of, load_or_make, remembered
 from veridyn.symbolic.kernel import Host, compile_object, loaded, this_host
 from veridyn.symbolic.stream_llvm import LINE, MOMENTS, stream_program
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 WORK_DOUBLES = 128  # that a QR step works in
 _SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.identify.error_measures import Moments, row_unit
 from veridyn.identify.regression.compiled_stream import RowSamples, absorb_samples, kept_tables
 from veridyn.identify.regression.equation_checks import check_equations, driven
@@ -23,7 +24,6 @@ from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import zero_phase
 from veridyn.signals.resample import uniform_rate
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 JOB_SAMPLES = 16384  # samples one job deals with
 KEPT_DOUBLES = 2**20  # of tables that are kept from pass to pass where computing them takes longest: eight megabytes

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, IdentificationError
 from veridyn.identify.error_measures import Moments, RowReport
 from veridyn.identify.regression.linear_algebra import triangle_of
@@ -22,7 +22,6 @@ from veridyn.symbolic.cache import Stored, key_of, load_or_make, remembered
 from veridyn.symbolic.kernel import Host, compile_object, loaded, this_host
 from veridyn.symbolic.qr_llvm import qr_program
 
-Array = NDArray[np.float64]
 GRAM_LIMIT = 1e6  # condition of the equilibrated columns beyond which products have lost the digits that matter
 ROWS = 8  # the steps work on full groups of rows
 _SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, DeviceError, Faults
 from veridyn.identify.error_measures import Moments
 from veridyn.identify.regression.equation_plan import EquationPlan
@@ -33,7 +33,6 @@ from veridyn.symbolic.expression import Graph, Number, live
 from veridyn.symbolic.gpu import Processor, Program, open_gpu, require_memory
 from veridyn.symbolic.gram_ptx import gram_plan
 
-Array = NDArray[np.float64]
 # Of columns scaled to one length: up to here products keep eight digits, beyond it there is a second pass
 SAFE_CONDITION = 1e4
 SMALLEST_EIGENVALUE = 1e-14  # of the largest: directions below are scaled as if they had it

@@ -22,8 +22,8 @@ from functools import lru_cache, partial
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, DeviceError
 from veridyn.identify.grouping import group
 from veridyn.identify.regression.equation_checks import driven
@@ -44,7 +44,6 @@ from veridyn.progress import Progress, silent
 from veridyn.threads import usable_threads
 
 T = TypeVar("T")
-Array = NDArray[np.float64]
 EXACT = 1e-12  # of the combinations of the closed rules: what a relation may miss them by
 WORTHWHILE = 0.75  # of the arithmetic of all columns: with more left, they stay
 BLOCKWISE_THREADS = (

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.tree.dynamics.engine import SPREAD, Compiled, compiled
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.equations import columns
@@ -21,7 +21,6 @@ from veridyn.spatial.algebra import ARRAYS
 from veridyn.symbolic.emit_llvm import BLOCK
 from veridyn.symbolic.kernel import padded
 
-Array = NDArray[np.float64]
 BUFFER_DOUBLES = 2**20  # doubles of one buffer: eight megabytes, which stay near while the factors take them in
 CACHE_DOUBLES = 2**18  # doubles of a buffer in the second cache of a core: two megabytes
 MARGINS = 8  # of a filter that a block is long: its margins, computed and thrown away, are then a quarter of it

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtri
 
-Array = NDArray[np.float64]
+from veridyn.arrays import Array
+
 FALSE_ALARM_RATE = 0.01  # of logs that agree: how often bands are widened, and how often a parameter is named
 SEEN = 1e-6  # of the largest eigenvalue: a direction with less is not seen by a stretch
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import get_lapack_funcs
 
-Array = NDArray[np.float64]
+from veridyn.arrays import Array
+
 NO_POWER = 1e-300  # of no noise at all
 # scipy.linalg.cholesky does not return the part before a failure, and its wrappers take longer than these small systems
 CHOLESKY, SOLVE_TRIANGULAR = get_lapack_funcs(("potrf", "trtrs"))

@@ -30,9 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import next_fast_len, rfft
 
+from veridyn.arrays import Array
 from veridyn.identify.statistics.autoregression import NO_POWER, autoregressions, penalties
 
-Array = NDArray[np.float64]
 BANDS_PER_OCTAVE = 8  # of the columns' power
 CELLS_PER_BAND = 4  # of the residuals' power
 PADDING = 1.5  # length of the transform over that of the samples: no end of a log is correlated with its beginning

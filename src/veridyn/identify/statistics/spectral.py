@@ -16,6 +16,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import IdentificationError
 from veridyn.identify.estimators.coloured import TOO_FEW, Sandwich, ScoreFunction, sandwich
 from veridyn.identify.estimators.least_squares import Solution
@@ -34,7 +35,6 @@ from veridyn.identify.statistics.noise_spectrum import (
     noise_spectrum,
 )
 
-Array = NDArray[np.float64]
 MAX_SAMPLES = 65_536  # of all logs together: four stretches show spectra to a hundredth where noise has a memory of some ten samples
 FEWEST_STRETCHES = 8  # of machines whose stretches are shorter: two of each part that is compared
 SEGMENT_BYTES = 64e6  # of the columns that are held at once

@@ -14,6 +14,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.control.law_kernel import (
     CURRENT,
@@ -64,7 +65,6 @@ from veridyn.mechanics.system.run_record import (
 from veridyn.mechanics.system.run_stages import rate, set_instant
 from veridyn.mechanics.tree.steps.record import call_kernel
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 ODD_FORCE, ODD_VOLTAGE = 10, 11  # how a run ended besides: a controller makes what is no finite number
 # Of a controller: its joint, whether it computes torques of the model or adds the model's gravity, and of a motor the place of its

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.control.control_kernel import (
     ODD_FORCE,
     ODD_VOLTAGE,
@@ -46,7 +47,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress, silent
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 NODES_A_CALL = 20_000  # of the grid, between two reports of progress
 

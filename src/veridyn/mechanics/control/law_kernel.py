@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.control.law import ControlConstants, ControlTick, law_states, limited, requested, voltage
 from veridyn.mechanics.tree.steps.record import call_addresses
 from veridyn.model.controller import Controller
@@ -22,7 +22,6 @@ from veridyn.symbolic.expression import Graph, Number, live
 from veridyn.symbolic.kernel import Kernel, compile_object, this_host
 from veridyn.symbolic.sources import source_digest
 
-Array = NDArray[np.float64]
 Part = Literal["request", "limit", "voltage"]
 PARTS: tuple[Part, ...] = ("request", "limit", "voltage")
 # Fields of a controller's row: what a tick reads, states of the law, what comes of it, and the same of the current loop.

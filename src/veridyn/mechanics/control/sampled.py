@@ -17,8 +17,9 @@ from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, SimulationError, part_at
 from veridyn.mechanics.control.law import ControlConstants, ControlTick, law_states, limited, requested, voltage
 from veridyn.mechanics.control.schedule import LAW, READ, Schedule, schedule
@@ -29,8 +30,6 @@ from veridyn.model.controller import Controller, check_controllers
 from veridyn.model.elements.element import Element
 from veridyn.model.load import Drive
 from veridyn.model.machine import Machine
-
-Array = NDArray[np.float64]
 
 
 def controlled_coordinates(machine: Machine) -> tuple[str, ...]:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.system.simulation import SAME_INSTANT_S
 from veridyn.model.controller import Controller
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 READ, LAW, CURRENT = range(
     3

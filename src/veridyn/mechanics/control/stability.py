@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import expm
 
+from veridyn.arrays import Array
 from veridyn.mechanics.control.law import ControlConstants, ControlTick, law_states, limited, requested
 from veridyn.mechanics.system.dry_friction import dry_friction
 from veridyn.mechanics.tree.dynamics.evaluator import Evaluator
@@ -26,7 +27,6 @@ from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.model.controller import Controller
 from veridyn.model.machine import Machine
 
-Array = NDArray[np.float64]
 STEP = 1e-6  # rad, m, rad/s or m/s, of central differences
 LIMITS = ("limit", "rate_limit", "speed_limit")
 

@@ -24,12 +24,11 @@ from typing import final
 
 import numpy as np
 import scipy.special
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import Faults, ModelError, did_you_mean
 from veridyn.mechanics.compiled import kept, lean
-
-Array = NDArray[np.float64]
 
 PLANE, BUMP, STEP, PROFILE = 0, 1, 2, 3  # kinds of record; each is (kind, length of the record, its numbers …)
 EDGE = 0.1  # m, over which the side of a bump or a step falls to the road

@@ -24,13 +24,12 @@ from __future__ import annotations
 from math import atan, copysign, cos, exp, sin, sqrt, tan, tanh
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.mechanics.compiled import lean
 from veridyn.mechanics.ground import tyre_parameters as c
 from veridyn.mechanics.ground.tyre_parameters import TyreParameters
-
-Array = NDArray[np.float64]
 
 SMALLEST_FORCE_N = 1e-9  # N: what a peak or a stiffness is at least, where it divides
 LEAST_FRICTION = 1e-3  # of the measurement's: where the friction of the road divides

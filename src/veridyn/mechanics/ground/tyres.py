@@ -18,7 +18,6 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.mechanics.laws import constant_of
 from veridyn.mechanics.tree.recursion.newton_euler import Outward, State, Wrench
@@ -40,7 +39,6 @@ from veridyn.spatial.linalg import (
     scaled,
 )
 
-Array = NDArray[np.float64]
 SPEED_FLOOR = 1.0  # m/s, the least denominator of a slip
 ROLLING_SPEED = 0.1  # m/s, over which rolling resistance grows to its full value
 Pair = tuple[Scalar, Scalar]

@@ -16,8 +16,9 @@ from types import MappingProxyType
 from typing import cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, Limit, ModelError, did_you_mean
 from veridyn.mechanics.formulation import (
     Ability,
@@ -54,7 +55,6 @@ from veridyn.model.place import PointRef
 from veridyn.model.sensor import KINDS, Sensor, SensorKind
 from veridyn.progress import Progress, silent
 
-Array = NDArray[np.float64]
 FURTHER = ("acceleration", "force")  # kinds that no sensor has
 
 

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, Fault, ModelError, did_you_mean
 from veridyn.mechanics.formulation import WRENCH
 from veridyn.mechanics.natural.equations.geometry import Geometry
@@ -24,7 +24,6 @@ from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.load import Drive, Torque, channels
 from veridyn.model.machine import Machine
 
-Array = NDArray[np.float64]
 FORCE = "force."
 ABOUT = ((1, 2), (2, 0), (0, 1))  # the axes v and w whose product is x, y and z
 

@@ -23,6 +23,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import ModelError
 from veridyn.mechanics.natural.description.mechanism_check import mechanism_sensor_faults
 from veridyn.mechanics.natural.equations.geometry import Geometry
@@ -33,7 +34,6 @@ from veridyn.model.place import QUARTER_TURN, Marker, frame
 from veridyn.model.point_parts import Angle
 from veridyn.model.sensor import HEADINGS, Sensor
 
-Array = NDArray[np.float64]
 STANDSTILL = 1e-9  # m/s, below which there is no course
 
 

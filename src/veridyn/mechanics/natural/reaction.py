@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, did_you_mean
 from veridyn.mechanics.formulation import QuantityReading
 from veridyn.mechanics.natural.description.mechanism import AXES, Mechanism
@@ -42,7 +43,6 @@ from veridyn.model.point_parts import (
     RigidBody,
 )
 
-Array = NDArray[np.float64]
 PERPENDICULAR_TOLERANCE = 1e-6  # of sines and lengths: what still counts as a unit vector, perpendicular or parallel
 
 

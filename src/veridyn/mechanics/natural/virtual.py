@@ -10,6 +10,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, ModelWarning, did_you_mean, warn
 from veridyn.mechanics.formulation import Instant, QuantityReading
 from veridyn.mechanics.natural.description.mechanism import AXES
@@ -23,7 +24,6 @@ from veridyn.model.place import GROUND, Marker, PointRef
 from veridyn.model.point_parts import Angle, Combination, Elevation
 from veridyn.model.sensor import HEADINGS, KINDS, Sensor, SensorKind
 
-Array = NDArray[np.float64]
 READ = tuple(kind for kind in KINDS if kind not in ("distance", *HEADINGS))  # what sensors in natural coordinates read
 UNIQUE_REACTION = 1e-7  # share of a reaction's size that undetermined multipliers may change: rounding
 

@@ -27,12 +27,12 @@ from typing import Any
 import numpy as np
 from numba import carray  # pyright: ignore[reportPrivateImportUsage]
 from numba.core import types
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.mechanics.compiled import address_of, inner, kept
 from veridyn.model.car import PARAMETERS, TYRE_LAWS
 
-Array = NDArray[np.float64]
 GRAVITY = 9.81  # m/s²
 SLOWEST = 3.0  # m/s
 LEAST_GRIP = 0.1  # of the squared friction that a drive or brake force leaves

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, DeviceError, Faults, did_you_mean
 from veridyn.mechanics.system.compiled_run import CompiledRun, Simulated
 from veridyn.mechanics.system.fixed_steps import has_equal_intervals
@@ -26,7 +27,6 @@ from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
 from veridyn.threads import usable_threads
 
-Array = NDArray[np.float64]
 RUNS_AT_ONCE = 64  # of one call of machine code: progress is reported after each
 
 

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError, SimulationError
 from veridyn.mechanics.system import run_record as k
 from veridyn.mechanics.system.dry_friction import DryFriction, dry_friction
@@ -34,7 +35,6 @@ from veridyn.mechanics.tree.steps.record import TreeRecord, connect, record_of
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 
-Array = NDArray[np.float64]
 Law = Callable[[float, Array, Array], ArrayLike]
 Hold = Literal["linear", "zero"]
 FRICTION_KINDS = {

@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline, PPoly
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.loops.closure import closed_motion
@@ -30,8 +31,6 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.algebra import ARRAYS, ArrayAlgebra, rounded_sign
-
-Array = NDArray[np.float64]
 
 
 def spline_at(spline: PPoly) -> Callable[[float], Array]:

@@ -27,6 +27,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import SimulationError
 from veridyn.mechanics.system.stepper import explicit_step, tableau
 from veridyn.mechanics.tree.of_machine import tree_of
@@ -35,7 +36,6 @@ from veridyn.model.elements.element import Element
 from veridyn.model.elements.own_law import LOG_OFFSET
 from veridyn.model.machine import Machine
 
-Array = NDArray[np.float64]
 KINDS = ("coulomb", "coulomb_forward", "coulomb_backward", "stribeck")
 EXCHANGES = 10  # of all on the wrong side at once, for each unknown; then one at a time, which cannot cycle
 ROUNDING = 1e-14  # of the diagonal of H: added to it, so that dependent directions share a force

@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Collection
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.system.compiled_run import CalledLaw, CompiledRun
 from veridyn.mechanics.system.simulation import Inputs, Method, Trajectory
 from veridyn.mechanics.tree.dynamics.state_rates import ActingInputs
@@ -21,7 +21,6 @@ from veridyn.model.load import Drive
 from veridyn.model.motion import Motion
 from veridyn.progress import Progress
 
-Array = NDArray[np.float64]
 EQUAL_INTERVALS = 1e-9  # relative: by how much intervals between samples may differ and count as equal
 
 

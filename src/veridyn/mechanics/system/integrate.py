@@ -15,9 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, SimulationError, did_you_mean
 from veridyn.mechanics.system.dry_friction import DryFriction, HoldingSteps, dry_friction
 from veridyn.mechanics.system.fixed_steps import compiled_steps, has_equal_intervals, is_plain
@@ -39,7 +40,6 @@ from veridyn.model.motion import BaseMotion, Motion
 from veridyn.progress import Progress, silent
 from veridyn.spatial.rotations import matrix_of
 
-Array = NDArray[np.float64]
 START_TOLERANCE = 1e-9  # relative: by how much the start of a prescribed coordinate may differ from what is prescribed
 SCIPY = ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")
 __all__ = ["BaseState", "Inputs", "Method", "Trajectory", "integrate"]

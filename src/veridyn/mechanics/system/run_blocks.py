@@ -10,15 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from veridyn.arrays import Array
 from veridyn.mechanics.system.dry_friction import DryFriction
 from veridyn.mechanics.tree.dynamics.engine import Compiled
 from veridyn.mechanics.tree.tree import Tree
 
-Array = NDArray[np.float64]
 Pairs = Iterable[tuple[int, ...]]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics import dense
 from veridyn.mechanics.compiled import core
 from veridyn.mechanics.system.dry_friction import AT_REST_S, EXCHANGES, ITERATIONS, ROUNDING, SECANTS
@@ -51,7 +52,6 @@ from veridyn.mechanics.system.run_record import (
 )
 from veridyn.mechanics.system.run_stages import advance, along_speed, rate, set_instant, set_limits, set_push
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 TINY = float(np.finfo(np.float64).tiny)
 

@@ -11,6 +11,7 @@ import numpy as np
 from numba import carray  # pyright: ignore[reportPrivateImportUsage]
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.compiled import address_of, core, kept
 from veridyn.mechanics.system.dry_friction import PARTS
 from veridyn.mechanics.system.dry_friction import STOPPED as STOPPED_SHARE
@@ -42,7 +43,6 @@ from veridyn.mechanics.system.run_record import (
 from veridyn.mechanics.system.run_stages import rate, set_instant, set_push
 from veridyn.mechanics.tree.steps.record import as_pointer
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.system.run_record import (
     ACC,
@@ -68,7 +69,6 @@ from veridyn.mechanics.system.run_stages import advance, combine, rate, set_inst
 from veridyn.mechanics.tree.dynamics.forward import SINGULAR_PIVOT
 from veridyn.mechanics.tree.steps.record import call_kernel
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 

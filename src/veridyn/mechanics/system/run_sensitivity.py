@@ -18,6 +18,7 @@ import numpy as np
 from numba import carray  # pyright: ignore[reportPrivateImportUsage]
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics import dense
 from veridyn.mechanics.compiled import address_of, core, kept
 from veridyn.mechanics.system.dry_friction import ROUNDING
@@ -98,7 +99,6 @@ from veridyn.mechanics.system.run_stages import along_speed, law_forces, magnitu
 from veridyn.mechanics.tree.steps.record import as_pointer, call_kernel
 from veridyn.model.elements.own_law import LOG_OFFSET
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 DIFFERENCE_STEP = 1e-6  # by which a state is moved to differentiate a control law
 

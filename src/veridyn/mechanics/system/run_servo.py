@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.compiled import core
 from veridyn.mechanics.system.run_blocks import GAINS
 from veridyn.mechanics.system.run_record import (
@@ -46,7 +47,6 @@ from veridyn.mechanics.system.run_record import (
     Y,
 )
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 GAIN_COUNT = len(GAINS)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.compiled import core
 from veridyn.mechanics.system.run_record import (
     ACC,
@@ -65,7 +66,6 @@ from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD
 from veridyn.mechanics.tree.steps.record import call_kernel
 from veridyn.model.elements.own_law import LOG_OFFSET
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 

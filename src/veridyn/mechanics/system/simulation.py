@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.mechanics.ground.road import Road
 from veridyn.model.motion import Motion
 
-Array = NDArray[np.float64]
 SAME_INSTANT_S = 1e-10  # instants closer than this are one: rounding of k/rate and of delays, far below any period
 Forces = Callable[[float, Array, Array], ArrayLike]
 

@@ -15,11 +15,10 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError
 
-Array = NDArray[np.float64]
 RULES = ("RK4", "RK45", "DOP853")
 SIMPLE = ("euler", "midpoint")
 CORRECTIONS = 12  # of positions, after which a step counts as too long

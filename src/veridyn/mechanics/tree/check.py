@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Fault, Faults, did_you_mean, part_at
 from veridyn.model.elements.element import WRENCH_ROWS, Element, Marker
 from veridyn.model.elements.kinds import KINDS
@@ -16,8 +16,6 @@ from veridyn.model.graph import SIGMA, Body
 from veridyn.model.place import GROUND
 from veridyn.spatial.inertia import INERTIAL, broken_law
 from veridyn.spatial.rotations import is_rotation
-
-Array = NDArray[np.float64]
 
 
 def check_tree(

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import ModelError
 from veridyn.mechanics.tree.accept import changes_machine
 from veridyn.mechanics.tree.of_machine import FORM, tree_of
@@ -27,7 +27,6 @@ from veridyn.model.place import GROUND, Assembly, Attachment
 from veridyn.spatial.inertia import moved as moved_inertia
 from veridyn.spatial.transforms import MDH, Placement, rotation_to_axis
 
-Array = NDArray[np.float64]
 Frame = tuple[Array, Array]
 SIX = ("x", "y", "z", "yaw", "pitch", "roll")
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, cast, get_args
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.mechanics.formulation import WRENCH, Ability, Capabilities, MachineModel, RunSettings, wrench_bodies
 from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Trajectory
 from veridyn.mechanics.tree.readout import TreeReadout, tree_readout
@@ -24,7 +24,6 @@ from veridyn.model.placed import placed_sensor
 from veridyn.model.sensor import Sensor
 from veridyn.progress import Progress, silent
 
-Array = NDArray[np.float64]
 ALL: Capabilities = MappingProxyType(dict.fromkeys(get_args(Ability)))
 
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Fault, Faults, ModelError, part_at
 from veridyn.mechanics.single_track.of_machine import refuse_car
 from veridyn.mechanics.tree.tree import Tree
@@ -26,7 +26,6 @@ from veridyn.model.placed import placed_load, placed_sensor
 from veridyn.spatial.inertia import INERTIAL, broken_law
 from veridyn.spatial.transforms import MDH, Placement
 
-Array = NDArray[np.float64]
 NO_TREE = (
     "The machine has no tree, which parameters, regressors, inverse dynamics, identification and excitation need. It can be observed in "
     "natural coordinates, and simulated by a study file."

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.tree.dynamics.engine import (
     Buffer,
@@ -36,7 +37,6 @@ from veridyn.spatial.algebra import ARRAYS
 from veridyn.symbolic.expression import evaluate
 from veridyn.symbolic.kernel import Single, padded
 
-Array = NDArray[np.float64]
 MOVE = ("rate", "velocity", "gyroscope", "accelerometer")  # kinds whose readings depend on rates
 
 

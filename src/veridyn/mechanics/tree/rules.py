@@ -11,15 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.kinematics import own_jacobian
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.spatial.inertia import move_matrix
-
-Array = NDArray[np.float64]
 
 XX, XY, XZ, YY, YZ, ZZ, MX, MY, MZ, M = range(10)
 PARALLEL_SINE = 1e-9  # sine of the angle below which two axes are one direction

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Fault, Faults, ModelError, did_you_mean, part_at
 from veridyn.model.coordinates import Rows, select_rows
 from veridyn.model.elements.element import WRENCH_ROWS, Element, Marker
@@ -27,7 +27,6 @@ from veridyn.model.sensor import Sensor
 from veridyn.spatial.linalg import Mat, Vec
 from veridyn.spatial.rotations import is_rotation
 
-Array = NDArray[np.float64]
 CUTS: Mapping[str, str] = MappingProxyType(
     {
         "spherical": "one point in common",

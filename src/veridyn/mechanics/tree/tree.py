@@ -8,8 +8,9 @@ from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, ModelError, did_you_mean, part_at
 from veridyn.mechanics.tree.check import check_tree
 from veridyn.mechanics.tree.structure import Rows, TreeStructure, check_loops
@@ -25,7 +26,6 @@ from veridyn.model.place import GROUND, Assembly
 from veridyn.model.sensor import Sensor, check_sensors
 from veridyn.spatial.inertia import INERTIAL
 
-Array = NDArray[np.float64]
 __all__ = ["GRAVITY", "Rows", "Tree"]
 KNOW_LOOPS = "Inverse and forward dynamics, simulation, regressors and identification know closed loops."
 BY_ITERATION = "it is made of the recursion over an open tree, and loops are closed by iterations"

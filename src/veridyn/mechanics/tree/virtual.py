@@ -13,6 +13,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, ModelWarning, did_you_mean, warn
 from veridyn.mechanics.formulation import Instant, QuantityReading
 from veridyn.mechanics.tree.dynamics.engine import check_angles, compiled, uniform_values
@@ -30,7 +31,6 @@ from veridyn.model.place import Marker, PointRef
 from veridyn.model.sensor import KINDS, Sensor
 from veridyn.symbolic.kernel import Single
 
-Array = NDArray[np.float64]
 UNIQUE_REACTION = 1e-7  # of what a unit multiplier does: undetermined multipliers may change a reaction by rounding
 ZERO_SINGULAR_VALUE = 1e-9  # of the largest singular value of the loops' slopes, below which one counts as zero
 

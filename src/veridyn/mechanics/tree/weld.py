@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Faults, ModelError, did_you_mean, part_at
 from veridyn.mechanics.tree.accept import changes_machine
 from veridyn.mechanics.tree.of_machine import tree_of
@@ -31,7 +31,6 @@ from veridyn.spatial.inertia import INERTIAL, moved
 from veridyn.spatial.rotations import rot_z
 from veridyn.spatial.transforms import Placement
 
-Array = NDArray[np.float64]
 SHIFTED = {"spring": "rest", "cubic": "rest", "bump_stop": "gap"}  # the constant that b is taken off
 NOT_SHIFTABLE = ("dead_zone", "relaxation")  # whose laws know the place c = 0
 

@@ -6,7 +6,6 @@ inputs: speed, steer, ax, and the same as means from each sample to the next
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.errors import DataError, Faults, did_you_mean, part_at
 from veridyn.model.experiment import Experiment
@@ -14,7 +13,6 @@ from veridyn.model.machine import Machine
 from veridyn.observe.measurements import Measurements, Status, clock_faults
 from veridyn.signals.drive import DriveLog, common_clock
 
-Array = NDArray[np.float64]
 ACTING = {"speed": "m/s", "steer": "rad", "ax": "m/s^2"}
 NEEDED = ("speed", "steer")
 SLOWEST_M_S = 4.0  # slower samples are not used: slip angles mean nothing there

@@ -10,6 +10,7 @@ from typing import ClassVar, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, DataWarning, Limit, ModelError, warn
 from veridyn.mechanics.single_track.equations import READINGS
 from veridyn.mechanics.single_track.of_machine import CarNoise
@@ -40,7 +41,6 @@ from veridyn.progress import Progress, silent
 from veridyn.signals.drive import DriveLog
 from veridyn.signals.drive_checks import log_faults
 
-Array = NDArray[np.float64]
 T = TypeVar("T", bound=Estimates | Smoothed)
 LITTLE_EFFECT = ("slip_time", "bank_time", "yaw_inertia", "mass", "front", "rear", "track", "shape", "drag")
 METHODS: tuple[type[Filter], ...] = (EKF, UKF, Smoother)

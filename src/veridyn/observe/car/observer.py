@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.model.machine import Machine
 from veridyn.observe.car.log import SLOWEST_M_S
@@ -23,8 +24,6 @@ from veridyn.observe.result import Belief
 from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.streaming.stream import as_vector
 from veridyn.observe.virtual import Virtual
-
-Array = NDArray[np.float64]
 
 
 def car_beside(machine: Machine, method: Filter | str, settings: ObserveSettings) -> tuple[Filter, ObservedCar]:

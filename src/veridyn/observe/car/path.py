@@ -13,13 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import ModelError
 from veridyn.observe.result import Belief
 from veridyn.observe.system import Continuous
 
-Array = NDArray[np.float64]
 STATES = ("east", "north", "heading", "speed", "acceleration", "yaw_rate", "gyro_bias")
 STATE_UNITS = ("m", "m", "rad", "m/s", "m/s^2", "rad/s", "rad/s")
 WHEEL_SIDES = {

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import Faults, ModelError, did_you_mean
 from veridyn.mechanics.single_track.equations import MOVING, READING_UNITS, READINGS, lateral_functions, packed
 from veridyn.mechanics.single_track.of_machine import CarNoise
@@ -24,7 +24,6 @@ from veridyn.observe.result import Belief, Estimates, Track
 from veridyn.observe.system import Continuous
 from veridyn.observe.virtual import Reading
 
-Array = NDArray[np.float64]
 MOVING_UNITS = ("m/s", "rad/s", "rad", "rad", "rad")
 LONGEST_STEP_S = 0.05
 INFLATION_S = 20.0  # memory of the innovations' size

@@ -12,13 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Status
 from veridyn.observe.result import Estimates
 
-Array = NDArray[np.float64]
 LOST_SHARE = 0.05  # of the usual sensitivity: its information, which goes by squares, is a four-hundredth
 SHOWN = 3  # times
 

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri  # scipy.stats takes a second to import
 
+from veridyn.arrays import Array
 from veridyn.observe.measurements import Status
 from veridyn.observe.result import Estimates
 
-Array = NDArray[np.float64]
 LEAST_SAMPLES = 50  # that are read together: the mean of as many squares is known within a fifth
 MOST_SAMPLES = 2000  # spread over the log: they know a mean square within three percent
 NAMED_WEIGHT = 0.3  # of a direction, as a share of its largest: outputs that have less of it are not named

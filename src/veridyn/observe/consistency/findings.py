@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.arguments import checked
 from veridyn.errors import DataWarning, Fault, warn
@@ -39,7 +38,6 @@ from veridyn.observe.model_error import ModelErrorDensity
 from veridyn.observe.observation import Observation
 from veridyn.observe.result import Estimates
 
-Array = NDArray[np.float64]
 REFUSED_SHARE = 0.03  # of a sensor's readings: a gate of 0.99 or more refuses fewer good ones (chosen)
 MEAN_DEVIATIONS = 6.0  # of the mean innovation: models are not exact (chosen)
 REPEATED_SHARE = 0.98  # of neighbours that are equal, from which on a sensor without steps repeats itself

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.mechanics.compiled import kept
 from veridyn.observe.measurements import MISSING, Codes, Status
@@ -43,7 +44,6 @@ def listen(t: float, flags: Codes, clocks: Array, silent: NDArray[np.bool_]) -> 
     return some
 
 
-Array = NDArray[np.float64]
 WORDS = {
     Status.NOT_FINITE: "sends no numbers",
     Status.FROZEN: "repeats itself",

@@ -20,13 +20,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtri  # χ² quantiles from above; scipy.stats takes a second to import
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataError, did_you_mean
 from veridyn.observe.filters.smoother import Smoothed
 from veridyn.observe.measurements import Status
 from veridyn.observe.result import Estimates
 from veridyn.signals.whiteness import Whiteness, cumulative_periodogram
-
-Array = NDArray[np.float64]
 
 LARGE_STATE = 40  # states, from which on fewer samples are followed
 MEMORY_STARTS = 400  # samples from which the memory of the filter is followed; more change the third digit of a band

@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, SimulationError
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.system import System
-
-Array = NDArray[np.float64]
 
 BLOCK_ROWS = 128  # rows between two triangular factors
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtri  # scipy.stats takes a second to import
 
 from veridyn.errors import VeridynError
@@ -25,7 +24,6 @@ from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.result import Belief, Estimates
 from veridyn.observe.system import System
 
-Array = NDArray[np.float64]
 HORIZONS = (1, 10, 100)  # samples without any reading
 HORIZON_WINDOWS = 20  # at most, of a log, in which all sensors are muted
 WINDOWS = 4  # of a log, in which one sensor is muted

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri  # scipy.stats takes a second to import
 
+from veridyn.arrays import Array
 from veridyn.observe.measurements import Status
 from veridyn.observe.result import Estimates
 
-Array = NDArray[np.float64]
 MOST_SAMPLES = 2000  # of a log: its end, where it is longer
 LEAST_SAMPLES = 200  # readings of an output
 ADDED_NEES = 0.25  # that makes bands wrong: NEES outside its usable band

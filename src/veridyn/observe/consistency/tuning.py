@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, VeridynError
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.run import run
@@ -26,7 +27,6 @@ from veridyn.observe.result import Belief
 from veridyn.observe.system import System
 from veridyn.progress import Progress, silent
 
-Array = NDArray[np.float64]
 Runs = Sequence[tuple[Measurements, Belief]]
 
 NEGLIGIBLE = "a variance runs to its lower bound"

@@ -16,8 +16,8 @@ import numpy as np
 from numba import carray  # pyright: ignore[reportPrivateImportUsage]
 from numba.core import types
 from numba.core.dispatcher import Dispatcher
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.record import Bound
 from veridyn.observe.filters.kernels.callable_step import (
     DISCRETE,
@@ -39,7 +39,6 @@ from veridyn.observe.measurements import Codes
 from veridyn.observe.result import Belief
 from veridyn.observe.system import Callables, Continuous, Discrete
 
-Array = NDArray[np.float64]
 RULES = {"euler": EULER, "midpoint": MIDPOINT, "rk4": RK4}
 POINTER = types.CPointer(types.float64)
 AT_ADDRESS = "veridyn_address"  # attribute of a function that is machine code (x, u, p, clock, out) already

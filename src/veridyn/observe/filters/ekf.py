@@ -11,9 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Protocol, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
-
+from veridyn.arrays import Array
 from veridyn.errors import ModelError
 from veridyn.observe.filters.callable_step import compiled_callables, quick_callables
 from veridyn.observe.filters.filter import CompiledStep, Filter
@@ -23,7 +21,6 @@ from veridyn.observe.result import Belief
 from veridyn.observe.system import Callables, System
 from veridyn.settings import at_least
 
-Array = NDArray[np.float64]
 Engine = Literal["auto", "compiled", "python"]
 
 

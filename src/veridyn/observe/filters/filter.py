@@ -17,6 +17,7 @@ from typing import Annotated, ClassVar, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, ModelError, SimulationError, VeridynError
 from veridyn.observe.filters.passage import CompiledPassage, Passage, Prediction, Stepped
 from veridyn.observe.filters.robust_gate import FALSE_ALARMS, OUTLIER, RobustGate, widened
@@ -27,7 +28,6 @@ from veridyn.observe.result import Belief
 from veridyn.observe.system import System
 from veridyn.settings import Settings, at_least, between
 
-Array = NDArray[np.float64]
 Late = Literal["use", "drop", "rewind"]
 ErrorModel = Literal["exact", "forward", "integrator"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.natural.kernels.wheel_kernel import WheelRoom
 from veridyn.mechanics.natural.measurement import Readout
 from veridyn.mechanics.natural.steps.free_kernel import free_room, free_tables
@@ -27,8 +27,6 @@ from veridyn.observe.filters.update import noise_of_readings, threshold
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Codes
 from veridyn.observe.result import Belief
-
-Array = NDArray[np.float64]
 
 
 class FreeStep:

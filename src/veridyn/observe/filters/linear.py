@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import expm, solve_discrete_are
 
+from veridyn.arrays import Array
 from veridyn.errors import ModelError
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.update import Expectation
@@ -23,7 +24,6 @@ from veridyn.observe.process_noise import as_covariance, quick_covariance, symme
 from veridyn.observe.result import Belief
 from veridyn.observe.system import System, shaped
 
-Array = NDArray[np.float64]
 OverStep = Callable[[float, float], ArrayLike]
 OverTime = Callable[[float], ArrayLike]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.natural.kernels.law_code import law_rows
 from veridyn.mechanics.natural.kernels.room import found_of, room_of
 from veridyn.mechanics.natural.measurement import Readout
@@ -34,8 +34,6 @@ from veridyn.observe.filters.update import noise_of_readings, threshold
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.measurements import Codes
 from veridyn.observe.result import Belief
-
-Array = NDArray[np.float64]
 
 
 class NaturalStep:

@@ -10,14 +10,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.observe.filters.kernels.covariance import EXACT, FORWARD, INTEGRATOR
 from veridyn.observe.filters.update import Correction
 from veridyn.observe.measurements import Codes
 from veridyn.observe.result import Belief
 
-Array = NDArray[np.float64]
 ERROR_MODELS = {"exact": EXACT, "forward": FORWARD, "integrator": INTEGRATOR}  # as compiled steps number them
 
 

@@ -20,10 +20,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.observe.filters.update import Correction, threshold
 from veridyn.observe.measurements import USED, Codes, Status
 
-Array = NDArray[np.float64]
 FALSE_ALARMS = 1e-6  # of good readings that are beyond the gate: 4.9 deviations
 ALLOWED = 20.0  # readings of an output beyond the gate, at most, after which the filter is doubted and not the sensor
 AT_FIRST = 2.0  # such readings that a run begins with: three in a row contradict its start

@@ -11,9 +11,9 @@ from collections import deque
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.observe.filters.filter import Filter, Passing, starting_belief
 from veridyn.observe.filters.passage import Passage
 from veridyn.observe.filters.update import Correction
@@ -23,7 +23,6 @@ from veridyn.observe.streaming.stream import Stream
 from veridyn.observe.system import System
 from veridyn.progress import Progress, silent
 
-Array = NDArray[np.float64]
 MARCHED = 500  # steps in one call of machine code: their results are held twice for a while
 SINGLES = 16  # steps one by one, after one that machine code has left to Python, before many are tried again
 

@@ -14,15 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.observe.process_noise import symmetric
 from veridyn.observe.result import Estimates, Track
 from veridyn.observe.system import System
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

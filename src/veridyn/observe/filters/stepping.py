@@ -11,13 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataWarning, Fault, warn
 from veridyn.observe.machine import MachineSystem
 from veridyn.observe.result import Estimates
 
-Array = NDArray[np.float64]
 CHECKED_INTERVALS = 100  # intervals
 TOLERATED_BIAS_SIGMAS = 0.5  # deviations
 LONGEST_STEP_S = 0.01  # s, where no step is given

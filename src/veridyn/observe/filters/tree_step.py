@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.record import Bound
 from veridyn.mechanics.tree.steps import record as tree
 from veridyn.mechanics.tree.steps.model import TreeModel
@@ -26,7 +27,6 @@ from veridyn.observe.machine import TURNS, MachineSystem
 from veridyn.observe.measurements import Codes
 from veridyn.observe.result import Belief
 
-Array = NDArray[np.float64]
 ENOUGH = 1e4  # times the change of a step that counts as settled: 1e-7 of the machine's size, as velocity (chosen)
 
 

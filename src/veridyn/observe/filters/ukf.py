@@ -18,16 +18,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import ModelError
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.update import Expectation
 from veridyn.observe.process_noise import symmetric
 from veridyn.observe.result import Belief
 from veridyn.observe.system import System
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)

@@ -19,11 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri  # scipy.stats takes a second to import
 
+from veridyn.arrays import Array
 from veridyn.errors import ModelError
 from veridyn.observe.measurements import MISSING, NOT_FINITE, USED, Codes, Status
 from veridyn.observe.process_noise import symmetric
-
-Array = NDArray[np.float64]
 
 LOG_2PI = log(2.0 * pi)
 

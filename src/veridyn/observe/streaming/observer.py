@@ -13,9 +13,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, ModelError, did_you_mean
 from veridyn.mechanics.formulated import GivenMachine
 from veridyn.model.machine import Machine
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from veridyn.observe.car.observation import ObservedCar
     from veridyn.observe.car.observer import DriverInputs
 
-Array = NDArray[np.float64]
 NONE_BOUNDED: Mapping[str, float] = MappingProxyType({})
 
 

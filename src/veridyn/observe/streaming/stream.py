@@ -16,8 +16,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, ModelError, did_you_mean
 from veridyn.observe.filters.filter import Filter, Passing, advance, starting_belief
 from veridyn.observe.filters.passage import Passage, Prediction
@@ -25,8 +26,6 @@ from veridyn.observe.filters.update import Correction
 from veridyn.observe.measurements import MISSING, NOT_FINITE, STATUSES, USED, Codes, Status
 from veridyn.observe.result import Belief
 from veridyn.observe.system import System
-
-Array = NDArray[np.float64]
 
 
 class StreamStep:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import SimulationError
 from veridyn.mechanics.formulation import Instant, MachineModel
 from veridyn.mechanics.ground.road import Profile, Road, fill_surface
@@ -31,7 +31,6 @@ from veridyn.model.sensor import Sensor
 from veridyn.papers.buggy.machine import CHASSIS_CG, FRONT, INDEPENDENT
 from veridyn.progress import Progress, silent, tracked
 
-Array = NDArray[np.float64]
 SUSPENSION = INDEPENDENT[:4]
 SETTLED_ACCELERATION = 1e-9  # m/s² and rad/s², of a buggy that stands
 SETTLING_STEPS = 30

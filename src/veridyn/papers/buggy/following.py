@@ -20,6 +20,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics import dense
 from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.tree.dynamics.engine import check_angles
@@ -47,7 +48,6 @@ from veridyn.observe.machine import MachineSystem
 from veridyn.observe.observation import Observation
 from veridyn.observe.result import Estimates
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 DERIVATIVE_EVERY = 5  # steps from one ∂z̈/∂u to the next
 

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.ground.road import Road
 from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.experiment import Experiment
@@ -40,7 +40,6 @@ from veridyn.papers.buggy.observers import (
 from veridyn.papers.buggy.trials import shared
 from veridyn.progress import Progress, silent
 
-Array = NDArray[np.float64]
 GROUND_S = 40.0  # s
 TURNS = (
     (0.10, -0.010),

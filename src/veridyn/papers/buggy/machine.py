@@ -18,8 +18,9 @@ from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.model.elements.element import Element, strut, tyre
 from veridyn.model.link import Joint, JointKind, Link
 from veridyn.model.load import Drive
@@ -30,7 +31,6 @@ from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.rotations import rot_x, rot_z
 from veridyn.spatial.transforms import Placement, rotation_to_axis
 
-Array = NDArray[np.float64]
 Tyres = Literal["magic", "linear", "none"]
 CORNERS = ("fl", "fr", "rl", "rr")
 CHASSIS_CG = np.array([-1.6375, 0.0, 0.7634])

@@ -42,6 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from veridyn.arrays import Array
 from veridyn.errors import noted
 from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.experiment import Experiment
@@ -64,7 +65,6 @@ from veridyn.signals.drive import course_over_ground
 from veridyn.signals.pulses import PulseWheel, count_of_rounded, readings_of_counts
 
 STIFFNESS_SIGMA, MASS_SIGMA = 0.10 / np.sqrt(3.0), 0.02 / np.sqrt(3.0)  # relative, of uniform errors within 10 and 2 %
-Array = NDArray[np.float64]
 STEP = 2e-3  # s, that of the sensors
 REFRESH = 5  # steps from one computation of derivatives to the next, 100 Hz, where they matter little
 SUSPENSIONS = tuple(name for name in INDEPENDENT if not name.startswith("spin"))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.model.machine import Machine
 from veridyn.papers.buggy.machine import CONTACT, CORNERS
 from veridyn.papers.buggy.observers import UNITS, Scored
@@ -17,7 +17,6 @@ from veridyn.view.scene import Layer, Meaning, body_poses, scene, tree_layer
 RIM = 12  # corners of a wheel
 RING = 24  # corners of a band
 CROSS = 0.25  # m, half the width of a fix
-Array = NDArray[np.float64]
 OTHER = 3  # the colour of another observer
 CURVE_POINTS, FRAMES, FIXES = 900, 120, 25
 MAGNIFIED = 500.0  # bands in the scene: a millimetre cannot be seen beside a vehicle

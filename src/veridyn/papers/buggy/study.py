@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import chi2
 
+from veridyn.arrays import Array
 from veridyn.errors import DataWarning
 from veridyn.files.machine.write import model_text
 from veridyn.mechanics.tree.steps.states import BASE_NAMES
@@ -47,7 +47,6 @@ from veridyn.progress import Progress, silent
 from veridyn.studies.result import Result, fingerprint
 
 FIRST = 10  # steps
-Array = NDArray[np.float64]
 TRUE_RESISTANCE, WRONG_RESISTANCE = 0.015, 0.030
 RACKS = {"straight": 0.0, "circular": -0.010}  # m, to the left
 MISALIGNED_RACK = 0.004

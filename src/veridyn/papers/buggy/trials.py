@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.identify.regression.workers import map_in_order, threads_unless
 from veridyn.mechanics.tree.steps.states import BASE_NAMES
 from veridyn.model.experiment import Channel, Experiment
@@ -42,7 +42,6 @@ from veridyn.papers.buggy.observers import (
 from veridyn.progress import Progress, silent
 from veridyn.threads import usable_threads
 
-Array = NDArray[np.float64]
 OUTAGE_S, SILENT = 60.0, (25.0, 55.0)  # s, of the circle, and when the receiver is silent
 FULL, CRUISE, EASED = 100.0, 38.0, 20.0  # N*m on each rear wheel until EASED seconds, and after
 RACK = -0.010  # m, to the left

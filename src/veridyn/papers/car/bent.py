@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.identify.estimator import fit_of
 from veridyn.identify.estimators.coloured import sandwich
 from veridyn.identify.estimators.least_squares import solve
@@ -36,7 +36,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.papers.car.machine import TEN_ROWS
 
-Array = NDArray[np.float64]
 WHEELS = (1, 2, 3, 4)
 BARS = {"arf": (1, 2), "arr": (3, 4)}
 # What follows the symbol → unit and typical size, chosen of the order that bends a spring by half over its travel.

@@ -29,6 +29,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataWarning
 from veridyn.identify.predict import predicted
 from veridyn.identify.regression.equation_plan import EquationPlan, Job
@@ -49,7 +50,6 @@ from veridyn.signals.derivative import derivative
 from veridyn.signals.motion import Signals
 from veridyn.spatial.inertia import INERTIAL
 
-Array = NDArray[np.float64]
 ZERO = "zero_fx"
 CHASSIS = TEN_ROWS[:6]
 SLOW, FAST = (

@@ -21,8 +21,8 @@ from itertools import combinations
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, did_you_mean
 from veridyn.mechanics.ground.road import Flat
 from veridyn.mechanics.tree.dynamics.inverse import regressor
@@ -46,7 +46,6 @@ from veridyn.signals.naming import unit_faults
 from veridyn.signals.quality import inspect
 from veridyn.signals.spectrum import Peak, Spectrum, name_modes, peaks, power_spectrum, propose_cutoff
 
-Array = NDArray[np.float64]
 WHEEL_NAMES = ("front left", "front right", "rear left", "rear right")
 # SI; beyond these a road car is no longer on the road. Chosen.
 RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(

@@ -26,8 +26,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, did_you_mean
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
@@ -37,7 +37,6 @@ from veridyn.papers.car.simulator.description import Vehicle, WheelCarrier
 from veridyn.papers.car.simulator.forces import Aerodynamics
 from veridyn.papers.car.simulator.tables import QUANTITIES, AxleTables
 
-Array = NDArray[np.float64]
 FOLLOWERS = ("dl", "dL", "beta", "camber", "kingpin")  # in the order of the tables
 FINE = 1e-4  # m, over which the tables' slopes are taken
 AXLES = ("front", "rear")

@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, did_you_mean
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.settings import IdentifySettings
@@ -55,7 +56,6 @@ from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.derivative import derivative
 from veridyn.signals.motion import Signals, motion
 
-Array = NDArray[np.float64]
 DRIVEN = (
     0,
     1,

@@ -36,8 +36,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, did_you_mean
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
@@ -61,7 +61,6 @@ DYNAMOMETER = np.array(
 )  # from the carrier's axes to frames 8, 11, 15, 19
 # By wheel: front left, front right, rear left, rear right.
 CLEARANCE, WHEEL = ("q13", "q17", "q7", "q10"), ("q16", "q20", "q9", "q12")
-Array = NDArray[np.float64]
 # What remains of every signal: wide enough for dry friction and wheel hop, narrow enough that the inertial unit's 10 Hz can be undone.
 COMMON = Butterworth(40.0)
 

@@ -13,9 +13,9 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import null_space
 
+from veridyn.arrays import Array
 from veridyn.machines.described import described
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.elsewhere import on_six_joints
@@ -27,7 +27,6 @@ from veridyn.model.motion import Motion
 from veridyn.model.place import GROUND
 from veridyn.spatial.inertia import INERTIAL
 
-Array = NDArray[np.float64]
 Form = Literal["mixed", "lagrange"]
 
 TEN_ROWS = ("fx", "fy", "fz", "mx", "my", "mz", "z1", "z2", "z3", "z4")  # paper 000, VI.B

@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.files.machine.write import model_text
 from veridyn.identify.settings import TWO_SIGMA_BELOW_TEN
 from veridyn.papers.car.bent import CURVED, STRAIGHT
@@ -80,7 +81,6 @@ TITLES = {
     "z3": "Suspension rear left",
     "z4": "Suspension rear right",
 }
-Array = NDArray[np.float64]
 CORNERS = 10  # of either side of a wheel: few enough that it is seen to turn
 WHEEL_WIDTH = 0.2  # m
 FRAMES = 200

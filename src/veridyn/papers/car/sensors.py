@@ -30,8 +30,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.experiment import Channel, Experiment
@@ -39,7 +39,6 @@ from veridyn.papers.car.simulator.run import VehicleRun
 from veridyn.signals.lowpass import Band
 from veridyn.simulate.imperfection import Imperfection
 
-Array = NDArray[np.float64]
 Place = tuple[float, float, float]
 WHEELS = ("1", "2", "3", "4")
 

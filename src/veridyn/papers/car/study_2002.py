@@ -23,8 +23,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Fault, IdentificationWarning, warn
 from veridyn.identify.estimate import identify
 from veridyn.identify.regression.sampling import Sampling
@@ -61,7 +61,6 @@ from veridyn.spatial.inertia import INERTIAL
 from veridyn.spatial.linalg import Mat
 from veridyn.studies.identified import Trace, trace
 
-Array = NDArray[np.float64]
 Record = Callable[[Experiment, CarKnown], CarRecord]
 Read = Callable[[CarRecord, CarKnown], Motion]
 TASK = "answers to what is handed in, paper of 2002"

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.identify.estimators.gauss_markov import estimated
 from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.excitation.plant import Plant
@@ -26,7 +26,6 @@ from veridyn.progress import Progress, silent
 from veridyn.signals.butterworth import Butterworth
 from veridyn.signals.frequency import Three, amplitudes, dft_filter, fourier_fit, unfiltered, zero_phase_periodic
 
-Array = NDArray[np.float64]
 Filter = Callable[[Array, float], Three]  # one period of coordinates and its rate → x, ẋ, ẍ
 
 CHUNK = 10  # trials whose motions are reconstructed at once

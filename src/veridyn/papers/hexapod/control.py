@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Fault, IdentificationWarning, warn
 from veridyn.identify.estimate import identify
 from veridyn.identify.estimators.cross_periods import across_periods
@@ -39,7 +40,6 @@ from veridyn.papers.hexapod.trials import HARMONICS
 from veridyn.progress import Progress, silent
 from veridyn.signals.frequency import Periods, advanced, averaged, dft_filter, unfiltered
 
-Array = NDArray[np.float64]
 UNIVERSAL = tuple(e.parameter_name for e in hexapod().elements if e.parameter_name.startswith(("ra", "rb")))
 CIRCLES = (0.3, 0.6, 0.96, 1.2)  # turns a second of the validation circle (chosen; whole numbers of samples each)
 STANDSTILL = 0.1  # m/s: drives slower than this stick, or still swing from having stuck

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.signal import lfilter
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.machines.described import described
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
@@ -29,7 +29,6 @@ from veridyn.model.parameters import ParameterSet
 from veridyn.papers.hexapod.platform import CONTROL, Control, Platform, PlatformRun, run
 from veridyn.signals.trajectory import JointLimits
 
-Array = NDArray[np.float64]
 Ties = Literal["table", "legs", "none"]
 POSE = ("x", "y", "z", "psi", "theta", "phi")
 LEGS = ("l1", "l2", "l3", "l4", "l5", "l6")

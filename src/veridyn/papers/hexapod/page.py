@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.identify.base import base_parameters
 from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.papers.hexapod.machine import (
@@ -28,8 +28,6 @@ from veridyn.report.plots import Series, bars, curves
 from veridyn.report.words import like, measured, number
 from veridyn.studies.result import Result
 from veridyn.view.scene import Layer, Scene, scene
-
-Array = NDArray[np.float64]
 
 MODELS = {"none": "no model", "prior": "a-priori model", "identified": "identified model"}
 WAYS = {

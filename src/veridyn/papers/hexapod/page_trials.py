@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.identify.estimators.likelihood import Scan
 from veridyn.identify.excitation.criteria import Growth
 from veridyn.papers.hexapod.comparison import FilterComparison, Trials
@@ -15,7 +15,6 @@ from veridyn.report.blocks import Block, Figure, Table, Text
 from veridyn.report.plots import Plot, Series, curves
 from veridyn.report.words import measured, number
 
-Array = NDArray[np.float64]
 WORDS = {
     "ols": "least squares",
     "diagonal": "rows weighted",

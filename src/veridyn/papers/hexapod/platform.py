@@ -19,12 +19,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import SimulationError
 from veridyn.mechanics.compiled import compiled, kept
 from veridyn.mechanics.dense import solve_once
 
 G = 9.81
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Fault, IdentificationWarning, warn
 from veridyn.files.machine.write import model_text
 from veridyn.identify.estimators.likelihood import Scan, force_noise, periodic_data, scan
@@ -79,7 +79,6 @@ from veridyn.signals.frequency import zero_phase_periodic
 from veridyn.signals.trajectory import FourierTrajectory
 from veridyn.studies.result import NAN, ParameterRow, Result, fingerprint
 
-Array = NDArray[np.float64]
 PERIODS = 4  # of the log that the machine is identified from (chosen)
 TURN = 0.5  # turns a second of the circle that predictions are judged on (chosen)
 TRUE_HARMONICS = 7  # of the motion whose cut-off is looked for

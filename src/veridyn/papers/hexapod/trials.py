@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.identify.estimators.likelihood import PeriodicData, Scan, scan
 from veridyn.identify.estimators.noise_model import NoiseModel
 from veridyn.identify.excitation.closed import ClosedPlant
@@ -46,8 +47,6 @@ from veridyn.papers.hexapod.machine import (
 )
 from veridyn.progress import Progress, silent
 from veridyn.signals.trajectory import FourierTrajectory, JointLimits
-
-Array = NDArray[np.float64]
 
 FREQUENCY, HARMONICS, RATE = 0.32, 5, 160.0  # Hz, harmonics of the design, Hz of the log: 500 samples a period
 ROOM = np.array([0.12, 0.12, 0.12, 0.25, 0.25, 0.25])  # m and rad, how far the pose may go from the centre (chosen)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.identify.laboratory import Trial
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.mechanics.ground.contact import plate_wrench, with_contacts
@@ -26,7 +26,6 @@ from veridyn.signals.motion import Signals, motion
 from veridyn.simulate.imperfection import Imperfection, Imperfections
 from veridyn.spatial.transforms import Placement
 
-Array = NDArray[np.float64]
 MARKERS = {
     "chest": (0.06, 0.0, 0.12),
     "back": (-0.06, 0.01, 0.10),

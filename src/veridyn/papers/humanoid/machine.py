@@ -15,9 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_banded
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.machines.described import described
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
@@ -28,7 +28,6 @@ from veridyn.model.motion import BaseMotion, Motion, Pose
 from veridyn.signals.derivative import derivative
 from veridyn.spatial.inertia import from_centre
 
-Array = NDArray[np.float64]
 BASE = "torso"
 FEET = ("right_foot", "left_foot")
 LEG = ("hip_yaw", "hip_roll", "thigh", "shank", "ankle", "foot")

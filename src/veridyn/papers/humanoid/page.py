@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.model.machine import Machine
@@ -38,7 +38,6 @@ from veridyn.spatial.inertia import INERTIAL
 from veridyn.studies.result import Result
 from veridyn.view.scene import Layer, Scene, scene
 
-Array = NDArray[np.float64]
 ROWS = {"fx": "FX", "fy": "FY", "fz": "FZ", "mx": "NX", "my": "NY", "mz": "NZ"}  # as the paper calls them
 PAPER = {"M": "M", "MX": "Sx", "MY": "Sy", "MZ": "Sz"}
 PAPER |= {"XX": "xx", "YY": "yy", "ZZ": "zz", "YZ": "yz", "XZ": "zx", "XY": "xy"}

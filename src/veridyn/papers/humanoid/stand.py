@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import SimulationError
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.model.machine import Machine
@@ -37,7 +37,6 @@ from veridyn.papers.humanoid.machine import (
 )
 from veridyn.progress import Progress, silent
 
-Array = NDArray[np.float64]
 MARGIN = 0.008  # m, of the centre of pressure inside the soles
 FRICTION = 0.5
 

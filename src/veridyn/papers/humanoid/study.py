@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Fault, IdentificationError, IdentificationWarning, warn
 from veridyn.identify.base import BaseParameters, base_parameters
 from veridyn.identify.encoders import encoder_offsets
@@ -53,7 +53,6 @@ FAULTS = {
     "encoder of left_ankle +50 mrad": Faulty(encoder={"left_ankle": 0.05}),
     "markers lost for 0.5 s": Faulty(lost=(1.2, 1.7)),
 }
-Array = NDArray[np.float64]
 WALK, BEND, LONG = "4 steps", "bend", "10 steps"
 PLAIN, PRIOR, CONSISTENT, EXCITED = "plain", "prior", "consistent", "consistent, with swings"
 FORCES, MOMENTS = WRENCH_ROWS[:3], WRENCH_ROWS[3:]

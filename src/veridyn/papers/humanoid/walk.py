@@ -20,6 +20,7 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import ModelError, SimulationError
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.machine import Machine
@@ -29,7 +30,6 @@ from veridyn.progress import Progress, silent
 from veridyn.spatial.inertia import inertia_matrix
 from veridyn.spatial.rotations import matrix_of, quaternion, rotation_of
 
-Array = NDArray[np.float64]
 THICK = 0.004  # m, half the thickness of a sole
 SOLE_AXES = np.array([[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])  # forward, left, up in a foot's frame
 SETTLE = 0.6  # s on its feet before the recording begins

@@ -22,8 +22,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.files.log.survey import Survey
 from veridyn.files.machine.urdf_xml import bytes_of, parse_xml
@@ -33,7 +33,6 @@ from veridyn.model.machine import Machine
 from veridyn.signals.naming import AXES, BASE_UNITS, motor_channels
 from veridyn.studies.config.text import flow
 
-Array = NDArray[np.float64]
 TIMES = ("t", "time", "times", "timestamp", "timestamps", "stamp", "sec", "seconds", "time_s", "t_s", "clock")
 TIME_WORDS = ("time", "times", "timestamp", "stamp", "clock")
 COUNTERS = ("frame", "index", "sample", "samples", "count", "counter", "seq", "row", "number")

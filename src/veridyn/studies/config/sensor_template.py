@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import FileError, VeridynError
 from veridyn.files.log.survey import Survey, survey
 from veridyn.files.units import to_si
@@ -36,7 +36,6 @@ from veridyn.studies.config.guessing import Guess, time_column, time_lines, time
 from veridyn.studies.config.template import beside, check_missing, column_lines, head_lines, study_name, wrapped
 from veridyn.studies.config.text import flow
 
-Array = NDArray[np.float64]
 # Words that say what a column measures, by the unit of a sensor's output; the first that fits.
 MEASURED_WORDS: Mapping[str, tuple[str, ...]] = {
     "rad": ("angle", "tilt", "phi", "theta", "encoder", "pos", "position", "heading", "yaw", "pitch", "roll"),

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import FileError, VeridynError
 from veridyn.files.access import shipped_name
 from veridyn.files.log.survey import Survey, survey
@@ -36,7 +36,6 @@ from veridyn.studies.config.guessing import (
 )
 from veridyn.studies.config.text import flow
 
-Array = NDArray[np.float64]
 LISTED = 6  # columns that a message names
 SECOND_MOMENTS = ("XX", "XY", "XZ", "YY", "YZ", "ZZ")
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import IdentificationWarning, did_you_mean, warn
 from veridyn.files.controllers import joint_trajectory
 from veridyn.files.machine.urdf import UrdfLimits, urdf_limits
@@ -228,9 +228,6 @@ def _postures(plant: Plant, actuators: JointLimits | None) -> Array:
     low, high = (np.full(n, -np.pi), np.full(n, np.pi)) if actuators is None else (actuators.low, actuators.high)
     low, high = np.where(np.isfinite(low), low, -np.pi), np.where(np.isfinite(high), high, np.pi)
     return rng.uniform(low, high, (POSTURES, n))
-
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

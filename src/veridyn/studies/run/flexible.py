@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.errors import DataError
 from veridyn.identify.flexible.two_encoders import FlexibleFit, identify_flexible
@@ -20,8 +19,6 @@ from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, Result, fingerprint
 from veridyn.studies.run.machine import model_path, study_machine
 from veridyn.studies.run.recordings import Recordings, Taken
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault
 from veridyn.files.geodesy import GeoOrigin, local_position
 from veridyn.model.experiment import Channel, Experiment
@@ -29,7 +29,6 @@ from veridyn.studies.run.recordings import single_log
 
 GEODETIC = ("latitude", "longitude", "height")
 LOCAL = {"x": "east", "y": "north", "z": "up"}
-Array = NDArray[np.float64]
 PAUSE_STEPS = 10.0  # times the usual step: a pause of the log that is told
 SHOWN_PAUSES = 3
 MOST_STEPS = 1e6  # of the integration between two readings

@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault
 from veridyn.files.machine.write import model_text
 from veridyn.model.experiment import Experiment
@@ -39,7 +39,6 @@ if TYPE_CHECKING:  # what a drive has brings compiled equations along
     from veridyn.identify.car.result import CarFit
     from veridyn.studies.run.car.log import StudyDrive
 
-Array = NDArray[np.float64]
 UNUSED = (Status.NOT_FINITE, Status.FROZEN, Status.OUTLIER, Status.LATE)
 
 

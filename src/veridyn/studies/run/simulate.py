@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import SimulationError
 from veridyn.files.yaml_reader import Place
 from veridyn.mechanics.natural.steps.driven import MechanismRun
@@ -36,7 +36,6 @@ from veridyn.studies.run.simulation.mechanisms import mechanism_setup
 from veridyn.studies.run.simulation.records import named_sensors, perfect_sensors, read_log, same_start
 from veridyn.studies.run.simulation.trees import as_signals, tree_setup
 
-Array = NDArray[np.float64]
 FEW = 4  # samples that are run first, so that the time of a run is not that of compiling
 OPEN = 1e-6  # m: constraints that open wider are told
 ROUGH = 1e-4  # rad or m (of a car rad/s or m/s): a coarser integration that differs by more is told

@@ -10,8 +10,9 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import Faults, part_at
 from veridyn.mechanics.natural.description.mechanism import Mechanism
 from veridyn.model.graph import unique
@@ -22,7 +23,6 @@ from veridyn.model.point_parts import RigidBody
 from veridyn.spatial.rotations import rot_x, rot_y, rot_z
 from veridyn.spatial.transforms import Placement, rotation_to_axis
 
-Array = NDArray[np.float64]
 Pose = tuple[Array, Array]
 NEW_DIRECTION_SINE = 1e-6  # sine from which on a direction counts as a new one, as in mechanics/natural
 PARALLEL = 1e-9

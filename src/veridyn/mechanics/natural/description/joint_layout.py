@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Faults, part_at
 from veridyn.mechanics.natural.description.layout import PointsLayout, clusters_of, start_poses
 from veridyn.model.coordinates import Spanning, spanning_of
@@ -21,7 +21,6 @@ from veridyn.model.point_parts import Added, Angle, DirectionRef, Distance, Elev
 from veridyn.model.point_parts import JointKind as PointJointKind
 from veridyn.model.point_parts import MechanismJoint as PointJoint
 
-Array = NDArray[np.float64]
 PARALLEL_SINE = 1e-9  # sine of the angle below which two directions of a body are one
 X, Y, Z = np.eye(3)
 MIN_REFERENCE_SINE = 0.1  # sine: a direction at least so far from the axis shows the turning

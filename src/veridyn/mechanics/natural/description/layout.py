@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Faults, ModelError, part_at
 from veridyn.model.coordinates import Spanning
 from veridyn.model.graph import MachineGraph, unique
@@ -25,7 +25,6 @@ from veridyn.model.point_parts import Point, RigidBody, UnitVector, rigid_body
 from veridyn.spatial.inertia import inertia_matrix
 from veridyn.spatial.transforms import MDH, Placement
 
-Array = NDArray[np.float64]
 Pose = tuple[Array, Array]
 SAME_PLACE = 1e-9  # m: two joints of one body at one place
 PARALLEL = 1e-9  # sine of the angle below which two directions of a body are one

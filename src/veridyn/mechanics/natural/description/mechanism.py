@@ -13,9 +13,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-from numpy.typing import NDArray
-
 from veridyn.errors import ModelError, did_you_mean
 from veridyn.mechanics.natural.description.mechanism_check import check_mechanism
 from veridyn.model.elements.element import Element
@@ -35,8 +32,6 @@ from veridyn.model.point_parts import (
     UnitVector,
 )
 from veridyn.model.sensor import Sensor
-
-Array = NDArray[np.float64]
 
 AXES = "xyz"
 

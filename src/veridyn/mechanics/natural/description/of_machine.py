@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veridyn.errors import CapabilityError, Faults, Limit, ModelError, did_you_mean, part_at
 from veridyn.mechanics.natural.description.joint_layout import added_coordinates, layout_of
@@ -41,7 +40,6 @@ from veridyn.model.point_parts import (
 )
 from veridyn.model.sensor import Sensor
 
-Array = NDArray[np.float64]
 Coordinates = Literal["needed", "all"] | Iterable[str]
 ON_COORDINATE = ("coordinate", "rate")
 TREE_ONLY = "Use formulation: tree."

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Faults, ModelError
 from veridyn.mechanics.natural.description.found_joints import MechanismJoints, Pose, in_space
 from veridyn.mechanics.natural.description.mechanism import Mechanism
@@ -42,7 +42,6 @@ from veridyn.model.sensor import Sensor
 from veridyn.spatial.rotations import rot_x
 from veridyn.spatial.transforms import Placement
 
-Array = NDArray[np.float64]
 PERPENDICULAR_COSINE = 1e-9  # cosine below which two directions are perpendicular
 ON_AXIS_M = 1e-9  # m
 TURN_AT = {"turning": 0, "cylindrical": 1, "planar": 2}  # which coordinate of a joint is its turn about z

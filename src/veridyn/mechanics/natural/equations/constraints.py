@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from veridyn.arrays import Array
 from veridyn.errors import Faults, ModelError
 from veridyn.mechanics.natural.equations.geometry import IN_SPAN, Geometry
 from veridyn.model.place import QUARTER_TURN, Marker, frame
 from veridyn.model.point_parts import Angle, Elevation, MechanismJoint, RigidBody
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 EQUAL_CONSTANTS = 1e-9  # relative: constants that two bodies give for the same thing
 

@@ -15,15 +15,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import get_lapack_funcs
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError, SimulationError
 from veridyn.mechanics.natural.equations.position import independent, position, r_matrix, r_rate, velocity
 from veridyn.mechanics.natural.equations.redundant import refuse_redundant
 from veridyn.mechanics.natural.equations.system import NaturalSystem
 
-Array = NDArray[np.float64]
 _factor, _solve = get_lapack_funcs(("getrf", "getrs"), dtype=np.float64)
 if TYPE_CHECKING:
     from veridyn.mechanics.natural.equations.wheels import Plane

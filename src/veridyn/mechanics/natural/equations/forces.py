@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, ModelError, did_you_mean
 from veridyn.mechanics.laws import Acting, potential
 from veridyn.mechanics.natural.description.mechanism import AXES, Mechanism
@@ -27,7 +28,6 @@ from veridyn.model.point_parts import Combination, RigidBody, Rotor
 from veridyn.spatial.algebra import ARRAYS
 from veridyn.spatial.inertia import cross_matrix, inertia_matrix
 
-Array = NDArray[np.float64]
 IN_SPAN = 1e-9
 NO_LENGTH = 1e-12
 

@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.natural.description.mechanism import Mechanism
 from veridyn.model.place import GROUND, QUARTER_TURN, Marker, PointRef, frame
 from veridyn.model.point_parts import Angle, DirectionRef, Elevation, RigidBody, length_of
 
-Array = NDArray[np.float64]
 INDEPENDENT = 1e-6  # sine of the smallest angle at which a direction still counts as a new one
 IN_SPAN = 1e-9
 

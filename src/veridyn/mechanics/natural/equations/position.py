@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import get_lapack_funcs, qr
 from scipy.optimize import least_squares
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, ModelError
 from veridyn.mechanics.natural.equations.system import NaturalSystem
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 _factor, _condition, _solve = get_lapack_funcs(("getrf", "gecon", "getrs"), dtype=np.float64)
 TOLERANCE = 1e-12  # of the constraints, relative to the square of the mechanism's size

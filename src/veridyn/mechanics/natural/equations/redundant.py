@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from scipy.linalg import qr
 from scipy.sparse import csr_array
 
+from veridyn.arrays import Array
 from veridyn.errors import Fault, ModelError, ModelWarning, warn
 from veridyn.mechanics.natural.equations.constraints import CoefficientTable, Constraints
 from veridyn.mechanics.natural.equations.position import TOLERANCE, nearest_closed
 from veridyn.mechanics.natural.equations.system import NaturalSystem
 
-Array = NDArray[np.float64]
 RANK = 1e-9  # of the largest singular value, rows scaled to length one
 Indices = NDArray[np.intp]
 SECOND_POSE_OFFSET = 0.02  # of the mechanism's size: how far aside the rank is looked at again

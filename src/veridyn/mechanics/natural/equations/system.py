@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, Faults, ModelError, did_you_mean, part_at
 from veridyn.mechanics.natural.description.mechanism import Mechanism
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
@@ -31,7 +32,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty
 from veridyn.spatial.inertia import INERTIAL, inertia_matrix
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 

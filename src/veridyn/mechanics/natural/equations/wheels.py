@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.ground.road import Road, fill_surface
 from veridyn.mechanics.ground.tyres import Tyre
 from veridyn.mechanics.natural.equations.forces import moment_map
@@ -32,7 +33,6 @@ from veridyn.symbolic.expression import Graph, Number, live
 from veridyn.symbolic.kernel import Kernel, Single, compile_object, this_host
 from veridyn.symbolic.sources import note_sources, source_digest
 
-Array = NDArray[np.float64]
 MOTION = tuple(f"{part}.{axis}" for part in ("axis", "centre", "v", "w") for axis in range(3))
 INPUTS = (*MOTION, *(s.key for s in SLIPS), *ROAD_INPUTS)
 SLOPES = len(MOTION) + len(SLIPS)  # inputs by which outputs are differentiated

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import ModelError
 from veridyn.mechanics.compiled import core
 from veridyn.mechanics.dense import factor, solve
@@ -25,7 +26,6 @@ from veridyn.mechanics.natural.kernels.terms import Tables
 from veridyn.mechanics.record import Matrix, Numbers, Places, Vector
 from veridyn.spatial.rotations import rotation_of
 
-Array = NDArray[np.float64]
 POSES = 6  # at which the order of elimination is tried when it is planned
 USUAL_STEP = 1e-3  # s, for the weights of stiffness and penalty at those
 USUAL_PENALTY = 1e12  # times the mean diagonal of the mass matrix

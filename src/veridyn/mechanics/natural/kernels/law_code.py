@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.compiled import core
 from veridyn.mechanics.laws import Acting, graph_of_laws, law
 from veridyn.mechanics.record import Numbers, Vector
@@ -40,7 +40,6 @@ from veridyn.symbolic.expression import (
     live,
 )
 
-Array = NDArray[np.float64]
 FIRST = 5  # row of the room below that of a strut, from where on values stand
 
 

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import ModelError
 from veridyn.mechanics.compiled import core
 from veridyn.mechanics.record import Places
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 MIN_PIVOT_RATIO = 1e-3  # of a pivot, relative to the largest number in its row and column
 ZERO_PIVOT = 1e-13  # of a pivot, relative to the largest number of the matrix it is left of

@@ -9,13 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.compiled import core, summing
 from veridyn.mechanics.natural.kernels.sparse import node_of, plan_of, take_off
 from veridyn.mechanics.record import Matrix, Numbers, Places, Vector
-
-Array = NDArray[np.float64]
 
 
 class SymmetricPlan(NamedTuple):

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.compiled import core
 from veridyn.mechanics.dense import factor, solve, solve_transposed
 from veridyn.mechanics.natural.kernels.law_code import add_law
@@ -32,7 +33,6 @@ from veridyn.mechanics.natural.kernels.terms import (
     strut_at,
 )
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 MAX_NEWTON_STEPS = 30
 CLOSED_RATIO = 1e-13  # of the constraints, relative to the square of the mechanism's size

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.compiled import core
 from veridyn.mechanics.ground.road import road_at
 from veridyn.mechanics.natural.equations.wheels import INPUTS, OUTPUTS, SLOPES, WheelTable, tyre_code
 from veridyn.mechanics.record import Bound, Cube, Matrix, Numbers, Vector
 from veridyn.mechanics.tree.steps.record import call_addresses, call_kernel
 
-Array = NDArray[np.float64]
 ADDRESSES = 6  # numbers by which a kernel is called
 
 

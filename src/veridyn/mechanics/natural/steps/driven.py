@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, did_you_mean
 from veridyn.mechanics.natural.equations.dynamics import NaturalState, solve_accelerations
 from veridyn.mechanics.natural.equations.position import acceleration, position, r_matrix, velocity
@@ -23,7 +23,6 @@ from veridyn.mechanics.system.simulation import clock
 from veridyn.model.load import Drive
 from veridyn.progress import Progress, silent
 
-Array = NDArray[np.float64]
 SINGULAR_DRIVE = 1e-9  # of the drives' grip on the motion, relative to the largest
 
 

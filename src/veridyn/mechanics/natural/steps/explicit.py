@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import SimulationError
 from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.natural.equations.dynamics import Bordered, NaturalState, Stabilisation, solve_accelerations
@@ -31,7 +32,6 @@ from veridyn.mechanics.natural.kernels.terms import Scratch, Tables, acting, con
 from veridyn.mechanics.record import Bound, Matrix, Vector, opened
 from veridyn.mechanics.system.stepper import CLOSED, CORRECTIONS, STRAY, Tableau, tableau
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 REFACTOR = 3  # corrections with one factorisation
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import CapabilityError
 from veridyn.mechanics.compiled import core, summing
 from veridyn.mechanics.natural.kernels.elimination import Elimination, poses_around
@@ -35,7 +35,6 @@ from veridyn.mechanics.natural.kernels.wheel_kernel import Wheels, add_wheels, r
 from veridyn.mechanics.natural.steps.free_model import EXACT_MULTIPLIERS, FreeModel
 from veridyn.mechanics.record import Cube, Matrix, Numbers, Places, Vector
 
-Array = NDArray[np.float64]
 CLOSED_RATIO = 1e-10  # of constraints, relative to the square of the machine's size
 PROJECTED_RATIO = 1e-7  # of projected rates, relative to the largest
 BALANCED_RATIO = 1e-6  # of the equations of motion, relative to the largest force

@@ -15,8 +15,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, ModelError, did_you_mean
 from veridyn.mechanics.formulation import FRICTION_SPEED, Instant, ModelStep, OneSet
 from veridyn.mechanics.natural.description.of_machine import mechanism_of, rounded
@@ -43,7 +44,6 @@ from veridyn.model.parameter_set import Constant
 from veridyn.model.parameters import Uncertainty
 from veridyn.spatial.rotations import angles_of, rotation_vector, rpy
 
-Array = NDArray[np.float64]
 CLOSED_RATIO = 1e-12  # of constraints, relative to the square of the machine's size
 MAX_CLOSING_STEPS = 20
 EXACT_MULTIPLIERS = Stabilisation(penalty=1e16)  # the penalty of steps: large, for some constraints hold little mass

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lu_factor, lu_solve
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError, SimulationError
 from veridyn.mechanics.formulation import Instant
 from veridyn.mechanics.natural.equations.position import position as closed_pose
@@ -24,7 +24,6 @@ from veridyn.mechanics.tree.recursion.kinematics import body_pose
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.place import GROUND
 
-Array = NDArray[np.float64]
 BASE_PLACES, BASE_TURNS = ("base.x", "base.y", "base.z"), ("base.roll", "base.pitch", "base.yaw")
 CLOSED = 1e-9  # relative: by how much a tree's state may miss the constraints
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import SimulationError
 from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.natural.equations.dynamics import Bordered, NaturalState, Stabilisation
@@ -48,7 +49,6 @@ from veridyn.mechanics.natural.kernels.wheel_kernel import (
 )
 from veridyn.mechanics.record import Bound, Vector, opened
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 PROJECTIONS = 12
 CLOSED = 1e-12  # of a projected constraint, relative to what is projected

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, SimulationError
 from veridyn.mechanics.ground.road import Road
 from veridyn.mechanics.natural.equations.dynamics import (
@@ -35,7 +36,6 @@ from veridyn.mechanics.natural.steps.index3 import index3_step, index3_steps
 from veridyn.mechanics.system.stepper import RULES, tableau
 from veridyn.progress import Progress, silent
 
-Array = NDArray[np.float64]
 Formulation = Literal["index3", "explicit", "penalty", "augmented", "r_matrix"]
 FORMULATIONS = ("index3", "explicit", "penalty", "augmented", "r_matrix")
 RUNAWAY = 1e6  # a repetition that moves the state by this many times its size will not come back

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
+from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, Fault, ModelError, SimulationError, did_you_mean
 from veridyn.mechanics.natural.description.of_machine import mechanism_of, mechanism_with, rounded
 from veridyn.mechanics.natural.equations.dynamics import Bordered, Stabilisation, solve_accelerations
@@ -47,7 +48,6 @@ from veridyn.model.motion import BaseMotion, Motion
 from veridyn.progress import Progress, silent
 from veridyn.spatial.rotations import rotation_of
 
-Array = NDArray[np.float64]
 EXACT = Stabilisation(penalty=1e16)  # some constraints hold little mass
 
 

@@ -18,6 +18,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, ModelError, SimulationError, did_you_mean
 from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.dense import factor, solve
@@ -30,7 +31,6 @@ from veridyn.mechanics.natural.kernels.room import Desk, Found, Model, Room, Slo
 from veridyn.mechanics.natural.kernels.tangent import accelerate, close, differentiate
 from veridyn.mechanics.record import Bound, opened
 
-Array = NDArray[np.float64]
 SETTLED = 1e-11  # of a step's last change, relative to the mechanism's size
 ITERATIONS = 30
 SLOW_ITERATIONS = (

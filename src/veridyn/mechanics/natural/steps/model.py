@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import qr
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, SimulationError
 from veridyn.mechanics.formulation import Instant, ModelStep
 from veridyn.mechanics.natural.equations.constraints import Constraints
@@ -32,7 +33,6 @@ from veridyn.model.parameter_set import Constant
 from veridyn.model.parameters import Uncertainty
 from veridyn.model.sensor import Sensor
 
-Array = NDArray[np.float64]
 # Growth of R, in typical sizes, from which another set is looked for, and by how many times that one must do better. Added angles and
 # distances are what users name and noise is given for: they are kept longer. A set of Cartesian ones bends long before it is singular.
 ADDED, CARTESIAN = (4.0, 2.0), (1.2, 1.1)

@@ -20,6 +20,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.engine import (
@@ -40,7 +41,6 @@ from veridyn.model.motion import Motion
 from veridyn.symbolic.expression import evaluate
 from veridyn.symbolic.kernel import padded
 
-Array = NDArray[np.float64]
 Places = tuple[tuple[int, int] | None, ...]
 
 

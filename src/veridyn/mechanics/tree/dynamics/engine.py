@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import Label, Request
@@ -27,7 +28,6 @@ from veridyn.symbolic.expression import Count, count
 from veridyn.symbolic.kernel import Addresses, Host, Kernel, compile_object, padded, this_host
 from veridyn.symbolic.sources import note_sources, source_digest
 
-Array = NDArray[np.float64]
 Engine = Literal["auto", "compiled", "numpy"]
 MIN_COMPILED_SAMPLES = (
     20_000  # samples from which compiling, some tenths of a second once, costs less than the reference

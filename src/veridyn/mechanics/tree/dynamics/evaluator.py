@@ -16,6 +16,7 @@ import numpy as np
 from numba import types
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.mechanics.compiled import kept
 from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD, compiled, uniform_values
@@ -26,7 +27,6 @@ from veridyn.mechanics.tree.steps.record import call_addresses, call_kernel
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 BASE = ("w", "wd", "vd", "v")  # of a free base: turning rate, its derivative, specific acceleration, velocity
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.engine import Engine, compiled, filled, wants_compiled
@@ -32,7 +33,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.spatial.algebra import ARRAYS, Scalar
 
-Array = NDArray[np.float64]
 NEAR_SINGULAR = 1e12  # of the sum of inverse pivots: from here on the matrix is looked at more closely
 SINGULAR_PIVOT = 1e-7  # of a pivot of the matrix scaled to unit diagonal; its square is the mass left of a unit one
 

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.ground.tyres import tyre_of
 from veridyn.mechanics.tree.dynamics.engine import Engine, check_angles, check_engine, compiled, uniform_values
 from veridyn.mechanics.tree.dynamics.forward import NEAR_SINGULAR, check_mass, open_mass_matrix, solve_mass
@@ -24,7 +25,6 @@ from veridyn.spatial.algebra import FLOATS, Algebra, FloatAlgebra, rounded_sign
 from veridyn.spatial.linalg import rotation_matrix
 from veridyn.symbolic.kernel import Single
 
-Array = NDArray[np.float64]
 ZERO = np.zeros(1)
 STILL = np.zeros(3)
 ORIGIN = np.array(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.engine import Buffer, Engine, compiled, filled, wants_compiled
@@ -29,8 +29,6 @@ from veridyn.mechanics.tree.tree import Rows, Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.algebra import ARRAYS
-
-Array = NDArray[np.float64]
 
 
 @takes_machine

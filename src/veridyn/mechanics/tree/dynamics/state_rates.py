@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.ground.road import fill_surface
 from veridyn.mechanics.system.simulation import BaseState, Inputs
 from veridyn.mechanics.tree.dynamics.instant import ORIGIN, StateAccelerations
@@ -22,7 +22,6 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.load import Drive, Load
 from veridyn.spatial.rotations import quaternion_rate, rotation_of
 
-Array = NDArray[np.float64]
 NOTHING = np.zeros(0)
 
 

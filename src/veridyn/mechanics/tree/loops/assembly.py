@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError, did_you_mean
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics.engine import Engine, compiled, filled, wants_compiled
@@ -27,7 +28,6 @@ from veridyn.model.motion import Motion
 from veridyn.model.place import GROUND, Attachment
 from veridyn.spatial.algebra import ARRAYS
 
-Array = NDArray[np.float64]
 Numbers = tuple[int, ...]
 CLOSED_TOLERANCE_M = 1e-10  # m, and of products of unit axes: how far a loop may stay open
 SINGULAR_RATIO = 1e-7  # of the largest singular value, sliding coordinates in units of the machine's reach

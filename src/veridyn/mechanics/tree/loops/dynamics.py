@@ -17,16 +17,15 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.mechanics.tree.loops.assembly import CLOSED_TOLERANCE_M, Assembled, assembled, loop_values, widest
 from veridyn.mechanics.tree.loops.solver import times
 from veridyn.mechanics.tree.tree import Tree
 
-Array = NDArray[np.float64]
 _LAPACK = cast(Any, lapack)  # its functions have no types
 LOOP_TOLERANCE_M = 1e-6  # m, and of rates relative: what a state may open a loop by
 SINGULAR_RATIO = (

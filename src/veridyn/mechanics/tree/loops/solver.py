@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.mechanics.tree.dynamics.engine import Engine
 from veridyn.mechanics.tree.loops.assembly import SINGULAR_RATIO, Split, loop_values, widest
 
-Array = NDArray[np.float64]
 Counts = NDArray[np.intp]
 MAX_NEWTON_STEPS = 30  # Newton steps before a position counts as out of reach
 LONGEST_NEWTON_STEP = 0.5  # rad, and of the reach: what one Newton step may change

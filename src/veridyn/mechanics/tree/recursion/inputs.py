@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import ModelError
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.newton_euler import Outward, State, Wrench, outward
@@ -20,8 +20,6 @@ from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, rotation_matrix
 from veridyn.symbolic.expression import Graph, Number
-
-Array = NDArray[np.float64]
 
 BLOCK = 2048  # samples whose temporaries stay in cache
 Label = tuple[int, ...]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.mechanics.laws import potential
 from veridyn.mechanics.tree.accept import takes_machine
@@ -21,8 +22,6 @@ from veridyn.model.motion import BaseMotion, Motion
 from veridyn.spatial.algebra import ARRAYS, Scalar, add, mul
 from veridyn.spatial.inertia import inertia_matrix
 from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, cross, dot, plus, product, rotate, scaled
-
-Array = NDArray[np.float64]
 
 
 @takes_machine

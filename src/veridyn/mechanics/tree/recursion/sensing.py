@@ -21,8 +21,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.inputs import minus_gravity
@@ -47,7 +48,6 @@ from veridyn.spatial.linalg import (
     rotation_matrix,
 )
 
-Array = NDArray[np.float64]
 Triple = tuple[float, float, float]
 NOWHERE: Triple = (0.0, 0.0, 0.0)
 FORWARD: Triple = (1.0, 0.0, 0.0)

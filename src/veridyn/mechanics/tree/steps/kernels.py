@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from veridyn.arrays import Array
 from veridyn.mechanics.tree.dynamics.engine import compiled, uniform_values
 from veridyn.mechanics.tree.loops.assembly import units
 from veridyn.mechanics.tree.recursion.inputs import Request, loaded_bodies
@@ -25,7 +25,6 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.load import channels
 
-Array = NDArray[np.float64]
 FIRST_LABELS = {"motion": "M", "tangent": "BY_X", "closing": "J_CLOSING"}
 
 

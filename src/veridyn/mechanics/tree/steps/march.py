@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.ground.road import Road, road_at
 from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD, check_angles, compiled, uniform_values
@@ -49,7 +50,6 @@ from veridyn.mechanics.tree.steps.record import (
 )
 from veridyn.mechanics.tree.steps.states import put, set_unknown, state_error
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 TURNED_TOO_FAR = -1  # how a march ended, besides the codes of a step
 

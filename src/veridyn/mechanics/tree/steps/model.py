@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults, ModelError, did_you_mean
 from veridyn.mechanics.formulation import FRICTION_SPEED, Instant, ModelStep, OneSet
 from veridyn.mechanics.tree.dynamics.engine import check_angles
@@ -43,7 +44,6 @@ from veridyn.model.parameters import Uncertainty
 from veridyn.model.sensor import Sensor
 from veridyn.spatial.rotations import angles_of, matrix_of, rotation_vector
 
-Array = NDArray[np.float64]
 TreeLoads = tuple[Array, Array]  # generalised forces (nv,) and outside values
 
 

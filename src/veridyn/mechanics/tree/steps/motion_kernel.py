@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics import dense
 from veridyn.mechanics.compiled import core
 from veridyn.mechanics.tree.steps.record import (
@@ -64,7 +65,6 @@ from veridyn.mechanics.tree.steps.record import (
     solve,
 )
 
-Array = NDArray[np.float64]
 CLOSED_TOLERANCE_M = 1e-13  # m, and of products of unit axes: a loop that is closed to rounding
 CLOSING_ITERATIONS = 40
 LONGEST_NEWTON_STEP = 0.5  # rad, and of the machine's reach: what one Newton step may change a coordinate

@@ -23,12 +23,12 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics import dense
 from veridyn.mechanics.compiled import core, inlined
 from veridyn.symbolic.emit_llvm import place_stride
 from veridyn.symbolic.kernel import Kernel
 
-Array = NDArray[np.float64]
 HEADER = ("free", "n", "nv", "nq", "m", "f", "forces", "varying", "held", "states", "blocks", "advance")
 SECTIONS = (
     # what the kernels read: configuration, velocity, acceleration, forces of cut joints, what acts from outside; their parameters

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, Faults, SimulationError, did_you_mean
 from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.tree.loops.assembly import loop_values, splitting
@@ -53,7 +54,6 @@ from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.motion import BaseMotion, Motion
 from veridyn.spatial.rotations import angles_of, matrix_of
 
-Array = NDArray[np.float64]
 BASE_NAMES = ("base.x", "base.y", "base.z", "base.roll", "base.pitch", "base.yaw")
 BASE_RATES = ("base.vx", "base.vy", "base.vz", "base.wx", "base.wy", "base.wz")
 Numbers = NDArray[np.int64]

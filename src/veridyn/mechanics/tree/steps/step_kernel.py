@@ -19,6 +19,7 @@ import numpy as np
 from numba import carray, types  # pyright: ignore[reportPrivateImportUsage]
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.compiled import address_of, core, kept
 from veridyn.mechanics.tree.steps.motion_kernel import hold, own_row, place_at, shift, state_at
 from veridyn.mechanics.tree.steps.record import (
@@ -83,7 +84,6 @@ from veridyn.mechanics.tree.steps.record import (
 )
 from veridyn.mechanics.tree.steps.tangent_kernel import differentiate, iteration_matrix, rotation_steps, step_derivative
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 SETTLED_CHANGE = 1e-11  # of a step's last change, relative to the machine's size
 SETTLED_STATE = 1e-10  # the same of a state of an element, relative to its own size

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.compiled import core
 from veridyn.mechanics.tree.steps.motion_kernel import hold, own_row, solve_block
 from veridyn.mechanics.tree.steps.record import (
@@ -75,7 +76,6 @@ from veridyn.mechanics.tree.steps.record import (
     solve_many,
 )
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 

@@ -26,6 +26,7 @@ from numba.core import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.record import Codes, Matrix, Numbers, Vector, opened
 from veridyn.observe.filters.kernels.correction import (
@@ -140,7 +141,6 @@ def copy(A: Array, out: Array) -> None:
             out[i, j] = A[i, j]
 
 
-Array = NDArray[np.float64]
 REFERENCE = 2  # the reference must look at this step
 DISCRETE, EULER, MIDPOINT, RK4 = 0, 1, 2, 3
 RATE, RATE_SLOPE, READING, READING_SLOPE = 0, 1, 2, 3  # places in `functions`

@@ -17,13 +17,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.record import Bound, Codes, Matrix, Numbers, Vector, opened
 from veridyn.observe.bounds import BOUND_PASSES
 from veridyn.observe.filters.update import LOG_2PI, Correction, Expectation, certain, not_positive, threshold
 from veridyn.observe.measurements import MISSING, NOT_FINITE, USED, Status
 
-Array = NDArray[np.float64]
 OUTLIER = int(Status.OUTLIER)
 DONE, CERTAIN, NOT_POSITIVE = 0, 1, 2  # a reading and a state without any uncertainty; a noise R that is none
 NIS, DOF, LOG_LIKELIHOOD, VARIANCE = 0, 1, 2, 3  # places in `statistics`

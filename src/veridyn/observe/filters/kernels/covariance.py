@@ -6,12 +6,9 @@ forces and parameters; states are positions (f), rates (f), those k, and biases.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from veridyn.arrays import Array
 from veridyn.mechanics.compiled import core, summing
 
-Array = NDArray[np.float64]
 EXACT, FORWARD, INTEGRATOR = 0, 1, 2  # error models
 
 

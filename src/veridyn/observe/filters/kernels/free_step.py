@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.dense import factor, solve
 from veridyn.mechanics.natural.kernels.symmetric import product
@@ -35,7 +36,6 @@ from veridyn.mechanics.record import Codes, Matrix, Numbers, Vector, opened
 from veridyn.observe.filters.kernels.correction import DOF, DONE, Corrected, correct_into, put_results
 from veridyn.observe.filters.kernels.covariance import EXACT, INTEGRATOR, all_finite, gather, noise, spread, transition
 
-Array = NDArray[np.float64]
 REFERENCE = 2  # the reference must look at this step
 ROUNDING = 1e-9  # of a number of sub-steps
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.natural.kernels.room import Found, Model, Room
 from veridyn.mechanics.natural.kernels.tangent import close
@@ -23,7 +24,6 @@ from veridyn.mechanics.record import Codes, Cube, Matrix, Numbers, Vector, opene
 from veridyn.observe.filters.kernels.correction import DOF, DONE, Corrected, correct_into, put_results, refuses
 from veridyn.observe.filters.kernels.covariance import all_finite, gather, noise, spread, transition
 
-Array = NDArray[np.float64]
 # Beside DONE: another set of independent coordinates may do better; anything else that the reference must look at.
 STRAINED, REFERENCE = 1, 2
 ROUNDING = 1e-9  # of a number of sub-steps

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.record import Codes, Matrix, Numbers, Vector, opened
 from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD
@@ -24,7 +25,6 @@ from veridyn.mechanics.tree.steps.states import put, set_unknown
 from veridyn.observe.filters.kernels.correction import DOF, DONE, Corrected, correct_into, project, put_results, refuses
 from veridyn.observe.filters.kernels.covariance import INTEGRATOR, all_finite, gather, noise, spread, transition
 
-Array = NDArray[np.float64]
 REFERENCE = 2  # the reference must look at this step
 ROUNDING = 1e-9  # of a number of sub-steps
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import Faults, ModelError, did_you_mean
 from veridyn.mechanics.ground.tyre_parameters import TyreParameters
 from veridyn.papers.car.simulator.contact import LinearTyre, TyreNumbers, packed_tyres
@@ -34,7 +34,6 @@ from veridyn.papers.car.simulator.forces import (
 )
 from veridyn.papers.car.simulator.tables import TableNumbers, WheelTables
 
-Array = NDArray[np.float64]
 # Places in the state.
 POSITION, QUATERNION, VELOCITY, OMEGA, Z, ZD = 0, 3, 7, 10, 13, 17
 ANGLE, SPIN, SLIP_X, SLIP_Y, RACK, BUSH, BUSHD = 21, 25, 29, 33, 37, 39, 59

@@ -16,8 +16,8 @@ compiled equations; :func:`instant` is a march of no steps.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.compiled import core, kept
 from veridyn.mechanics.dense import solve_positive
 from veridyn.mechanics.ground.road import road_at
@@ -89,8 +89,6 @@ from veridyn.papers.car.simulator.wheel import (
     wheel_moves,
     wheel_tables,
 )
-
-Array = NDArray[np.float64]
 
 
 @kept

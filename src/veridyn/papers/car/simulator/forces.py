@@ -24,12 +24,12 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import Faults, ModelError
 from veridyn.mechanics.compiled import lean
 
-Array = NDArray[np.float64]
 Four = tuple[float, float, float, float]
 Two = tuple[float, float]
 Six = tuple[float, float, float, float, float, float]

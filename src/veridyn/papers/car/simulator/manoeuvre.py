@@ -10,11 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults
 
-Array = NDArray[np.float64]
 OfTime = Callable[[Array], Array]
 KMH = 1.0 / 3.6
 

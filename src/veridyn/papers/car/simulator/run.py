@@ -17,8 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError
 from veridyn.mechanics.ground.road import Flat, Road
 from veridyn.model.machine import Machine
@@ -30,7 +30,6 @@ from veridyn.papers.car.simulator.manoeuvre import VehicleManoeuvre
 from veridyn.spatial.inertia import INERTIAL
 from veridyn.spatial.rotations import matrix_of
 
-Array = NDArray[np.float64]
 FLAT = Flat()
 
 

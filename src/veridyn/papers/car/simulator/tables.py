@@ -13,13 +13,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
+from veridyn.arrays import Array
 from veridyn.errors import Faults, ModelError
 from veridyn.mechanics.compiled import lean
 
-Array = NDArray[np.float64]
 Rows = tuple[tuple[float, ...], ...]
 
 QUANTITIES = ("half_track", "wheelbase", "toe", "camber", "kingpin")

@@ -14,8 +14,8 @@ that meets a path which leans jacks the car.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.mechanics.compiled import core
 from veridyn.papers.car.simulator.contact import (
     M3,
@@ -47,8 +47,6 @@ from veridyn.papers.car.simulator.description import (
 )
 from veridyn.papers.car.simulator.forces import bar_force, damper_force, spring_force
 from veridyn.papers.car.simulator.tables import TableNumbers, in_interval, interval
-
-Array = NDArray[np.float64]
 
 # Places of a wheel's vectors, all in the chassis frame.
 R_, RD, TURN_, OWN, AXIS, AHEAD, PATH, TURN_PATH, A0, W0, CARRIER = 0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, IdentificationError
 from veridyn.identify.car.innovations import fit_car, swapped_axles_fault
 from veridyn.identify.car.prediction import SETTLING, predictions, validation_of_drive
@@ -34,7 +34,6 @@ from veridyn.studies.run.car.log import study_car, study_drive, study_method
 from veridyn.studies.run.identified import IdentifiedDrive, IdentifyRun
 from veridyn.studies.run.observer import model_file
 
-Array = NDArray[np.float64]
 TRAINED = 0.7  # of the log, where the study names no span
 COASTING_BRAKE = 0.02  # of the brake's range, and of the throttle's
 

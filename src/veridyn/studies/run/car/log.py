@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, Fault, did_you_mean
 from veridyn.identify.car.innovations import Innovations
 from veridyn.mechanics.single_track.of_machine import CarNoise
@@ -28,8 +28,6 @@ from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import fingerprint
 from veridyn.studies.run.observer import filter_of_study, named_car
 from veridyn.studies.run.recordings import single_log, spread_log
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

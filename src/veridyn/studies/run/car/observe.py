@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, IdentificationError, VeridynError
 from veridyn.identify.car.innovations import Innovations, exchanged_axles, fit_car, swapped_axles_fault
 from veridyn.identify.car.result import CarFit
@@ -38,7 +39,6 @@ from veridyn.studies.run.car.identify import fitted_rows
 from veridyn.studies.run.car.log import reference_values, study_car, study_drive, study_filter, study_method
 from veridyn.studies.run.observed import ObservedDrive, ObserveRun, consistency_figures
 
-Array = NDArray[np.float64]
 SETTLING_S = 3.0  # left out of the figures after a start
 WARM_UP_S = 10.0  # that a filter runs before the first sample it is asked about, where the log has them
 LINEAR_NOISE = 1e-6  # of errors that a textbook's linear filter does not have

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError, did_you_mean
 from veridyn.files.expressions import function_of
 from veridyn.files.log.survey import survey
@@ -22,7 +22,6 @@ from veridyn.studies.config.simulate import FourierSettings, SimulateFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.run.recordings import single_log
 
-Array = NDArray[np.float64]
 OfTime = Callable[[float], float]
 ORDERS = {"q": "", "qd": "/s", "qdd": "/s^2"}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, VeridynError, did_you_mean
 from veridyn.files.machine.load import load_model
 from veridyn.mechanics.natural.description.of_machine import mechanism_of, rounded
@@ -24,7 +24,6 @@ from veridyn.studies.config.study import Loaded
 from veridyn.studies.run.machine import fitted_machine, model_path
 from veridyn.studies.run.simulation.inputs import Led, OfTime, duration_of, followed, given_inputs
 
-Array = NDArray[np.float64]
 STEP = 1e-3  # s, where the study gives none
 EXPLICIT = ("RK4", "RK45", "DOP853")
 

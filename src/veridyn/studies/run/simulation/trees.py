@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from veridyn.arrays import Array
 from veridyn.errors import VeridynError, did_you_mean
 from veridyn.files.yaml_reader import Place
 from veridyn.mechanics.system.control import Reference
@@ -28,7 +29,6 @@ from veridyn.studies.config.study import Loaded
 from veridyn.studies.run.machine import study_machine
 from veridyn.studies.run.simulation.inputs import Led, OfTime, duration_of, existing, followed, given_inputs
 
-Array = NDArray[np.float64]
 FIXED_STEP = 1e-3  # s, of RK4 where the study gives none
 
 
