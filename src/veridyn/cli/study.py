@@ -35,7 +35,8 @@ def identify(
     Writes result.json, parameters.csv, report.html, the study with its defaults, the versions used and the identified model into a new
     folder and prints where; reduced.csv and friction.csv where the study reduces the model or tries friction. With a section payload or
     fleet a load is weighed, or many machines of one model are compared (machines.csv, fleet.json); with a section flexible the stiffness of
-    joints is found from motor and link encoders (deflection.csv). Exit codes: 0 done, 1 a limit of the study file is missed, 2 bad input.
+    joints is found from motor and link encoders (deflection.csv), with a section drives drives are found from commands and encoders
+    (replay.csv). Exit codes: 0 done, 1 a limit of the study file is missed, 2 bad input.
 
     \b
     Example:
@@ -49,6 +50,8 @@ def identify(
         work = _identify_fleet
     elif hasattr(loaded.study, "flexible"):
         work = _identify_flexible
+    elif hasattr(loaded.study, "drives"):
+        work = _identify_drives
     else:
         work = _identify_machine
     recorded_study(study, out, loaded, partial(work, loaded), show)
@@ -254,6 +257,21 @@ def _identify_flexible(loaded: Loaded[Any], _: Run, progress: Progress) -> Recor
         save_model(done.fit.machine(), run.folder / "model.yaml")
 
     return _recorded(loaded, done, flexible_page, flexible_verdict, keep, lambda: "\n" + done.fit.summary())
+
+
+def _identify_drives(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
+    """replay.csv has the measured and simulated encoders of every joint; model.yaml the machine with its drives."""
+    from veridyn.files.machine.write import save_model
+    from veridyn.report.drives import drives_page, drives_verdict
+    from veridyn.studies.run.drives import run_drives
+
+    done = run_drives(loaded, progress)
+
+    def keep(run: Run) -> None:
+        run.write_text("replay.csv", done.table())
+        save_model(done.fit.machine(), run.folder / "model.yaml")
+
+    return _recorded(loaded, done, drives_page, drives_verdict, keep, lambda: "\n" + done.fit.summary())
 
 
 def _observe_machine(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:

@@ -37,7 +37,7 @@ def test_words_about_every_key() -> None:
             assert missing == []
     assert "## `kind: observe` of a car" in reference()
     (either,) = [part for part in json_schema()["oneOf"] if part["properties"]["kind"]["const"] == "identify"]
-    assert len(either["oneOf"]) == 5  # of a machine, of a car, of a payload, of a fleet, of flexible joints
+    assert len(either["oneOf"]) == 6  # of a machine, a car, a payload, a fleet, flexible joints, drives
 
 
 def test_a_log_is_one_file_or_several() -> None:

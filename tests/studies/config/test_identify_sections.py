@@ -79,9 +79,8 @@ def test_the_schema_has_the_section_payload_with_its_words() -> None:
     assert "payload" in own["required"] and own["additionalProperties"] is False
     keys = own["$defs"]["PayloadSettings"]["properties"]
     assert keys["estimate"]["enum"] == ["all", "mass"] and all(key["description"] for key in keys.values())
-    assert (
-        len(next(k for k in json_schema()["oneOf"] if "oneOf" in k)["oneOf"]) == 5
-    )  # machine, car, payload, fleet, flexible
+    kinds = next(k for k in json_schema()["oneOf"] if "oneOf" in k)["oneOf"]
+    assert len(kinds) == 6  # machine, car, payload, fleet, flexible, drives
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,13 @@ import numpy as np
 
 from veridyn.errors import DataError
 from veridyn.identify.flexible.two_encoders import FlexibleFit, identify_flexible
-from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.experiment import Experiment
 from veridyn.progress import Progress, silent
 from veridyn.studies.config.flexible import FlexibleFile
 from veridyn.studies.config.study import Loaded
 from veridyn.studies.result import ParameterRow, Result, fingerprint
 from veridyn.studies.run.machine import model_path, study_machine
-from veridyn.studies.run.recordings import Recordings, Taken
+from veridyn.studies.run.recordings import Recordings, cut_log
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ def run_flexible(loaded: Loaded[FlexibleFile], progress: Progress = silent) -> F
     own, joints = study.flexible.settings(), study.flexible.joints
     with loaded.placing(("flexible",), DataError):
         training, validation = (
-            [_cut(recorded, part) for part in some] for some in (recorded.training, recorded.validation)
+            [cut_log(recorded, part) for part in some] for some in (recorded.training, recorded.validation)
         )
         progress("fitting the joints", 0.0, None)
         fit = identify_flexible(machine, training, joints=joints, settings=own)
@@ -111,16 +111,6 @@ def run_flexible(loaded: Loaded[FlexibleFile], progress: Progress = silent) -> F
     inputs = {"study": fingerprint(loaded.text), "model": fingerprint(model_path(loaded, ("model",), study.model))}
     run = FlexibleRun(fit, again, tuple(validation), {**inputs, **recorded.hashes})
     return FlexibleRun(fit, again, run.logs, run.inputs, tuple(_missed(loaded, run)))
-
-
-def _cut(recorded: Recordings, part: Taken) -> Experiment:
-    """The part of a log between its start and end."""
-    log, s = recorded.logs[part.log], part.settings
-    if s.start is None and s.end is None:
-        return log
-    low, high = -np.inf if s.start is None else s.start, np.inf if s.end is None else s.end
-    kept = {n: (c, (c.t >= low) & (c.t <= high)) for n, c in log.channels.items()}
-    return Experiment({n: Channel(n, c.t[k], c.values[k], c.unit) for n, (c, k) in kept.items()}, log.name)
 
 
 def _missed(loaded: Loaded[FlexibleFile], run: FlexibleRun) -> list[str]:

@@ -203,6 +203,16 @@ class Recordings:
         return single_log(self.loaded, self.loaded.study.log, file, own_clocks=True)
 
 
+def cut_log(recorded: Recordings, part: Taken) -> Experiment:
+    """The part of a log between its start and end."""
+    log, s = recorded.logs[part.log], part.settings
+    if s.start is None and s.end is None:
+        return log
+    low, high = -np.inf if s.start is None else s.start, np.inf if s.end is None else s.end
+    kept = {n: (c, (c.t >= low) & (c.t <= high)) for n, c in log.channels.items()}
+    return Experiment({n: Channel(n, c.t[k], c.values[k], c.unit) for n, (c, k) in kept.items()}, log.name)
+
+
 def taken(motions: Sequence[Motion], item: RecordingSettings) -> list[Motion]:
     """The share of a log that is asked for, of its pieces in order; shares are of the time recorded, without the gaps."""
     lengths = [len(m) / _rate(m) for m in motions]

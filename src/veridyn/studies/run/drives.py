@@ -1,0 +1,121 @@
+"""``kind: identify`` with a section ``drives``, run: drives from commands and encoders, judged by simulation of what was not fitted."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from veridyn.errors import DataError, IdentificationError
+from veridyn.identify.drives.drive_result import DriveReplay, DrivesFit
+from veridyn.identify.drives.drives import identify_drives
+from veridyn.progress import Progress, silent
+from veridyn.studies.config.drives import DrivesFile
+from veridyn.studies.config.study import Loaded
+from veridyn.studies.result import ParameterRow, Result, fingerprint
+from veridyn.studies.run.machine import model_path, study_machine
+from veridyn.studies.run.recordings import Recordings, cut_log
+
+NAMED = 6  # numbers in a warning
+
+
+@dataclass(frozen=True, eq=False)
+class DrivesRun:
+    """The fit, the encoders of validation logs simulated with it, and the processor seconds of the fit."""
+
+    fit: DrivesFit
+    validation: tuple[DriveReplay, ...]
+    cpu_seconds: float
+    inputs: dict[str, str]
+    missed: tuple[str, ...] = ()
+
+    @cached_property
+    def figures(self) -> dict[str, float]:
+        """Numbers by name; rms of all joints together, rad or m."""
+        fit = self.fit
+        out = {"rms_fitted": fit.replay.rms_of_all(0.0, fit.until)}
+        out |= {"rms_fitted_defaults": fit.replay_defaults.rms_of_all(0.0, fit.until)}
+        if np.isfinite(fit.until):
+            out |= {"rms_held_out": fit.rms_held_out, "rms_held_out_defaults": fit.rms_held_out_defaults}
+            out |= {f"rms_held_out_{j}": x for j, x in fit.replay.rms(fit.until).items()}
+        if self.validation:
+            out |= {"rms_validation": max(r.rms_of_all() for r in self.validation)}
+        out |= {"numbers": float(len(fit.drives)), "determined": float(len(fit.determined))}
+        zeros = [abs(d.value) for d in fit.drives if d.key == "zero"]
+        out |= {"largest_zero": max(zeros)} if zeros else {}
+        return out | {"cpu_seconds": self.cpu_seconds}
+
+    def result(self, name: str, seed: int, warnings: tuple[str, ...] = ()) -> Result:
+        """What is not determined is no parameter of the result; the warnings name it."""
+        rows = [
+            ParameterRow(
+                d.name, d.unit, d.value, d.sigma, 100.0 * d.sigma / abs(d.value) if d.value else np.inf, d.prior
+            )
+            for d in self.fit.drives
+            if d.determined
+        ]
+        start = self.fit.until if np.isfinite(self.fit.until) else 0.0
+        replay = self.fit.replay
+        own, errors = replay.t >= start, replay.rms(start)
+        checks = {
+            joint: {
+                "samples": float(own.sum()),
+                "measured_std": float(np.std(replay.measured[own, k])),
+                "error_std_percent": 100.0 * errors[joint] / float(np.std(replay.measured[own, k])),
+            }
+            for k, joint in enumerate(replay.joints)
+        }
+        return Result(name, seed, False, self.inputs, self.figures, tuple(rows), checks, (*warnings, *self._open()))
+
+    def _open(self) -> tuple[str, ...]:
+        """One sentence for all that the log leaves open; the report has every direction in words."""
+        left = [d.name for d in self.fit.drives if not d.determined]
+        if not left:
+            return ()
+        named = ", ".join(left[:NAMED]) + (", …" if len(left) > NAMED else "")
+        return (f"{len(left)} of {len(self.fit.drives)} numbers are not determined by the log: {named}.",)
+
+    def table(self) -> str:
+        """Measured and simulated encoders of every joint, rad or m, as CSV: the training log, then those for validation."""
+        text = io.StringIO()
+        out = csv.writer(text, lineterminator="\n")
+        joints = self.fit.replay.joints
+        out.writerow(("log", "t", *(f"{j}.{word}" for j in joints for word in ("measured", "simulated"))))
+        for replay in (self.fit.replay, *self.validation):
+            both = np.stack([replay.measured, replay.simulated], axis=2).reshape(len(replay.t), -1)
+            for t, row in zip(replay.t, both, strict=True):
+                out.writerow((replay.name, f"{t:.9g}", *(f"{x:.9g}" for x in row)))
+        return text.getvalue()
+
+
+def run_drives(loaded: Loaded[DrivesFile], progress: Progress = silent) -> DrivesRun:
+    """Read the logs, fit the drives to those for training, and simulate what was not fitted."""
+    study = loaded.study
+    machine = study_machine(loaded, ("model",), study.model, "unknown")
+    progress("reading the logs", 0.0, None)
+    inner: Loaded[Any] = loaded
+    recorded = Recordings(inner)
+    training = [cut_log(recorded, part) for part in recorded.training]
+    with loaded.placing(("drives",), DataError, IdentificationError):
+        begun = time.process_time()
+        fit = identify_drives(machine, training, study.drives.method(), progress=progress)
+        spent = time.process_time() - begun
+        others = [cut_log(recorded, part) for part in recorded.validation] if study.validation else []
+        replays = tuple(fit.simulate(log) for log in others)
+    inputs = {"study": fingerprint(loaded.text), "model": fingerprint(model_path(loaded, ("model",), study.model))}
+    run = DrivesRun(fit, replays, spent, {**inputs, **recorded.hashes})
+    return replace(run, missed=tuple(_missed(study, run)))
+
+
+def _missed(study: DrivesFile, run: DrivesRun) -> list[str]:
+    limits = {"rms_held_out": study.accept.rms_held_out, "rms_validation": study.accept.rms_validation}
+    return [
+        f"{word.replace('_', ' ')}: {run.figures[word]:.4g}, and at most {limit:g} is accepted."
+        for word, limit in limits.items()
+        if limit is not None and not run.figures[word] <= limit
+    ]

@@ -1,0 +1,97 @@
+"""A study of drives from files to figures, on a leg that MuJoCo simulated."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.identify.drives.mujoco_leg import JOINTS, KD, KP, TRUE_KP, TRUTH, leg, recorded
+from typer.testing import CliRunner
+
+from veridyn.cli.app import app
+from veridyn.files.machine.load import load_model
+
+STUDY = f"""veridyn: 1
+kind: identify
+name: leg
+model: {{file: leg.xml, base: fixed}}
+log:
+  time: t [s]
+  columns:
+    command.thigh: thigh_cmd [rad]
+    command.calf: calf_cmd [rad]
+    position.thigh: thigh_enc [deg]
+    position.calf: calf_enc [deg]
+training: [a.csv]
+validation: [{{file: b.csv, end: 3}}]
+drives: {{kp: {KP}, kd: {KD}, until: 5, friction: coulomb}}
+accept: {{rms_held_out: 0.001, rms_validation: 0.001}}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("drives")
+    leg(out)
+    for name, seed in (("a", 0), ("b", 1)):
+        log = recorded(6.0, seed)
+        asked = [log.channels[f"command.{j}"].values for j in JOINTS]
+        read = [np.degrees(log.channels[f"position.{j}"].values) for j in JOINTS]
+        columns = np.stack([log.channels["command.thigh"].t, *asked, *read], axis=1)
+        head = "t,thigh_cmd,calf_cmd,thigh_enc,calf_enc"
+        np.savetxt(out / f"{name}.csv", columns, delimiter=",", header=head, comments="", fmt="%.10g")
+    return out
+
+
+def run(folder: Path, text: str, out: Path):
+    study = folder / f"study{abs(hash(text))}.yaml"
+    study.write_text(text, "utf-8")
+    return CliRunner().invoke(app, ["identify", str(study), "--out", str(out)])
+
+
+def test_from_files_to_figures(folder: Path, tmp_path: Path):
+    done = run(folder, STUDY, tmp_path)
+    assert done.exit_code == 0, done.output
+    result = json.loads((tmp_path / "leg-001" / "result.json").read_text("utf-8"))
+    figures = result["figures"]
+    assert figures["rms_held_out"] < 0.05 * figures["rms_held_out_defaults"]
+    assert figures["rms_validation"] < 1e-3 and figures["cpu_seconds"] > 0.0
+    named = {p["name"]: p["value"] for p in result["parameters"]}
+    assert named["Ia_thigh"] == pytest.approx(TRUTH["i0"], rel=0.05)
+    assert "thigh_drive.kd" not in named and any("not determined" in w for w in result["warnings"])
+    made = load_model(tmp_path / "leg-001" / "model.yaml")
+    gains = {c.on: c.constant("kp") for c in made.controllers}
+    assert [gains[j] for j in JOINTS] == pytest.approx(TRUE_KP, rel=0.02)
+    lines = (tmp_path / "leg-001" / "replay.csv").read_text("utf-8").splitlines()
+    assert lines[0] == "log,t,thigh.measured,thigh.simulated,calf.measured,calf.simulated"
+    assert len(lines) == 1 + 1201 + 601
+    page = (tmp_path / "leg-001" / "report.html").read_text("utf-8")
+    assert "What the log does not determine" in page and "Measured and simulated" in page
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "message"),
+    [
+        ("enc [deg]", "enc [rad]", 2, "degrees"),
+        ("command.calf: calf_cmd", "command.knee: calf_cmd", 2, "command.calf"),
+        ("friction: coulomb", "friction: lugre", 2, "friction"),
+        ("friction: coulomb", "estimate: [mass]", 2, "'mass' cannot be estimated"),
+        ("until: 5, ", "", 2, "rms_held_out needs drives"),
+        ("training:", "rows: all\ntraining:", 2, "no rows beside drives"),
+    ],
+)
+def test_faults_are_named(folder: Path, tmp_path: Path, old: str, new: str, code: int, message: str):
+    assert old in STUDY
+    done = run(folder, STUDY.replace(old, new), tmp_path)
+    assert done.exit_code == code, done.output
+    assert message in " ".join((done.output + done.stderr).split())
+
+
+def test_a_limit_that_is_missed(folder: Path, tmp_path: Path):
+    few = STUDY.replace("rms_held_out: 0.001", "rms_held_out: 0.000001").replace(
+        "friction: coulomb", "friction: coulomb, estimate: [coulomb, viscous]"
+    )
+    done = run(folder, few, tmp_path)
+    assert done.exit_code == 1 and "at most 1e-06 is accepted" in " ".join((done.output + done.stderr).split())
