@@ -30,7 +30,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("arguments",),
     ("settings",),
     ("argument_words",),
-    ("errors", "lazy", "progress", "version"),
+    ("arrays", "errors", "lazy", "progress", "threads", "version"),
 )
 PACKAGE = Path(__file__).resolve().parents[1]
 BESIDE = ""  # stands for the modules directly in the package
