@@ -80,8 +80,6 @@ def causes_of(x: Samples, values: Array) -> Iterator[Cause]:
     for (kind, option), parts in by_option.items():
         sensor = kind in (s.LOW_PASS, s.LATE_FORCE, s.IN_STEPS)
         even = by_option.get((s.ZERO_PHASE, option % s.WHOLE)) if sensor and kind != s.IN_STEPS else None
-        if kind == s.PRESLIDING:  # friction that is rounded off at low speed, before and behind reversals alike
-            even = [line for k in range(len(s.STRIBECK_SPEEDS)) for line in by_option[s.STRIBECK, k]]
         for j, row in enumerate(x.rows):
             if kind == s.ZERO_PHASE or not x.measured[j] or row in (coupled if sensor else acting):
                 continue
@@ -107,8 +105,6 @@ def causes_of(x: Samples, values: Array) -> Iterator[Cause]:
         elif kind != s.ZERO_PHASE:
             lags = kind == s.LOW_PASS or (kind == s.LATE_FORCE and option >= s.WHOLE)
             even = at_places.get((s.ZERO_PHASE, where, option % s.WHOLE)) if lags else None
-            if kind == s.PRESLIDING:
-                even = [line for k in range(len(s.STRIBECK_SPEEDS)) for line in at_places[s.STRIBECK, where, k]]
             yield Cause(kind, where, columns, option, None if even is None else np.stack(even, axis=2))
 
 

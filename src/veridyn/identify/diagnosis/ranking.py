@@ -225,8 +225,6 @@ class Questions:
             return False
         if kind in BEHIND_REVERSALS and any(c.kind in BEHIND_REVERSALS and c.where == where for c in self.taken):
             return False  # what the nearest of a grid leaves of one looks like another
-        if kind == PRESLIDING and a.cause.beside is not None and not _seen_beside(a, a.cause.beside):
-            return False
         if kind in (*POSITIVE, IN_STEPS) or (kind == LOW_PASS and a.size < 0.0):
             return a.size > 0.0
         if kind in (ENCODER_ZERO, DRIFTING_ENCODER):
@@ -254,8 +252,6 @@ class Questions:
             if gains[best] <= 0.0:
                 break
             chosen.append(best)
-            # Two of one grid with opposite signs make a third curve, which is none of them.
-            alone |= np.array([c.name == self.causes[best].name for c in self.causes])
             for k in range(self.parts[best].start, self.parts[best].stop):
                 p = p.with_column(rest[:, :, k])
             rest = p.beside(rest)
