@@ -10,10 +10,10 @@ from veridyn.identify.diagnosis.evidence import evidence as evidence
 from veridyn.identify.diagnosis.explain import Explanation as Explanation
 from veridyn.identify.diagnosis.explain import explain as explain
 from veridyn.identify.diagnosis.replacements import find_mistakes as find_mistakes
+from veridyn.identify.drives.drive_method import Drives as Drives
 from veridyn.identify.drives.drive_result import DriveEstimate as DriveEstimate
 from veridyn.identify.drives.drive_result import DriveReplay as DriveReplay
 from veridyn.identify.drives.drive_result import DrivesFit as DrivesFit
-from veridyn.identify.drives.drives import Drives as Drives
 from veridyn.identify.encoders import encoder_offsets as encoder_offsets
 from veridyn.identify.essential import essential as essential
 from veridyn.identify.estimators.feasible import Consistent as Consistent

@@ -36,8 +36,9 @@ def test_emps_by_its_published_recipe(tmp_path: Path) -> None:
     assert figures["condition"] == pytest.approx(25.99, abs=0.05)
     assert figures["training_percent"] == pytest.approx(4.08, abs=0.1)
     assert figures["cross_validation_percent"] == pytest.approx(5.98, abs=0.1)
-    # Its friction differs with direction, as test_emps.py finds; what else the diagnosis names is small beside it.
-    assert result["findings"][0]["cause"] == "asymmetric friction"
+    # Its friction differs with direction, as test_emps.py finds, and yields by some 0.3 mm before it slides; what else the diagnosis names
+    # is small beside both.
+    assert {f["cause"] for f in result["findings"][:2]} == {"asymmetric friction", "friction that yields"}
 
 
 @pytest.mark.slow  # the log itself: test_panda.py; a cut-off that is proposed: identify/test_cutoff.py

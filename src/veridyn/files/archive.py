@@ -41,7 +41,7 @@ from veridyn.files.machine.load import parse_machine
 from veridyn.files.machine.write import model_text
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.car.result import CarFit
-from veridyn.identify.drives.drive_result import DrivesFit
+from veridyn.identify.drives.drive_method import Drives
 from veridyn.identify.error_measures import RowReport
 from veridyn.identify.found_cause import FoundCause
 from veridyn.identify.result import Feasibility, Fit, KnownValues, LawConstants, ReplaySettings
@@ -96,7 +96,7 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
         raise FileError(
             "results are saved as JSON.", expected="a name that ends in .json", found=file.name, source=file.name
         )
-    if isinstance(fit, DrivesFit):
+    if fit.estimator == Drives.title:
         raise DataError(
             "a fit of drives has gains, zeros and delays, for which the format of fits has no place.",
             where=fit.described.name,

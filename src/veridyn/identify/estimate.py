@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, cast
 from veridyn.errors import CapabilityError, IdentificationError, IdentificationWarning, Limit, warn
 from veridyn.identify.car.innovations import Innovations, identify_car
 from veridyn.identify.diagnosis.fit_check import Diagnose, assumes_uncorrelated, check_level, diagnose_fit, traces_of
-from veridyn.identify.drives.drives import Drives, identify_drives
+from veridyn.identify.drives.drive_method import Drives
 from veridyn.identify.estimator import Estimator, FitProblem, with_tree_note
 from veridyn.identify.estimators.feasible import Consistent
 from veridyn.identify.estimators.gauss_markov import GaussMarkov
@@ -61,6 +61,8 @@ def _by_tree(verb: Callable[Concatenate[Machine, P], Fit]) -> Callable[Concatena
         if isinstance(machine, Machine) and machine.car is None and getattr(method, "name", method) == Innovations.name:
             raise CapabilityError(machine.formulation, "estimator 'innovations'", *NO_CAR, where=machine.name)
         if isinstance(machine, Machine) and machine.car is None and getattr(method, "name", method) == Drives.name:
+            from veridyn.identify.drives.drives import identify_drives  # here: it brings the compiler along
+
             return identify_drives(machine.formulated("tree"), *rest, **named)
         if isinstance(machine, Machine) and machine.car is not None:
             return identify_car(machine, *rest, **named)

@@ -10,20 +10,20 @@ data sheet.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.linalg import block_diag
 
 from veridyn.arrays import Array
-from veridyn.errors import IdentificationError, VeridynError, did_you_mean
+from veridyn.errors import IdentificationError
 from veridyn.identify.base import BaseParameters
 from veridyn.identify.drives.drive_group import DriveGroup, groups_of_joints, label_of
-from veridyn.identify.drives.drive_log import Between, DriveRecord, drive_records
+from veridyn.identify.drives.drive_log import DriveRecord, drive_records
+from veridyn.identify.drives.drive_method import Drives
 from veridyn.identify.drives.drive_result import DriveEstimate, DriveReplay, DrivesFit, replayed, with_values
 from veridyn.identify.drives.drive_search import DriveMinimum, DriveProblem, search
 from veridyn.identify.drives.drive_unknowns import (
-    KEYS,
     RUNGS,
     DriveUnknown,
     check_drives,
@@ -39,72 +39,10 @@ from veridyn.identify.regression.linear_algebra import one_blas_thread
 from veridyn.identify.settings import IdentifySettings
 from veridyn.model.machine import Machine
 from veridyn.progress import Progress, silent
-from veridyn.settings import Settings, above, at_least, changed
+from veridyn.settings import changed
 
-DEFAULT_KEYS = tuple(k for k in KEYS if k != "measurement_delay")
 PRIOR_CONFLICT_SIGMAS = 3.0  # of a prior: an estimate so far from it contradicts it
 MOST_NAMED = 8  # numbers in a note
-
-
-@dataclass(frozen=True, repr=False, kw_only=True)
-class Drives(Settings):
-    """Drives from commands and encoders, without forces: a simulation of the closed loop that comes nearest to the positions, with priors.
-
-    Parameters
-    ----------
-    kp, kd : float
-        Gains of the drives in N*m/rad and N*m*s/rad (N/m, N*s/m), as their data sheet or configuration states them, for joints that have no
-        controller in the model file; both are 0 by default, and kp must be given where a controller is missing.
-    rate : float above 0
-        Ticks of these drives each second, 1000 by default.
-    estimate : names
-        What is estimated: any of armature, viscous, coulomb, kp, kd, zero, command_delay, measurement_delay; all but the last by default.
-        Only what the machine has, and does not state to be known, can be estimated. Delays are one number for joints that move each other.
-    friction : "auto" or "coulomb"
-        "auto", the default, adds terms to the dry friction of a joint (change along the way, own friction forwards, Stribeck) where the
-        fitted samples show them by Schwarz's criterion; "coulomb" does not.
-    commands : "hold" or "linear"
-        Whether a drive holds each command until the next (the default), or moves along the line between both and reads its slope.
-    until : float above 0
-        Seconds of each log that are fitted; what follows is held out, and simulated on from the start. Infinite by default.
-    iterations : int of at least 1
-        Steps of each search, at most; 60 by default. It is an error where they do not suffice.
-    tolerance : float above 0
-        The step of all unknowns together, in posterior deviations, below which a search has converged; 0.3 by default.
-
-    Examples
-    --------
-    >>> import veridyn as vd
-    >>> drives = vd.estimators.Drives(kp=20.0, kd=1.5, until=16.0)  # for vd.identify(robot, log, drives)
-    >>> drives.rate, drives.friction
-    (1000.0, 'auto')
-    """
-
-    error: ClassVar[type[VeridynError]] = IdentificationError
-    name: ClassVar[str] = "drives"
-    title: ClassVar[str] = "drives by simulation of the closed loop"
-
-    kp: Annotated[float, at_least(0.0)] = 0.0
-    kd: Annotated[float, at_least(0.0)] = 0.0
-    rate: Annotated[float, above(0.0)] = 1000.0
-    estimate: tuple[str, ...] = DEFAULT_KEYS
-    friction: str = "auto"
-    commands: Between = "hold"
-    until: Annotated[float, above(0.0, infinite=True)] = np.inf
-    iterations: Annotated[int, at_least(1)] = 60
-    tolerance: Annotated[float, above(0.0)] = 0.3
-
-    def check(self) -> None:
-        """Refuse words that mean nothing."""
-        for word in self.estimate:
-            if word not in KEYS:
-                raise IdentificationError(
-                    f"'{word}' cannot be estimated.", where="Drives.estimate", hint=did_you_mean(word, KEYS)
-                )
-        if self.friction not in ("auto", "coulomb"):
-            raise IdentificationError(
-                f"friction cannot be '{self.friction}'.", where="Drives.friction", expected="auto or coulomb"
-            )
 
 
 @dataclass(frozen=True, eq=False)

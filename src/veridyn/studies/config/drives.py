@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from veridyn.identify.drives.drives import DEFAULT_KEYS, Drives
+from veridyn.identify.drives.drive_method import DEFAULT_KEYS, Drives
 from veridyn.studies.config.identify import IdentifyFile, OutputSettings
 from veridyn.studies.config.log import Recording
 from veridyn.studies.config.study import Number, StudySection
