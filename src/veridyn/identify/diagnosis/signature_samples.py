@@ -227,8 +227,16 @@ def _part(
     rate = uniform_rate(motion.t, where="motion.t") if how.filtering else 0.0
     margin = how.margin(rate) if how.filtering else 0
     low, high = max(0, start - margin), min(len(motion), stop + margin)
-    span = {"offset": low, "first": start, "start": start, "stop": stop, "total": len(motion)}
-    job = Job(motion=motion[low:high], **span, rate=rate, before=before)
+    job = Job(
+        motion=motion[low:high],
+        offset=low,
+        first=start,
+        start=start,
+        stop=stop,
+        total=len(motion),
+        rate=rate,
+        before=before,
+    )
     N, R, width = stop - start, len(rows), sampling.decimate * window
     numbers, part = np.arange(start, stop), motion[start:stop]
     used = np.stack([sampling.uses(machine, row, part.qd, numbers, len(motion), before) for row in rows])
