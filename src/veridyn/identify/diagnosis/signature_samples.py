@@ -226,16 +226,9 @@ def _part(
     machine, how, rows = fit.described, plan.how, [fit.described.rows[r] for r in plan.rows]
     rate = uniform_rate(motion.t, where="motion.t") if how.filtering else 0.0
     margin = how.margin(rate) if how.filtering else 0
-    low, high = max(0, start - margin), min(len(motion), stop + margin)
+    low, high, total = max(0, start - margin), min(len(motion), stop + margin), len(motion)
     job = Job(
-        motion=motion[low:high],
-        offset=low,
-        first=start,
-        start=start,
-        stop=stop,
-        total=len(motion),
-        rate=rate,
-        before=before,
+        motion=motion[low:high], offset=low, first=start, start=start, stop=stop, total=total, rate=rate, before=before
     )
     N, R, width = stop - start, len(rows), sampling.decimate * window
     numbers, part = np.arange(start, stop), motion[start:stop]
