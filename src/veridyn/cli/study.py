@@ -246,32 +246,30 @@ def _identify_fleet(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded
 
 def _identify_flexible(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
     """deflection.csv has the measured and predicted deflection of every joint on the validation logs; model.yaml what is determined."""
-    from veridyn.files.machine.write import save_model
     from veridyn.report.flexible import flexible_page, flexible_verdict
     from veridyn.studies.run.flexible import run_flexible
 
     done = run_flexible(loaded, progress)
-
-    def keep(run: Run) -> None:
-        run.write_text("deflection.csv", done.table())
-        save_model(done.fit.machine(), run.folder / "model.yaml")
-
-    return _recorded(loaded, done, flexible_page, flexible_verdict, keep, lambda: "\n" + done.fit.summary())
+    return _recorded_encoders(loaded, done, flexible_page, flexible_verdict, "deflection.csv")
 
 
 def _identify_drives(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
     """replay.csv has the measured and simulated encoders of every joint; model.yaml the machine with its drives."""
-    from veridyn.files.machine.write import save_model
     from veridyn.report.drives import drives_page, drives_verdict
     from veridyn.studies.run.drives import run_drives
 
-    done = run_drives(loaded, progress)
+    return _recorded_encoders(loaded, run_drives(loaded, progress), drives_page, drives_verdict, "replay.csv")
+
+
+def _recorded_encoders(loaded: Loaded[Any], done: Any, page: Any, verdict: Any, table: str) -> Recorded:
+    """What encoders showed, with its `table` and the identified machine beside the result."""
+    from veridyn.files.machine.write import save_model
 
     def keep(run: Run) -> None:
-        run.write_text("replay.csv", done.table())
+        run.write_text(table, done.table())
         save_model(done.fit.machine(), run.folder / "model.yaml")
 
-    return _recorded(loaded, done, drives_page, drives_verdict, keep, lambda: "\n" + done.fit.summary())
+    return _recorded(loaded, done, page, verdict, keep, lambda: "\n" + done.fit.summary())
 
 
 def _observe_machine(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:

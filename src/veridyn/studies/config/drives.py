@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from veridyn.identify.drives.drive_method import DEFAULT_KEYS, Drives
-from veridyn.studies.config.identify import IdentifyFile, OutputSettings
+from veridyn.studies.config.identify import IdentifyFile, check_encoder_study
 from veridyn.studies.config.log import Recording
 from veridyn.studies.config.study import Number, StudySection
 
@@ -62,14 +62,7 @@ class DrivesFile(IdentifyFile):
 
     @model_validator(mode="after")
     def _of_encoders(self) -> DrivesFile:
-        taken = {"model", "log", "training", "validation", "drives", "accept", "name", "kind", "veridyn", "seed"}
-        other = sorted(self.model_fields_set - taken)
-        if other:
-            raise ValueError(f"no {', '.join(other)} beside drives, which has settings of its own")
-        if any(r.share != (0.0, 1.0) or r.drop or r.load is not None for r in (*self.training, *self.validation)):
-            raise ValueError("whole logs, or start and end of them, without share, drop and load")
-        if self.output != OutputSettings():
-            raise ValueError("no output: the machine with the identified drives goes to model.yaml")
+        check_encoder_study(self, "drives", (*self.training, *self.validation))
         if self.accept.rms_held_out is not None and self.drives.until is None:
             raise ValueError("rms_held_out needs drives: {until: …}, behind which samples are held out")
         if self.accept.rms_validation is not None and not self.validation:

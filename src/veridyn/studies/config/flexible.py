@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from veridyn.identify.flexible.two_encoders import FlexibleSettings
-from veridyn.studies.config.identify import IdentifyFile, OutputSettings
+from veridyn.studies.config.identify import IdentifyFile, check_encoder_study
 from veridyn.studies.config.log import Recording
 from veridyn.studies.config.study import Number, StudySection
 
@@ -61,12 +61,5 @@ class FlexibleFile(IdentifyFile):
 
     @model_validator(mode="after")
     def _of_encoders(self) -> FlexibleFile:
-        taken = {"model", "log", "training", "validation", "flexible", "accept", "name", "kind", "veridyn", "seed"}
-        other = sorted(self.model_fields_set - taken)
-        if other:
-            raise ValueError(f"no {', '.join(other)} beside flexible, which has settings of its own")
-        if any(r.share != (0.0, 1.0) or r.drop or r.load is not None for r in (*self.training, *self.validation)):
-            raise ValueError("whole logs, or start and end of them, without share, drop and load")
-        if self.output != OutputSettings():
-            raise ValueError("no output: the model with what is determined goes to model.yaml")
+        check_encoder_study(self, "flexible", (*self.training, *self.validation))
         return self

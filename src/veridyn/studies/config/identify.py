@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -11,7 +11,7 @@ from veridyn.errors import did_you_mean
 from veridyn.identify.friction.terms import TERMS, Term
 from veridyn.model.elements.kinds import CONSTANT_KEYS, KINDS
 from veridyn.model.graph import Formulation
-from veridyn.studies.config.log import ClockSettings, LogSettings, Recording, ValueSettings
+from veridyn.studies.config.log import ClockSettings, LogSettings, Recording, RecordingSettings, ValueSettings
 from veridyn.studies.config.study import Number, StudyFile, StudySection
 
 
@@ -337,3 +337,13 @@ class IdentifyFile(StudyFile):
         if self.validation == "none" and limits:
             raise ValueError(f"validation logs, because accept has a limit for them ({', '.join(sorted(limits))})")
         return self
+
+
+def check_encoder_study(study: IdentifyFile, section: str, logs: Iterable[RecordingSettings]) -> None:
+    """Refuse what a study of encoders does not take: its `section` says how it is done, and logs are taken whole or between two times."""
+    taken = {"model", "log", "training", "validation", section, "accept", "name", "kind", "veridyn", "seed"}
+    other = sorted(study.model_fields_set - taken)
+    if other:
+        raise ValueError(f"no {', '.join(other)} beside {section}, which has settings of its own")
+    if any(r.share != (0.0, 1.0) or r.drop or r.load is not None for r in logs):
+        raise ValueError("whole logs, or start and end of them, without share, drop and load")
