@@ -11,10 +11,11 @@ from studies.bench_robot import robot
 from veridyn.files.machine.load import load_model
 from veridyn.files.machine.urdf import load_urdf
 from veridyn.files.machine.urdf_shapes import UrdfVisual
+from veridyn.mechanics.tree.recursion.kinematics import Posture
 from veridyn.spatial.inertia import INERTIAL
 from veridyn.view import meshes
 from veridyn.view.meshes import DIRECTIONS, hull, inertia_shapes, shapes_of, solids_of, sphere
-from veridyn.view.scene import QUATERNION_STEPS, body_poses, scene, tree_layer
+from veridyn.view.scene import QUATERNION_STEPS, scene, tree_layer
 
 trimesh = pytest.importorskip("trimesh", reason="trimesh (the extra 'view') reads meshes")
 HERE = {"rotation": np.eye(3), "position": np.array([1.0, 0.0, 0.0])}
@@ -163,7 +164,7 @@ def test_the_meshes_of_a_panda_become_small_solids_that_move_with_their_links() 
     assert len(solids) >= 8 and not unread
     q = np.random.default_rng(2).uniform(-1.0, 1.0, (5, machine.n))
     layer = tree_layer(machine, q, "panda", solids=solids)
-    poses = body_poses(machine, q)
+    poses = Posture(machine, q).frames()
     for solid, carried in zip(solids, layer.solids, strict=True):
         R, p = poses[solid.body]
         place = layer.points[:, carried.point]

@@ -11,10 +11,10 @@ from veridyn.files.access import shipped
 from veridyn.files.machine.load import load_model
 from veridyn.machines.described import linkage
 from veridyn.mechanics.tree.loops.closure import closed_positions
-from veridyn.mechanics.tree.recursion.kinematics import body_pose
+from veridyn.mechanics.tree.recursion.kinematics import Posture, body_pose
 from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
-from veridyn.view.scene import FINE, Layer, body_poses, scene, tree_layer
+from veridyn.view.scene import FINE, Layer, scene, tree_layer
 
 
 def swinging(frames: int = 1000) -> tuple[np.ndarray, np.ndarray]:
@@ -104,6 +104,6 @@ def test_a_free_base_goes_where_it_is_put() -> None:
 def test_poses_of_all_bodies_are_those_of_each():
     machine = load_model(shipped("veridyn:car_38.yaml"))
     q = np.random.default_rng(3).uniform(-0.5, 0.5, (4, machine.n))
-    for name, (R, p) in body_poses(machine, q).items():
+    for name, (R, p) in Posture(machine, q).frames().items():
         own = body_pose(machine, q, name)
         assert pytest.approx(own[0], abs=1e-12) == R and p == pytest.approx(own[1], abs=1e-12)

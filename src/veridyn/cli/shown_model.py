@@ -11,7 +11,7 @@ import typer
 from veridyn.cli.output import console, plain_table
 from veridyn.identify.base import BaseParameters
 from veridyn.mechanics.tree.loops.assembly import CLOSED_TOLERANCE_M, AssembledPose, assembled_pose
-from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.of_machine import bodies_of
 from veridyn.model.controller import Controller
 from veridyn.model.elements.element import Element
 from veridyn.model.flexible import Flexible, flexible_elements, flexible_joints, motor_side
@@ -30,7 +30,7 @@ def model_content(machine: Machine, base: BaseParameters) -> dict[str, Any]:
     return {
         "name": machine.name,
         "base": machine.base,
-        "bodies": [b.name for b in tree_of(machine).bodies],
+        "bodies": [b.name for b in bodies_of(machine)],
         "coordinates": dict(zip(machine.coordinates, machine.coordinate_kinds, strict=True)),
         "loops": [c.name for c in machine.cut_joints],
         **_assembly_content(machine),
@@ -95,8 +95,8 @@ def _assembly_content(machine: Machine) -> dict[str, Any]:
 def print_machine(machine: Machine) -> None:
     """Bodies, elements, transmission, and the pose in which loops close."""
     out = console()
-    tree = tree_of(machine)  # which has a body for every coordinate of a joint
-    masses = {b.name: machine.parameters[b.parameter("M")] if b.real else float("nan") for b in tree.bodies}
+    table = bodies_of(machine)
+    masses = {b.name: machine.parameters[b.parameter("M")] if b.real else float("nan") for b in table}
     bodies = [
         (
             b.name,
@@ -105,10 +105,10 @@ def print_machine(machine: Machine) -> None:
             b.coordinate_name or "–",
             number(masses[b.name]) if b.real else "virtual",
         )
-        for b in tree.bodies
+        for b in table
     ]
     kind = "a fixed base" if machine.base == "fixed" else "a free base"
-    head = f"{machine.name}: {count(len(tree.bodies), 'body', 'bodies')} on {kind}, {count(machine.n, 'coordinate')}"
+    head = f"{machine.name}: {count(len(table), 'body', 'bodies')} on {kind}, {count(machine.n, 'coordinate')}"
     out.print(head, style="bold", highlight=False)
     out.print(plain_table(("body", "antecedent", "joint", "coordinate", "mass, kg"), bodies, left=4))
     if machine.elements:

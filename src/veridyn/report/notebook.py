@@ -27,7 +27,7 @@ from veridyn.identify.error_measures import RowReport
 from veridyn.identify.regression.sampling import Sampling
 from veridyn.identify.result import Fit
 from veridyn.identify.validation import Validation
-from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.of_machine import bodies_of
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.single_track import car_described, prior_of
@@ -113,7 +113,6 @@ def show_machine(machine: Machine) -> Display:
     """Bodies with their joints, what acts, what is measured, and how many parameters there are; of a car its few numbers."""
     if machine.car is not None:
         return _show_car(machine)
-    tree = tree_of(machine)  # which has a body for every coordinate of a joint
     kinds = dict(zip(machine.coordinates, machine.coordinate_kinds, strict=True))
     masses = {b.name: machine.parameters[b.parameter("M")] for b in machine.links if b.real}
     rows = [
@@ -123,7 +122,7 @@ def show_machine(machine: Machine) -> Display:
             b.joint if b.coordinate_name is None else f"{kinds.get(b.coordinate_name, b.joint)}, {b.coordinate_name}",
             number(masses[b.name]) if b.name in masses else "–",
         )
-        for b in tree.bodies
+        for b in bodies_of(machine)
     ]
     facts = [
         f"{count(machine.n, 'coordinate')} on a {machine.base} base, {count(len(machine.cut_joints), 'closed loop')}, "

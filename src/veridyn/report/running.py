@@ -24,7 +24,7 @@ from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.dynamics.engine import uniform_values
 from veridyn.mechanics.tree.dynamics.formula import Formula, formula
 from veridyn.mechanics.tree.dynamics.forward import check_mass, mass_matrix
-from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.of_machine import bodies_of
 from veridyn.mechanics.tree.recursion.inputs import Request
 from veridyn.mechanics.tree.recursion.sensing import Output
 from veridyn.model.machine import Machine
@@ -51,7 +51,7 @@ CHECKED_POSES = 20
 def replay_section(study: IdentificationStudy, model: Path | None = None) -> Section:
     """The motion that the fit is judged on, with the forces of every joint that was measured; `model`: the file of the machine."""
     title, machine = "The machine on the validation log", study.fit.described
-    bodies = len(tree_of(machine).bodies)
+    bodies = len(bodies_of(machine))
     if bodies > MAX_DRAWN_POINTS:
         return Section(title, [Text(f"“{machine.name}” has {bodies} bodies, too many to be drawn in a page.")])
     return Section(title, [attempted(title, lambda: _animation(study, model))])
@@ -88,7 +88,7 @@ def frames_of(motion: Motion) -> NDArray[np.intp]:
 def joint_gauges(machine: Machine, trace: Trace, kept: NDArray[np.intp], noise: dict[str, float]) -> list[Gauge]:
     """A gauge for each row of a coordinate, at the first body that it moves."""
     point = {}
-    for j, body in enumerate(tree_of(machine).bodies):
+    for j, body in enumerate(bodies_of(machine)):
         point.setdefault(body.coordinate_name, 1 + j)
     found = []
     for k, (row, unit) in enumerate(zip(trace.rows, trace.units, strict=True)):

@@ -34,7 +34,7 @@ from veridyn.mechanics.tree.dynamics.forward import forward_dynamics
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.mechanics.tree.loops.assembly import assembled
 from veridyn.mechanics.tree.loops.closure import closed_motion
-from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.of_machine import bodies_of
 from veridyn.mechanics.tree.tree import KNOW_LOOPS, OPEN_ONLY
 from veridyn.model.graph import FORMULATIONS
 from veridyn.model.machine import Machine
@@ -179,7 +179,7 @@ def _cell(machine: Machine, verb: str, method: str) -> Capability:
 def _of_tree(machine: Machine, verb: str, method: str) -> Limit | None:
     """Why the tree of a machine has not what a verb needs, where there is a tree at all."""
     try:
-        tree_of(machine)
+        bodies_of(machine)
     except ModelError as error:
         return Limit(error.faults[0].what.rstrip("."), error.faults[0].hint)
     if verb == "c_source" and machine.closed:

@@ -26,11 +26,12 @@ from veridyn.errors import VeridynError
 from veridyn.mechanics.natural.equations.position import independent, position
 from veridyn.mechanics.natural.equations.system import natural_system
 from veridyn.mechanics.tree.loops.closure import close, closed_home
-from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.of_machine import bodies_of
+from veridyn.mechanics.tree.recursion.kinematics import Posture
 from veridyn.model.machine import Machine
 from veridyn.view.admission import Admission, guarded_server
 from veridyn.view.meshes import BodyMesh, inertia_shapes
-from veridyn.view.scene import Layer, body_poses, mechanism_layer, tree_layer
+from veridyn.view.scene import Layer, mechanism_layer, tree_layer
 
 # Colours. Lamps of the page make bodies brighter than they are painted, so they are painted dark enough for its background.
 BACKGROUND, MESH, ELLIPSOID, FORCE = (226, 229, 233), (96, 110, 128), (196, 104, 20), (176, 40, 90)
@@ -70,7 +71,7 @@ class Dress:
                 )
                 groups[kind].append(node)
                 self._nodes.append((s.body, node))
-        bodies = tree_of(machine).bodies
+        bodies = bodies_of(machine)
         for b in bodies:
             frame = scene.add_frame(
                 f"/frames/{b.name.replace('/', '_')}", axes_length=0.08 * size, axes_radius=0.004 * size
@@ -104,7 +105,7 @@ class Dress:
 
     def show(self, pose: Array, forces: Array | None = None) -> None:
         """Move everything to a pose; `forces` (n,): arrows along the axes of the joints, NaN where none is known."""
-        poses = body_poses(self._machine, self._full(pose)[None])
+        poses = Posture(self._machine, self._full(pose)[None]).frames()
         for body, node in self._nodes:
             R, p = (np.eye(3)[None], np.zeros((1, 3))) if body not in poses else poses[body]
             node.wxyz, node.position = Rotation.from_matrix(R[0]).as_quat()[[3, 0, 1, 2]], p[0]
@@ -172,7 +173,7 @@ def posable_tree(
         return tree_layer(machine, q, machine.name)
 
     reach = {c: _range((ranges or {}).get(c, (-inf, inf)), h, pi if turning[c] else 1.0) for c, h in zip(names, home)}
-    places = {b.name: k + 1 for k, b in enumerate(tree_of(machine).bodies)}
+    places = {b.name: k + 1 for k, b in enumerate(bodies_of(machine))}
     return Posable(machine.name, names, home, reach, places, layer, model=machine, full=all_of, meshes=tuple(meshes))
 
 
@@ -330,7 +331,7 @@ class LiveView:
             with suppress(VeridynError):
                 seen.append(self.machine.layer(self.recording.poses[some]).points.reshape(-1, 3))
         if self.machine.model is not None and self.machine.full is not None:
-            poses = body_poses(self.machine.model, self.machine.full(self.pose)[None])
+            poses = Posture(self.machine.model, self.machine.full(self.pose)[None]).frames()
             for s in self.machine.meshes:
                 R, p = poses.get(s.body, (np.eye(3)[None], np.zeros((1, 3))))
                 seen.append(s.vertices[:: max(1, len(s.vertices) // 50)] @ R[0].T + p[0])

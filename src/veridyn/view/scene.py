@@ -18,12 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.arrays import Array
 from veridyn.errors import DataError
 from veridyn.mechanics.natural.equations.system import NaturalSystem
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.kinematics import posed
+from veridyn.mechanics.tree.of_machine import bodies_of
+from veridyn.mechanics.tree.recursion.kinematics import Posture
 from veridyn.model.machine import Machine
 from veridyn.model.place import GROUND
-from veridyn.spatial.algebra import Scalar
-from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, plus, product, rotate
 from veridyn.spatial.rotations import quaternion
 from veridyn.view.meshes import BodyMesh
 
@@ -208,10 +206,10 @@ def tree_layer(
     def world(x: Array) -> Array:
         return p0 + np.einsum("nij,nj->ni", R0, x)
 
-    tree, poses = tree_of(machine), body_poses(machine, q)
+    bodies, poses = bodies_of(machine), Posture(machine, q).frames()
     points, lines = [world(np.zeros((N, 3)))], []
     at = {GROUND: 0}
-    for b in tree.bodies:
+    for b in bodies:
         at[b.name] = len(points)
         points.append(world(poses[b.name][1]))
         if b.antecedent is not None:
@@ -227,15 +225,13 @@ def tree_layer(
         lines.append((at[body], len(points) - 1))
         return len(points) - 1
 
-    for loop in tree.loops:
-        ends = [on(end.body, np.asarray(end.placement.position)) for end in (loop.first, loop.second)]
-        if loop.joint == "distance":
+    for joint in machine.cut_joints:
+        ends = [on(end.body, np.asarray(end.placement.position)) for end in machine.ends(joint)]
+        if joint.kind == "distance":
             lines.append((ends[0], ends[1]))
-    carried = {b.antecedent for b in tree.bodies} | {e.body for loop in tree.loops for e in (loop.first, loop.second)}
+    carried = {b.antecedent for b in bodies} | {e.body for joint in machine.cut_joints for e in machine.ends(joint)}
     tips = [
-        on(b.name, centre)
-        for b in tree.bodies
-        if b.name not in carried and (centre := _centre(machine, b.name)) is not None
+        on(b.name, centre) for b in bodies if b.name not in carried and (centre := _centre(machine, b.name)) is not None
     ]
     placed = np.stack(points, axis=1)
     long = [(a, b) for a, b in lines if np.linalg.norm(placed[:, a] - placed[:, b], axis=1).max() > SHORTEST_LINE_M]
@@ -245,45 +241,13 @@ def tree_layer(
 
 def drawn_places(machine: Machine) -> list[tuple[int, tuple[float, float, float]]]:
     """The points of :func:`tree_layer` of an open machine, in its order: the number of a body, −1 for the ground, and a place on it."""
-    tree, nowhere = tree_of(machine), (0.0, 0.0, 0.0)
-    carried = {b.antecedent for b in tree.bodies}
-    found = [(-1, nowhere), *((j, nowhere) for j in range(len(tree.bodies)))]
-    for j, b in enumerate(tree.bodies):
+    bodies, nowhere = bodies_of(machine), (0.0, 0.0, 0.0)
+    carried = {b.antecedent for b in bodies}
+    found = [(-1, nowhere), *((j, nowhere) for j in range(len(bodies)))]
+    for j, b in enumerate(bodies):
         if b.name not in carried and (centre := _centre(machine, b.name)) is not None:
             found.append((j, (float(centre[0]), float(centre[1]), float(centre[2]))))
     return found
-
-
-def body_poses(machine: Machine, q: Array) -> dict[str, tuple[Array, Array]]:
-    """R (N, 3, 3) and p (N, 3) of every body's frame, by name, as :func:`~veridyn.mechanics.tree.recursion.kinematics.body_pose` gives them
-    one by one.
-
-    One pass from the ground outwards: R_j = R_i A_j, p_j = p_i + R_i P_j with i the antecedent of j.
-    """
-    tree, o, N = tree_of(machine), posed(machine, q), len(q)
-    R: list[Mat] = []
-    p: list[Vec] = []
-    for j, i in enumerate(tree.antecedent):
-        if i < 0 and machine.base == "free":
-            R.append(IDENTITY)
-            p.append(ZERO)
-        elif i < 0:
-            R.append(o.A[j])
-            p.append(o.P[j])
-        else:
-            R.append(product(R[i], o.A[j]))
-            p.append(plus(p[i], rotate(R[i], o.P[j])))
-
-    def whole(x: Scalar) -> Array:
-        return np.broadcast_to(np.asarray(x, dtype=np.float64), (N,))
-
-    return {
-        b.name: (
-            np.stack([np.stack([whole(x) for x in row], axis=-1) for row in R[j]], axis=-2),
-            np.stack([whole(x) for x in p[j]], axis=-1),
-        )
-        for j, b in enumerate(tree.bodies)
-    }
 
 
 def _centre(machine: Machine, body: str) -> Array | None:

@@ -11,7 +11,6 @@ from strangers.pinocchio_oracle import PinModel
 from veridyn.identify.excitation.capsules import (
     Capsule,
     Collision,
-    Posture,
     always_touching,
     clearances,
     closest,
@@ -19,6 +18,7 @@ from veridyn.identify.excitation.capsules import (
     separable,
     without,
 )
+from veridyn.mechanics.tree.recursion.kinematics import Posture
 
 coal = pytest.importorskip("coal")
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from veridyn.errors import Fault, Faults, ModelError, did_you_mean, part_at
 from veridyn.files.machine.urdf_xml import XmlNode
-from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.of_machine import bodies_of
 from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
 
@@ -68,7 +68,7 @@ class XmlEdits:
 
 def check_same_machine(machine: Machine, plain: Machine, source: str) -> None:
     faults = Faults()
-    mine, theirs = ({b.name: b for b in tree_of(m).bodies} for m in (machine, plain))
+    mine, theirs = ({b.name: b for b in bodies_of(m)} for m in (machine, plain))
     for name in [n for n in mine if n not in theirs]:
         hint = did_you_mean(name, list(theirs))
         faults.add("the file has no such link.", where=part_at("body", name), hint=hint)

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from veridyn.arrays import Array
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.elements.element import Element
 from veridyn.model.graph import Body
 from veridyn.model.link import Link
@@ -153,7 +152,5 @@ def _way(machine: Machine, e: Element) -> str:
         return "between two places" if e.between is not None else "on a wheel" if e.wheel is not None else "on a body"
     if e.kind != "inertia" or len(e.on) == 1:
         return ""
-    tree = tree_of(machine)
-    carriers = [next(j for j, b in enumerate(tree.bodies) if b.coordinate_name == c) for c in e.on]
-    outermost = max(carriers, key=lambda j: len(tree.path(j)))
-    return "" if set(carriers) <= set(tree.path(outermost)) else "across branches"
+    within = any(set(e.on) <= machine.described.moving(body) for body in machine.body_names)
+    return "" if within else "across branches"

@@ -19,9 +19,10 @@ from veridyn.files.machine.mjcf_edit import edited_mjcf
 from veridyn.files.machine.mjcf_parts import Carried, JointLaw, inertial_attributes, ten_of, text_of_numbers
 from veridyn.files.machine.urdf_reader import UrdfLimits
 from veridyn.identify.result import Fit
-from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.of_machine import bodies_of
 from veridyn.model.graph import Body
 from veridyn.model.machine import Machine
+from veridyn.model.place import GROUND
 from veridyn.spatial.inertia import broken_law
 from veridyn.spatial.rotations import quaternion
 
@@ -92,14 +93,12 @@ def mjcf_text(machine: Machine, limits: Mapping[str, UrdfLimits] | None = None) 
     root = ElementTree.Element("mujoco", model=machine.name)
     ElementTree.SubElement(root, "compiler", angle="radian", inertiafromgeom="false", autolimits="true")
     ElementTree.SubElement(root, "option", gravity=text_of_numbers(machine.gravity))
-    nodes: list[ElementTree.Element] = []
-    world = ElementTree.SubElement(root, "worldbody")
-    tree = tree_of(machine)
-    names = _names([b.name for b in tree.bodies])
-    for j, b in enumerate(tree.bodies):
-        i = tree.antecedent[j]
-        here = ElementTree.SubElement(world if i < 0 else nodes[i], "body", name=names[b.name])
-        nodes.append(here)
+    nodes = {GROUND: ElementTree.SubElement(root, "worldbody")}
+    bodies = bodies_of(machine)
+    names = _names([b.name for b in bodies])
+    for j, b in enumerate(bodies):
+        here = ElementTree.SubElement(nodes[b.antecedent or GROUND], "body", name=names[b.name])
+        nodes[b.name] = here
         R, p = b.placement.rotation, b.placement.position
         if np.any(p != 0.0):
             here.set("pos", text_of_numbers(p))
@@ -201,7 +200,7 @@ def _line(root: ElementTree.Element, name: str, acts: Mapping[str, float]) -> st
 def _check(machine: Machine, carried: Carried) -> None:
     """Refuse what would move otherwise in MuJoCo."""
     faults = Faults()
-    where, bodies = machine.name, tree_of(machine).bodies
+    where, bodies = machine.name, bodies_of(machine)
     if machine.closed:
         hint = "MuJoCo holds loops by soft constraints; cut the machine open first."
         what = f"an MJCF file of an open tree cannot hold its {len(machine.cut_joints)} closed loops."

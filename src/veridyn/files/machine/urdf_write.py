@@ -24,7 +24,7 @@ from veridyn.files.machine.urdf_reader import SIX, UrdfJoint, UrdfLink
 from veridyn.files.machine.urdf_xml import bytes_of
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
-from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.of_machine import bodies_of
 from veridyn.model.elements.element import Element
 from veridyn.model.graph import Body
 from veridyn.model.link import Link
@@ -245,7 +245,7 @@ def _new_text(machine: Machine, dynamics: Mapping[str, Mapping[str, float]]) -> 
     root = ElementTree.Element("robot", name=machine.name)
     ElementTree.SubElement(root, "link", name=GROUND)
     leaders: dict[str, Body] = {}
-    bodies = tree_of(machine).bodies
+    bodies = bodies_of(machine)
     for b in bodies:
         _link(root, machine, b)
     for j, b in enumerate(bodies):
@@ -288,7 +288,7 @@ def _check_tree(machine: Machine) -> None:
         what = f"a URDF is a tree and cannot hold its {len(machine.cut_joints)} closed loops."
         faults.add(what, where=machine.name, hint="yaml keeps them.")
     leaders: dict[str, Body] = {}
-    for b in tree_of(machine).bodies:
+    for b in bodies_of(machine):
         if b.name == GROUND:
             faults.add("a body cannot be called as the ground is.", where=part_at("body", b.name))
         if b.joint != "fixed" and leaders.setdefault(b.coordinate_name, b) is b and b.ratio != 1.0:

@@ -51,7 +51,6 @@ from veridyn.identify.regression.tables import equations
 from veridyn.identify.result import Fit
 from veridyn.mechanics.laws import law
 from veridyn.mechanics.tree.dynamics.engine import wants_compiled
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.forces import acting
 from veridyn.mechanics.tree.recursion.inputs import state_of
 from veridyn.model.elements.element import Element
@@ -391,7 +390,7 @@ def _friction(fit: Fit, plan: EquationPlan, job: Job) -> Array:
     state = state_of(machine, m)
     for e in elements:
         value = fit.standard[machine.parameters.index(e.parameter_name)]
-        force = value * np.asarray(law(e, acting(tree_of(machine), e, state, m.signals, ARRAYS)))
+        force = value * np.asarray(law(e, acting(machine, e, state, m.signals, ARRAYS)))
         for c, a in e.on.items():
             if c in rows:
                 out[rows.index(c)] += a * force

@@ -35,7 +35,7 @@ from veridyn.identify.diagnosis.drives import coupled_drives, moving_alone, turn
 from veridyn.identify.diagnosis.score_test import ROTOR
 from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
-from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.of_machine import bodies_of
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion, joined
 
@@ -296,7 +296,7 @@ def _across(g: Array) -> list[Array]:
 
 def load_columns(machine: Machine) -> list[int]:
     """The mass and first moments of the last body."""
-    last = next((b.name for b in reversed(tree_of(machine).bodies) if b.real), "")
+    last = next((b.name for b in reversed(bodies_of(machine)) if b.real), "")
     own = [k for k, (body, _) in enumerate(machine.columns) if body == last]
     return [own[9], own[6], own[7], own[8]] if len(own) == 10 else []
 

@@ -17,9 +17,7 @@ from veridyn.identify.drives.drive_log import DriveRecord
 from veridyn.identify.drives.drive_unknowns import DriveUnknown
 from veridyn.mechanics.system.compiled_run import CompiledRun, JointControllers
 from veridyn.mechanics.system.run_blocks import Varied
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.weld import welded
-from veridyn.model.graph import GROUND
 from veridyn.model.machine import Machine
 
 LONGEST_DELAY = 0.1  # s, of a measurement
@@ -29,16 +27,6 @@ RULE = "midpoint"
 
 def groups_of_joints(machine: Machine) -> tuple[tuple[str, ...], ...]:
     """Coordinates that move each other: those of one branch from the ground, and those that an element ties together."""
-    tree = tree_of(machine)
-    by_name = {b.name: b for b in tree.bodies}
-    first: dict[str, str] = {}  # of each coordinate that of the first joint between it and the ground
-    for b in tree.bodies:
-        at, top = b, b.coordinate_name
-        while at.antecedent not in (None, GROUND):
-            at = by_name[at.antecedent or GROUND]
-            top = at.coordinate_name or top
-        if b.coordinate_name:
-            first.setdefault(b.coordinate_name, top)
     mark = {c: c for c in machine.coordinates}
 
     def root(c: str) -> str:
@@ -46,12 +34,11 @@ def groups_of_joints(machine: Machine) -> tuple[tuple[str, ...], ...]:
             c = mark[c]
         return c
 
-    for c, top in first.items():
-        mark[root(c)] = root(top)
-    for e in machine.elements:
-        acts = [c for c in e.on if c in mark]
-        for c in acts[1:]:
-            mark[root(c)] = root(acts[0])
+    branches = [machine.described.moving(body) for body in machine.body_names]
+    for together in (*branches, *(e.on for e in machine.elements)):
+        tied = [c for c in together if c in mark]
+        for c in tied[1:]:
+            mark[root(c)] = root(tied[0])
     groups: dict[str, list[str]] = {}
     for c in machine.coordinates:
         groups.setdefault(root(c), []).append(c)
@@ -83,12 +70,12 @@ class DriveGroup:
         self.joints, self.unknowns = tuple(group), tuple(unknowns)
         bare = machine.with_controllers([])
         locked = {c: 0.0 for c in machine.coordinates if c not in group}
-        self.tree = tree_of(welded(bare, locked, unknown="keep") if locked else bare)
-        self.joints = tuple(self.tree.coordinates)
+        self.machine = welded(bare, locked, unknown="keep") if locked else bare
+        self.joints = tuple(self.machine.coordinates)
         laws = {c.on: c for c in machine.controllers}
         own = [laws[c] for c in self.joints]
         self.period = 1.0 / own[0].rate
-        by = self.tree.parameters
+        by = self.machine.parameters
         self.values = by.values.copy()
         parameters, gains = [], []
         for k, u in enumerate(self.unknowns):
@@ -124,11 +111,11 @@ class DriveGroup:
 
     @cached_property
     def _run(self) -> CompiledRun:
-        return CompiledRun(self.tree, rule=RULE, servo=self.servo, varied=self._varied)
+        return CompiledRun(self.machine, rule=RULE, servo=self.servo, varied=self._varied)
 
     @cached_property
     def _plain(self) -> CompiledRun:
-        return CompiledRun(self.tree, rule=RULE, servo=self.servo)
+        return CompiledRun(self.machine, rule=RULE, servo=self.servo)
 
     def _set(self, x: Array) -> tuple[Array, JointControllers, Array]:
         """Parameters of the tree, controllers and delays of commands, with values x of the unknowns."""

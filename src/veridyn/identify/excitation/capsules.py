@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from veridyn.arrays import Array
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.kinematics import posed
+from veridyn.mechanics.tree.of_machine import bodies_of
+from veridyn.mechanics.tree.recursion.kinematics import Posture
 from veridyn.model.machine import Machine
 from veridyn.model.place import GROUND
 
@@ -85,61 +85,12 @@ def closest(a: Array, b: Array, c: Array, d: Array) -> tuple[Array, Array]:
     return s[best, pick], t[best, pick]
 
 
-class Posture:
-    """Frames of the bodies of a tree at coordinates q (N, n), and slopes of points that are fixed to them."""
-
-    def __init__(self, machine: Machine, q: Array) -> None:
-        self.tree, self.N = tree_of(machine), len(q)
-        self._outward = posed(machine, q)
-        self._frames: dict[int, tuple[Array, Array]] = {}
-        up = -np.asarray(machine.gravity, dtype=np.float64)
-        size = float(np.linalg.norm(up))
-        self.up = up / size if size > 0.0 else np.array([0.0, 0.0, 1.0])
-
-    def frame(self, j: int) -> tuple[Array, Array]:
-        """R (N, 3, 3) and p (N, 3) of body j in the ground's frame."""
-        if j < 0:
-            return np.broadcast_to(np.eye(3), (self.N, 3, 3)), np.zeros((self.N, 3))
-        if j not in self._frames:
-            R, p = self.frame(self.tree.antecedent[j])
-            A = np.empty((self.N, 3, 3))
-            P = np.empty((self.N, 3))
-            for i in range(3):
-                P[:, i] = self._outward.P[j][i]
-                for k in range(3):
-                    A[:, i, k] = self._outward.A[j][i][k]
-            self._frames[j] = R @ A, p + np.einsum("nij,nj->ni", R, P)
-        return self._frames[j]
-
-    def index(self, body: str) -> int:
-        return -1 if body == GROUND else self.tree.index(body)
-
-    def point(self, body: str, point: Three) -> Array:
-        """Where a point of a body is (N, 3)."""
-        R, p = self.frame(self.index(body))
-        return p + R @ np.asarray(point, dtype=np.float64)
-
-    def slopes(self, body: str, x: Array) -> Array:
-        """∂x/∂q (N, 3, n) of points x (N, 3) fixed to a body."""
-        out = np.zeros((self.N, 3, self.tree.n))
-        j = self.index(body)
-        while j >= 0:
-            b = self.tree.bodies[j]
-            if b.joint != "fixed":
-                R, p = self.frame(j)
-                axis = R[:, :, 2]
-                moved = np.cross(axis, x - p) if b.joint == "turning" else axis
-                out[:, :, self.tree.coordinates.index(b.coordinate_name)] += b.ratio * moved
-            j = self.tree.antecedent[j]
-        return out
-
-
 def clearances(collision: Collision, at: Posture, slopes: bool = True) -> tuple[Array, Array | None]:
     """g (N, k) of all limits of a collision and, on request, ∂g/∂q (N, k, n)."""
     capsules = collision.capsules
     starts, ends = (np.stack([at.point(c.body, x) for c, x in each]) for each in _both_ends(capsules))  # (C, N, 3)
     g = np.empty((at.N, len(collision.names)))
-    dg = np.zeros((*g.shape, at.tree.n)) if slopes else None
+    dg = np.zeros((*g.shape, at.n)) if slopes else None
     rows = np.arange(at.N)
     first, second, groups = _combinations(collision)
     if len(first):
@@ -197,19 +148,16 @@ def separable(
     machine: Machine, capsules: Sequence[Capsule], ignore: Iterable[frozenset[str]] = ()
 ) -> tuple[tuple[str, str], ...]:
     """Pairs of bodies with capsules that can touch: neither rigidly connected nor joined by one joint, nor ignored."""
-    tree = tree_of(machine)
-    names = sorted({c.body for c in capsules}, key=lambda n: -1 if n == GROUND else tree.index(n))
-    group = {GROUND: -1}
-    for j, body in enumerate(tree.bodies):
-        i = tree.antecedent[j]
-        group[body.name] = (group[tree.bodies[i].name] if i >= 0 else -1) if body.joint == "fixed" else j
-    joined: set[frozenset[int]] = set()
-    for j, body in enumerate(tree.bodies):
-        i = tree.antecedent[j]
+    group, joined = {GROUND: GROUND}, set[frozenset[str]]()  # bodies rigidly connected, by the first of them
+    for body in bodies_of(machine):
+        carrier = group[body.antecedent or GROUND]
+        group[body.name] = carrier if body.joint == "fixed" else body.name
         if body.joint != "fixed":
-            joined.add(frozenset((j, group[tree.bodies[i].name] if i >= 0 else -1)))
-    for loop in tree.loops:
-        joined.add(frozenset(group[x.body] for x in (loop.first, loop.second)))
+            joined.add(frozenset((body.name, carrier)))
+    for joint in machine.cut_joints:
+        joined.add(frozenset(group[end.body] for end in machine.ends(joint)))
+    order = [*group]
+    names = sorted({c.body for c in capsules}, key=order.index)
     left = set(ignore)
     return tuple(
         (a, b)

@@ -20,7 +20,6 @@ from veridyn.arrays import Array
 from veridyn.identify.error_measures import Moments
 from veridyn.identify.regression.tables import SymbolTables
 from veridyn.mechanics.tree.dynamics.engine import check_angles, sample_source, uniform_values
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.motion import Motion
 from veridyn.symbolic.cache import Stored, key_of, load_or_make, remembered
 from veridyn.symbolic.kernel import Host, compile_object, loaded, this_host
@@ -124,14 +123,14 @@ def _aligned(row: RowSamples) -> RowSamples:
 def _kernel_record(tables: SymbolTables, motion: Motion) -> tuple[NDArray[np.int64], object]:
     """The numbers that describe the kernel of some tables on a motion, and the memory that they point into."""
     kernel = tables.machine_code(motion).kernel
-    tree = tree_of(tables.machine)
-    check_angles(tree, motion.q)
+    machine = tables.machine
+    check_angles(machine, motion.q)
     arrays: dict[
         int, tuple[Array, Array, int]
     ] = {}  # by identity: an array has many columns, and its address takes a while
     pointers, strides = np.empty(len(kernel.inputs), dtype=np.uintp), np.empty(len(kernel.inputs), dtype=np.int64)
     for k, name in enumerate(kernel.inputs):
-        array, column = sample_source(tree, motion, name)
+        array, column = sample_source(machine, motion, name)
         if id(array) not in arrays:
             whole = array if all(step % 8 == 0 for step in array.strides) else np.ascontiguousarray(array)
             arrays[id(array)] = array, whole, whole.ctypes.data
@@ -139,7 +138,7 @@ def _kernel_record(tables: SymbolTables, motion: Motion) -> tuple[NDArray[np.int
         pointers[k] = address if column is None else address + column * whole.strides[1]
         strides[k] = whole.strides[0] // 8
     scratch = np.empty_like(pointers)
-    values = np.ascontiguousarray(uniform_values(tree, tables.machine.parameters.values, kernel.parameters))
+    values = np.ascontiguousarray(uniform_values(machine, machine.parameters.values, kernel.parameters))
     out = np.ascontiguousarray(tables.addresses, dtype=np.uintp)
     memory = (pointers, strides, scratch, values, out)
     where = [a.ctypes.data for a in memory]

@@ -11,13 +11,10 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.mechanics.tree.dynamics.engine import SPREAD, Compiled, compiled
-from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.equations import columns
-from veridyn.mechanics.tree.recursion.inputs import Request, acting_of, loaded_bodies, needs_velocity, state_of
-from veridyn.mechanics.tree.recursion.newton_euler import outward, rigid_rows
+from veridyn.mechanics.tree.recursion.equations import motion_columns
+from veridyn.mechanics.tree.recursion.inputs import Request, loaded_bodies
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
-from veridyn.spatial.algebra import ARRAYS
 from veridyn.symbolic.emit_llvm import BLOCK
 from veridyn.symbolic.kernel import padded
 
@@ -109,16 +106,13 @@ class SymbolTables:
         made(self.machine, part, self.addresses, self.machine.parameters.values)
 
     def _by_reference(self, part: Motion) -> None:
-        tree, N = tree_of(self.machine), len(part)
-        table = self.buffer[:, :N]
+        table = self.buffer[:, : len(part)]
         table[:] = 0.0
-        state = state_of(tree, part)
-        o = outward(tree, state, ARRAYS, needs_velocity(tree))
-        outside = rigid_rows(tree, o, {}, acting_of(tree, part))
+        fate = {c: (to, factor, value) for c, to, factor, value in self.wanted}
+        outside, columns = motion_columns(self.machine, part, fate)
         for r in self.rows:
             table[self.place[r, -1]] = outside[r]
-        fate = {c: (to, factor, value) for c, to, factor, value in self.wanted}
-        for c, entries in columns(tree, state, o, part.signals, ARRAYS, fate):
+        for c, entries in columns:
             to, factor, value = fate[c]
             for r, column in entries.items():
                 if (r, -1) not in self.place:

@@ -48,6 +48,14 @@ def tree_of(machine: Machine | Tree) -> Tree:
     return kept
 
 
+def bodies_of(machine: Machine) -> tuple[Body, ...]:
+    """A machine as a table of bodies, antecedents first: its links, and a body without mass for each further coordinate of a joint.
+
+    What joint coordinates cannot carry is refused by name.
+    """
+    return tree_of(machine).bodies
+
+
 def _made(machine: Machine) -> Tree:
     """The tree of a machine, or that of another one with its shape with its values."""
     shape = machine.shapes.get(FORM)

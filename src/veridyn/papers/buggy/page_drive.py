@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from veridyn.arrays import Array
+from veridyn.mechanics.tree.recursion.kinematics import Posture
 from veridyn.model.machine import Machine
 from veridyn.papers.buggy.machine import CONTACT, CORNERS
 from veridyn.papers.buggy.observers import UNITS, Scored
@@ -12,7 +13,7 @@ from veridyn.papers.buggy.study import BuggyRun, BuggyStudy
 from veridyn.report.blocks import Animation, Figure
 from veridyn.report.plots import Plot, Series, curves
 from veridyn.spatial.rotations import matrix_of
-from veridyn.view.scene import Layer, Meaning, body_poses, scene, tree_layer
+from veridyn.view.scene import Layer, Meaning, scene, tree_layer
 
 RIM = 12  # corners of a wheel
 RING = 24  # corners of a band
@@ -30,7 +31,7 @@ def buggy_layer(machine: Machine, x: Array, label: str, dashed: bool = False, me
     first = points[0].shape[1]
     radius, turn = CONTACT["UNLOADED_RADIUS"], 2.0 * np.pi * np.arange(RIM) / RIM
     rim = radius * np.column_stack([np.cos(turn), np.zeros(RIM), np.sin(turn)])  # a wheel turns about its y axis
-    poses = body_poses(machine, q)
+    poses = Posture(machine, q).frames()
     for corner in CORNERS:
         A, centre = poses[f"wheel_{corner}"]
         own = centre[:, None, :] + np.einsum("nij,kj->nki", A, rim)

@@ -22,9 +22,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from veridyn.arrays import Array
 from veridyn.errors import ModelError, SimulationError
-from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.of_machine import bodies_of
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion, Pose
+from veridyn.model.place import GROUND
 from veridyn.papers.humanoid.machine import FEET, FOOT, SIDES, SOLE, STEP, GaitPlan
 from veridyn.progress import Progress, silent
 from veridyn.spatial.inertia import inertia_matrix
@@ -67,17 +68,17 @@ def mjcf(
     world = ElementTree.SubElement(root, "worldbody")
     if soles:
         ElementTree.SubElement(world, "geom", name="ground", type="plane", size="5 5 1")
-    elements: list[ElementTree.Element] = []
+    elements: dict[str, ElementTree.Element] = {}
     columns = {body: k for k, (body, number) in enumerate(machine.columns) if body and number == 0}
-    tree = tree_of(machine)
-    for b, i in zip(tree.bodies, tree.antecedent, strict=True):
-        here = ElementTree.SubElement(world if i < 0 else elements[i], "body", name=b.name)
-        elements.append(here)
-        if i >= 0:
+    for b in bodies_of(machine):
+        carrier = elements.get(b.antecedent or GROUND)
+        here = ElementTree.SubElement(world if carrier is None else carrier, "body", name=b.name)
+        elements[b.name] = here
+        if carrier is not None:
             here.set("pos", _text(b.placement.position))
             here.set("quat", _text(quaternion(b.placement.rotation)))
         _inertial(here, machine.parameters.values[columns[b.name] :][:10] if b.name in columns else None, b.name)
-        if i < 0:
+        if carrier is None:
             ElementTree.SubElement(here, "freejoint", name="free")
         elif b.joint != "fixed":
             kind = "hinge" if b.joint == "turning" else "slide"

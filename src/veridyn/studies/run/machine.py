@@ -26,7 +26,7 @@ from veridyn.identify.result import Fit
 from veridyn.mechanics.tree.loops.assembly import loop_values, splitting
 from veridyn.mechanics.tree.loops.closure import closed_home
 from veridyn.mechanics.tree.loops.solver import inverse
-from veridyn.mechanics.tree.of_machine import tree_of
+from veridyn.mechanics.tree.of_machine import bodies_of
 from veridyn.mechanics.tree.weld import welded
 from veridyn.model.elements.element import Element
 from veridyn.model.elements.kinds import NAN
@@ -129,7 +129,7 @@ def study_machine(
             machine = replace(machine, gravity=np.array(model.gravity))
     if model.formulation is not None:
         machine = machine.with_formulation(model.formulation)
-    tree_of(machine)  # refuses by name what has none
+    bodies_of(machine)  # refuses by name what has none
     machine = machine.formulated("tree")
     if model.priors == "forget":
         estimated = [k for k, state in enumerate(machine.parameters.states) if state == "estimated"]

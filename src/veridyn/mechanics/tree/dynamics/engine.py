@@ -107,8 +107,9 @@ def check_engine(engine: str) -> None:
         raise DataError(f"there is no engine '{engine}'.", expected="'auto', 'compiled' or 'numpy'")
 
 
-def check_angles(tree: Tree, q: Array) -> None:
+def check_angles(machine: Machine | Tree, q: Array) -> None:
     """Refuse coordinates that turn a joint beyond the range of the compiled sine and cosine."""
+    tree = tree_of(machine)
     largest = max(float(q.max(initial=0.0)), -float(q.min(initial=0.0)))  # without a copy, and as a rule enough
     if not largest * tree.largest_turn <= LARGEST_ANGLE_RAD:
         check_farthest(tree, float((np.abs(q) * tree.turns).max(initial=0.0)))

@@ -16,11 +16,13 @@ from veridyn.mechanics.tree.dynamics.forward import NEAR_SINGULAR, check_mass, o
 from veridyn.mechanics.tree.loops.assembly import Assembled, assembled, loop_values
 from veridyn.mechanics.tree.loops.dynamics import nearest_closed, solve_closed, solve_regular
 from veridyn.mechanics.tree.loops.equations import COUNTS
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.equations import equations_of_motion
 from veridyn.mechanics.tree.recursion.forces import state_rates
 from veridyn.mechanics.tree.recursion.inputs import Request, loaded_bodies, minus_gravity, needs_velocity, split
 from veridyn.mechanics.tree.recursion.newton_euler import State, Wrench, outward
 from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.spatial.algebra import FLOATS, Algebra, FloatAlgebra, rounded_sign
 from veridyn.spatial.linalg import rotation_matrix
 from veridyn.symbolic.kernel import Single
@@ -68,13 +70,14 @@ class StateAccelerations:
 
     def __init__(
         self,
-        tree: Tree,
+        machine: Machine | Tree,
         values: Array,
         friction_speed: float = 0.0,
         engine: Engine = "compiled",
         omega: float = 0.0,
     ) -> None:
-        self.tree, self.values, self.friction_speed, self.omega = tree, values, friction_speed, omega
+        self.tree = tree = tree_of(machine)
+        self.values, self.friction_speed, self.omega = values, friction_speed, omega
         check_engine(engine)
         self.compile = engine != "numpy"
         self.algebra: Algebra = _Smooth(friction_speed) if friction_speed > 0 else FLOATS

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.forces import all_rows, element_rows
-from veridyn.mechanics.tree.recursion.inputs import needs_velocity
+from veridyn.mechanics.tree.recursion.inputs import acting_of, needs_velocity, state_of
 from veridyn.mechanics.tree.recursion.newton_euler import (
     Outward,
     State,
@@ -23,10 +23,12 @@ from veridyn.mechanics.tree.recursion.newton_euler import (
     carry,
     joint_forces,
     outward,
+    rigid_rows,
 )
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
-from veridyn.spatial.algebra import Algebra, Scalar, add, is_zero, mul
+from veridyn.model.motion import Motion
+from veridyn.spatial.algebra import ARRAYS, Algebra, Scalar, add, is_zero, mul
 from veridyn.spatial.inertia import inertia_matrix
 from veridyn.spatial.linalg import ZERO, Mat, Vec, dot, plus, product, rotate, scaled, skew, transposed
 
@@ -140,6 +142,16 @@ def columns(
             wrench = body_wrench(o.w[j], o.wd[j], o.U[j], o.vd[j], UNITS[k])
             entries = carry(tree, o, j, wrench)
         yield c, {r: value for r, value in entries.items() if not is_zero(value)}
+
+
+def motion_columns(
+    machine: Machine, motion: Motion, wanted: Iterable[int]
+) -> tuple[list[Scalar], Iterator[tuple[int, dict[int, Scalar]]]]:
+    """By the recursion on arrays along a motion: the rows that its wrenches ask for, and :func:`columns` of the wanted parameters."""
+    tree = tree_of(machine)
+    state = state_of(tree, motion)
+    o = outward(tree, state, ARRAYS, needs_velocity(tree))
+    return rigid_rows(tree, o, {}, acting_of(tree, motion)), columns(tree, state, o, motion.signals, ARRAYS, wanted)
 
 
 def structure(machine: Machine | Tree) -> tuple[tuple[int, ...], ...]:

@@ -13,10 +13,12 @@ from functools import cached_property
 
 from veridyn.mechanics.ground.tyres import tyre_of
 from veridyn.mechanics.laws import Acting, constant_of, law, rates
+from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.mechanics.tree.recursion.newton_euler import Outward, State, Wrench, carry, rigid_rows, squared_speed
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import Element, Marker
 from veridyn.model.elements.kinds import KINDS
+from veridyn.model.machine import Machine
 from veridyn.spatial.algebra import Algebra, Scalar, add, mul
 from veridyn.spatial.linalg import IDENTITY, ZERO, Vec, cross, dot, minus, plus, product, rotate, scaled
 
@@ -92,7 +94,7 @@ def element_rows(
 
 
 def acting(
-    tree: Tree,
+    machine: Machine | Tree,
     e: Element,
     state: State,
     signals: Mapping[str, Scalar],
@@ -100,6 +102,7 @@ def acting(
     strut: Strut | None = None,
 ) -> Acting:
     """What the law of an element is a function of: its combination of coordinates, or the distance of its two places."""
+    tree = tree_of(machine)
     return Acting(
         position=lambda: combination(tree, e, state.q) if strut is None else strut.length,
         rate=lambda: combination(tree, e, state.qd) if strut is None else strut.rate(state.qd),

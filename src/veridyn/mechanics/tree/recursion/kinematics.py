@@ -19,6 +19,7 @@ from veridyn.mechanics.tree.recursion.newton_euler import Outward, State, jacobi
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion
+from veridyn.model.place import GROUND
 from veridyn.spatial.algebra import ARRAYS, Scalar, add, mul
 from veridyn.spatial.inertia import inertia_matrix
 from veridyn.spatial.linalg import IDENTITY, ZERO, Mat, Vec, cross, dot, plus, product, rotate, scaled
@@ -109,6 +110,56 @@ def posed(machine: Machine | Tree, q: ArrayLike) -> Outward:
     values = _checked(tree, q)
     still = [0.0] * tree.n
     return outward(tree, State(list(np.ascontiguousarray(values.T)), still, still), ARRAYS)
+
+
+class Posture:
+    """Frames of the bodies of a machine at coordinates q (N, n), in the ground's frame or in that of a free base; slopes of points on them.
+
+    Frames are made when they are first asked for, from the ground outwards: R_j = R_i A_j, p_j = p_i + R_i P_j with i the antecedent of j.
+    """
+
+    def __init__(self, machine: Machine, q: Array) -> None:
+        self.N, self.n = len(q), machine.n
+        self._tree, self._outward = tree_of(machine), posed(machine, q)
+        self._frames: dict[int, tuple[Array, Array]] = {
+            -1: (np.broadcast_to(np.eye(3), (self.N, 3, 3)), np.zeros((self.N, 3)))
+        }
+        if machine.base == "free":
+            self._frames[0] = self._frames[-1]
+        up = -np.asarray(machine.gravity, dtype=np.float64)
+        size = float(np.linalg.norm(up))
+        self.up = up / size if size > 0.0 else np.array([0.0, 0.0, 1.0])
+
+    def frames(self) -> dict[str, tuple[Array, Array]]:
+        """R (N, 3, 3) and p (N, 3) of every body, by name."""
+        return {b.name: self._frame(j) for j, b in enumerate(self._tree.bodies)}
+
+    def point(self, body: str, point: ArrayLike) -> Array:
+        """Where a point of a body, or of the ground, is (N, 3)."""
+        R, p = self._frame(self._index(body))
+        return p + R @ np.asarray(point, dtype=np.float64)
+
+    def slopes(self, body: str, x: Array) -> Array:
+        """∂x/∂q (N, 3, n) of points x (N, 3) fixed to a body."""
+        out = np.zeros((self.N, 3, self.n))
+        for j in self._tree.path(self._index(body)):
+            b, k = self._tree.bodies[j], self._tree.coordinate[j]
+            if k >= 0:
+                R, p = self._frame(j)
+                axis = R[:, :, 2]
+                moved = np.cross(axis, x - p) if b.joint == "turning" else axis
+                out[:, :, k] += b.ratio * moved
+        return out
+
+    def _index(self, body: str) -> int:
+        return -1 if body == GROUND else self._tree.index(body)
+
+    def _frame(self, j: int) -> tuple[Array, Array]:
+        if j not in self._frames:
+            R, p = self._frame(self._tree.antecedent[j])
+            A, P = _stacked(self._outward.A[j], self.N), _column(self._outward.P[j], self.N)
+            self._frames[j] = R @ A, p + np.einsum("nij,nj->ni", R, P)
+        return self._frames[j]
 
 
 def at_rest(tree: Tree, q: ArrayLike) -> Motion:
