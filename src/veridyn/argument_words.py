@@ -18,6 +18,7 @@ LISTED = 4  # names that are shown of a table or mapping
 ARRAY_PARTS = get_args(ArrayLike)
 MACHINES = {"Machine"}
 LOGS = {"Motion", "Experiment"}
+INNER_FORMS = ("a Tree", "a Formulated")
 FRAMES = ("DataFrame", "LazyFrame", "Table")  # of pandas, polars and pyarrow
 TABULAR = ("pandas", "polars", "pyarrow")
 WORDS = {
@@ -48,8 +49,8 @@ def is_no(kinds: set[str]) -> str:
 def expected_of(hint: Any) -> str:
     """An annotation in words: "a Machine", "a Motion, or a sequence of them"."""
     words = list(dict.fromkeys(_words(hint)))
-    if "a Machine" in words and "a Tree" in words:  # its inner form, which only rooms of veridyn hand over
-        words.remove("a Tree")
+    if "a Machine" in words:  # its inner forms, which only rooms of veridyn hand over
+        words = [word for word in words if word not in INNER_FORMS]
     if "text" in words and "a path" in words:
         words.remove("text")
     if len(words) == 1:

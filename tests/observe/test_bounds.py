@@ -13,10 +13,10 @@ from veridyn.errors import ModelError
 from veridyn.mechanics.compiled import compiled
 from veridyn.mechanics.record import Bound, opened
 from veridyn.mechanics.system.integrate import Method, integrate
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import Element, damper, offset
 from veridyn.model.experiment import Experiment
 from veridyn.model.graph import Body
+from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.observe.bounds import Estimated, ParameterBounds, read_parameters
 from veridyn.observe.filters.ekf import EKF
@@ -134,10 +134,10 @@ def test_deviations_and_walks_of_each_parameter() -> None:
     assert system.bounds is not None and system.bounds.names == ("M_lower",)
 
 
-def pendulum() -> Tree:
+def pendulum() -> Machine:
     """A rod with friction of 0.4 N*m*s/rad and a torque of 0.4 N*m in its joint, and an encoder."""
     ten = from_centre(2.0, (0.4, 0.0, 0.0), 0.02 * np.eye(3))
-    return Tree.build(
+    return Machine.of_bodies(
         [Body("rod", placement=MDH(alpha=-np.pi / 2), coordinate="q")],
         inertia={"rod": ten},
         gravity=(0.0, 0.0, -9.81),
@@ -146,7 +146,7 @@ def pendulum() -> Tree:
     )
 
 
-def swung(tree: Tree) -> Experiment:
+def swung(tree: Machine) -> Experiment:
     """Small swings about the lowest position, with exact readings."""
     t = np.arange(0.0, 3.0, 0.02)
     path = integrate(tree, t, [np.pi / 2 + 0.05], [0.0], method=Method("RK4", step=0.01)).motion

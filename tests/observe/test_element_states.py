@@ -10,10 +10,10 @@ import pytest
 
 from observe.test_machine_trees import BODY, STEP, log_of
 from veridyn.mechanics.system.integrate import Inputs, Method, integrate
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import Element, damper
 from veridyn.model.experiment import Experiment
 from veridyn.model.graph import Body
+from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.methods import ErrorEKF, ForceErrorEKF
@@ -30,9 +30,9 @@ TYRE = Element(kind="relaxation", on={"arm": 1.0}, value=30.0, name="kr", signal
 
 
 @cache
-def machine(*elements: Element) -> Tree:
+def machine(*elements: Element) -> Machine:
     """A pendulum with an encoder and viscous friction."""
-    return Tree.build(
+    return Machine.of_bodies(
         [Body("arm")],
         name="pendulum",
         inertia={"arm": BODY},

@@ -13,11 +13,13 @@ from veridyn.errors import DataError, ModelError
 from veridyn.machines.described import palletizer
 from veridyn.mechanics.natural.description.to_machine import machine_of_mechanism
 from veridyn.mechanics.system.integrate import BaseState, Inputs, Method, integrate
+from veridyn.mechanics.tree.of_machine import machine_of_tree
 from veridyn.mechanics.tree.readout import tree_readout
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import coulomb, damper
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.graph import Body
+from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.observe.jacobian import numeric_jacobian
@@ -34,11 +36,11 @@ BODY = from_centre(2.0, [0.3, 0.02, 0.01], np.diag([0.02, 0.05, 0.06]))
 
 
 @cache
-def arm() -> Tree:
+def arm() -> Machine:
     """Two joints in a vertical plane with friction, an encoder on each, and an accelerometer at the tip."""
     from veridyn.spatial.transforms import Placement
 
-    return Tree.build(
+    return Machine.of_bodies(
         [Body("upper"), Body("lower", "upper", placement=Placement(position=np.array([0.6, 0.0, 0.0])))],
         name="arm",
         inertia={"upper": BODY, "lower": BODY},
@@ -53,9 +55,9 @@ def arm() -> Tree:
 
 
 @cache
-def tumbling() -> Tree:
+def tumbling() -> Machine:
     """A free body with a pendulum, a receiver of positions and an inertial unit."""
-    return Tree.build(
+    return Machine.of_bodies(
         [Body("hull", None, "fixed"), Body("arm", "hull", actuated=False)],
         name="tumbling",
         base="free",
@@ -71,7 +73,7 @@ def tumbling() -> Tree:
 
 
 def log_of(
-    tree: Tree, trajectory, forces: np.ndarray, rng: np.random.Generator
+    tree: Machine, trajectory, forces: np.ndarray, rng: np.random.Generator
 ) -> tuple[Experiment, np.ndarray, np.ndarray]:
     """Noisy readings of a simulated motion with its forces, and the true configuration and velocity."""
     m = trajectory.motion
@@ -98,7 +100,7 @@ def quaternions(R: np.ndarray) -> np.ndarray:
     return np.column_stack([w, v / (4.0 * w[:, None])])
 
 
-def swing(tree: Tree, seed: int, T: float = 1.0) -> tuple[Experiment, np.ndarray, np.ndarray]:
+def swing(tree: Machine, seed: int, T: float = 1.0) -> tuple[Experiment, np.ndarray, np.ndarray]:
     """A constant torque on each joint, so that nothing changes between samples; truth by RK4 with a quarter of the step."""
     rng = np.random.default_rng(seed)
     t = np.arange(0.0, T + STEP / 2, STEP)
@@ -207,14 +209,14 @@ def test_a_free_body_is_observed_through_full_turns() -> None:
     assert found.energy().shape == (len(t), 3)
 
 
-def uniform_bars(tree: Tree) -> Tree:
+def uniform_bars(tree: Tree) -> Machine:
     """The linkage without friction, its bars of 1 kg as those of the twin in natural coordinates."""
     bare = tree.without_elements([e.parameter_name for e in tree.elements])
     values = dict.fromkeys((b.parameter(s) for b in bare.bodies for s in INERTIAL), 0.0)
     for body, length in zip(bare.bodies, (0.2, 0.5, 0.4), strict=True):
         values |= {body.parameter(s): length**2 / 3.0 for s in ("YY", "ZZ")}
         values |= {body.parameter("MX"): length / 2.0, body.parameter("M"): 1.0}
-    return bare.with_parameters(values)
+    return machine_of_tree(bare.with_parameters(values))
 
 
 def test_twins_are_observed_alike() -> None:

@@ -11,10 +11,11 @@ import pytest
 from mechanics.test_prescribed import bob_way, cart, closed
 from veridyn.mechanics.system.integrate import Inputs, Method, integrate
 from veridyn.mechanics.tree.loops.closure import closed_motion
+from veridyn.mechanics.tree.of_machine import machine_of_tree
 from veridyn.mechanics.tree.readout import tree_readout
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.graph import Body
+from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.model.sensor import Sensor
 from veridyn.observe.filters.ekf import EKF
@@ -48,7 +49,7 @@ def between(first: float, time: float) -> tuple[float, float, float]:
     return float(q[k] + s * qd[k] + 0.5 * s**2 * qdd[k]), float(qd[k] + s * qdd[k]), float(qdd[k])
 
 
-def log_of(tree: Tree, motion: Motion, name: str, first: float, every: int = 1) -> Experiment:
+def log_of(tree: Machine, motion: Motion, name: str, first: float, every: int = 1) -> Experiment:
     table, rng = tree_readout(tree), np.random.default_rng(0)
     y = table.read(motion.q, motion.qd, motion.qdd)
     y = y + rng.standard_normal(y.shape) * np.sqrt(table.variances)
@@ -59,8 +60,8 @@ def log_of(tree: Tree, motion: Motion, name: str, first: float, every: int = 1) 
 
 
 @cache
-def on_the_cart() -> tuple[Tree, Motion, Experiment]:
-    tree = replace(cart(), sensors=(Sensor("swing", "coordinate", "swing", 2e-3),))
+def on_the_cart() -> tuple[Machine, Motion, Experiment]:
+    tree = replace(machine_of_tree(cart()), sensors=(Sensor("swing", "coordinate", "swing", 2e-3),))
     inputs = Inputs(prescribed=lambda time: {"x": between(0.0, time)})
     motion = integrate(tree, T, [0.0, 0.4], [1.2, 0.2], inputs, method=Method("RK4", step=STEP / 10)).motion
     return tree, motion, log_of(tree, motion, "x", 0.0)
@@ -83,7 +84,7 @@ def test_a_pendulum_on_a_driven_cart_and_the_force_of_the_cart() -> None:
     assert found.nees(motion.q, motion.qd, skip=40).mean < 2.0
     assert np.abs(found.q[:, 0] - motion.q[:, 0]).max() < 1e-9
     force = found.virtual(Virtual("drive", "force", "x"))["drive"]
-    way = bob_way(tree)
+    way = bob_way(cart())
     for k in range(60, len(T), 20):
         out, across = way(motion.q[k, 1])
         bob = motion.qdd[k, 0] + 0.7 * (motion.qdd[k, 1] * across[0] - motion.qd[k, 1] ** 2 * out[0])
@@ -119,10 +120,10 @@ def test_inputs_at_a_slower_clock_go_on_with_their_acceleration() -> None:
 
 
 @cache
-def in_the_loop() -> tuple[Tree, Motion, Experiment]:
+def in_the_loop() -> tuple[Machine, Motion, Experiment]:
     """The crank of a four-bar is driven; the link on its coupler swings, seen by an encoder and a gyroscope on the rocker."""
     sensors = (Sensor("arm", "coordinate", "arm", 2e-3), Sensor("gyro", "gyroscope", "rocker", 0.01, axes="z"))
-    tree = replace(closed(), sensors=sensors)
+    tree = replace(machine_of_tree(closed()), sensors=sensors)
     start = closed_motion(tree, [0.0], [[1.2, 0.1]], [[1.2, 0.0]], [[0.0, 0.0]])
     inputs = Inputs(prescribed=lambda time: {"crank": between(1.2, time)})
     motion = integrate(tree, T, start.q[0], start.qd[0], inputs, method=Method("RK4", step=STEP / 4)).motion
@@ -148,16 +149,16 @@ def test_a_driven_crank_moves_what_its_loop_ties() -> None:
 @pytest.mark.parametrize("machine", [on_the_cart, in_the_loop])
 def test_derivatives_with_a_prescribed_coordinate(machine) -> None:
     tree = machine()[0]
-    acc = Sensor("acc", "accelerometer", tree.bodies[-1].name, 0.1)
+    acc = Sensor("acc", "accelerometer", tree.body_names[-1], 0.1)
     tree = replace(tree, sensors=(*tree.sensors, acc))
     name = tree.prescribed[0]
     inputs = tuple(f"{symbol}.{name}" for symbol in ("q", "qd", "qdd"))
-    held = {name: float(driven(1.2 if tree.loops else 0.0)[0, 10])}
+    held = {name: float(driven(1.2 if tree.closed else 0.0)[0, 10])}
     system, q, qd = machine_system(
         tree,
         ObserveSettings(model_error="off", process_noise=ProcessNoise(force=1.0), inputs=inputs, start=held, step=0.02),
     )
-    u = driven(1.2 if tree.loops else 0.0)[:, 10]
+    u = driven(1.2 if tree.closed else 0.0)[:, 10]
     x = system.add(system.belief(q, qd).x, np.array([0.2, 0.5, 1.0]))
     moved, F = system.move_and_jacobian(x, u, 0.0, 0.02)
     H = system.sense_and_jacobian(x, u, 0.0)[1]
@@ -178,7 +179,7 @@ def test_prescribed_coordinates_named_in_another_order_are_not_mixed_up() -> Non
         Body("y", "x", "sliding", MDH(alpha=np.pi / 2)),
         Body("bob", "y", placement=MDH(alpha=0.4), actuated=False),
     ]
-    tree = Tree.build(bodies, inertia=dict.fromkeys(("x", "y", "bob"), ten)).with_prescribed(("y", "x"))
+    tree = Machine.of_bodies(bodies, inertia=dict.fromkeys(("x", "y", "bob"), ten)).with_prescribed(("y", "x"))
     tree = replace(tree, sensors=(Sensor("swing", "coordinate", "bob", 1e-3),))
     given = {"x": (0.5, 0.1, 0.0), "y": (-0.2, 0.0, 0.3)}
     inputs = tuple(f"{symbol}.{name}" for symbol in ("q", "qd", "qdd") for name in ("y", "x"))

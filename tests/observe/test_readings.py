@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.graph import Body
+from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.observe.measurements import Status
@@ -26,9 +26,9 @@ T = np.arange(60) * 0.01
 
 
 @cache
-def turntable() -> Tree:
+def turntable() -> Machine:
     """A balanced table with an encoder and a receiver on its rim, 30 ms late."""
-    return Tree.build(
+    return Machine.of_bodies(
         [Body("table")],
         name="turntable",
         inertia={"table": from_centre(5.0, [0.0, 0.0, 0.0], np.diag([1.0, 1.0, 2.0]))},

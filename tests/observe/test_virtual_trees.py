@@ -10,7 +10,7 @@ import pytest
 from observe.test_machine_trees import arm, tumbling
 from veridyn.errors import DataError, ModelWarning
 from veridyn.machines.described import linkage
-from veridyn.mechanics.tree.tree import Tree
+from veridyn.model.machine import Machine
 from veridyn.model.place import Marker
 from veridyn.model.sensor import Sensor
 from veridyn.observe.jacobian import numeric_jacobian
@@ -21,12 +21,12 @@ from veridyn.observe.settings import ObserveSettings
 from veridyn.observe.virtual import Virtual, quantity_of
 
 
-def closed() -> Tree:
+def closed() -> Machine:
     tree = linkage()
     return replace(tree, sensors=(Sensor("q", "coordinate", tree.coordinates[0], 1e-3),))
 
 
-def made(tree: Tree, **more: object) -> tuple[MachineSystem, np.ndarray]:
+def made(tree: Machine, **more: object) -> tuple[MachineSystem, np.ndarray]:
     system, q, qd = machine_system(
         tree, ObserveSettings(model_error="off", process_noise=ProcessNoise(force=1.0), **more)
     )  # pyright: ignore[reportArgumentType]

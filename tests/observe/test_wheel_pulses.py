@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 from veridyn.errors import DataError
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.graph import Body
+from veridyn.model.machine import Machine
 from veridyn.model.sensor import Sensor
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.observe import observe
@@ -34,8 +34,8 @@ COUNTED = Sensor("angle", "coordinate", "wheel", 0.0, quantum=WHEEL.pitch, rate=
 
 
 @cache
-def wheel() -> Tree:
-    return Tree.build(
+def wheel() -> Machine:
+    return Machine.of_bodies(
         [Body("wheel")],
         name="wheel",
         gravity=(0.0, 0.0, 0.0),

@@ -5,7 +5,6 @@ from veridyn.errors import DataError, DataWarning, ModelError
 from veridyn.mechanics.system.integrate import BaseState, Inputs, Method
 from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics
 from veridyn.mechanics.tree.recursion.kinematics import body_pose
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import coulomb, damper, drive_gain, spring
 from veridyn.model.graph import Body
 from veridyn.model.load import Drive, Force, Torque
@@ -26,7 +25,7 @@ TEN = from_centre(2.0, (0.2, 0.01, 0.0), np.diag([0.01, 0.03, 0.03]))
 def slider(**settings):
     """2 kg on a horizontal rail."""
     body = Body("1", joint="sliding", placement=MDH(alpha=np.pi / 2))
-    return Tree.build([body], name="slider", inertia={"1": from_centre(2.0, (0, 0, 0), np.eye(3))}, **settings)
+    return Machine.of_bodies([body], name="slider", inertia={"1": from_centre(2.0, (0, 0, 0), np.eye(3))}, **settings)
 
 
 def test_a_damped_oscillator_follows_its_closed_form():
@@ -49,7 +48,7 @@ def test_dry_friction_brakes_evenly_until_it_is_rounded_off():
 
 
 def test_a_free_body_falls_and_is_pushed():
-    body = Tree.build(
+    body = Machine.of_bodies(
         [Body("box", None, "fixed")],
         base="free",
         inertia={"box": from_centre(2.0, (0, 0, 0), np.diag([1.0, 2.0, 2.5]))},
@@ -75,12 +74,12 @@ def test_tracking_obeys_the_machine_whatever_the_controller_believes():
 
 def test_what_cannot_follow_is_refused():
     reference = FourierTrajectory(np.zeros(2), np.zeros((2, 1)), np.zeros((2, 1)), 1.0)
-    passive = Tree.build([Body("1", actuated=False)], name="passive")
+    passive = Machine.of_bodies([Body("1", actuated=False)], name="passive")
     with pytest.raises(
         DataError, match=r"2 faults(.|\n)*1 coordinates, found 2(.|\n)*cannot be made to follow(.|\n)*q1"
     ):
         Tracking(reference, 1.0, 100.0, [1.0, 1.0], [1.0, 1.0]).run(passive)
-    free = Tree.build([Body("1", None, "fixed")], base="free")
+    free = Machine.of_bodies([Body("1", None, "fixed")], base="free")
     with pytest.raises(DataError, match="a base that is held"):
         Tracking(reference, 1.0, 100.0, [1.0, 1.0], [1.0, 1.0]).run(free)
 
@@ -103,7 +102,7 @@ def test_a_prescribed_motion_is_made_and_its_forces_are_those_it_takes():
     wanted = 2.0 * a + 5.0 * x + 0.5 * v + 0.7 * np.sign(v) - 3.0 * found.t
     assert np.allclose(found.q[:, 0], x) and np.allclose(found.forces[:, 0], wanted, atol=1e-12)
     with pytest.raises(DataError, match="a base that is held"):
-        Prescribed(reference, 1.0, 10.0).run(Tree.build([Body("1", None, "fixed")], base="free"))
+        Prescribed(reference, 1.0, 10.0).run(Machine.of_bodies([Body("1", None, "fixed")], base="free"))
 
 
 def test_tracking_against_a_wrench_from_outside():

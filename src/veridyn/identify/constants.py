@@ -80,7 +80,7 @@ def fit_constants(
     """The constants `names` ("fst_q1.speed") of a tree's elements, all estimated parameters being free; from the values they have.
 
     The search is local: give start values of the right size (:func:`~veridyn.identify.friction.stribeck.stribeck_speeds` searches a bank of
-    speeds). It ends where every step is below `tolerance` of its constant. Identify ``result.tree`` for the other parameters; their
+    speeds). It ends where every step is below `tolerance` of its constant. Identify ``result.machine`` for the other parameters; their
     deviations then take the constants as known.
 
     Example: ``fit_constants(tree, motion, ["fst_q1.speed", "fst_q1.exponent"]).summary()``.

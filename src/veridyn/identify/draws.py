@@ -41,7 +41,7 @@ LEAST_PIVOT = 1e-9  # of the diagonal element it is a part of
 
 
 def parameter_draws(fit: Fit, n: int, rng: np.random.Generator) -> Array:
-    """(n, p) standard parameters of ``fit.tree`` from the truncated density above; see :meth:`veridyn.identify.result.Fit.draws`."""
+    """(n, p) standard parameters of ``fit.described`` from the truncated density above; see :meth:`veridyn.identify.result.Fit.draws`."""
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
         raise DataError("the number of draws is a whole number of at least 1.", where="draws", found=repr(n))
     if not isinstance(rng, np.random.Generator):

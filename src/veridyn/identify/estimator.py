@@ -92,7 +92,7 @@ class Estimator(Settings, ABC):
 
     @abstractmethod
     def fit(self, problem: FitProblem) -> Fit:
-        """Estimate the parameters of ``problem.tree``; what `check` refuses must not be given."""
+        """Estimate the parameters of ``problem.machine``; what `check` refuses must not be given."""
 
     def refuse_hac(self, covariance: Hac | Auto | None, reason: str, hint: str) -> None:
         """Refuse standard deviations for autocorrelated residuals where the estimator has none."""

@@ -376,7 +376,7 @@ class Fit:
         Returns
         -------
         (n, p) array
-            Standard parameters in the order and units of ``fit.tree.parameters``. They are drawn from the Gaussian of the estimate,
+            Standard parameters in the order and units of ``fit.described.parameters``. They are drawn from the Gaussian of the estimate,
             restricted to machines whose bodies have a possible inertia and whose friction, stiffness and rotors are not negative
             (:mod:`veridyn.identify.draws`). With a prior the Gaussian is the posterior of all parameters. Without one only the
             leading parameter of each group varies; other members, and what the motion did not excite, keep the tree's values.

@@ -1,4 +1,4 @@
-"""From a machine to its formulation: the one door, through which inner forms of machines pass as well, as long as they are handed in."""
+"""From a machine to its formulation: the one door."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ from veridyn.mechanics.formulation import Formulated
 from veridyn.mechanics.natural.formulation import natural_form
 from veridyn.mechanics.tree.formulation import TreeForm
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 
-GivenMachine = Machine | Tree | Formulated  # what verbs take for a machine
+GivenMachine = Machine | Formulated  # observers hand on what they have prepared of a machine
 
 
-def in_joints(machine: Machine | Tree) -> TreeForm:
+def in_joints(machine: Machine) -> TreeForm:
     """A machine in joint coordinates, in which motions are given whichever way they are computed."""
-    return TreeForm(machine) if isinstance(machine, Tree) else TreeForm(tree_of(machine), machine)
+    return TreeForm(tree_of(machine), machine)
 
 
 def formulated(machine: GivenMachine) -> Formulated:
-    """A machine in its own formulation; a tree is taken as it is."""
-    if isinstance(machine, Machine):
-        return in_joints(machine) if machine.formulation == "tree" else natural_form(machine)
-    return in_joints(machine) if isinstance(machine, Tree) else machine
+    """A machine in its own formulation."""
+    if not isinstance(machine, Machine):
+        return machine
+    return in_joints(machine) if machine.formulation == "tree" else natural_form(machine)

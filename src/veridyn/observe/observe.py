@@ -85,7 +85,7 @@ GONE["filter"] = "The filter is the third argument: observe(machine, log, EKF(ga
 @checked
 @verb_with_method(ModelError, GONE)
 def observe(
-    machine: GivenMachine,
+    machine: Machine,
     log: Experiment | Measurements,
     method: Filter | str = "ekf",
     settings: ObserveSettings | None = None,
@@ -148,7 +148,7 @@ def observe(
     True
     """
     chosen = settings or ObserveSettings()
-    if isinstance(machine, Machine) and machine.car is not None:
+    if machine.car is not None:
         from veridyn.observe.car.observation import observe_car  # here: it brings compiled equations along
 
         found = observe_car(machine, log, method, chosen, progress)

@@ -19,7 +19,6 @@ from veridyn.mechanics.natural.measurement import readout
 from veridyn.mechanics.natural.steps.integrate import NaturalMethod, integrate_natural
 from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.elements.element import damper, spring
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.graph import Body
@@ -128,9 +127,9 @@ def test_a_step_proposed_has_one_digit() -> None:
     assert StepBias(0.6, 0.0, 0.01).better == pytest.approx(2e-3)
 
 
-def sprung(stiffness: float, damping: float) -> Tree:
+def sprung(stiffness: float, damping: float) -> Machine:
     """A mass of 2 kg on a spring and a damper, with an encoder."""
-    return Tree.build(
+    return Machine.of_bodies(
         [Body("x", joint="sliding")],
         inertia={"x": [0.0] * 9 + [2.0]},
         gravity=(0.0, 0.0, 0.0),

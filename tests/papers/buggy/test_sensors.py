@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.place import Marker
 from veridyn.observe.jacobian import check_jacobian
 from veridyn.observe.machine import MachineSystem
@@ -32,7 +31,7 @@ def driving() -> tuple[MachineSystem, Array]:
         replace(s, on=Marker(s.on.body, s.on.at, AXIS, SIDE)) if s.name in INERTIAL and isinstance(s.on, Marker) else s
         for s in machine.sensors
     )
-    tree = replace(tree_of(machine), sensors=sensors)
+    tree = replace(machine, sensors=sensors)
     system, _, _ = machine_system(
         tree, ObserveSettings(process_noise=ProcessNoise(acceleration=1.0), unknown=(), step=2e-3)
     )

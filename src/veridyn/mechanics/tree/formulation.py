@@ -29,10 +29,10 @@ ALL: Capabilities = MappingProxyType(dict.fromkeys(get_args(Ability)))
 
 @dataclass(frozen=True, eq=False)
 class TreeForm:
-    """A machine in joint coordinates; `machine` where it is known of which one the tree is made."""
+    """A machine in joint coordinates, `tree` as they are computed."""
 
     tree: Tree
-    machine: Machine | None = None
+    machine: Machine
 
     @property
     def word(self) -> str:
@@ -50,7 +50,7 @@ class TreeForm:
     @property
     def loads(self) -> tuple[Load, ...]:
         """Loads as the machine is described with them."""
-        return () if self.machine is None else self.machine.loads
+        return self.machine.loads
 
     @property
     def drives(self) -> dict[str, str]:
@@ -70,7 +70,7 @@ class TreeForm:
 
     def placed(self, sensors: Sequence[Sensor]) -> tuple[Sensor, ...]:
         """Sensors on bodies; on a planar machine they read x and y, and turn about z."""
-        return tuple(sensors) if self.machine is None else tuple(placed_sensor(self.machine, s) for s in sensors)
+        return tuple(placed_sensor(self.machine, s) for s in sensors)
 
     def inputs_in(self, names: Sequence[str]) -> tuple[str, ...]:
         """The channels that act: forces of actuated coordinates, motions of prescribed ones, signals, wrenches, loads.
@@ -86,7 +86,7 @@ class TreeForm:
         for body in tree.bodies:
             six = [f"{WRENCH}{body.name}.{row}" for row in WRENCH_ROWS]
             found += six if all(name in names for name in six) else []
-        if self.machine is not None and self.machine.dimension == 2:
+        if self.machine.dimension == 2:
             found = [name for name in found if name not in self._across]
         return tuple(name for name in dict.fromkeys(found) if name in names)
 
