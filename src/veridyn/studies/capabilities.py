@@ -35,7 +35,7 @@ from veridyn.mechanics.tree.dynamics.inverse import inverse_dynamics, regressor
 from veridyn.mechanics.tree.loops.assembly import assembled
 from veridyn.mechanics.tree.loops.closure import closed_motion
 from veridyn.mechanics.tree.of_machine import bodies_of
-from veridyn.mechanics.tree.tree import KNOW_LOOPS, OPEN_ONLY
+from veridyn.mechanics.tree.structure import KNOW_LOOPS, OPEN_ONLY
 from veridyn.model.graph import FORMULATIONS
 from veridyn.model.machine import Machine
 from veridyn.model.motion import BaseMotion, Motion

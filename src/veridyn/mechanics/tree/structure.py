@@ -40,6 +40,21 @@ CUTS: Mapping[str, str] = MappingProxyType(
     }
 )
 
+KNOW_LOOPS = "Inverse and forward dynamics, simulation, regressors and identification know closed loops."
+BY_ITERATION = "it is made of the recursion over an open tree, and loops are closed by iterations"
+OPEN_ONLY: Mapping[str, str] = MappingProxyType(
+    {  # what only open trees have, and the reason
+        "an evaluator of one state": BY_ITERATION,
+        "C code": BY_ITERATION,
+        "a batch on a GPU": BY_ITERATION,
+        "a mass matrix": "its coordinates are not independent; those that are have one that changes with the pose of the loops",
+        "a derivative of the dynamics": "its coordinates are not independent, and a change of one moves the others",
+        "another base": "a loop would have to be cut at another joint",
+        "welding joints": "a joint within a loop cannot be held without holding others",
+        "locking joints": "a joint within a loop cannot be held without holding others",
+    }
+)
+
 
 def members(bodies: Sequence[Body], loop: Loop) -> tuple[str, ...]:
     """The coordinates a loop ties together: those between its two ends, without what carries both ends alike."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike
 from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, ModelError, did_you_mean, part_at
 from veridyn.mechanics.tree.check import check_tree
-from veridyn.mechanics.tree.structure import Rows, TreeStructure, check_loops
+from veridyn.mechanics.tree.structure import KNOW_LOOPS, OPEN_ONLY, Rows, TreeStructure, check_loops
 from veridyn.model.check.machine import check_prescribed
 from veridyn.model.check.motion import check_motion
 from veridyn.model.elements.element import Element
@@ -27,20 +26,6 @@ from veridyn.model.sensor import Sensor, check_sensors
 from veridyn.spatial.inertia import INERTIAL
 
 __all__ = ["GRAVITY", "Rows", "Tree"]
-KNOW_LOOPS = "Inverse and forward dynamics, simulation, regressors and identification know closed loops."
-BY_ITERATION = "it is made of the recursion over an open tree, and loops are closed by iterations"
-OPEN_ONLY: Mapping[str, str] = MappingProxyType(
-    {  # what only open trees have, and the reason
-        "an evaluator of one state": BY_ITERATION,
-        "C code": BY_ITERATION,
-        "a batch on a GPU": BY_ITERATION,
-        "a mass matrix": "its coordinates are not independent; those that are have one that changes with the pose of the loops",
-        "a derivative of the dynamics": "its coordinates are not independent, and a change of one moves the others",
-        "another base": "a loop would have to be cut at another joint",
-        "welding joints": "a joint within a loop cannot be held without holding others",
-        "locking joints": "a joint within a loop cannot be held without holding others",
-    }
-)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
