@@ -175,6 +175,17 @@ def test_only_dry_friction_that_enters_the_rows_has_a_zone() -> None:
     assert list(choose_dead_zones(belt, [two])) == ["belt"]
 
 
+def test_a_number_counts_for_dry_friction_on_combinations() -> None:
+    """Near standstill of a combination its friction takes any value, however fast its coordinates are."""
+    bodies = [Body("1"), Body("2", "1", placement=MDH(d=0.4))]
+    belt = coulomb({"q1": 1.0, "q2": -1.0}, 0.5, name="belt")
+    machine = Machine.of_bodies(bodies, elements=[coulomb("q1", 1.0), damper({"q1": 1.0, "q2": 1.0}, 0.3), belt])
+    m = moving((1.0, 1.0, 1.0))
+    two = replace(m, q=m.q[:, :2], qd=m.qd[:, :2], qdd=m.qdd[:, :2])
+    assert with_dead_zones(Sampling(dead_zone=0.1), machine, [two]).zones == {"q1": 0.1, "q2": 0.1, "belt": 0.1}
+    assert with_dead_zones(Sampling(dead_zone=0.1), machine, [two], ["q1"]).zones == {"q1": 0.1, "belt": 0.1}
+
+
 def test_a_number_counts_for_every_row_and_auto_for_every_verb() -> None:
     machine = robot()
     m = with_forces(machine, moving((2.0, 1.5, 1.0)))

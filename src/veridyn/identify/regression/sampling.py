@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from veridyn.arrays import Array
 from veridyn.errors import DataError, Faults
 from veridyn.model.coordinates import Rows
+from veridyn.model.elements.element import Element
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.signals.butterworth import Butterworth, overlap
@@ -37,11 +38,11 @@ class Sampling:
     the equation becomes row + Σ s · other row. Where the other coordinates follow this one, q = q(z), and s = ∂q/∂z, that is
     the projection (∂q/∂z)ᵀ on the path: what holds a body on its path does no work along it, so forces of the other joints need not be
     known. `dead_zone`: row → speed below which that row drops its samples, or name of an element → speed of its combination below which
-    every affected row does (dry friction is not sign(q̇) at standstill); one number for every row, or "auto", which chooses from the dry
-    friction of the model and the speeds of the motion. `drop`: row → mask (N,) of samples
-    that row leaves out; of several motions, one mask over all their samples in order. `trim`: samples left out at each end of each motion,
-    where derivatives and filters start up. `method` "gram" sums products instead of turning factors: faster, half the digits, refused
-    where the condition makes it unsafe.
+    every affected row does (dry friction is not sign(q̇) at standstill); one number for every row and for each combination of coordinates
+    that has dry friction, or "auto", which chooses from the dry friction of the model and the speeds of the motion. `drop`: row → mask (N,)
+    of samples that row leaves out; of several motions, one mask over all their samples in order. `trim`: samples left out at each end of
+    each motion, where derivatives and filters start up. `method` "gram" sums products instead of turning factors: faster, half the digits,
+    refused where the condition makes it unsafe.
     """
 
     filter: Butterworth | None = None
@@ -153,8 +154,15 @@ def with_dead_zones(how: Sampling, machine: Machine, motions: Sequence[Motion], 
                 found=f"{zone}",
             )
         moving = [machine.rows[r] for r in machine.select_rows(rows) if machine.rows[r] in machine.coordinates]
-        return replace(how, dead_zone=dict.fromkeys(moving, float(zone)) if zone else {})
+        combined = [e.parameter_name for e in _dry(machine, rows) if len(e.on) > 1]
+        return replace(how, dead_zone=dict.fromkeys([*moving, *combined], float(zone)) if zone else {})
     return how
+
+
+def _dry(machine: Machine, rows: Rows) -> list[Element]:
+    """Dry friction on coordinates and on combinations of them that enters one of the rows."""
+    acting = frozenset().union(*(machine.acting_on(machine.rows[r]) for r in machine.select_rows(rows)))
+    return [e for e in machine.elements if e.jumps and e.on_body is None and e.between is None and acting & e.on.keys()]
 
 
 def choose_dead_zones(machine: Machine, motions: Sequence[Motion], rows: Rows = "all") -> dict[str, float]:
@@ -163,11 +171,8 @@ def choose_dead_zones(machine: Machine, motions: Sequence[Motion], rows: Rows = 
     min(0.05 v_max, v_30): v_max is the largest speed of the element's combination c = Σ aᵢ qᵢ, v_30 the speed below which 30 % of the
     samples lie. A coordinate that stands still throughout has none.
     """
-    acting = frozenset().union(*(machine.acting_on(machine.rows[r]) for r in machine.select_rows(rows)))
     zones: dict[str, float] = {}
-    for e in machine.elements:
-        if not e.jumps or e.on_body is not None or e.between is not None or not acting & e.on.keys():
-            continue
+    for e in _dry(machine, rows):
         weights = np.array([e.on.get(c, 0.0) for c in machine.coordinates])
         speed = np.concatenate([np.abs(m.qd @ weights) for m in motions])
         name = next(iter(e.on)) if list(e.on.values()) == [1.0] else e.parameter_name
