@@ -72,9 +72,9 @@ def led(
 def arm() -> Job:
     """Six joints with encoders; torque sensors to identify from, motor torques as inputs of the observer."""
     machine = vd.load_model("veridyn:arm.yaml")
-    # Dry friction is left out: where joints turn round it is stiff, and an observer in natural coordinates then needs steps of 0.5 ms, which
-    # take minutes. The fit itself is good with it (seed 0: all errors within two deviations) where samples near standstill are left out,
-    # Sampling(dead_zone="auto"); where they are not, 37 % are, because rounded friction is no sign(speed) there.
+    # Dry friction is left out: where joints turn round it is stiff, and an observer in natural coordinates then needs steps of 0.5 ms,
+    # which take minutes. The fit itself is good with it (seed 0: all errors within two deviations) where samples near standstill are left
+    # out, Sampling(dead_zone="auto"); where they are not, 37 % are, because rounded friction is no sign(speed) there.
     dry = [e.parameter_name for e in machine.elements if e.kind == "coulomb"]
     machine = machine.without_elements(dry).with_sensors(encoders(2e-5, *machine.coordinates))
     limits = JointLimits(np.full(6, -1.2), np.full(6, 1.2), np.full(6, 3.0), np.full(6, 15.0))

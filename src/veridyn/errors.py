@@ -160,7 +160,7 @@ class Limit(NamedTuple):
 
 
 class CapabilityError(ModelError):
-    """A formulation of a machine has not what is asked of it, for a reason of physics or mathematics; something else has.
+    """A formulation of a machine has not what is asked of it, by physics or mathematics or because it is not built; something else has.
 
     `formulation`: its word. `asked`: what is asked for, as a noun. `reason`: why it is not there. `instead`: what has it.
 

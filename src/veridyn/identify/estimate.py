@@ -45,7 +45,7 @@ ESTIMATORS: dict[str, type[Estimator]] = {kind.name: kind for kind in METHODS}
 
 P = ParamSpec("P")
 NO_CAR = Limit(
-    "it fits the observer of a car of a few numbers, and equations of bodies and joints are linear in their parameters",
+    "not built: it fits the observer of a car of a few numbers; equations of bodies and joints are linear in their parameters",
     "Use 'wls', or 'oe' to fit what is simulated.",
 )
 

@@ -45,7 +45,7 @@ from veridyn.progress import Progress, silent
 from veridyn.settings import changed
 
 ONLY_CARS = Limit(
-    "its forces are measured and linear in its parameters, and no filter is needed to compare them",
+    "not built: its forces are measured and linear in its parameters, so that they are compared without a filter",
     "Leave 'by' out, or compare forces or a simulation; observe(fit.machine(), log) shows predictions of a filter.",
 )
 

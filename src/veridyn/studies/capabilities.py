@@ -81,7 +81,8 @@ HEAD = """\
 A machine is described once. Its formulation says in which coordinates it is computed: joint coordinates of a tree (cut open where it has
 loops), natural coordinates of points and vectors, or those of a car of a few numbers. This table is printed by `veridyn capabilities`;
 `veridyn capabilities MODEL` and `vd.capabilities(machine)` give the row of one machine. Every cell is run by a test: it works, or raises
-the `CapabilityError` whose reason stands below. Studies of kind simulate, identify and observe can do what the verbs of these names can.
+the `CapabilityError` whose reason stands below: one that begins with “not built” is of this version, every other one of physics or
+mathematics. Studies of kind simulate, identify and observe can do what the verbs of these names can.
 
 Coordinates, sensors, inputs and states have the same names in every formulation, with one exception. In natural coordinates a machine
 without tyres and prescribed coordinates is observed over coordinates of its points where these do not have its joint coordinates: those
@@ -155,7 +156,7 @@ def capabilities(machine: Machine) -> CapabilityRow:
     >>> import veridyn as vd
     >>> row = vd.capabilities(vd.load_model("veridyn:linkage.yaml"))
     >>> row["identify", "wls"].works, row["c_source", ""].text
-    (True, 'no: it is made of the recursion over an open tree, and loops are closed by iterations')
+    (True, 'no: not built: it is made of the recursion over an open tree, and loops are closed by iterations')
     """
     cells = [_cell(machine, verb, method) for verb, methods in METHODS.items() for method in methods]
     return CapabilityRow(machine.name, machine.formulation, {(c.verb, c.method): c for c in cells})

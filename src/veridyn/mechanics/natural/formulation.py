@@ -129,10 +129,10 @@ class FreeQuantity:
 
 AS_TREE = "Use its tree: with_formulation('tree')."
 NO_CONTROLLER = Limit(
-    "its motion is not integrated from tick to tick of a controller",
+    "not built: its motion is not integrated from tick to tick of a controller",
     "Use formulation: tree, or machine.with_formulation('tree').",
 )
-NO_SLOPES = Limit("its index-3 steps have no derivatives by parameters", AS_TREE)
+NO_SLOPES = Limit("not built: its index-3 steps have no derivatives by parameters", AS_TREE)
 SHARED: dict[Ability, Limit | None] = {
     "simulate": None,
     "observe": None,
@@ -164,11 +164,11 @@ OVER_FREEDOMS: Capabilities = MappingProxyType(
         "considered parameters": NO_SLOPES,
         "considered parameters in an unscented filter": NO_SLOPES,
         "wrenches": Limit(
-            "its compiled steps hold loads that do not turn with the pose, and a wrench turns with its body",
+            "not built: its compiled steps hold loads that do not turn with the pose, and a wrench turns with its body",
             "Observe with_formulation('tree'), or list the inputs that are used: inputs=….",
         ),
         "attitude rows": Limit(
-            "its sensors read a pose closed at every instant, so no row is the attitude's alone",
+            "not built: its sensors read a pose closed at every instant, and rows of the attitude alone are not taken from it",
             "Observe the machine in formulation tree, or leave accelerometer at its default.",
         ),
     }

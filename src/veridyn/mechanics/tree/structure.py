@@ -41,7 +41,7 @@ CUTS: Mapping[str, str] = MappingProxyType(
 )
 
 KNOW_LOOPS = "Inverse and forward dynamics, simulation, regressors and identification know closed loops."
-BY_ITERATION = "it is made of the recursion over an open tree, and loops are closed by iterations"
+BY_ITERATION = "not built: it is made of the recursion over an open tree, and loops are closed by iterations"
 OPEN_ONLY: Mapping[str, str] = MappingProxyType(
     {  # what only open trees have, and the reason
         "an evaluator of one state": BY_ITERATION,

@@ -45,13 +45,14 @@ ON_COORDINATE = ("coordinate", "rate")
 TREE_ONLY = "Use formulation: tree."
 FORM = "natural"  # its name among the forms of a machine
 HOLDING = Limit(
-    "a jump has no derivative, which its steps and those of a filter need",
+    "not built: its steps are solved by derivatives, which a jump has not",
     "Give a friction_speed above zero, below which it is rounded off, or use formulation: tree.",
 )
-SIGNAL_LAWS = Limit("laws over its coordinates read these and their rates only", TREE_ONLY)
-OWN_STATES = Limit("its steps carry positions and rates of points, and no further states of elements", TREE_ONLY)
+SIGNAL_LAWS = Limit("not built: laws over its coordinates read these and their rates only", TREE_ONLY)
+OWN_STATES = Limit("not built: its steps carry no states of elements but slips of tyres", TREE_ONLY)
 BODY_LAWS = Limit(
-    "its laws are functions of coordinates and their rates, and this is one of a whole body's motion", TREE_ONLY
+    "not built: its laws are functions of coordinates and their rates, and this is one of a whole body's motion",
+    TREE_ONLY,
 )
 LAWS = (
     "law",

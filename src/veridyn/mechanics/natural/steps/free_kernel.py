@@ -104,7 +104,7 @@ def free_tables(model: FreeModel) -> FreeTables:
         raise CapabilityError(
             "natural",
             "torques on bodies beside tyres or prescribed coordinates",
-            "its compiled steps hold loads that do not turn with the pose",
+            "not built: its compiled steps hold loads that do not turn with the pose",
             "Make them drives on coordinates, or use formulation: tree.",
             where=model.name,
             found=", ".join(turned),
