@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from veridyn.identify.regression.sampling import Sampling
+from veridyn.identify.regression.sampling import Sampling, with_dead_zones
 from veridyn.machines.described import described
 from veridyn.mechanics.system.integrate import Method
 from veridyn.mechanics.tree.dynamics.inverse import regressor
@@ -140,8 +140,7 @@ def sampling(model: Machine) -> Sampling:
     their friction is wrong by dozens of deviations. Over 40 logs of one motion 94 to 96 % of the parameters then lie
     within two deviations of the truth, and what bias the low-pass leaves is 0.1 to 0.3 deviations.
     """
-    combined = [e.parameter_name for e in model.elements if e.kind == "coulomb" and len(e.on) > 1]
-    return Sampling(dead_zone=dict.fromkeys([*model.coordinates, *combined], STANDSTILL))
+    return with_dead_zones(Sampling(dead_zone=STANDSTILL), model, ())
 
 
 def _condition(machine: Machine, trajectory: FourierTrajectory) -> float:

@@ -184,10 +184,10 @@ def choose_dead_zones(machine: Machine, motions: Sequence[Motion], rows: Rows = 
 
 def zone_of(speed: Array, wanted: float) -> float:
     """The dead zone that is wanted, or the smaller one below which MAX_DROPPED_SHARE of these speeds (N,) lie; two digits, rounded down."""
-    return _rounded_down(min(wanted, float(np.quantile(np.abs(speed), MAX_DROPPED_SHARE))))
+    return rounded_down(min(wanted, float(np.quantile(np.abs(speed), MAX_DROPPED_SHARE))))
 
 
-def _rounded_down(x: float) -> float:
+def rounded_down(x: float) -> float:
     """To two digits."""
     if x <= 0.0:
         return 0.0

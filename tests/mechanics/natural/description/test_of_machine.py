@@ -111,7 +111,10 @@ def test_what_natural_coordinates_cannot_carry_is_refused_all_at_once() -> None:
     with pytest.raises(ModelError) as found:
         _ = mechanism_of(replace(machine, elements=(*acting, spring("turning0"))))
     text = str(found.value)
-    assert "Not built: its steps carry no states of elements but slips of tyres" in text and "a whole body's motion" in text
+    assert (
+        "Not built: its steps carry no states of elements but slips of tyres" in text
+        and "a whole body's motion" in text
+    )
     assert "element 'creep': natural coordinates have no element of kind maxwell." in text
     assert "element 'wind': natural coordinates have no element of kind drag." in text
     assert "element 'k_turning0': its value is unknown" in text

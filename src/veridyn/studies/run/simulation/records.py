@@ -18,6 +18,7 @@ from veridyn.errors import DataError, did_you_mean
 from veridyn.files.access import is_shipped
 from veridyn.files.log.tables import save_log
 from veridyn.files.yaml_reader import Place
+from veridyn.identify.regression.sampling import rounded_down
 from veridyn.mechanics.natural.description.of_machine import mechanism_of
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
@@ -182,19 +183,11 @@ def dead_zones(machine: Machine, truth: Experiment, below: float) -> tuple[dict[
             continue
         name = next(iter(e.on)) if list(e.on.values()) == [1.0] else e.parameter_name
         speed = np.abs(np.sum([a * truth[f"qd.{c}"].values for c, a in e.on.items()], axis=0))
-        most = _rounded_down(float(np.quantile(speed, SLOW_SHARE)))
+        most = rounded_down(float(np.quantile(speed, SLOW_SHARE)))
         zones[name] = min(SLOW_FACTOR * below, most)
         if most < SLOW_FACTOR * below and name not in slow:
             slow.append(name)
     return {name: zone for name, zone in zones.items() if zone > 0.0}, slow
-
-
-def _rounded_down(x: float) -> float:
-    """To two digits."""
-    if x <= 0.0:
-        return 0.0
-    unit = 10.0 ** (np.floor(np.log10(x)) - 1.0)
-    return float(np.floor(x / unit) * unit)
 
 
 def _identify(
