@@ -46,7 +46,8 @@ PLURAL = {
 class Cause:
     """`columns` (N, R, k) of a cause of this `kind` at a coordinate, or at the machine as a whole; `option` of its grid.
 
-    `beside` (N, R, m): columns of what looks like it and is none, beside which it must be seen.
+    `beside` (N, R, m): columns of what looks like it and is none, beside which it must be seen. `also`: further places that it is asked at
+    together, whose columns follow.
     """
 
     kind: str
@@ -54,6 +55,7 @@ class Cause:
     columns: Array
     option: int = 0
     beside: Array | None = None
+    also: tuple[str, ...] = ()
 
     @property
     def structural(self) -> bool:
@@ -133,6 +135,7 @@ class Damage:
     """What was found: its `size` c with deviation `sigma` and score `z`; it shifts the parameter `moved` by `shift` deviations.
 
     `evidence`: 2 Δ log L, the gain in likelihood of the whitened equations with its `columns` appended; `option` of its grid.
+    `also`: further places that have it; `z` and `evidence` are of all of them together.
     """
 
     kind: str
@@ -145,6 +148,7 @@ class Damage:
     evidence: float = 0.0
     columns: int = 1
     option: int = 0
+    also: tuple[str, ...] = ()
 
     @property
     def structural(self) -> bool:

@@ -1,16 +1,18 @@
 """Causes in order: each is a model that is compared with the one without it, structure before sensors.
 
 The causes that explain most, as the equations are and behind the filters of their noise, are fitted each with a noise of its own
-(:mod:`veridyn.identify.diagnosis.likelihood`). A cause is significant where both its score, whose variance allows for what correlation is
-left, and its gain in likelihood are beyond what noise makes of so many questions. A sensor is named before structure only where it beats
-the best of that by `STRONG` of Schwarz's criterion. What was found is taken into the model, and the others are asked again; those that
-explained nearly as much, and nothing beside it, cannot be separated from it on this log.
+(:mod:`veridyn.identify.diagnosis.likelihood`). A cause is significant where its score, whose variance allows for what correlation is left,
+is beyond what noise makes of so many questions, and its model is the better one by Akaike's criterion: a noise of the residual's own
+spectrum explains a slow cause nearly as well as the cause does, so that likelihoods alone would leave it unseen. Where none is, what every
+gear has is asked at all places together. A sensor is named before structure only where it beats the best of that by `STRONG` of Schwarz's
+criterion. What was found is taken into the model, and the others are asked again; those that explained nearly as much, and nothing beside
+it, cannot be separated from it on this log.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,16 +23,20 @@ from veridyn.identify.diagnosis.causes import DRIFTING_ENCODER, ENCODER_ZERO, PL
 from veridyn.identify.diagnosis.drives import turns_round
 from veridyn.identify.diagnosis.evidence import MIN_SAMPLES_PER_COLUMN, STRONG
 from veridyn.identify.diagnosis.likelihood import NoisyEquations
-from veridyn.identify.diagnosis.score_test import LIKELY, Projected, TraceNoise, limit_of
+from veridyn.identify.diagnosis.score_test import LIKELY, ROTOR, Projected, TraceNoise, limit_of
 from veridyn.identify.diagnosis.signature_samples import Samples
 from veridyn.identify.diagnosis.structure import (
     ASYMMETRIC,
     CABLE,
+    FLEXIBLE,
     GRAVITY,
     IN_STEPS,
     LATE_FORCE,
+    LOAD_FRICTION,
     LOW_PASS,
     PRESLIDING,
+    STRIBECK,
+    WARM_UP,
     WHOLE,
 )
 from veridyn.identify.result import Fit
@@ -49,6 +55,9 @@ ONE_SIDED = 2.0  # deviations between what is seen behind reversals and before t
 SMOOTH_PART = 1.0  # deviations by which the smooth part of a force must be late, too (chosen)
 SAME_DELAY = 3.0  # deviations between the delays of both (chosen)
 BEHIND_REVERSALS = (LATE_FORCE, LOW_PASS, PRESLIDING)  # causes that dry friction shows where its speed turns
+# What all gears of a machine have where one has it
+OF_EVERY_GEAR = (ROTOR, LOAD_FRICTION, FLEXIBLE, WARM_UP, STRIBECK, PRESLIDING)
+ALIKE = (LOAD_FRICTION, FLEXIBLE)  # and of these about as much, measured by its load
 GRID_DEVIATION = 0.2  # of a delay: how far the grid is apart, and what its first order is worth
 
 
@@ -56,8 +65,8 @@ GRID_DEVIATION = 0.2  # of a delay: how far the grid is apart, and what its firs
 class Answer:
     """A cause with its `model`: `coefficients` (k,) of its columns and the score of them together; `evidence`: 2 Δ log L.
 
-    `chance` that noise alone makes as much of it, by its score or by its evidence, whichever is larger; `criterion`: the gain by Schwarz's
-    criterion.
+    `chance` that noise alone makes as much of it by its score, one where it is no better model by Akaike's criterion; `criterion`: the gain
+    by Schwarz's criterion.
     """
 
     cause: Cause
@@ -76,7 +85,9 @@ class Answer:
     def damage(self) -> Damage:
         """In its own units: of several columns the first has the size, of directions the first two together."""
         size, sigma = self.size, self.sigma
-        if len(self.coefficients) > 1:
+        if self.cause.also:
+            size *= float(self.coefficients[0])
+        elif len(self.coefficients) > 1:
             parts = size * self.coefficients
             size = float(np.linalg.norm(parts[:2])) if self.cause.kind in (GRAVITY, CABLE) else float(parts[0])
             sigma = abs(size) / max(abs(self.z), 1.0)
@@ -91,6 +102,7 @@ class Answer:
             evidence=self.evidence,
             columns=len(self.coefficients),
             option=self.cause.option,
+            also=self.cause.also,
         )
 
 
@@ -132,10 +144,11 @@ class Questions:
 
     @property
     def number(self) -> int:
-        """Of questions, delays that dry friction shows included."""
-        return sum(c.option < WHOLE for c in self.causes) + GRID_TESTS * len(self.x.delays) * int(
-            np.count_nonzero(self.x.measured)
-        )
+        """Of questions, those about all places at once and delays that dry friction shows included."""
+        families = {(c.kind, c.option) for c in self.causes if c.kind in OF_EVERY_GEAR}
+        alike = {c.kind for c in self.causes if c.kind in ALIKE}
+        delays = GRID_TESTS * len(self.x.delays) * int(np.count_nonzero(self.x.measured))
+        return sum(c.option < WHOLE for c in self.causes) + len(families) + len(alike) + delays
 
     def leading(self) -> list[Answer]:
         """Answers of the causes that explain most, of structure and of sensors, as the equations are and whitened."""
@@ -184,15 +197,18 @@ class Questions:
         by_score = float(_of_several(scores.chance, np.array([max(there, 1)]))[0])
         shift = _shifts(effects @ coefficients[:, None], np.array([size]), self.fit)[:, 0]
         grid = GRID_DEVIATION * abs(size) if cause.kind == LATE_FORCE else 0.0
+        sigma = float(scores.sigma[0])
+        if cause.also and there > 1:
+            sigma = model.before.deviation_of_first(model.before.beside(model.filtered(cause.columns)))
         return Answer(
             cause=cause,
             model=model,
             coefficients=coefficients,
             size=size,
-            sigma=float(np.hypot(scores.sigma[0], grid)),
+            sigma=float(np.hypot(sigma, grid)),
             z=z,
             evidence=max(evidence, 0.0),
-            chance=max(by_score, float(chdtrc(max(there, 1), max(evidence, 0.0)))),
+            chance=by_score if evidence > 2.0 * max(there, 1) else 1.0,
             criterion=min(evidence, z**2) - there * self.price,
             shift=float(shift.max()),
             moved=self.fit.names[int(shift.argmax())],
@@ -212,6 +228,65 @@ class Questions:
         left = p.unexplained(columns)
         there = np.count_nonzero(columns.any(axis=(0, 1)))
         return float(p.residual.size * np.log(np.sum(p.residual**2) / np.sum(left**2))) - there * self.price
+
+    def everywhere(self) -> list[Answer]:
+        """Answers of what gears have at several places at once, where each by itself may be too little to be seen.
+
+        What cannot be below zero is left out where it is: under noise alone those that are left, k of them, have χ² of k degrees.
+        """
+        families: dict[tuple[str, int], list[int]] = {}
+        for k, c in enumerate(self.causes):
+            if c.kind in OF_EVERY_GEAR and self.rests[1][:, :, self.parts[k]].any():
+                families.setdefault((c.kind, c.option), []).append(k)
+        answers: list[Answer] = []
+        for (kind, _), every in families.items():
+            members = self._above_zero(every) if kind in POSITIVE else every
+            if len(members) > 1:
+                answers.append(self._together_at(members))
+            if kind in ALIKE and len(every) > 1:
+                answers.append(self._alike_at(every))
+        return answers
+
+    def _above_zero(self, members: list[int]) -> list[int]:
+        """Those, of one column each, whose sizes are above zero together."""
+        p, rest = self.model.white, self.rests[1]
+        while members:
+            sizes = p.sizes_of(np.concatenate([rest[:, :, self.parts[k]] for k in members], axis=2))
+            if sizes.min() > 0.0:
+                break
+            members = [k for k, size in zip(members, sizes, strict=True) if size > 0.0]
+        return members
+
+    def _together_at(self, members: list[int]) -> Answer:
+        """One cause at several places; the one that explains most by itself comes first."""
+        p, rest = self.model.white, self.rests[1]
+        members = sorted(members, key=lambda k: -p.gain_together(rest[:, :, self.parts[k]]))
+        first, *others = (self.causes[k] for k in members)
+        columns = np.concatenate([self.causes[k].columns for k in members], axis=2)
+        effects = np.concatenate([self.effects[:, self.parts[k]] for k in members], axis=1)
+        return self.answer(replace(first, columns=columns, also=tuple(c.where for c in others)), effects)
+
+    def _alike_at(self, members: list[int]) -> Answer:
+        """One cause whose size is known but for one number: gears yield by the same angle under their loads, or lose the same share."""
+        loads = {c.where: float(np.linalg.norm(c.columns)) for c in self.causes if c.kind == LOAD_FRICTION}
+        flexible = self.causes[members[0]].kind == FLEXIBLE
+        shares = np.array([1.0 / loads.get(self.causes[k].where, np.inf) if flexible else 1.0 for k in members])
+        p, rest = self.model.white, self.rests[1]
+        first = int(
+            np.argmax(
+                [
+                    p.gain_together(rest[:, :, self.parts[k]]) if a else -1.0
+                    for k, a in zip(members, shares, strict=True)
+                ]
+            )
+        )
+        shares /= shares[first] or 1.0
+        columns, effects = (
+            sum((a * x for a, x in zip(shares, parts, strict=True)))
+            for parts in ([self.causes[k].columns for k in members], [self.effects[:, self.parts[k]] for k in members])
+        )
+        also = tuple(self.causes[k].where for i, k in enumerate(members) if i != first and shares[i])
+        return self.answer(replace(self.causes[members[first]], columns=columns, also=also), effects)
 
     def possible(self, a: Answer) -> bool:
         """Whether a cause of this size is one, and independent equations are enough to say so; those that its own noise leaves.
@@ -284,6 +359,8 @@ def ranked(questions: Questions, false_alarm_rate: float) -> list[list[Damage]]:
     for _ in range(MAX_DAMAGES):
         possible = [a for a in questions.leading() if questions.possible(a)]
         clear = [a for a in possible if a.chance < limit]
+        if not clear:
+            possible = clear = [a for a in questions.everywhere() if a.chance < limit and questions.possible(a)]
         if not clear:
             possible = clear = [a for a in questions.together() if a.chance < limit and questions.possible(a)]
         if not clear:

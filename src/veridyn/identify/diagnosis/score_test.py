@@ -169,6 +169,17 @@ class Projected:
         sizes = np.linalg.lstsq(G * scale[:, None] * scale, g * scale, rcond=SAFE_PRODUCTS)[0] * scale
         return np.asarray(sizes, dtype=np.float64)
 
+    def deviation_of_first(self, rest: Array) -> float:
+        """Of the first of :meth:`sizes_of`, for white noise with these columns in the regressor."""
+        flat = rest.reshape(-1, rest.shape[2])
+        norms = np.linalg.norm(flat, axis=0)
+        there = norms > 0.0
+        if not there[0]:
+            return np.inf
+        unit = flat[:, there] / norms[there]
+        inverse = np.linalg.pinv(unit.T @ unit, rcond=SAFE_PRODUCTS, hermitian=True)
+        return float(np.sqrt(inverse[0, 0] * self.variance_beside(rest)) / norms[0])
+
     def gain_together(self, rest: Array) -> float:
         """By how much columns beside the regressor lessen the sum of squared residuals, all at once: gᵀ ĉ of least squares."""
         g = self.residual.ravel() @ rest.reshape(-1, rest.shape[2])

@@ -187,7 +187,8 @@ def _mistake(machine: Machine, group: Sequence[Damage]) -> Mistake:
     if others:
         listed = "; ".join(f"{w.place}: {w.what} ({w.found})" for w in (words_of(machine, d) for d in others))
         also = f" These data explain it nearly as well otherwise: {listed}. To decide, record {recording}."
-    evidence = f", {abs(best.z):.2g} deviations; it moves {best.moved} by {best.shift:.2g} deviations"
+    places = f" together with {', '.join(best.also)}" if best.also else ""
+    evidence = f", {abs(best.z):.2g} deviations{places}; it moves {best.moved} by {best.shift:.2g} deviations"
     words = words_of(machine, best)
     measured = FoundCause(
         cause=best.kind,

@@ -98,9 +98,6 @@ def drive_lines(
         c, cd, cdd = ((x @ d.turns)[None] for x in (m.q, m.qd, m.qdd))
         load = (d.moves @ rigid)[None]
         for kind, option, part, line in _axis_lines(c, cd, cdd, turning, load, (m.t - begin) / length):
-            # A log in order of an arm with a coupled wrist shows 5 deviations of it at the speed q̇5 + q̇6, for a reason that is not known.
-            if kind == STRIBECK and np.count_nonzero(d.turns) > 1:
-                continue
             yield ColumnLine(kind, d.name, option, part), acts[:, None] * line
 
 
