@@ -1,4 +1,5 @@
-"""Real cars as study files: sideslip of a race car, steering of a car on a motorway, wheel scales and gaps, roll gradients."""
+"""Real cars as study files: sideslip of a race car, steering of a car on a motorway, wheel scales and gaps, roll gradients, and a
+multibody car beside a single track."""
 
 import json
 from pathlib import Path
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 
 from real_logs import folder
 from veridyn.cli.app import app
+from veridyn.files.machine.load import load_model
 
 STUDIES = Path(__file__).parents[2] / "examples" / "studies"
 
@@ -74,3 +76,31 @@ def test_roll_gradients_of_a_formula_car(tmp_path: Path) -> None:
     for axle in ("front", "rear"):
         assert found[f"{axle}_roll_gradient"]["value"] > 0.0 and found[f"{axle}_roll_gradient"]["sigma_percent"] < 10.0
     assert "front_roll_share" not in found and any("axle_rates" in w for w in result["warnings"])
+
+
+@pytest.mark.slow
+def test_a_multibody_car_beside_a_single_track(tmp_path: Path) -> None:
+    """Sensors withheld for 30 s and predicted, by both on the same log: the multibody car is better in place and worse in yaw rate."""
+    multibody = run("observe", "indy_four_wheels", "indy_av21", tmp_path)["figures"]
+    single = run("observe", "indy_yaw", "indy_av21", tmp_path)["figures"]
+    place = np.hypot(multibody["rms_withheld_gps.x"], multibody["rms_withheld_gps.y"])
+    assert (
+        place < np.hypot(single["rms_east_gap"], single["rms_north_gap"]) and place < 4.0
+    )  # m; 2.5 and 4.6 were found
+    rate = np.sqrt(np.mean(recorded_yaw_rate(340.0, 370.0) ** 2))  # rad/s, 0.22
+    assert single["rms_withheld_yaw_rate"] < multibody["rms_withheld_gyro.z"] < 0.2 * rate
+    assert multibody["share_inside_two_sigma_withheld_gyro.z"] > single["share_inside_two_sigma_withheld_yaw_rate"]
+    assert multibody["rms_withheld_speed.x"] < 0.2 and multibody["rms_withheld_heading"] < 0.06  # m/s, rad
+
+
+def recorded_yaw_rate(low: float, high: float) -> np.ndarray:
+    rows = np.loadtxt(folder("indy_av21") / "Putnam_park2023_run4_2.csv", delimiter=",")
+    t = rows[:, 0] - rows[0, 0]
+    return rows[(t >= low) & (t <= high), 7]
+
+
+def test_the_multibody_car_weighs_what_its_team_says() -> None:
+    """790 kg in eleven bodies: chassis, four hubs, two knuckles without mass, four wheels."""
+    car = load_model(STUDIES / "indy_four_wheels_model.yaml")
+    assert sum(link.inertia[9] for link in car.links if link.inertia is not None) == pytest.approx(790.0)
+    assert car.prescribed == ("steer",) and len(car.links) == 11

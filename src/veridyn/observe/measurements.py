@@ -31,6 +31,7 @@ class Status(IntEnum):
     FROZEN = 3  # the sensor repeats itself, see `frozen`
     OUTLIER = 4  # refused by the gate
     LATE = 5  # came after the filter had passed its time
+    WITHHELD = 6  # compared with its prediction, and not used: the caller keeps it to judge by
 
 
 # As plain numbers: a member of an enumeration is looked up slowly, and a stream asks for these at every reading.

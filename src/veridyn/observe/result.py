@@ -104,7 +104,7 @@ class Estimates(Track):
         return Belief(self.x[-1], self.P[-1], float(self.t[-1]))
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """For each output, how many readings were used, missing, not finite, frozen, outliers, late."""
+        """For each output, how many readings were used, missing, not finite, frozen, outliers, late, withheld."""
         return {
             name: {s.name.lower(): int((self.status[:, j] == s).sum()) for s in Status}
             for j, name in enumerate(self.outputs)

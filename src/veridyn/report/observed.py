@@ -20,10 +20,12 @@ from veridyn.report.words import count, listed, measured, number, unit_text
 from veridyn.spatial.rotations import matrix_of
 from veridyn.studies.result import Result
 from veridyn.studies.run.observed import ObserveRun
+from veridyn.studies.run.withheld import WithheldOutput, withheld_outputs
 from veridyn.view.meshes import solids_of
 from veridyn.view.scene import scene, tree_layer
 
 MAX_FRAMES = 240  # of an animation, at most
+WITHHELD_BREAK = 10.0  # times the usual step: between two spans of withheld readings
 
 
 def observed_page(run: ObserveRun, result: Result, command: str) -> str:
@@ -175,6 +177,7 @@ def consistency_sections(o: StateHistory, skip: int) -> list[Section]:
     """Innovations, whether they are as large as the filter states, and what became of readings, of any machine."""
     return [
         Section("Innovations", _innovations(o, skip), "Readings minus their predictions."),
+        *_withheld(o),
         Section("Consistency", _consistency(o, skip), "Whether the filter knows how wrong it is."),
         Section("Sensors", _sensors(o), "What became of the readings."),
     ]
@@ -189,6 +192,34 @@ def _innovations(o: StateHistory, skip: int) -> list[Block]:
         blocks.append(Figure(plots, "Are they white?", caption))
     blocks.append(Listing([f"'{name}': {w.summary()}" for name, w in whiteness.items()] or ["Too few readings."]))
     return blocks
+
+
+def _withheld(o: StateHistory) -> list[Section]:
+    """Readings that the study kept from the filter, against their predictions; no section where there are none."""
+    every = list(withheld_outputs(o.estimates))
+    if not every:
+        return []
+    rows = [
+        (
+            w.output,
+            str(len(w.t)),
+            number(w.rms, 3),
+            number(float(np.sqrt(np.mean(w.sigma**2))), 3),
+            f"{100 * w.share_inside:.0f} %",
+        )
+        for w in every
+    ]
+    heads = ("output", "readings", "rms error", "rms of stated σ", "within 2σ (ideal 95 %)")
+    lead = "Readings that the filter was not given, minus its predictions."
+    return [Section("Withheld readings", [Table(heads, rows), Figure([_withheld_plot(w) for w in every])], lead)]
+
+
+def _withheld_plot(w: WithheldOutput) -> Plot:
+    """Errors of predictions over time; the curve is broken between spans."""
+    breaks = np.flatnonzero(np.diff(w.t) > WITHHELD_BREAK * np.median(np.diff(w.t))) + 1 if len(w.t) > 2 else []
+    t, error, sigma = (np.insert(x, breaks, np.nan) for x in (w.t, w.errors, w.sigma))
+    shown = Series("error", thin(t), thin(error), band=(thin(-1.96 * sigma), thin(1.96 * sigma)), colour="estimate")
+    return curves(w.output, [shown], "time, s", "error")
 
 
 def _consistency(o: StateHistory, skip: int) -> list[Block]:

@@ -79,7 +79,7 @@ def sensor_findings(found: StateHistory, log: Experiment | None = None, skip: in
         own = [s for s in stretches if s.output in names]
         heard = e.status[:, outputs] != Status.MISSING
         refused = sum(
-            int(((e.status[:, j] != Status.USED) & (e.status[:, j] != Status.MISSING)).sum()) for j in outputs
+            int((~np.isin(e.status[:, j], (Status.USED, Status.MISSING, Status.WITHHELD))).sum()) for j in outputs
         )
         silent = sum(s.count for s in own if s.status == Status.MISSING)
         share = (refused + silent) / max(int(heard.sum()) + silent, 1)
@@ -234,7 +234,7 @@ def _limits(found: StateHistory) -> list[str]:
     out = [
         f"no reading of '{name}' is used: is its unit right, and its sensor where the machine has it?"
         for name, became in found.estimates.counts().items()
-        if not became["used"]
+        if not became["used"] and not became["withheld"]
     ]
     floor = getattr(found, "model_error", None) is not None  # which stands in for a noise that the log shows none of
     if found.tuning is not None and not found.tuning.converged and not (floor and found.tuning.negligible):

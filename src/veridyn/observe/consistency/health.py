@@ -69,7 +69,7 @@ class Episode:
 
 
 def episodes(estimates: Estimates, least: int = 3) -> tuple[Episode, ...]:
-    """Every stretch of at least `least` readings in a row that were not used; pauses of a slower clock do not count."""
+    """Every stretch of at least `least` readings in a row that failed; pauses of a slower clock and withheld readings do not count."""
     found = []
     for j, name in enumerate(estimates.outputs):
         codes = estimates.status[:, j]
@@ -79,7 +79,7 @@ def episodes(estimates: Estimates, least: int = 3) -> tuple[Episode, ...]:
         edges = np.flatnonzero(np.diff(flags, prepend=-1, append=-1))
         for a, b in itertools.pairwise(edges):
             status = Status(int(flags[a]))
-            if status != Status.USED and b - a >= least:
+            if status not in (Status.USED, Status.WITHHELD) and b - a >= least:
                 rows = expected[a:b]
                 found.append(
                     Episode(name, status, float(estimates.t[rows[0]]), float(estimates.t[rows[-1]]), len(rows))

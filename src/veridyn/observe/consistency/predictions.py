@@ -33,7 +33,7 @@ AVERAGED_SHARE = (
     0.1  # of a window over which innovations of a muted sensor are averaged: its noise goes, the error stays
 )
 MEDIAN_VARIANCE = np.pi / 2.0  # of a median of normal numbers, over that of their mean
-MUTED = Status.LATE  # read, and not used
+MUTED = Status.WITHHELD
 
 
 @dataclass(frozen=True, eq=False)

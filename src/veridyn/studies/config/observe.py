@@ -54,6 +54,8 @@ class ObservedLogSettings(TableSettings):
     """Output of a sensor of a wheel's angle → its holes: its column is a count of edges."""
     geodetic: dict[str, GeodeticSettings] = Field(default_factory=dict)
     """Sensor of positions → its columns on the Earth, in place of columns for its outputs."""
+    clock_zero: Number | Literal["first"] = 0.0
+    """Time of the log's clock that counts as zero in what follows and in the results, s; first: that of its first sample."""
     empty: Literal["told", "none"] = "told"
     """Cells without a number: readings that failed and are told, or none at all, where sensors share a table and each has its own clock."""
     start: Number | None = None
@@ -199,6 +201,8 @@ class ObserveStudy(StudyFile):
     """Name of the run folder, which gets a number."""
     model: ObservedModelSettings
     filter: FilterSettings = FilterSettings()
+    withheld: dict[str, tuple[Ends, ...]] = Field(default_factory=dict)
+    """Sensor → spans [from, to], s, as log.start counts: its readings there are compared with their predictions and not used."""
 
 
 class ObserveFile(ObserveStudy):

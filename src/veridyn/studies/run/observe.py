@@ -18,6 +18,7 @@ from veridyn.studies.result import fingerprint
 from veridyn.studies.run.observe_log import observed_log
 from veridyn.studies.run.observed import ObserveRun
 from veridyn.studies.run.observer import existing_file, model_file, observer_of
+from veridyn.studies.run.withheld import withhold
 
 
 def observe_study(
@@ -40,7 +41,9 @@ def _observe_machine(loaded: Loaded[ObserveFile], progress: Progress, clock: Cal
     prepared = observer_of(loaded)
     log_file = existing_file(loaded, s.log.file, ("log", "file"))
     log, findings = observed_log(loaded, prepared.system, log_file)
-    readings = measurements_of(prepared.system, log)
+    readings, table = measurements_of(prepared.system, log), prepared.system.table
+    owners = [table.sensors[k] for k in table.owner]
+    readings = withhold(loaded, readings, [i.name for i in owners], [i.delay for i in owners])
     learns = prepared.setup.settings.model_error == "learned"
     prepared, readings, tuning = prepared.tuned(s, readings, progress, learns)
     setup, machine, wanted = prepared.setup, prepared.machine, prepared.virtual

@@ -7,7 +7,7 @@ keep their names: "<sensor>.available" and "<output>.available" mute readings, "
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -142,6 +142,7 @@ def observed_log(loaded: Loaded[ObserveFile], system: MachineSystem, file: Path)
         read = single_log(loaded, with_places(s), file)
     except DataError as error:
         raise loaded.error([_of_column(loaded, fault, file) for fault in error.faults]) from error
+    read = _counted_from(read, s.clock_zero)
     clock = next(iter(read.channels.values())).t
     faults = [
         loaded.fault(("log", "time"), f"{file.name}: {f.what}", f.expected, f.found) for f in clock_faults(clock, "")
@@ -187,6 +188,14 @@ def observed_log(loaded: Loaded[ObserveFile], system: MachineSystem, file: Path)
     free = system.model.free
     offsets = offset_findings(sensor_clock_offsets(system.table.sensors, log)) if free else ()
     return log, tuple(f.message for f in (*findings, *offsets))
+
+
+def _counted_from(read: Experiment, zero: float | Literal["first"]) -> Experiment:
+    """The log with times that count from `zero`, as clocks that count from 1970 need for pictures that can be read."""
+    since = min(float(c.t[0]) for c in read.channels.values() if len(c)) if zero == "first" else zero
+    if since == 0.0:
+        return read
+    return read.replacing(*(Channel(name, c.t - since, c.values, c.unit) for name, c in read.channels.items()))
 
 
 def input_unit(system: MachineSystem, name: str) -> str:

@@ -34,6 +34,7 @@ from veridyn.studies.config.observe import ObserveAccept
 from veridyn.studies.result import ParameterRow, Result, Run, limits_missed, parameter_row
 from veridyn.studies.run.machine import IDENTIFIED
 from veridyn.studies.run.observe_log import gaps
+from veridyn.studies.run.withheld import withheld_figures
 
 if TYPE_CHECKING:  # what a drive has brings compiled equations along
     from veridyn.identify.car.result import CarFit
@@ -135,6 +136,7 @@ class ObserveRun:
             "states": float(len(o.states)),
             "nis": self.nis.mean,
             **consistency_figures(o, self.skip),
+            **withheld_figures(o.estimates),
             **check_figures(o.predictions),
             **_model_error_figures(o),
             "step_microseconds": self.step_microseconds,

@@ -38,6 +38,7 @@ from veridyn.studies.result import NAN
 from veridyn.studies.run.car.identify import fitted_rows
 from veridyn.studies.run.car.log import reference_values, study_car, study_drive, study_filter, study_method
 from veridyn.studies.run.observed import ObservedDrive, ObserveRun, consistency_figures
+from veridyn.studies.run.withheld import withheld_figures, withhold
 
 SETTLING_S = 3.0  # left out of the figures after a start
 WARM_UP_S = 10.0  # that a filter runs before the first sample it is asked about, where the log has them
@@ -71,7 +72,7 @@ def observe_drive(loaded: Loaded[CarObserveFile], progress: Progress = silent) -
         if len(drive.t) < 10:
             raise loaded.error_at(("log",), "fewer than ten samples lie between start and end.")
         warm = whole.between(study.log.start - WARM_UP_S, float(drive.t[-1]) + 0.5 / drive.rate)
-        seen = _lateral(study, how, car, fitted, method.noise, warm, float(drive.t[0]), progress) if lateral else None
+        seen = _lateral(loaded, how, car, fitted, method.noise, warm, float(drive.t[0]), progress) if lateral else None
         if lateral and fitted is None and study.checks:
             swapped = _swapped_axles(method, car, drive, progress)
             faults += [swapped] if swapped is not None else []
@@ -157,7 +158,7 @@ class _Way:
 
 
 def _lateral(
-    study: CarObserveFile,
+    loaded: Loaded[CarObserveFile],
     how: Filter,
     car: Machine,
     fitted: CarFit | None,
@@ -168,7 +169,8 @@ def _lateral(
 ) -> _Seen:
     """The lateral motion from `first` on; the filter starts with the drive, before it where the log does."""
     own, noise = (car, noise) if fitted is None else (fitted.car, fitted.noise)
-    log = lateral_measurements(drive, own)
+    study, log = loaded.study, lateral_measurements(drive, own)
+    log = withhold(loaded, log, log.names, [0.0] * len(log.names))
     if study.filter.frozen_after is not None:
         log = log.flagged(frozen(log.values, study.filter.frozen_after), Status.FROZEN)
     whole = run_car(how, observed_car(own, noise, log, study.estimate), log, noise, progress)
@@ -201,6 +203,7 @@ def _lateral_figures(seen: _Seen, reference: Mapping[str, Array], drive: DriveLo
     used = int(e.dof.sum())
     out["nis"] = float(e.nis.sum()) / used if used else NAN
     out |= consistency_figures(seen.observation) if used else {}
+    out |= withheld_figures(e)
     for name, truth in reference.items():
         if name not in seen.virtual:
             continue
