@@ -129,14 +129,14 @@ def fourbar(
       veridyn demo fourbar --out runs --seed 3
     """
     from veridyn.papers.fourbar.machine import fourbar_study
-    from veridyn.report.observer import observation_page, observation_verdict
+    from veridyn.papers.fourbar.page import fourbar_page
+    from veridyn.report.observer import observation_verdict
 
     def work(progress: Progress) -> tuple[Any, Result]:
         study = fourbar_study(seed, quick=quick, filter=filter, progress=progress)
         return study, study.result("demo fourbar", seed=seed, quick=quick, inputs=study.inputs)
 
-    page = partial(observation_page, title="Observers on a four-bar linkage")
-    _record("fourbar", out, seed, quick, work, page, observation_verdict)
+    _record("fourbar", out, seed, quick, work, fourbar_page, observation_verdict)
 
 
 @app.command()

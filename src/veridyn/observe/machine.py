@@ -75,6 +75,9 @@ class MachineSystem:
     uncertainty: Uncertainty | None = None  # of the last of `varying`, which are considered and not estimated
     attitude_rows: NDArray[np.bool_] | None = None  # (m,) outputs whose H is ∂h/∂q at constant q̇ and q̈ (equation 116)
     place_rows: NDArray[np.bool_] | None = None  # (m,) outputs whose H leaves out how a free base turns (equation 89)
+    along_tangent: bool = (
+        False  # corrections of q by the velocity problem alone, which leaves constraints open (equation 58)
+    )
     steps: Callable[[MachineSystem, float | None, Array | None], CompiledStep | None] | None = None  # by machine code
     _known: list[tuple[bytes, Instant]] = field(default_factory=list, init=False, repr=False)
     _loads: list[tuple[bytes, Any]] = field(default_factory=list, init=False, repr=False)
@@ -145,8 +148,18 @@ class MachineSystem:
         if d.ndim > 1:
             x = np.broadcast_to(x, (*d.shape[:-1], len(x)))
         q, qd, u, b = self.split(x)
-        q, qd = self.model.changed(q, qd, u, d[..., : 2 * f + k], number)
+        if self.along_tangent:
+            q, qd = self._moved_along_tangent(q, qd, u, d[..., : 2 * f + k], number)
+        else:
+            q, qd = self.model.changed(q, qd, u, d[..., : 2 * f + k], number)
         return self.join(q, qd, u + d[..., 2 * f : 2 * f + k], b + d[..., 2 * f + k :], number)
+
+    def _moved_along_tangent(self, q: Array, qd: Array, u: Array, d: Array, number: int) -> tuple[Array, Array]:
+        """q + R dz and R (ż + dż), R of the velocity problem at q: equation 58 of paper 003 as printed, with d = (dz, dż, …)."""
+        f, way, faster = self.f, np.zeros_like(d), d.copy()
+        way[..., f : 2 * f], faster[..., :f] = d[..., :f], 0.0
+        along = self.model.changed(q, np.zeros_like(qd), u, way, number)[1]  # the rates R ż, with dz for ż
+        return q + along, self.model.changed(q, qd, u, faster, number)[1]
 
     def subtract(self, a: Array, b: Array) -> Array:
         """The change (…, n) that leads from the state b to the states a, in the sets of b."""

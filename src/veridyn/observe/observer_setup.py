@@ -23,6 +23,7 @@ from veridyn.arrays import Array
 from veridyn.errors import Faults, ModelError
 from veridyn.mechanics.formulated import GivenMachine, formulated
 from veridyn.mechanics.formulation import MachineModel, RunSettings, require
+from veridyn.mechanics.natural.formulation import PointsForm
 from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.sensor import Sensor, chosen_sensors
 from veridyn.observe.bounds import Estimated, ParameterBounds, read_parameters
@@ -320,6 +321,14 @@ class ObserverSetup:
                         "no base turns here.", where="ErrorEKF.position", expected="a machine with a free base"
                     )
                 system = replace(system, place_rows=np.array([kind == "position" for kind in kinds]))
+            if self.method.correction == "velocity":
+                if not isinstance(system.model.form, PointsForm):
+                    raise ModelError(
+                        "all of its coordinates are independent, or follow exactly.",
+                        where="ErrorEKF.correction",
+                        expected="a machine of points in natural coordinates",
+                    )
+                system = replace(system, along_tangent=True, steps=None)
             return system
         if not isinstance(self.method, LinearKF):
             return system

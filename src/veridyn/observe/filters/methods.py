@@ -39,6 +39,8 @@ class ErrorEKF(EKF):
     "attitude" keeps ∂h/∂q at constant q̇ and q̈, as equation 116 is printed: such a sensor then corrects the attitude alone.
     `position`: "place" leaves the turns of a free base out of the rows of position sensors, lever arm and all, as equation 89 is printed;
     such a sensor then corrects the place alone.
+    `correction`: "closed" solves positions, then velocities after each correction; "velocity" moves dependent coordinates by the velocity
+    problem alone, as equation 58 is printed, which leaves constraints open until the next step. Natural coordinates alone have it.
     """
 
     word: ClassVar[str] = "error_ekf"
@@ -47,6 +49,7 @@ class ErrorEKF(EKF):
 
     accelerometer: Literal["full", "attitude"] = "full"
     position: Literal["full", "place"] = "full"
+    correction: Literal["closed", "velocity"] = "closed"
 
 
 @dataclass(frozen=True, repr=False)
