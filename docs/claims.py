@@ -32,8 +32,9 @@ What the [five papers](index.md) claim, equation by equation, table by table and
 function, a test, a benchmark or a section of the report that `veridyn demo` writes. The table is written from `docs/papers/claims.yaml`
 by `python -m docs.claims`; a test holds that every function, test, benchmark and section named in it exists.
 
-**holds**: shown here; where a correction is given, in its corrected form. **refuted**: the evidence says otherwise. **partly**: what is
-left open stands in the evidence. **missing**: nothing shows it.
+**holds**: shown here; where a correction is given, in its corrected form, and where a paper's log is not public, on the machine that the
+evidence names. **refuted**: the evidence says otherwise. **partly**: what is left open stands in the evidence. **missing**: nothing
+shows it.
 """
 DEMONSTRATION = re.compile(r"demo (\w+): (.+)")
 BENCHMARK = re.compile(r"python -m (benchmarks\.\w+)")

@@ -111,6 +111,13 @@ def test_priors_are_those_of_table_two() -> None:
             assert value == pytest.approx(TABLE_II[p][2], abs=6e-5), p
 
 
+def test_two_identified_values_of_table_two_are_those_of_no_body() -> None:
+    """p1 = ZZ1 + YY2 + ZZ3, moments of inertia; p3 − p2 = Σ (Iyy + Izz − Ixx) = Σ 2 ∫ x² dm of two bodies. The prior keeps both."""
+    identified, prior = ({p: TABLE_II[p][k] for p in ("p1", "p2", "p3")} for k in (0, 2))
+    assert prior["p1"] > 0.0 and prior["p3"] > prior["p2"]
+    assert identified["p1"] < 0.0 and identified["p3"] < identified["p2"]
+
+
 def test_truth_is_possible() -> None:
     """Every body of the truth is one that some distribution of mass has, and its groups are near those identified in the paper."""
     machine = truth()
