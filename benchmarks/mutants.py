@@ -5,6 +5,9 @@ many as `--count` draws. A change is noticed where a test of the file of the sam
 own that stops at the first failure, one after the other, and knows the change from an import hook: no file is written. Compiled code is
 read from the user's cache and written to a folder that is thrown away. Those that are not noticed are printed; those that change nothing
 are listed with the reason in ``benchmarks/equivalent_mutants.txt``, and are not counted.
+
+Hundreds take an hour: with ``--results FILE`` each outcome is written down at once, and the next call goes on from there, after
+``--minutes`` or an interruption. ``--again`` tries those once more that were not noticed, when tests have been written for them.
 """
 
 from __future__ import annotations
@@ -14,8 +17,10 @@ import ast
 import importlib
 import importlib.abc
 import importlib.util
+import json
 import multiprocessing
 import os
+import pkgutil
 import sys
 import tempfile
 import time
@@ -53,7 +58,18 @@ SWAPPED = {
     ast.And: ("and", "or"),
     ast.Or: ("or", "and"),
 }
-HEAVY = ("numpy", "scipy.linalg", "scipy.optimize", "scipy.signal", "scipy.stats", "numba", "pytest")
+# Imported once, before any change: none of these imports a target, because imports go down the floors only.
+HEAVY = (
+    "numpy",
+    "scipy.linalg",
+    "scipy.optimize",
+    "scipy.signal",
+    "scipy.stats",
+    "numba",
+    "pytest",
+    "hypothesis.strategies",
+)
+BELOW = ("spatial", "symbolic", "model", "mechanics", "signals")  # rooms of veridyn
 LONGEST_S = 20.0  # beyond ten times what the tests take without a change: then the change is noticed by that
 
 
@@ -175,7 +191,8 @@ def _tested(tests: Path, mutant: Mutant | None) -> None:
     sink = os.open(os.devnull, os.O_WRONLY)
     os.dup2(sink, 1)
     os.dup2(sink, 2)
-    os._exit(int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(tests)])))
+    early = "ignore::pytest.PytestAssertRewriteWarning"  # what is imported already is not rewritten: no harm
+    os._exit(int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", early, str(tests)])))
 
 
 def outcome(tests: Path, mutant: Mutant | None, longest: float) -> tuple[str, float]:
@@ -199,15 +216,41 @@ def listed() -> dict[str, str]:
     return {words.strip(): why.strip() for words, _, why in pairs}
 
 
-def every(only: Sequence[str] = ()) -> list[Mutant]:
-    """All changes of the targets, or of those whose path holds one of `only`."""
+def every() -> list[Mutant]:
+    """All changes of the targets."""
     found = []
     for room, names in TARGETS.items():
         for name in names:
             file, tests = ROOT / "src/veridyn" / room / f"{name}.py", ROOT / "tests" / room / f"test_{name}.py"
-            if not only or any(word in str(file) for word in only):
-                found += mutants(f"veridyn.{room.replace('/', '.')}.{name}", file, tests)
+            found += mutants(f"veridyn.{room.replace('/', '.')}.{name}", file, tests)
     return found
+
+
+def _named(file: Path, only: Sequence[str]) -> bool:
+    return not only or any(word in str(file) for word in only)
+
+
+def import_what_stays() -> None:
+    """What every test would import again, and no change reaches."""
+    for name in HEAVY:
+        importlib.import_module(name)
+    for room in BELOW:
+        for module in pkgutil.walk_packages([str(ROOT / "src/veridyn" / room)], f"veridyn.{room}."):
+            importlib.import_module(module.name)
+    reached = [m.module for m in every() if m.module in sys.modules]
+    assert not reached, reached
+
+
+def recorded(path: Path | None) -> dict[str, str]:
+    """Outcomes of earlier calls by line and words of the change; the last of each counts."""
+    if path is None or not path.is_file():
+        return {}
+    return dict(json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+
+
+def known(mutant: Mutant) -> str:
+    """By what the outcome of a change is written down: two lines of one file may read alike."""
+    return f"line {mutant.line}: {mutant.words}"
 
 
 def main() -> None:
@@ -216,47 +259,56 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", nargs="*", default=[], help="files, by a part of their path")
     parser.add_argument("--minutes", type=float, default=np.inf, help="stop after so long, and say how many were tried")
+    parser.add_argument("--results", type=Path, help="where outcomes are kept, and read by the next call")
+    parser.add_argument("--again", action="store_true", help="try once more what was not noticed")
     given = parser.parse_args()
-    for name in HEAVY:
-        importlib.import_module(name)
-    known, population = listed(), every(given.only)
-    drawn = np.random.default_rng(given.seed).permutation(len(population))[: given.count]
-    end = time.monotonic() + 60.0 * given.minutes
-    usual: dict[Path, float] = {}
-    counts: dict[Path, list[int]] = {}
-    alive = []
+    import_what_stays()
+    equivalent, population = listed(), every()
+    drawn = [population[k] for k in np.random.default_rng(given.seed).permutation(len(population))[: given.count]]
+    chosen = [m for m in drawn if m.words not in equivalent and _named(m.file, given.only)]
+    outcomes = recorded(given.results)
+    kept = {k: said for k, said in outcomes.items() if not (given.again and said == "passes")}
     with tempfile.TemporaryDirectory() as cache:
         own = folder()
         if own is not None:
             os.environ[SHARED_VARIABLE] = str(own)  # is read, and never written
         os.environ[VARIABLE] = cache
-        for number, k in enumerate(drawn, 1):
-            mutant = population[k]
-            if mutant.words in known:
-                continue
-            if mutant.tests not in usual:
-                said, usual[mutant.tests] = outcome(mutant.tests, None, 600.0)
-                if said != "passes":
-                    raise SystemExit(f"{mutant.tests.relative_to(ROOT)} {said} without any change")
-            if time.monotonic() > end:
-                break
-            said, _ = outcome(mutant.tests, mutant, LONGEST_S + 10.0 * usual[mutant.tests])
-            noticed = counts.setdefault(mutant.file, [0, 0])
-            noticed[0] += said != "passes"
-            noticed[1] += 1
-            if said == "passes":
-                alive.append(mutant)
-                print(f"{number}: not noticed, line {mutant.line}: {mutant.words}", flush=True)
-    print(f"\n| file | noticed | of |\n|---|---:|---:|\n{table(counts)}")
-    killed, tried = (sum(c[j] for c in counts.values()) for j in (0, 1))
-    print(
-        f"{killed} of {tried} changes noticed, {100 * killed / max(tried, 1):.0f} %; {len(population)} in all, seed {given.seed}"
-    )
+        for mutant, said in tried([m for m in chosen if known(m) not in kept], 60.0 * given.minutes):
+            kept[known(mutant)] = said
+            if given.results is not None:
+                with given.results.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps([known(mutant), said]) + "\n")
+    print(report([(m, kept[known(m)]) for m in chosen if known(m) in kept]))
+    left_out = f"without {len(drawn) - len(chosen)} that are equivalent or not asked for"
+    print(f"{len(chosen)} of {len(population)} changes drawn by seed {given.seed}, {left_out}")
 
 
-def table(counts: dict[Path, list[int]]) -> str:
-    rows = sorted((str(f.relative_to(ROOT / "src/veridyn")), c) for f, c in counts.items())
-    return "\n".join(f"| {name} | {c[0]} | {c[1]} |" for name, c in rows)
+def tried(waiting: Sequence[Mutant], seconds: float) -> Iterator[tuple[Mutant, str]]:
+    """Changes with what came of them, one after the other until the time is over."""
+    end = time.monotonic() + seconds
+    usual: dict[Path, float] = {}
+    for mutant in sorted(waiting, key=lambda m: m.tests):
+        if time.monotonic() > end:
+            return
+        if mutant.tests not in usual:
+            said, usual[mutant.tests] = outcome(mutant.tests, None, 600.0)
+            if said != "passes":
+                raise SystemExit(f"{mutant.tests.relative_to(ROOT)} {said} without any change")
+        yield mutant, outcome(mutant.tests, mutant, LONGEST_S + 10.0 * usual[mutant.tests])[0]
+
+
+def report(found: Sequence[tuple[Mutant, str]]) -> str:
+    """What was not noticed, and how many were, file by file and in all."""
+    lines = [f"not noticed, {known(mutant)}" for mutant, said in found if said == "passes"]
+    counts: dict[str, list[int]] = {}
+    for mutant, said in found:
+        of_file = counts.setdefault(str(mutant.file.relative_to(ROOT / "src/veridyn")), [0, 0])
+        of_file[0] += said != "passes"
+        of_file[1] += 1
+    rows = [f"| {name} | {c[0]} | {c[1]} |" for name, c in sorted(counts.items())]
+    killed = sum(c[0] for c in counts.values())
+    share = f"{killed} of {len(found)} changes noticed, {100 * killed / max(len(found), 1):.0f} %"
+    return "\n".join([*lines, "", "| file | noticed | of |", "|---|---:|---:|", *rows, share])
 
 
 if __name__ == "__main__":
