@@ -59,12 +59,17 @@ def description(name: str, value: Any) -> str:
     return (sentence[1] if sentence else text).rstrip(".:;").replace("|", "\\|") + "."
 
 
+def _purpose(module: str) -> str:
+    """What a module says of itself, without its example."""
+    return (inspect.getdoc(importlib.import_module(module)) or "").partition("\n\nExamples\n")[0]
+
+
 def api_page() -> str:
     """The page: one table for each module, one line for each name."""
     lines = [HEAD]
     for module, names in public_names().items():
         short = module.replace("veridyn", "vd", 1)
-        purpose = "" if module == "veridyn" else f"\n{inspect.getdoc(importlib.import_module(module))}\n"
+        purpose = "" if module == "veridyn" else f"\n{_purpose(module)}\n"
         lines += [f"## {short}", purpose, "| name | what it is |", "|---|---|"]
         lines += [f"| `{name}` | {description(name, value)} |" for name, value in names.items()]
         lines.append("")

@@ -41,13 +41,15 @@ def documented(text: str) -> list[str]:
 
 
 def examples() -> dict[str, doctest.DocTest]:
-    """The examples of all public functions and classes and of their methods."""
-    finder = doctest.DocTestFinder(exclude_empty=True)
+    """The examples of all public functions and classes, of their methods, and of the modules themselves."""
+    finder, parser = doctest.DocTestFinder(exclude_empty=True), doctest.DocTestParser()
     found = {}
     for name, value in (PUBLIC | BESIDE).items():
-        if inspect.isfunction(value) or inspect.isclass(value):
-            tests = finder.find(value, name, globs={})
-            found |= {test.name: test for test in tests if test.examples}
+        if inspect.ismodule(value):
+            tests = [parser.get_doctest(value.__doc__ or "", {}, name, value.__file__, 0)]
+        else:
+            tests = finder.find(value, name, globs={}) if inspect.isfunction(value) or inspect.isclass(value) else []
+        found |= {test.name: test for test in tests if test.examples}
     return found
 
 
@@ -65,6 +67,11 @@ def test_a_public_function_has_a_summary_returns_and_an_example(name: str) -> No
     summary = (inspect.getdoc(FUNCTIONS[name]) or "").splitlines()[0]
     assert summary.endswith((".", ":")) and len(summary) <= 140
     assert {"Parameters", "Returns", "Examples"} <= set(sections(FUNCTIONS[name]))
+    assert name in EXAMPLES
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC.keys() - {"__version__"}))
+def test_every_name_of_the_front_door_has_an_example(name: str) -> None:
     assert name in EXAMPLES
 
 

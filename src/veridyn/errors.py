@@ -2,6 +2,14 @@
 
 A model or a log is checked whole. Each fault found is a :class:`Fault`; all of them travel in one exception,
 so that a user mends a file in one pass. Warnings have the same grammar and a family of their own.
+
+Examples
+--------
+>>> import veridyn as vd
+>>> error = vd.errors.ModelError("it has no mass.", where="body 'rod'", expected="a mass above 0 kg", found="0")
+>>> print(error)
+body 'rod': it has no mass.
+Expected a mass above 0 kg, found 0.
 """
 
 from __future__ import annotations
@@ -117,6 +125,15 @@ class VeridynError(Exception):
     """Base of all errors raised on purpose by veridyn; `faults` lists everything that was found wrong.
 
     One fault may be given in words, with its `where`, `expected`, `found` and `hint` beside it.
+
+    Examples
+    --------
+    >>> import veridyn as vd
+    >>> try:
+    ...     vd.load_model("robot.yml")
+    ... except vd.VeridynError as error:
+    ...     print(error.faults[0].what)
+    there is no such file.
     """
 
     def __init__(

@@ -1,4 +1,12 @@
-"""What machines are led through in a simulation, and what real sensors do to a signal."""
+"""What machines are led through in a simulation, and what real sensors do to a signal.
+
+Examples
+--------
+>>> import veridyn as vd
+>>> released = vd.manoeuvres.Driven(duration=2.0, rate=100.0, q=[0.3], qd=[0.0])
+>>> released.duration, released.rate
+(2.0, 100.0)
+"""
 
 from veridyn.lazy import attach
 

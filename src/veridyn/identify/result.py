@@ -160,6 +160,15 @@ class Fit:
     `cutoff_change`: by how much the values change with the cut-off of positions, where that is a part of `covariance`.
     `replay_settings`: of a fit by output error, how it simulates: :func:`~veridyn.validate` judges it by that.
     `findings`: what its diagnosis names against the data or the model, by rank; not saved.
+
+    Examples
+    --------
+    >>> fit = vd.identify(robot, motion)  # robot and motion as in the example of vd.identify
+    >>> damping = fit.names.index("h_q2")
+    >>> bool(abs(fit.values[damping] - 0.5) < 3.0 * fit.sigma[damping])  # 0.5 N*m*s/rad is true
+    True
+    >>> bool(fit.machine().parameters["h_q2"] == fit.values[damping])
+    True
     """
 
     described: Machine

@@ -84,7 +84,16 @@ class Channel:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Experiment:
-    """Channels by name. `name` says where they come from and stands in every message about them."""
+    """Channels by name. `name` says where they come from and stands in every message about them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridyn as vd
+    >>> log = vd.Experiment.from_arrays(0.01 * np.arange(3), {"q.hinge": [0.0, 0.1, 0.2]}, {"q.hinge": "rad"}, name="run 1")
+    >>> log.names, log["q.hinge"].unit
+    (('q.hinge',), 'rad')
+    """
 
     channels: Mapping[str, Channel]
     name: str = "experiment"

@@ -128,6 +128,16 @@ class Link:
     real : False for a body without mass, which has no inertial parameters.
     label : what follows XX in the names of its parameters; by default the name.
     capsules : the space that it takes, which designed motions keep apart from that of others and from the floor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridyn as vd
+    >>> inertia = vd.spatial.from_centre(2.0, [0.5, 0.0, 0.0], np.diag([0.01, 0.1, 0.1]))  # mass, centre, inertia about it
+    >>> rod = vd.Link(name="rod", inertia=inertia, frames={"tip": vd.spatial.MDH(d=1.0)})
+    >>> hinge = vd.Joint(name="hinge", a="ground", b="rod")
+    >>> vd.Machine.build([rod], [hinge]).parameters["ZZ_rod"]  # 0.1 + 2 · 0.5² kg*m^2, about the origin
+    0.6
     """
 
     name: str
@@ -175,6 +185,14 @@ class Joint:
     actuated : whether its coordinates have motors, or the names of those that have.
     cut : "yes" where a loop is cut open at this joint, "no" where it must not be, "auto" to let veridyn choose.
     length : of a distance (m).
+
+    Examples
+    --------
+    >>> import veridyn as vd
+    >>> rods = vd.Link(name="upper", frames={"elbow": vd.spatial.MDH(d=0.4)}), vd.Link(name="lower")
+    >>> hinges = vd.Joint(name="q1", a="ground", b="upper"), vd.Joint(name="q2", a="upper.elbow", b="lower")
+    >>> vd.Machine.build(rods, hinges).coordinates
+    ('q1', 'q2')
     """
 
     name: str

@@ -48,6 +48,16 @@ class Machine(MachineGraph, Acted, Controlled):
 
     It does not know how it is computed: :mod:`veridyn.mechanics.formulation` makes the form that its `formulation` asks for, a tree with
     cut joints or points and unit vectors, and keeps it. What that cannot carry is refused by name when the machine is made.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridyn as vd
+    >>> inertia = vd.spatial.from_centre(2.0, [0.5, 0.0, 0.0], np.diag([0.01, 0.1, 0.1]))  # ZZ = 0.6 kg*m^2, MX = 1 kg*m
+    >>> rod, hinge = vd.Link(name="rod", inertia=inertia), vd.Joint(name="hinge", a="ground", b="rod", actuated=True)
+    >>> pendulum = vd.Machine.build([rod], [hinge], elements=[vd.elements.damper("hinge", 0.2)], dimension=2)
+    >>> pendulum.coordinates, pendulum.parameters.names[-1]
+    (('hinge',), 'h_hinge')
     """
 
     @classmethod
@@ -91,14 +101,6 @@ class Machine(MachineGraph, Acted, Controlled):
         Returns
         -------
         Machine
-
-        Examples
-        --------
-        >>> from veridyn.model.machine import Joint, Link, Machine
-        >>> rod = Link(name="rod", inertia=[0.33, 0, 0, 0.33, 0, 0, 0, 0, -0.5, 1.0])
-        >>> pendulum = Machine.build([rod], [Joint(name="hinge", a="ground", b="rod")], name="pendulum")
-        >>> pendulum.coordinates
-        ('hinge',)
         """
         down = (0.0, -9.81, 0.0) if dimension == 2 else GRAVITY
         machine = cls(

@@ -69,6 +69,15 @@ class BaseMotion:
     `acceleration` is the specific acceleration v̇ − g that an ideal accelerometer reads, so that no attitude is needed where none is
     measured. `velocity` is needed only where drag or tyres act; the pose in the ground's frame, `position` (N, 3) and `quaternion` (N, 4)
     as (w, x, y, z), only where tyres do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridyn as vd
+    >>> none = np.zeros((3, 3))
+    >>> level = vd.BaseMotion(none, none, acceleration=none + [0.0, 0.0, 9.81])  # at rest an accelerometer reads −g
+    >>> level.acceleration[0]
+    array([0.  , 0.  , 9.81])
     """
 
     omega: Array
@@ -121,6 +130,20 @@ class Motion:
     `signals`: other measured quantities by name, (N,), such as the currents that drive gains multiply.
     `notes`: what was found in its log and repaired; None where no log was inspected. `qdd_noise` (n,): standard deviation of the noise of
     `qdd` by the spectrum of the measured positions, where known; `noise_bands`: how it is spread over frequencies, from which it follows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridyn as vd
+    >>> inertia = vd.spatial.from_centre(2.0, [0.5, 0.0, 0.0], np.diag([0.01, 0.1, 0.1]))  # ZZ = 0.6 kg*m^2, MX = 1 kg*m
+    >>> rod, hinge = vd.Link(name="rod", inertia=inertia), vd.Joint(name="hinge", a="ground", b="rod", actuated=True)
+    >>> pendulum = vd.Machine.build([rod], [hinge], dimension=2)  # moves in the x-y plane, gravity along −y
+    >>> t = 0.01 * np.arange(100)
+    >>> q = np.sin(3.0 * t)[:, None]
+    >>> swing = vd.Motion(t, q, 3.0 * np.cos(3.0 * t)[:, None], -9.0 * q)
+    >>> torque = vd.inverse_dynamics(pendulum, swing)
+    >>> bool(np.allclose(torque, 0.6 * swing.qdd + 9.81 * np.cos(swing.q)))
+    True
     """
 
     t: Array

@@ -38,6 +38,13 @@ class Marker:
     """A place on a body (or on "ground"), in that body's frame, with an axis and, where it matters, a direction beside it.
 
     Of a joint, `axis` is its axis. Of a sensor, `axis` and `side` are its own x and y; see :func:`frame`.
+
+    Examples
+    --------
+    >>> import veridyn as vd
+    >>> imu = vd.Marker("forearm", at=[0.2, 0.0, 0.05], axis=[1.0, 0.0, 0.0], side=[0.0, 0.0, 1.0])
+    >>> vd.Sensor("imu", "accelerometer", imu, 0.05).on.body
+    'forearm'
     """
 
     body: str

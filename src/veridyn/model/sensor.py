@@ -60,6 +60,14 @@ class Sensor:
     step between two readings; `rate` (Hz): its own clock, None for that of the log; `delay` (s): a reading stamped t is the truth at
     t − delay. `bias` is known and taken off. An unknown one has the standard deviation `bias_sigma` at the start and drifts by
     √(`bias_walk` · t); it is then estimated with the state. `turns`: it reads an angle modulo a full turn.
+
+    Examples
+    --------
+    >>> import veridyn as vd
+    >>> encoder = vd.Sensor("encoder", "coordinate", "hinge", sigma=1e-4, quantum=2e-4)
+    >>> gyro = vd.Sensor("gyro", "gyroscope", "rod", sigma=0.01, bias_sigma=0.05)  # its bias is estimated
+    >>> encoder.kind, gyro.delay
+    ('coordinate', 0.0)
     """
 
     name: str

@@ -34,6 +34,13 @@ class ProcessNoise:
     `parameter`, that of parameters which are estimated with the state (unit²/s), and `element`, that of the states
     which elements have of their own (unit²/s). Deviations at the start: `start` of the coordinates, `start_rate`, `start_force`,
     `start_parameter`, `start_element`.
+
+    Examples
+    --------
+    >>> import veridyn as vd
+    >>> noise = vd.ProcessNoise(force={"shoulder": 1e-2}, start_rate=0.1)  # N²*m²/s of one joint, none of the others
+    >>> noise.start, noise.start_rate
+    (1.0, 0.1)
     """
 
     position: Size = 0.0

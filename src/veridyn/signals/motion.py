@@ -72,6 +72,20 @@ class Signals:
     to the common clock. `max_gap` (s) is the longest span without a sample that it may bridge, by default five steps of the channel.
     `inspection` "repair" reports what is found in the log and bridges spikes and short dropouts to zero from their neighbours, "report"
     bridges nothing, "off" is for logs that have been mended before. What is found and repaired is listed in the notes of the motion.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridyn as vd
+    >>> inertia = vd.spatial.from_centre(2.0, [0.5, 0.0, 0.0], np.diag([0.01, 0.1, 0.1]))  # ZZ = 0.6 kg*m^2, MX = 1 kg*m
+    >>> rod, hinge = vd.Link(name="rod", inertia=inertia), vd.Joint(name="hinge", a="ground", b="rod", actuated=True)
+    >>> pendulum = vd.Machine.build([rod], [hinge], dimension=2)
+    >>> t = 0.01 * np.arange(500)
+    >>> log = vd.Experiment.from_arrays(t, {"q.hinge": np.sin(t)}, {"q.hinge": "rad"})
+    >>> how = vd.Signals(rate=50.0, lowpass=10.0, trim=1.0)
+    >>> motion = vd.motion(pendulum, log, how)
+    >>> float(motion.t[0].round(6)), float((motion.t[1] - motion.t[0]).round(6))
+    (1.0, 0.02)
     """
 
     rate: float | None = None

@@ -41,6 +41,13 @@ class Element:
     places whose distance it acts on. `constants`: those inside its law by name, such as the speed of a Stribeck curve (rad/s or m/s).
     `wheel`, in place of `on`: of a tyre, the body that rolls, its centre and its axis, which points to the left of the way it rolls.
     `formula`: of a law of one's own (:mod:`veridyn.model.elements.own_law`); `table`: of a law by points.
+
+    Examples
+    --------
+    >>> import veridyn as vd
+    >>> bar = vd.Element(kind="spring", on={"z1": 1.0, "z2": -1.0}, value=2e4)  # an anti-roll bar: k (z1 − z2)
+    >>> bar.parameter_name
+    'k_z1_z2'
     """
 
     kind: str

@@ -50,6 +50,20 @@ class EKF(Filter):
     compiles where the system allows it. The two agree to rounding. `refresh`: by machine code on a tree, or on a vehicle in natural
     coordinates, derivatives are computed anew at every so many steps only, the state itself at every one; larger values save time where
     the machine changes little from step to step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridyn as vd
+    >>> inertia = vd.spatial.from_centre(2.0, [0.5, 0.0, 0.0], np.diag([0.01, 0.1, 0.1]))  # ZZ = 0.6 kg*m^2, MX = 1 kg*m
+    >>> rod, hinge = vd.Link(name="rod", inertia=inertia), vd.Joint(name="hinge", a="ground", b="rod", actuated=True)
+    >>> encoder = vd.Sensor("encoder", "coordinate", "hinge", 1e-3)
+    >>> pendulum = vd.Machine.build([rod], [hinge], sensors=[encoder], dimension=2)
+    >>> log = vd.simulate(pendulum, vd.manoeuvres.Driven(1.0, 100.0, [0.3], [0.0]), rng=np.random.default_rng(0))
+    >>> settings = vd.ObserveSettings(process_noise=vd.ProcessNoise(force=1e-4), start={"hinge": 0.0})
+    >>> states = vd.observe(pendulum, log, vd.EKF(gate=0.999), settings)  # refuses one good reading in a thousand
+    >>> states.states
+    ('hinge', 'hinge_dot', 'force.hinge')
     """
 
     word: ClassVar[str] = "ekf"

@@ -41,6 +41,19 @@ class ErrorEKF(EKF):
     such a sensor then corrects the place alone.
     `correction`: "closed" solves positions, then velocities after each correction; "velocity" moves dependent coordinates by the velocity
     problem alone, as equation 58 is printed, which leaves constraints open until the next step. Natural coordinates alone have it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridyn as vd
+    >>> inertia = vd.spatial.from_centre(2.0, [0.5, 0.0, 0.0], np.diag([0.01, 0.1, 0.1]))  # ZZ = 0.6 kg*m^2, MX = 1 kg*m
+    >>> rod, hinge = vd.Link(name="rod", inertia=inertia), vd.Joint(name="hinge", a="ground", b="rod", actuated=True)
+    >>> encoder = vd.Sensor("encoder", "coordinate", "hinge", 1e-3)
+    >>> pendulum = vd.Machine.build([rod], [hinge], sensors=[encoder], dimension=2)
+    >>> log = vd.simulate(pendulum, vd.manoeuvres.Driven(1.0, 100.0, [0.3], [0.0]), rng=np.random.default_rng(0))
+    >>> settings = vd.ObserveSettings(process_noise=vd.ProcessNoise(acceleration=1e-4), start={"hinge": 0.0})
+    >>> vd.observe(pendulum, log, vd.ErrorEKF(), settings).states  # forces are taken as known
+    ('hinge', 'hinge_dot')
     """
 
     word: ClassVar[str] = "error_ekf"

@@ -140,6 +140,21 @@ class Observer:
     ``model_error=states.model_error.process_noise()``. Inputs act from the time they are given on. The object changes with every step and
     is not for two threads at once. Sensors with a delay make it go back in time by itself. Of a car of a few numbers the process noise is
     a CarNoise, and inputs are speed (m/s), steer (rad) and ax (m/s²) (:class:`~veridyn.observe.car.observer.DriverInputs`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import veridyn as vd
+    >>> inertia = vd.spatial.from_centre(2.0, [0.5, 0.0, 0.0], np.diag([0.01, 0.1, 0.1]))  # ZZ = 0.6 kg*m^2, MX = 1 kg*m
+    >>> rod, hinge = vd.Link(name="rod", inertia=inertia), vd.Joint(name="hinge", a="ground", b="rod", actuated=True)
+    >>> encoder = vd.Sensor("encoder", "coordinate", "hinge", 1e-3)
+    >>> pendulum = vd.Machine.build([rod], [hinge], sensors=[encoder], dimension=2)
+    >>> settings = vd.ObserveSettings(process_noise=vd.ProcessNoise(force=1e-4), start={"hinge": 0.0})
+    >>> observer = vd.Observer(pendulum, "ekf", settings)
+    >>> for k in range(20):  # readings as they come: it begins to fall by 9.81/0.6 rad/s²
+    ...     state = observer.step(0.01 * k, {"encoder": -0.5 * 16.35 * (0.01 * k) ** 2})
+    >>> bool(abs(state.values["hinge"] + 0.5 * 16.35 * 0.19**2) < 3e-3)
+    True
     """
 
     system: MachineSystem | ObservedCar
