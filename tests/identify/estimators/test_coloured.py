@@ -241,3 +241,20 @@ def test_what_a_fit_takes_out_of_a_window_is_given_back() -> None:
     assert found == pytest.approx(1.0 - Q, abs=0.01)
     assert released(np.array([[found]]), np.array([[Q]]))[0, 0] == pytest.approx(1.0, abs=0.02)
     assert released(np.eye(1), np.eye(1))[0, 0] == pytest.approx(5.0)  # no more than leverage .8 is believed
+
+
+def test_without_lags_the_scale_is_that_of_the_residuals() -> None:
+    """(26): √(Σ r²/(n − p)) over all rows, whatever the blocks in which samples come."""
+    data = stream(truth(), noisy(np.random.default_rng(3)))
+    s = solve(data.observe())
+    assert sandwich(data, s).residual_sigma == pytest.approx(s.sigma, rel=1e-9)
+
+
+def test_lags_of_several_scores_are_those_of_andrews_written_out() -> None:
+    """(6.4): α = Σ 4 ρ² σ⁴/((1 − ρ)⁶ (1 + ρ)²)/Σ σ⁴/(1 − ρ)⁴, σ² the variance of the news; L = 1.1447 (α n)^⅓."""
+    rho, variance, n = np.array([0.9, -0.3, 0.5]), np.array([1.0, 40.0, 5.0]), 20_000
+    news = variance * (1.0 - rho**2)
+    above = sum(4.0 * r**2 * v**2 / ((1.0 - r) ** 6 * (1.0 + r) ** 2) for r, v in zip(rho, news, strict=True))
+    below = sum(v**2 / (1.0 - r) ** 4 for r, v in zip(rho, news, strict=True))
+    expected = int(np.ceil(1.1447 * (above / below * n) ** (1.0 / 3.0)))
+    assert andrews(n * variance, n * rho * variance, n) == (expected, False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -281,3 +282,34 @@ def test_what_noise_shows_stays_apart(noise: float, apart: float) -> None:
     s = nearly_dependent(noise, apart)
     assert s.open == 0
     assert s.groups.kept == (0, 1, 2, 3, 4, 5)
+
+
+def test_conditions_are_ratios_of_singular_values() -> None:
+    """Orthogonal columns of 0.3 and 0.02: 15; a direction that is not there at all has an infinite one; no columns, 1."""
+    W = np.zeros((1, 4, 2))
+    W[0, 0, 0], W[0, 1, 1] = 0.3, 0.02
+    s = solve(observed(W, W @ np.array([1.0, 2.0])), "none")
+    assert s.condition == pytest.approx(15.0) and s.condition_scaled == pytest.approx(15.0)
+    assert replace(s, triangle=np.diag([1.0, 0.0])).condition_scaled == float("inf")
+    none = replace(s, triangle=np.zeros((0, 0)), groups=replace(s.groups, kept=()))
+    assert none.condition == 1.0
+
+
+def test_one_equation_more_than_parameters_is_enough() -> None:
+    """y = 1, 2, 4 on the columns (1, 1, 1) and (0, 1, 2): the parabola that is left has 1/6 of the square, with one degree of freedom."""
+    W = np.array([[[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]])
+    s = solve(observed(W, np.array([[1.0, 2.0, 4.0]])), "none")
+    assert s.freedom == 1 and s.sigma == pytest.approx(np.sqrt(1.0 / 6.0))
+    with pytest.raises(IdentificationError, match="fewer equations than parameters"):
+        solve(observed(W[:, :2], np.array([[1.0, 2.0]])), "none")
+
+
+def test_only_directions_below_the_noise_are_left_open() -> None:
+    """Orthogonal columns of sizes v, noise of σ: those with σ/v above a thousand typical sizes go, whatever the others' sizes."""
+    rng = np.random.default_rng(9)
+    Q = np.linalg.qr(rng.normal(size=(200, 5)))[0]
+    noise = Q[:, 4] * np.sqrt(196.0)  # σ = 1 with 196 degrees of freedom
+    sizes = np.array([5e-4, 3e-3, 0.05, 100.0])
+    s = solve(observed((Q[:, :4] * sizes)[None], (Q[:, :4] @ (sizes * [1.0, 2.0, 3.0, 4.0]) + noise)[None]), "none")
+    assert s.sigma == pytest.approx(1.0, rel=0.01)
+    assert s.open == 1 and s.groups.kept == (1, 2, 3)

@@ -68,3 +68,26 @@ def test_what_cannot_be_is_refused() -> None:
         NoiseModel.from_runs(np.zeros((1, 3, 3)), 0)
     with pytest.raises(IdentificationError, match="does not forget"):
         NoiseModel(C, 1.2 * np.eye(3)[None]).autocovariances(1)
+
+
+def test_the_summary_states_the_largest_correlation() -> None:
+    """Of C: 0.6/√(1 · 4) = 0.30, and 0.5/√(4 · 2) = 0.18."""
+    assert NoiseModel.white(C).summary() == "noise of the rows is correlated by up to 0.30 and is white in time"
+    assert COMMON.summary() == "noise of the rows is correlated by up to 0.30 and remembers 1 sample(s)"
+
+
+def test_autocovariances_of_several_runs_are_sums_over_pairs() -> None:
+    e = np.random.default_rng(5).normal(size=(3, 7, 2))
+    freedom = 14.0  # deviations from the mean of three runs have lost one
+    found = autocovariances(e, 2, freedom)
+    for lag in range(3):
+        pairs = [np.outer(run[t], run[t - lag]) for run in e for t in range(lag, 7)]
+        assert found[lag] == pytest.approx(np.mean(pairs, axis=0) * 21.0 / freedom)
+
+
+def test_one_coefficient_for_all_rows_costs_as_one() -> None:
+    """R_0 = 1, R_1 = ρ: the gain −2 n ln(1 − ρ²) of two rows is 7 for n = 100, above ln n = 4.6 and below 2 ln n."""
+    rho = np.sqrt(1.0 - np.exp(-7.0 / 200.0))
+    assert NoiseModel.chosen(np.array([np.eye(2), rho * np.eye(2)]), 100).order == 1
+    rho = np.sqrt(1.0 - np.exp(-4.0 / 200.0))
+    assert NoiseModel.chosen(np.array([np.eye(2), rho * np.eye(2)]), 100).order == 0

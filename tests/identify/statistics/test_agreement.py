@@ -118,3 +118,13 @@ def test_sums_of_parts_are_those_of_single_samples_and_add_up() -> None:
     assert both.gram == pytest.approx(gram) and both.score == pytest.approx(score)
     plain = PartSums.of(ends, numbers, Z, psi, None)
     assert plain.gram.sum(axis=0) == pytest.approx(np.einsum("rin,rjn->ij", Z, Z))
+
+
+def test_directions_that_a_stretch_sees_by_rounding_alone_count_nothing() -> None:
+    """Two stretches with unit S share one direction evenly, H (1 − H) = 1/4; two others belong to the second but for 1e-9."""
+    share = np.array([0.5, 1e-9, 1e-9])
+    score = np.array([0.7, 1e-4, -1e-4])
+    sums = PartSums(np.array([np.diag(share), np.diag(1.0 - share)]), np.array([score, -score]))
+    found = agreement(sums, np.eye(3), np.eye(3))
+    assert found.ratio == pytest.approx(0.7**2 / 0.25)
+    assert found.chance == pytest.approx(chi2.sf(found.ratio, 1))

@@ -161,3 +161,70 @@ def test_deviations_do_not_hang_on_rounding() -> None:
     half = np.eye(6) + 0.1 * rng.normal(size=(6, 6))
     nudged = replace(blue, scores=blue.scores + nudge + nudge.T)
     assert nudged.covariance(half)[0] == pytest.approx(blue.covariance(half)[0], rel=1e-8)
+
+
+def test_cells_hold_the_power_and_freedom_of_a_transform_written_out() -> None:
+    rng = np.random.default_rng(13)
+    N = 150
+    r, used = rng.normal(size=(1, N)), np.ones((1, N), dtype=bool)
+    bands = Bands.for_samples(N)
+    sums = band_sums(bands, np.zeros((1, 1, N)), r, used)
+    length = module.next_fast_len(int(1.5 * N) + 1, real=True)
+    omega = np.abs(2.0 * np.pi * np.fft.fftfreq(length))
+    power = np.abs(np.fft.fft(r[0], length)) ** 2 / length
+    for cell, (low, high) in enumerate(zip(bands.cells[:-1], bands.cells[1:], strict=True)):
+        last = cell == len(bands.cells) - 2
+        own = (omega >= low) & ((omega < high) | (last & (omega <= np.pi + 1e-9)))
+        assert sums.power[0, cell] == pytest.approx(power[own].sum(), abs=1e-12)
+        assert sums.freedom[0, cell] == pytest.approx(N * own.sum() / length)
+    assert sums.freedom[0, 0] == pytest.approx(N / length)  # frequency 0 by itself
+
+
+def test_bands_are_single_frequencies_and_then_eighths_of_an_octave() -> None:
+    """A transform of 1.5 N samples has frequencies 2π/(1.5 N) apart; the first band is half a step, around 0."""
+    N = 3000
+    step, edges = 2.0 * np.pi / (1.5 * N), Bands.for_samples(N).edges
+    assert edges[:4] == pytest.approx([0.0, 0.5 * step, 1.5 * step, 2.5 * step])
+    assert edges[-1] == np.pi
+    assert (edges[-9:-1] / edges[-10:-2]) == pytest.approx(2.0 ** (1.0 / 8.0))
+    cells = Bands.for_samples(N).cells
+    top = cells[cells >= edges[-2] * (1.0 - 1e-12)]
+    assert len(top) == 5  # the edges of four cells
+
+
+def test_memory_and_whiteness_are_those_of_their_definitions() -> None:
+    """A largest spectrum of three times the mean is worth a third of the equations; Schwarz: ½ · 2 · ln 100 = 4.605."""
+    made = NoiseSpectrum(
+        spectra=np.array([[6.0, 1.0]]),
+        scores=np.eye(1),
+        white=2.0,
+        gram=np.zeros((1, 2, 1)),
+        sensitivity=(),
+        gain=4.7,
+        coefficients=2,
+        equations=100.0,
+    )
+    assert not made.is_white and made.memory == 3.0 and made.independent == pytest.approx(100.0 / 3.0)
+    assert replace(made, gain=4.5).is_white and replace(made, gain=4.5).memory == 1.0
+    assert replace(made, white=0.0).memory == np.inf
+
+
+def test_sensitivities_are_slopes_of_the_spectrum_and_fishers_information() -> None:
+    """f = σ²/|1 + a e^(−iω)|² in all bands: ∂ ln f/∂a by differences of f over a fine grid; var ln σ² = 2/n and var a = (1 − a²)/n."""
+    a, N = -0.8, 4000
+    bands = Bands.for_samples(N)
+    count = len(bands.edges) - 1
+    freedom = N * np.diff(bands.cells)[None] / np.pi
+    shape = module._Shape(bands, count, 3)
+    n = np.add.reduceat(freedom, shape.starts, axis=1)
+    noise = module._Noise(shape, freedom, n, np.zeros((1, count)))
+    ((slopes, covariance),) = noise.sensitivity(module._Model((np.array([1.0, a]),)))
+
+    def means(coefficient: float) -> Array:
+        omega = np.linspace(bands.edges[:-1], bands.edges[1:], 2001, axis=1)
+        return np.mean(1.0 / np.abs(1.0 + coefficient * np.exp(-1j * omega)) ** 2, axis=1)
+
+    numeric = (np.log(means(a + 1e-5)) - np.log(means(a - 1e-5))) / 2e-5
+    assert slopes[:, 0] == pytest.approx(1.0)
+    assert slopes[:, 1] == pytest.approx(numeric, abs=0.02)  # of up to 10: four points in each cell
+    assert covariance == pytest.approx(np.diag([2.0, 1.0 - a**2]) / N, rel=0.01, abs=0.01 / N)

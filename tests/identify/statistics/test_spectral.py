@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -154,3 +155,76 @@ def test_logs_that_disagree_are_reported_and_widen_the_deviations(method: str | 
 def test_an_unknown_word_is_refused() -> None:
     with pytest.raises(vd.errors.IdentificationError, match="covariance"):
         vd.IdentifySettings(covariance="robust")  # pyright: ignore[reportArgumentType]
+
+
+def stretch(residuals: Array, used: NDArray[np.bool_] | None = None) -> module.Stretch:
+    used = np.ones(residuals.shape, dtype=np.bool_) if used is None else used
+    return module.Stretch(
+        np.arange(residuals.shape[1]), np.zeros((len(residuals), 1, residuals.shape[1])), residuals, used
+    )
+
+
+def pair(correlation: float, samples: int = 400) -> Array:
+    """Two rows without a mean whose correlation in these samples is exactly this, and whose sizes are 3 and 0.01."""
+    x = np.random.default_rng(20).normal(size=(samples, 2))
+    x = np.linalg.qr(x - x.mean(axis=0))[0].T * np.sqrt(samples)
+    return np.array([3.0 * x[0], 0.01 * (correlation * x[0] + np.sqrt(1.0 - correlation**2) * x[1])])
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_rows_are_turned_where_they_are_correlated_beyond_chance(sign: float) -> None:
+    """Of 400 white samples a correlation has the deviation 1/20: beyond four of them, .2, rows are made uncorrelated."""
+    work = SimpleNamespace(score=None)
+    assert module._uncorrelated(work, stretch(pair(0.17 * sign))) is None
+    u = pair(0.25 * sign)
+    turn = module._uncorrelated(work, stretch(u))
+    assert turn is not None and turn @ turn.T == pytest.approx(np.eye(2))
+    C = (turn @ u) @ (turn @ u).T
+    assert abs(C[0, 1]) < 1e-9 * np.sqrt(C[0, 0] * C[1, 1])
+    assert module._uncorrelated(work, stretch(u[:1])) is None
+    some = np.zeros(u.shape, dtype=np.bool_)
+    some[:, :7] = True  # fewer than eight in which both are measured
+    assert module._uncorrelated(work, stretch(u, some)) is None
+
+
+def test_correlations_of_rows_that_remember_need_more() -> None:
+    """Two rows that forget by 0.9 a sample are worth 1/9.5 of them: a correlation of .4 in 400 is chance, four deviations are .62."""
+    x = lfilter([1.0], [1.0, -0.9], np.random.default_rng(21).normal(size=(2, 1400)), axis=1)[:, 1000:]
+    x = x - x.mean(axis=1, keepdims=True)
+    q = np.linalg.qr(x.T)[0].T * 20.0
+    u = np.array([q[0], 0.4 * q[0] + np.sqrt(1.0 - 0.16) * q[1]])
+    assert module._uncorrelated(SimpleNamespace(score=None), stretch(u)) is None
+
+
+@pytest.mark.parametrize(
+    ("ends", "logs", "expected"),
+    [
+        ([80, 160, 240, 320], 1, True),
+        ([79, 160, 240, 320], 1, False),
+        ([79, 160], 2, True),
+        ([320], 1, False),
+        ([320], 2, False),
+    ],
+)
+def test_parts_of_one_log_are_compared_where_each_holds_twenty_memories(
+    ends: list[int], logs: int, expected: bool
+) -> None:
+    assert module.comparable(SimpleNamespace(memory=4.0), np.array(ends), logs) is expected
+
+
+def test_stretches_are_joined_and_unmeasured_samples_are_zero() -> None:
+    first, second = stretch(np.array([[1.0, 2.0]])), stretch(np.array([[3.0]]))
+    assert module.Stretch.joined([first, second]).residuals.tolist() == [[1.0, 2.0, 3.0]]
+    assert module.Stretch.joined([second]) is second
+    held = module.Stretch.empty(1, 2, 3)
+    used = np.array([[True, False, True]])
+    block = SimpleNamespace(numbers=np.array([4, 5, 6]), used=used, equations=[np.array([[1.0, 2.0], [3.0, 4.0]])])
+    work = object.__new__(module._Pass)
+    work._fill(held, block, 10, [np.array([[1.0, 0.0], [0.5, 1.0]])])
+    assert held.numbers.tolist() == [14, 15, 16]
+    assert held.columns.tolist() == [[[1.0, 0.0, 3.0], [2.5, 0.0, 5.5]]]  # a, and a/2 + y
+
+
+def test_a_log_that_is_a_little_too_long_loses_no_job() -> None:
+    """40,000 samples in 3 jobs, 8 stretches of 4,761 wanted: three of every job, because 3 · 3 is the least that holds 8."""
+    assert module._spread(40_000, 4761) == (1, 3)

@@ -7,7 +7,7 @@ from scipy.stats import chi2
 from observe import textbook
 from observe.builders import log_of, start_of, system_of
 from veridyn.errors import DataError
-from veridyn.observe.consistency.nis import innovation_whiteness, nees, nis, pooled
+from veridyn.observe.consistency.nis import Consistency, innovation_whiteness, nees, nis, pooled
 from veridyn.observe.filters.linear import Kalman, Linear
 from veridyn.observe.filters.run import run
 from veridyn.observe.filters.smoother import smooth
@@ -144,3 +144,19 @@ def test_what_cannot_be_judged_is_refused():
     with pytest.raises(DataError, match=r"a covariance is singular(.|\n)*skip the first"):
         nees(known, np.zeros((5, 3)))
     assert nees(known, np.zeros((5, 3)), skip=1).dof[0] == 3
+
+
+def test_bands_are_those_of_the_exponential_distribution():
+    """χ² of two degrees of freedom is exponential: its quantile of p is −2 ln(1 − p), 0.0506 and 7.378 for 95 %."""
+    values = np.array([0.045, 0.055, 7.3, 7.5])
+    one = Consistency("NIS", values, np.full(4, 2), 2.0, 0.95)
+    assert one.share_inside == 0.5
+    assert one.band == pytest.approx((-np.log(0.975), -np.log(0.025)))
+    assert one.mean == pytest.approx(values.sum() / 8.0)
+
+
+def test_a_single_run_pooled_is_itself():
+    one = Consistency("NEES", np.array([1.0, 3.0]), np.array([2, 2]), 3.5, 0.9)
+    p = pooled([one])
+    assert (p.name, p.level, p.independent) == ("NEES", 0.9, 3.5)
+    assert p.values == pytest.approx(one.values) and p.dof.tolist() == [2, 2]

@@ -115,3 +115,11 @@ def test_wrong_matrices_are_refused_by_name():
         run(Kalman(), wrong, Measurements([0.0, 1.0], np.zeros(2), ("y",)), Belief([0.0], [1.0]))
     with pytest.raises(ModelError, match="spectral density: the variance of 'v' is negative"):
         from_rates(("x", "v"), ("y",), np.zeros((2, 2)), [[1.0, 0.0]], [0.0, -1.0], [1.0])
+
+
+def test_several_states_move_at_once_as_written_out():
+    F, B = np.array([[1.0, 0.1], [0.0, 0.9]]), np.array([[0.0], [0.2]])
+    system = Linear(("x", "v"), ("y",), F, [[1.0, 0.0]], [0.0, 1.0], [1.0], B)
+    moved = system.move(np.array([[1.0, 2.0], [3.0, -1.0]]), np.array([5.0]), 0.0, 0.1)
+    assert moved == pytest.approx(np.array([[1.2, 2.8], [2.9, 0.1]]))  # x + 0.1 v, 0.9 v + 0.2 · 5
+    assert system.sense(moved, np.array([5.0]), 0.1) == pytest.approx(np.array([[1.2], [2.9]]))

@@ -13,9 +13,10 @@ from observe.test_model_error import HOW, SETTLED, T, cart, recorded, truth
 from veridyn.errors import DataWarning
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.filter import Filter
-from veridyn.observe.filters.robust_gate import ALLOWED, AT_FIRST, CLOSES_AFTER, EARNED, RobustGate
+from veridyn.observe.filters.robust_gate import ALLOWED, AT_FIRST, CLOSES_AFTER, EARNED, RobustGate, widened
 from veridyn.observe.filters.run import run
 from veridyn.observe.filters.ukf import UKF
+from veridyn.observe.filters.update import Correction
 from veridyn.observe.measurements import Measurements, Status
 from veridyn.observe.result import Belief
 from veridyn.observe.system import Discrete
@@ -126,3 +127,56 @@ def test_many_steps_in_one_call_are_those_of_single_ones() -> None:
     np.testing.assert_allclose(states.estimates.x, one_by_one.x, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(states.estimates.P, one_by_one.P, rtol=1e-7, atol=1e-16)
     assert np.array_equal(states.estimates.status, one_by_one.status)
+
+
+def opened(P: np.ndarray, h: np.ndarray, r: float, nu: float, considered: np.ndarray | None = None) -> np.ndarray:
+    """P' after a reading with the innovation `nu` has opened the gate of the only output."""
+    s = h @ P @ h + r
+    used, none = np.array([Status.USED], dtype=np.int8), np.zeros((len(P), 1))
+    c = Correction(np.zeros(len(P)), P, np.array([nu]), np.array([s]), used, 0.0, 0, 0.0, none)
+    return widened(P, h[None], c, np.array([True]), considered)
+
+
+def test_a_covariance_is_widened_along_the_reading_as_written_out() -> None:
+    """P' = P + (ν² − s) d dᵀ/(h d)² with d = diag(P) hᵀ, so that the innovation is as large as stated, h P' hᵀ + r = ν²."""
+    P = np.array([[0.04, 0.03, 0.0], [0.03, 0.09, 0.01], [0.0, 0.01, 0.5]])
+    h, r, nu = np.array([1.0, 0.5, 0.0]), 0.01, 3.0
+    d = np.array([0.04, 0.045, 0.0])
+    wide = opened(P, h, r, nu)
+    assert wide == pytest.approx(P + (nu**2 - (h @ P @ h + r)) * np.outer(d, d) / (h @ d) ** 2)
+    assert h @ wide @ h + r == pytest.approx(nu**2)
+    held = opened(P, h, r, nu, np.array([False, True, False]))
+    assert held[1] == pytest.approx(P[1]) and h @ held @ h + r == pytest.approx(nu**2)
+
+
+def test_only_what_a_filter_that_is_a_little_wrong_explains_widens() -> None:
+    """Up to a hundred deviations beyond what was expected, ν² − s = 10⁴ s; a reading within s widens nothing either."""
+    P, h, s = np.array([[0.5]]), np.ones(1), 1.0
+    assert opened(P, h, 0.5, np.sqrt(0.99e4 * s + s))[0, 0] == pytest.approx(0.5 + 0.99e4)
+    assert opened(P, h, 0.5, np.sqrt(1.5e4 * s + s))[0, 0] == 0.5
+    assert opened(P, h, 0.5, 0.9)[0, 0] == 0.5
+
+
+def test_the_numbers_that_the_documentation_states() -> None:
+    """Three in a row contradict a start; one of five may be beyond; twenty are allowed at most; fifty good ones close an open gate."""
+    used, beyond = np.array([Status.USED], dtype=np.int8), np.array([True])
+
+    def until_open(gate: RobustGate) -> int:
+        for k in range(1, 100):
+            gate.spend(beyond, used, np.array([float(k)]))
+            if gate.some_open:
+                return k
+        raise AssertionError
+
+    assert until_open(RobustGate(1)) == 3
+    gate = RobustGate(1)
+    gate.taken(np.array([8]))
+    assert until_open(gate) == 3 + 2
+    gate = RobustGate(1)
+    gate.taken(np.array([10_000]))
+    assert until_open(gate) == 20 + 1
+    for k in range(50):
+        assert gate.some_open, k
+        gate.spend(~beyond, used, np.array([0.0]))
+    assert not gate.some_open
+    assert gate.limit == pytest.approx(23.928126)  # χ²₁ at 1 − 1e-6, by tables

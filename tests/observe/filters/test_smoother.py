@@ -8,7 +8,7 @@ from observe.builders import pendulum, pendulum_log
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.linear import Kalman, Linear
 from veridyn.observe.filters.run import run
-from veridyn.observe.filters.smoother import smooth
+from veridyn.observe.filters.smoother import _gain, smooth
 from veridyn.observe.filters.ukf import UKF
 from veridyn.observe.measurements import Measurements
 from veridyn.observe.result import Belief
@@ -119,3 +119,13 @@ def test_three_states_are_those_of_all_equations_at_once(given):
     for k in range(count):
         own = slice(n * k, n * (k + 1))
         assert s.P[k] == pytest.approx(covariance[own, own], rel=1e-7, abs=1e-12)
+
+
+def test_gains_do_not_depend_on_units_nor_need_an_inverse():
+    """G P = C: with states of 1e-10 and 1 side by side, and where two states are one and the same, so that P has no inverse."""
+    tiny = np.diag([1e-20, 1.0])
+    assert _gain(0.5 * tiny, tiny) == pytest.approx(0.5 * np.eye(2))
+    v = np.array([2e-3, 50.0])
+    same = np.outer(v, v)
+    cross = np.array([[0.3, 0.1], [-0.2, 0.4]]) @ same
+    assert _gain(cross, same) @ same == pytest.approx(cross, rel=1e-9)
