@@ -138,3 +138,28 @@ def test_a_car_and_a_drive_make_a_study_and_no_motion(tmp_path: Path) -> None:
             app, ["new", str(tmp_path / "car.yaml"), *logs, "--out", str(tmp_path / "other.yaml")]
         )
         assert done.exit_code == 2 and words in " ".join(done.output.split())
+
+
+def test_commands_and_encoders_make_a_study_of_drives(tmp_path: Path) -> None:
+    """A log with forces beside them is one of the machine, unless drives are asked for."""
+    log, study = tmp_path / "run.csv", tmp_path / "drives.yaml"
+    Bench(tmp_path).write()
+    names = [f"{word}_{k}" for k in (1, 2, 3) for word in ("q_des", "q")]
+    rows = "\n".join(
+        ",".join(f"{x:.6f}" for x in (0.01 * k, *(0.1 * k / (1 + j) for j in range(6)))) for k in range(100)
+    )
+    log.write_text(f"t,{','.join(names)}\n{rows}\n")
+    args = ["new", str(tmp_path / "model.urdf"), str(log), "--out", str(study)]
+    done = CliRunner().invoke(app, [*args, "--kp", "50", "--kd", "2"])
+    assert done.exit_code == 0, done.output
+    read = load_study(study).study
+    assert (read.drives.kp, read.drives.kd) == (50.0, 2.0)
+    assert read.log.columns["command.q2"].column == "q_des_2"
+    forces = ["new", str(tmp_path / "model.urdf"), str(tmp_path / "training.csv"), "--out", str(study), "--force"]
+    for more, words in (
+        (["--kp", "50"], "gains belong to drives"),
+        (["--kind", "drives"], "no commands and positions of any joint"),
+        (["--kind", "drives", "--base", "free"], "of a machine that is held"),
+    ):
+        refused = CliRunner().invoke(app, [*forces, *more])
+        assert refused.exit_code == 2 and words in " ".join(refused.stderr.split()), refused.output

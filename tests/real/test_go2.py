@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import veridyn as vd
 from real_logs import folder
+from veridyn.cli.app import app
+from veridyn.studies.config.drives import DrivesFile
+from veridyn.studies.config.study import load_study
 
 # MuJoCo and SciPy with the same priors and one Coulomb number a joint: 0.0082 rad held out, 0.0188 with the file's values.
 PEER, LIMIT = 0.0082, 0.0078
@@ -32,3 +38,16 @@ def test_drives_of_a_quadruped() -> None:
     calves = [fit[f"Ia_{leg}_calf_joint"].value for leg in ("FL", "FR", "RL", "RR")]
     assert np.ptp(calves) < 0.3 * np.mean(calves)  # four drives of one kind
     assert any("kd" in one.text for one in fit.open)
+
+
+@pytest.mark.filterwarnings("ignore:.*of <sensor> is not read")
+def test_a_study_is_written_from_the_log(tmp_path: Path) -> None:
+    """Its owners state kp 20 and kd 1.5; the guess from the masses of the MJCF file comes within the prior's two deviations."""
+    data, study = folder("go2"), tmp_path / "study.yaml"
+    files = [str(data / "go2.xml"), str(data / "encoders.csv")]
+    done = CliRunner().invoke(app, ["new", *files, "--out", str(study)])
+    assert done.exit_code == 0, done.output
+    read = load_study(study, "identify").study
+    assert isinstance(read, DrivesFile) and read.model.base == "fixed" and len(read.log.columns) == 24
+    assert read.drives.kp == pytest.approx(20.0, rel=0.2) and read.drives.kd == pytest.approx(1.5, rel=0.2)
+    assert read.drives.until == 16.0

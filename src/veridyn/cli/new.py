@@ -22,6 +22,7 @@ class StudyKind(StrEnum):
     observe = "observe"
     excite = "excite"
     simulate = "simulate"
+    drives = "drives"
 
 
 def new(
@@ -40,7 +41,11 @@ def new(
     ] = None,
     kind: Annotated[
         StudyKind,
-        typer.Option(help="What to do; auto: identify or observe with a log, excite without one.", show_default=True),
+        typer.Option(
+            help="What to do; auto: identify or observe with a log, excite without one, and drives where a log has commands and positions "
+            "and no forces.",
+            show_default=True,
+        ),
     ] = StudyKind.auto,
     out: Annotated[
         Path, typer.Option(help="The study file to write; one that exists is left alone without --force.")
@@ -48,6 +53,18 @@ def new(
     force: Annotated[bool, typer.Option("--force", help="Write over a study file that exists.")] = False,
     rate: Annotated[
         float | None, typer.Option(help="Samples a second of a log without a clock, Hz.", show_default=False)
+    ] = None,
+    kp: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0, help="Of drives: their gain of the position, N*m/rad; guessed without it.", show_default=False
+        ),
+    ] = None,
+    kd: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0, help="Of drives: their gain of the speed, N*m*s/rad; guessed without it.", show_default=False
+        ),
     ] = None,
     base: BaseOption = BaseWord.auto,
     strict: Strict = False,
@@ -57,7 +74,8 @@ def new(
 
     From a model in joint coordinates it is a study to identify it by, in natural coordinates one to observe it by; of a car of a few
     numbers one to identify it by where some of them are uncertain, else one to observe it by. Without a log it is one
-    that designs a motion; --kind simulate writes one that moves the model and records it.
+    that designs a motion; --kind simulate writes one that moves the model and records it. From commands and measured positions without
+    forces (command.JOINT and position.JOINT, q_des_1 and q_1 and the like) it is a study that identifies the drives.
 
     \b
     Example:
@@ -69,6 +87,7 @@ def new(
       veridyn new robot.urdf runs/robot-motion-001/trajectory.csv --kind simulate --out simulate.yaml
       veridyn new veridyn:crane.yaml veridyn:crane.csv --out crane-study.yaml
       veridyn new linkage.yaml run.csv --kind identify
+      veridyn new quadruped.xml encoders.csv --kp 20 --kd 1.5
       veridyn observe crane-study.yaml
     """
     from veridyn.cli.output import mode, print_json, shown_progress
@@ -80,7 +99,7 @@ def new(
     warned: list[str] = []
     with collected_warnings(warned), shown_progress() as progress:
         progress("looking at the model" if not log else "looking at the log", 0.0, None)
-        text = _written(model, log or [], out, base.value, strict, rate, kind)
+        text = _written(model, log or [], out, base.value, strict, rate, kind, (kp, kd))
     if mode() != "json":
         print_warnings(warned)
     guessed = sum("guessed" in line for line in text.splitlines()[1:])
@@ -98,7 +117,8 @@ def _written(
     base: Literal["auto", "fixed", "free"],
     strict: bool,
     rate: float | None,
-    kind: StudyKind = StudyKind.auto,
+    kind: StudyKind,
+    gains: tuple[float | None, float | None],
 ) -> str:
     """The study file that fits the kind of model."""
     from veridyn.errors import Fault, FileError
@@ -126,23 +146,55 @@ def _written(
         raise FileError(
             "a log is needed.", where=f"--kind {kind.value}", hint="veridyn new MODEL LOG", source=model.name
         )
-    if kind.value not in ("auto", "identify", wanted):
+    if kind.value not in ("auto", "identify", "drives", wanted):
         what = f"from a log of this model a study of kind {wanted} is written."
         hint = (
             "Models in joint coordinates get a study to identify them, models by points one to observe them; veridyn identify and "
             "veridyn observe take both."
         )
         raise FileError(what, where="--kind", expected=wanted, found=kind.value, hint=hint, source=model.name)
-    if "identify" in (wanted, kind.value):
-        from veridyn.studies.config.template import template
-
-        return template(file, machine, logs, out, strict, rate)
+    if "identify" in (wanted, kind.value) or kind is StudyKind.drives:
+        return _identified(file, machine, logs, out, base, strict, rate, kind, gains)
     if len(logs) > 1:
         fault = Fault("an observer reads one log.", "logs", "one file", ", ".join(f.name for f in logs))
         raise FileError(fault, model.name)
     from veridyn.studies.config.sensor_template import observe_template
 
     return observe_template(file, machine, logs[0], out, rate)
+
+
+def _identified(
+    file: Path,
+    machine: Machine,
+    logs: list[Path],
+    out: Path,
+    base: Literal["auto", "fixed", "free"],
+    strict: bool,
+    rate: float | None,
+    kind: StudyKind,
+    gains: tuple[float | None, float | None],
+) -> str:
+    """A study to identify a machine by forces, or its drives where the log has commands and encoders alone."""
+    from veridyn.errors import FileError
+    from veridyn.files.log.survey import survey
+    from veridyn.studies.config.drive_template import Gains, drive_template, is_drive_log
+    from veridyn.studies.config.template import template
+
+    seen = [survey(log) for log in logs]
+    drives = kind is StudyKind.drives
+    if drives and (len(seen) > 1 or base == "free"):
+        raise FileError(
+            "drives are identified from one table of a machine that is held.",
+            where="--kind drives",
+            found="--base free" if base == "free" else ", ".join(log.name for log in logs),
+            source=file.name,
+        )
+    if drives or (kind is StudyKind.auto and len(seen) == 1 and base != "free" and is_drive_log(machine, seen[0])):
+        return drive_template(file, machine, seen[0], out, strict, rate, Gains(kp=gains[0], kd=gains[1]))
+    if gains != (None, None):
+        hint = "--kind drives writes a study of drives, also where forces are measured."
+        raise FileError("gains belong to drives.", where="--kp, --kd", hint=hint, source=file.name)
+    return template(file, machine, seen, out, strict, rate)
 
 
 def _of_car(file: Path, car: Machine, logs: list[Path], out: Path, kind: StudyKind, rate: float | None) -> str:

@@ -199,7 +199,7 @@ def guesses(machine: Machine, table: LogTable) -> list[Guess]:
         free = [n for n in columns if n not in {g.column for g in found}]
         motors = _of_motors(machine, kind, free, table)
         found += motors
-        numbers = _numbers(machine, kind, [n for n in free if not _is_motor(n)], table.texts)
+        numbers = joint_numbers(machine, kind, [n for n in free if not _is_motor(n)], table.texts)
         driven = machine.transmission.joints if machine.transmission is not None else ()
         for number, k in zip(numbers, machine.independent, strict=True):
             c, turns = machine.coordinates[k], machine.coordinate_kinds[k]
@@ -214,7 +214,7 @@ def guesses(machine: Machine, table: LogTable) -> list[Guess]:
                 why += f"; of the joint and not of {' and '.join(motor_channels(machine, c, kind))}"
             elif kind in ("q", "force") and _is_motor(column):
                 why += "; of a motor, it seems: name its gear under model: transmission"
-            unit, because = _unit(kind, turns == "turning", columns[column], table.units.get(column, ""))
+            unit, because = unit_guess(kind, turns == "turning", columns[column], table.units.get(column, ""))
             found.append(Guess(f"{kind}.{c}", column, unit, "; ".join(w for w in (why, because) if w)))
     return [*found, *_passive(machine, table), *_base(machine, table)]
 
@@ -241,7 +241,9 @@ def _passive(machine: Machine, table: LogTable) -> list[Guess]:
     out = []
     for k in (k for k in range(machine.n) if k not in machine.independent):
         for name in (n for n in table.columns if n.lower() == f"q.{machine.coordinates[k].lower()}"):
-            unit = _unit("q", machine.coordinate_kinds[k] == "turning", table.columns[name], table.units.get(name, ""))
+            unit = unit_guess(
+                "q", machine.coordinate_kinds[k] == "turning", table.columns[name], table.units.get(name, "")
+            )
             out.append(Guess(f"q.{machine.coordinates[k]}", name, *unit))
     return out
 
@@ -289,7 +291,7 @@ def _of_motors(machine: Machine, kind: str, names: Sequence[str], table: LogTabl
     return out
 
 
-def _numbers(machine: Machine, kind: str, names: Sequence[str], texts: Mapping[str, str]) -> list[int]:
+def joint_numbers(machine: Machine, kind: str, names: Sequence[str], texts: Mapping[str, str]) -> list[int]:
     """The number by which each coordinate with an equation of its own is called: that of a column with its name as text, as in the
     messages of ROS; that of the model; or, of a machine with loops whose log counts its drives alone, that among the drives."""
     own = [machine.coordinates[k] for k in machine.independent]
@@ -335,7 +337,7 @@ def _rank(name: str) -> float:
     return 1.0 if any(w in COMMANDED for w in words) else measured
 
 
-def _unit(kind: str, turning: bool, x: Array, given: str) -> tuple[str, str]:
+def unit_guess(kind: str, turning: bool, x: Array, given: str) -> tuple[str, str]:
     if given:
         return given, ""
     unit = UNITS[kind][0 if turning else 1]

@@ -41,13 +41,18 @@ SECOND_MOMENTS = ("XX", "XY", "XZ", "YY", "YZ", "ZZ")
 
 
 def template(
-    model: Path, machine: Machine, files: Sequence[Path], study: Path, strict: bool = False, rate: float | None = None
+    model: Path,
+    machine: Machine,
+    files: Sequence[Path | Survey],
+    study: Path,
+    strict: bool = False,
+    rate: float | None = None,
 ) -> str:
     """The text of a study file beside which model and logs are found; comments say what was guessed and what may be changed.
 
-    `rate` (Hz): that of a log without a clock.
+    `files`: the logs, or what was read of them before. `rate` (Hz): that of a log without a clock.
     """
-    seen = [named_by_file(survey(file)) for file in files]
+    seen = [named_by_file(file if isinstance(file, Survey) else survey(file)) for file in files]
     parts = {s.file.stem: s for s in seen} if len(seen) > 1 else {}
     spread = _spread(parts, rate) if parts else None
     columns = seen[0].columns if spread is None else spread.columns

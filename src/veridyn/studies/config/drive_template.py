@@ -1,0 +1,246 @@
+"""A first study of drives from a model and a log of commands and encoders: columns, gains and the time that is held out.
+
+Such a log has no forces. Gains that neither the model file nor the user states are guessed from the log
+(:mod:`veridyn.studies.config.drive_guesses`), and armature and friction where the model has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from veridyn.errors import FileError, VeridynError
+from veridyn.files.log.survey import Survey
+from veridyn.files.machine.load import MJCF_ENDINGS, load_model
+from veridyn.files.machine.urdf import load_urdf
+from veridyn.files.units import to_si
+from veridyn.identify.drives.drive_log import COMMAND, POSITION, drive_records
+from veridyn.identify.drives.drive_unknowns import ELEMENTS
+from veridyn.mechanics.tree.weld import welded
+from veridyn.model.experiment import Channel, Experiment
+from veridyn.model.machine import Machine
+from veridyn.studies.config.drive_guesses import DriveNumbers, command_guesses, drive_numbers
+from veridyn.studies.config.guessing import Guess, LogTable, guesses, named_by_file, time_column, time_lines, time_unit
+from veridyn.studies.config.template import (
+    beside,
+    check_missing,
+    column_lines,
+    head_lines,
+    shortened,
+    study_name,
+    urdf_lines,
+    wrapped,
+)
+from veridyn.studies.config.text import flow
+
+FITTED = 0.7  # of a log; the rest is held out
+VISCOUS = 0.1  # of kd and viscous friction together, which the log does not separate
+SMALL = (
+    0.05  # of the largest of the joints: a starting value that is lower is raised to it, because a prior has no zero
+)
+COLUMNS = {"damper": 1, "inertia": 2, "coulomb": 3}  # of DriveNumbers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gains:
+    """What the user states of the drives: kp and kd, None where that is left open."""
+
+    kp: float | None = None
+    kd: float | None = None
+
+
+def is_drive_log(machine: Machine, seen: Survey) -> bool:
+    """Whether commands and positions of joints are recorded and no forces of them, of a machine whose drives can be identified."""
+    if machine.closed or machine.car is not None or machine.formulation != "tree":
+        return False
+    table = _table(seen, None)
+    found = command_guesses(machine, table)
+    measured = {g.channel for g in guesses(machine, table) if "commanded, it seems" not in g.why}
+    return bool(found) and not any(name.startswith(("force.", "force_motor.")) for name in measured)
+
+
+def drive_template(
+    model: Path,
+    machine: Machine,
+    log: Survey,
+    study: Path,
+    strict: bool = False,
+    rate: float | None = None,
+    gains: Gains | None = None,
+) -> str:
+    """The text of a study file with a section ``drives`` beside which model and log are found."""
+    seen, stated = named_by_file(log), gains or Gains()
+    table = _table(seen, rate)
+    fixed = _on_ground(model, machine, strict)
+    found = command_guesses(fixed, table)
+    if not found:
+        raise FileError(
+            "it has no commands and positions of any joint.",
+            where="log",
+            expected="columns such as command.JOINT and position.JOINT, or q_des_1 and q_1",
+            found=", ".join(list(table.columns)[:6]),
+            source=seen.file.name,
+        )
+    held = _without_columns(fixed, {g.channel for g in found})
+    moving = welded(fixed, dict.fromkeys(held, 0.0), unknown="keep") if held else fixed
+    time = "" if seen.clocks or rate is not None else time_column(seen.columns)
+    missing = check_missing({g.column: table.columns[g.column] for g in found}, seen.file.name)
+    if missing:
+        raise FileError(
+            "its columns have holes, over which no simulation can be compared.",
+            where="log",
+            found=missing,
+            hint="Fill them, or cut the log there.",
+            source=seen.file.name,
+        )
+    record = _log(seen, found, time, rate)
+    numbers, why = _numbers(moving, record)
+    used = {g.column for g in found}
+    left = [n for n in table.columns if n not in used]
+    end = _end(record)
+    lines = [
+        *head_lines(f"Drives of '{machine.name}' from commands and encoders", "identify", study_name(machine), study),
+        "",
+        "model:",
+        f"  file: {flow(beside(model, study))}",
+        *_base_lines(model, machine, fixed, strict),
+        *_lock_lines(moving, held),
+        *_element_lines(moving, numbers),
+        "",
+        "log:",
+        *([] if seen.clocks else time_lines(time, seen.columns, seen.units, seen.has_header, seen.decimal, rate)),
+        "  columns: # channel: column [unit]",
+        *column_lines(found),
+        *(wrapped("    # columns not used: ", left) if left else []),
+        "",
+        "training: # logs to learn from",
+        f"  - {{file: {flow(beside(seen.file, study))}}}",
+        "# validation: # other logs, whose encoders are simulated from their commands",
+        "drives:",
+        *_gain_lines(moving, stated, numbers, why),
+        *([f"  until: {end:g} # s that are fitted; what follows is simulated on and compared"] if end else []),
+        "  commands: hold # until the next one; linear: the drive moves along the line between both",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _table(seen: Survey, rate: float | None) -> LogTable:
+    time = "" if seen.clocks or rate is not None else time_column(seen.columns)
+    return LogTable({n: x for n, x in seen.columns.items() if n != time}, seen.units, seen.texts)
+
+
+def _on_ground(model: Path, machine: Machine, strict: bool) -> Machine:
+    """The same machine held at its base, with all the inertias of its file: a simulation needs numbers."""
+    suffix = model.suffix.lower()
+    if suffix == ".urdf":
+        return load_urdf(model, "fixed", impossible="refuse" if strict else "keep")
+    if suffix in MJCF_ENDINGS and machine.base == "free":
+        return load_model(model, base="fixed", strict=strict)
+    return machine
+
+
+def _base_lines(model: Path, machine: Machine, fixed: Machine, strict: bool) -> list[str]:
+    if model.suffix.lower() == ".urdf":
+        broken = any(line.strip().startswith("impossible") for line in urdf_lines(model, machine, strict))
+        word = "refuse" if strict else "keep"
+        note = f"  impossible: {word} # inertias that no physical body has; a simulation needs numbers"
+        return ["  base: fixed # it stands or hangs while its joints move", *([note] if broken else [])]
+    if machine.base == "free" and fixed.base != "free":
+        return ["  base: fixed # guessed: it hangs in the air while its joints move; on the ground its feet would push"]
+    return []
+
+
+def _without_columns(machine: Machine, found: set[str]) -> tuple[str, ...]:
+    return tuple(c for c in machine.coordinates if f"{COMMAND}{c}" not in found)
+
+
+def _lock_lines(moving: Machine, held: Sequence[str]) -> list[str]:
+    if not held:
+        return []
+    count = "1 joint has" if len(held) == 1 else f"{len(held)} joints have"
+    return [
+        f"  lock: {flow(shortened(held, moving.coordinates))} # guessed: {count} no command and position; {{name: value}} locks "
+        "them elsewhere than at 0"
+    ]
+
+
+def _log(seen: Survey, found: Sequence[Guess], time: str, rate: float | None) -> Experiment:
+    """The channels of the study, in SI units."""
+    channels: dict[str, Channel] = {}
+    for g in found:
+        x = seen.columns[g.column]
+        values, unit = np.asarray(to_si(1.0, g.unit)[0] * x), to_si(1.0, g.unit)[1]
+        if seen.clocks:
+            t = seen.clocks[g.column]
+        elif time:
+            t = to_si(1.0, time_unit(time, seen.columns, seen.units)[0])[0] * seen.columns[time]
+        else:
+            t = np.arange(len(x), dtype=np.float64) / (rate or 1.0)
+        channels[g.channel] = Channel(g.channel, t, values, unit)
+    return Experiment(channels, seen.file.name)
+
+
+def _numbers(machine: Machine, log: Experiment) -> tuple[DriveNumbers | None, str]:
+    """Starting values from the log; or why there are none."""
+    try:
+        return drive_numbers(machine, drive_records(machine, log)[0]), ""
+    except VeridynError as error:
+        return None, str(error.faults[0]).splitlines()[0].removesuffix(".")
+
+
+def _end(log: Experiment) -> float:
+    """Seconds of a log that are fitted, rounded."""
+    t = log[next(n for n in log.names if n.startswith(POSITION))].t
+    return float(f"{FITTED * (t[-1] - t[0]):.2g}")
+
+
+def _element_lines(machine: Machine, numbers: DriveNumbers | None) -> list[str]:
+    """Armature and friction of joints that have none: a number that is not in the model cannot be estimated."""
+    p = machine.parameters
+    have: Mapping[str, set[str]] = {
+        kind: {c for e in machine.elements if e.kind == kind and p[e.parameter_name] > 0.0 for c in e.on}
+        for kind in ELEMENTS
+    }
+    missing = {kind: [c for c in machine.coordinates if c not in own] for kind, own in have.items()}
+    if numbers is None or not any(missing.values()):
+        return []
+    lines = ["  elements: # guessed: starting values from the log, for what the model has no value of"]
+    taken = set(machine.element_names)
+    for kind, joints in missing.items():
+        column = numbers.values[:, COLUMNS[kind]] * (VISCOUS if kind == "damper" else 1.0)
+        least = SMALL * float(column.max())
+        for c in joints:
+            value = max(float(column[machine.coordinates.index(c)]), least)
+            if not value > 0.0:
+                continue
+            names = (e.parameter_name for e in machine.elements if e.kind == kind and c in e.on)
+            clash = next((n for n in names if n in taken), "")
+            name = f", name: {flow(clash + '_drive')}" if clash else ""
+            lines.append(f"    - {{kind: {kind}, on: {flow(c)}, value: {value:.2g}{name}}}")
+    return lines if len(lines) > 1 else []
+
+
+def _gain_lines(machine: Machine, stated: Gains, numbers: DriveNumbers | None, why: str) -> list[str]:
+    """kp and kd of joints that have no controller in the model."""
+    have = {c.on for c in machine.controllers}
+    if have >= set(machine.coordinates):
+        return ["  # kp and kd are those of the controllers of the model"]
+    guessed = None if numbers is None else numbers.gains
+    lines = []
+    for k, (key, unit) in enumerate((("kp", "N*m/rad"), ("kd", "N*m*s/rad"))):
+        own = getattr(stated, key)
+        if own is not None:
+            lines.append(f"  {key}: {own:g} # {unit}")
+        elif guessed is not None:
+            lines.append(
+                f"  {key}: {guessed[k]:.2g} # guessed from the log and the model's masses, {unit}; write that of the drives' configuration"
+            )
+        else:
+            reason = why or "the joints do not agree on one"
+            lines.append(
+                f"  {key}: # {unit}: write that of the drives' configuration; the log does not show it: {reason}"
+            )
+    return lines

@@ -1,0 +1,113 @@
+"""A study of drives written from a log runs as it is; what is guessed is marked as guessed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.identify.drives.mujoco_leg import JOINTS, KD, TRUE_KP, leg, recorded
+
+from veridyn.errors import FileError
+from veridyn.files.log.survey import survey
+from veridyn.files.machine.load import load_model
+from veridyn.studies.config.drive_template import Gains, drive_template, is_drive_log
+from veridyn.studies.config.drives import DrivesFile
+from veridyn.studies.config.study import load_study
+from veridyn.studies.run.drives import run_drives
+
+BARE = """<robot name="leg"><link name="hip"/>
+<link name="thigh"><inertial><origin xyz="0 0.02 -0.05"/><mass value="1.1"/>
+<inertia ixx="0.006" iyy="0.006" izz="0.001" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<link name="calf"><inertial><origin xyz="0.01 0 -0.12"/><mass value="0.4"/>
+<inertia ixx="0.002" iyy="0.002" izz="0.0001" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<link name="toe"><inertial><mass value="0.001"/>
+<inertia ixx="1e-6" iyy="1e-6" izz="1e-6" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="thigh" type="continuous"><origin xyz="0 0 1"/><axis xyz="0 1 0"/><parent link="hip"/><child link="thigh"/></joint>
+<joint name="calf" type="continuous"><origin xyz="0 0 -0.2"/><axis xyz="0 1 0"/><parent link="thigh"/><child link="calf"/>
+<dynamics damping="0" friction="0"/></joint>
+<joint name="toe" type="continuous"><origin xyz="0 0 -0.2"/><axis xyz="0 1 0"/><parent link="calf"/><child link="toe"/></joint>
+</robot>"""  # the leg of MuJoCo with a toe that is not driven, without armature and friction
+
+
+def written(folder: Path, degrees: bool = False, clock: bool = True, extra: str = "") -> Path:
+    log, scale = recorded(6.0), 180.0 / np.pi if degrees else 1.0
+    t = log["command.thigh"].t
+    parts = [*([t] if clock else []), *(scale * log[f"command.{j}"].values for j in JOINTS)]
+    parts += [scale * log[f"position.{j}"].values for j in JOINTS]
+    head = [*(["t"] if clock else []), "q_des_0", "q_des_1", "q_0", "q_1", *([extra] if extra else [])]
+    parts += [np.sin(t)] if extra else []
+    file = folder / "encoders.csv"
+    np.savetxt(file, np.stack(parts, axis=1), delimiter=",", header=",".join(head), comments="", fmt="%.10g")
+    return file
+
+
+def study(folder: Path, model: str, log: Path, **given: object) -> tuple[str, Path]:
+    out = folder / "study.yaml"
+    text = drive_template(folder / model, load_model(folder / model), survey(log), out, **given)  # pyright: ignore
+    out.write_text(text, encoding="utf-8")
+    return text, out
+
+
+def test_from_a_log_to_gains(tmp_path: Path) -> None:
+    leg(tmp_path)
+    log = written(tmp_path, degrees=True)
+    assert is_drive_log(load_model(tmp_path / "leg.xml"), survey(log))
+    text, file = study(tmp_path, "leg.xml", log)
+    assert "q_des_0 [deg] # guessed by its number" in text and re.search(r"kp: (19|2\d) # guessed from the log", text)
+    loaded = load_study(file, "identify")
+    assert isinstance(loaded.study, DrivesFile) and loaded.study.drives.until == pytest.approx(4.2)
+    done = run_drives(loaded)
+    assert done.figures["rms_held_out"] < 0.1 * done.figures["rms_held_out_defaults"]
+    for joint, kp in zip(JOINTS, TRUE_KP, strict=True):
+        assert done.fit.drive(f"{joint}_drive.kp").value == pytest.approx(kp, rel=0.03)
+
+
+def test_a_urdf_without_friction_gets_starting_values_and_locks_what_has_no_column(tmp_path: Path) -> None:
+    (tmp_path / "leg.urdf").write_text(BARE)
+    text, file = study(tmp_path, "leg.urdf", written(tmp_path), gains=Gains(kp=20.0, kd=KD))
+    assert "  lock: [toe] # guessed: 1 joint has no command and position" in text
+    assert "  base: fixed" in text and "kp: 20 # N*m/rad" in text
+    loaded = load_study(file, "identify")
+    done = run_drives(loaded)
+    keys = {d.key for d in done.fit.drives}
+    assert keys >= {"armature", "viscous", "coulomb", "kp", "zero"}
+    assert done.figures["rms_held_out"] < 2e-3  # noise of 1e-4 rad, and a toe of 1 g
+
+
+def test_a_log_without_a_clock_takes_its_rate(tmp_path: Path) -> None:
+    leg(tmp_path)
+    text, file = study(tmp_path, "leg.xml", written(tmp_path, clock=False), rate=200.0)
+    assert "  rate: 200" in text
+    assert load_study(file, "identify").study.drives.until == pytest.approx(4.2)
+
+
+def test_forces_make_it_another_study(tmp_path: Path) -> None:
+    machine = leg(tmp_path)
+    assert is_drive_log(machine, survey(written(tmp_path, extra="tau_cmd_0")))
+    assert not is_drive_log(machine, survey(written(tmp_path, extra="tau_0")))
+
+
+def test_logs_of_which_no_study_can_be_written(tmp_path: Path) -> None:
+    leg(tmp_path)
+    log = tmp_path / "run.csv"
+    log.write_text("t,q_0,q_1\n" + "\n".join(f"{0.01 * k},0,0" for k in range(60)))
+    with pytest.raises(FileError, match="no commands and positions of any joint"):
+        study(tmp_path, "leg.xml", log)
+    file = written(tmp_path)
+    lines = file.read_text().splitlines()
+    lines[9] = lines[9].rpartition(",")[0] + ","
+    file.write_text("\n".join(lines))
+    with pytest.raises(FileError, match="columns have holes"):
+        study(tmp_path, "leg.xml", file)
+
+
+def test_gains_that_the_log_does_not_show_are_asked_for(tmp_path: Path) -> None:
+    leg(tmp_path)
+    file = written(tmp_path)
+    rows = np.loadtxt(file, delimiter=",", skiprows=1)
+    rows[:, 3:5] = rows[:, 1:3]  # positions that are the commands
+    np.savetxt(file, rows, delimiter=",", header="t,q_des_0,q_des_1,q_0,q_1", comments="")
+    text, _ = study(tmp_path, "leg.xml", file)
+    assert "  kp: # N*m/rad: write that of the drives' configuration" in text
