@@ -71,3 +71,20 @@ def test_the_car_ends_well(tmp_path: Path) -> None:
     result = json.loads((tmp_path / "car-001" / "result.json").read_text(encoding="utf-8"))
     assert result["figures"]["parameters_estimated"] == 33 and result["figures"]["worst_cross_validation_percent"] < 5.0
     assert done.stdout.splitlines()[-1] == str(tmp_path / "car-001" / "report.html")
+
+
+def test_drives_of_a_leg_from_its_encoders(tmp_path: Path) -> None:
+    """Its log has no torques; what the log cannot separate is named, and no number of it stands in the result."""
+    done = CliRunner().invoke(app, ["demo", "drives", "--out", str(tmp_path), "--quick"])
+    assert done.exit_code == 0, done.output
+    folder = tmp_path / "drives-001"
+    result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    figures = result["figures"]
+    assert figures["rms_held_out"] < 0.05 * figures["rms_held_out_defaults"]
+    assert figures["rms_validation"] < 5e-4  # rad; noise and quantum of the encoders leave 1.2e-4
+    assert figures["share_inside_two_sigma"] >= 0.7
+    assert result["quick"] and {"Ia_thigh", "thigh_drive.kp"} <= {p["name"] for p in result["parameters"]}
+    assert not any(p["name"].endswith(".kd") for p in result["parameters"])
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert all(title in page for title in ("Measured less simulated", "The machine on held-out data", "held out"))
+    assert (folder / "replay.csv").is_file() and (folder / "model.yaml").is_file()

@@ -183,6 +183,48 @@ def hexapod(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> No
     _record("hexapod", out, seed, quick, work, hexapod_page, verdict_of)
 
 
+@app.command()
+def drives(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> None:
+    """Identify the drives of a leg from commands and encoders alone, and simulate motions that were not fitted.
+
+    The leg moves by equations written by hand, which share nothing with the model; it has drives other than those of its data sheet.
+    Writes result.json, parameters.csv, replay.csv (encoders measured and simulated), model.yaml (the leg with the drives that were found)
+    and report.html into a new folder and prints where.
+
+    \b
+    Example:
+      veridyn demo drives --out runs --seed 3
+    """
+    import time
+
+    import numpy as np
+
+    from veridyn.files.machine.write import model_text, save_model
+    from veridyn.identify.drives.drive_method import Drives
+    from veridyn.identify.drives.drives import identify_drives
+    from veridyn.machines.leg import demonstration
+    from veridyn.report.drives import drives_page, drives_verdict
+    from veridyn.studies.result import fingerprint
+    from veridyn.studies.run.drives import DrivesRun
+
+    def work(progress: Progress) -> tuple[Any, Result]:
+        made = demonstration(np.random.default_rng(seed), quick, progress)
+        inputs = {"model": fingerprint(model_text(made.model))}
+        logs = {"training": made.training, "validation": made.validation}
+        inputs |= {f"{name} log": fingerprint(log) for name, log in logs.items()}
+        begun = time.process_time()
+        fit = identify_drives(made.model, made.training, Drives(until=made.fitted), progress=progress)
+        spent = time.process_time() - begun
+        run = DrivesRun(fit, (fit.simulate(made.validation),), spent, inputs, truth=made.truth, quick=quick)
+        return run, run.result("demo drives", seed)
+
+    def keep(done: Any, run: Run) -> None:
+        run.write_text("replay.csv", done.table())
+        save_model(done.fit.machine(), run.folder / "model.yaml")
+
+    _record("drives", out, seed, quick, work, drives_page, drives_verdict, keep)
+
+
 def _record(
     name: str,
     out: Path,
@@ -191,8 +233,12 @@ def _record(
     work: Callable[[Progress], tuple[Any, Result]],
     page: Callable[..., str],
     verdict_of: Callable[[Any], Verdict] | None = None,
+    keep: Callable[[Any, Run], None] = lambda study, run: None,
 ) -> None:
-    """Run the study of a demonstration, write the run folder, and print its verdict, or the rows of an identification."""
+    """Run the study of a demonstration, write the run folder, and print its verdict, or the rows of an identification.
+
+    `keep` writes what else the folder gets.
+    """
     from veridyn.cli.shown import print_study, print_verdict
 
     def recorded_work(_: Run, progress: Progress) -> Recorded:
@@ -204,6 +250,6 @@ def _record(
             else:
                 print_verdict(verdict_of(study), result)
 
-        return Recorded(result, partial(page, study), show)
+        return Recorded(result, partial(page, study), show, partial(keep, study))
 
     recorded(out, name, f"veridyn demo {name} --seed {seed}" + (" --quick" if quick else ""), recorded_work)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from veridyn.report.blocks import Figure, Key, Listing, Section, Table, Verdict
+from veridyn.identify.drives.drive_result import DrivesFit
+from veridyn.report.blocks import Animation, Figure, Key, Listing, Section, Table, Verdict, attempted
 from veridyn.report.page import page
-from veridyn.report.plots import Series, curves
+from veridyn.report.plots import Plot, Series, curves
+from veridyn.report.running import ELLIPSOIDS, FRAMES
 from veridyn.report.words import listed, measured, number, unit_text
 from veridyn.studies.result import Result
 from veridyn.studies.run.drives import DrivesRun
+from veridyn.view.meshes import solids_of
+from veridyn.view.scene import scene, tree_layer
 
 DRAWN = 700  # samples of a curve
 
@@ -24,7 +28,9 @@ def drives_page(run: DrivesRun, result: Result, command: str) -> str:
         Key(f"{number(1e3 * figures[f'rms_{word}_defaults'], 3)} mrad", "with the values of the model file"),
         Key(f"{len(fit.determined)} of {len(fit.drives)}", "numbers that the log determines"),
     ]
-    sections = [_errors(run), _numbers(run), _open(run), _terms(run), _replay(run)]
+    if "share_inside_two_sigma" in figures:
+        keys.append(Key(f"{number(100.0 * figures['share_inside_two_sigma'], 2)} %", "of the true values within 2σ"))
+    sections = [_errors(run), _numbers(run), _open(run), _terms(run), _replay(run), _moving(run)]
     if run.missed:
         sections.insert(0, Section("Limits that are missed", [Listing(run.missed)]))
     sections.append(Section("Assumed and noted", [Listing(fit.notes)]))
@@ -38,9 +44,7 @@ def drives_verdict(run: DrivesRun) -> Verdict:
     word = "held_out" if "rms_held_out" in figures else "fitted"
     now, before = figures[f"rms_{word}"], figures[f"rms_{word}_defaults"]
     ratio = before / now if now > 0.0 else np.inf
-    head = (
-        f"The simulation follows the encoders {number(ratio, 2)} times as closely as with the values of the model file."
-    )
+    head = f"The simulation follows the encoders {_times(ratio)} times as closely as with the values of the model file."
     lines = [
         f"{len(fit.determined)} of {len(fit.drives)} numbers are determined by the log; the others stay near what was known."
     ]
@@ -52,6 +56,11 @@ def drives_verdict(run: DrivesRun) -> Verdict:
     return Verdict(grade, head, tuple(lines), ("Simulation of this machine under its own drives.",), tuple(never))
 
 
+def _times(ratio: float) -> str:
+    """A ratio without a power of ten."""
+    return f"{ratio:.0f}" if 10.0 <= ratio < np.inf else number(ratio, 2)
+
+
 def _errors(run: DrivesRun) -> Section:
     fit = run.fit
     spans = [("fitted", 0.0, fit.until)] + ([("held out", fit.until, np.inf)] if np.isfinite(fit.until) else [])
@@ -61,20 +70,37 @@ def _errors(run: DrivesRun) -> Section:
     lead = (
         "rms of measured less simulated encoder; the simulation starts once and sees nothing but commands from then on."
     )
-    return Section("Errors", [Table(head, rows)], lead)
+    note = f" Samples behind {fit.until:g} s were not fitted." if np.isfinite(fit.until) else ""
+    figure = Figure(_error_plots(fit), "Measured less simulated", f"Of “{fit.replay.name}”.{note}")
+    return Section("Errors", [Table(head, rows), figure], lead)
+
+
+def _error_plots(fit: DrivesFit) -> list[Plot]:
+    """Errors over the whole log, with the identified drives and with the values of the model file."""
+    made = []
+    thin = slice(None, None, max(1, len(fit.replay.t) // DRAWN))
+    for k, joint in enumerate(fit.replay.joints):
+        series = [
+            Series(word, r.t[thin], 1e3 * (r.measured - r.simulated)[thin, k], colour=colour)
+            for word, r, colour in (("model file's values", fit.replay_defaults, 3), ("identified", fit.replay, 1))
+        ]
+        unit = "mrad" if fit.described.kinds[joint] == "turning" else "mm"
+        made.append(curves(joint, series, "t, s", unit, clock=fit.replay.name))
+    return made
 
 
 def _numbers(run: DrivesRun) -> Section:
     rows = []
     for d in run.fit.drives:
         shown = measured(d.value, d.sigma) if d.determined else (number(d.value, 3), "not determined")
-        rows.append((d.name, *shown, number(d.prior, 3), number(d.prior_sigma, 2), unit_text(d.unit)))
+        true = (number(run.truth.get(d.name, np.nan), 3),) if run.truth else ()
+        rows.append((d.name, *shown, *true, number(d.prior, 3), number(d.prior_sigma, 2), unit_text(d.unit)))
     lead = (
         "A number is determined where its standard deviation is at most half that of its prior. Deviations allow for residuals that have a "
         "memory, and for parts of the log that disagree."
     )
-    head = ("number", "value", "± σ", "prior", "± σ", "unit")
-    return Section("What the encoders show", [Table(head, rows, left=(5,), strong=(1,))], lead)
+    head = ("number", "value", "± σ", *(("true",) if run.truth else ()), "prior", "± σ", "unit")
+    return Section("What the encoders show", [Table(head, rows, left=(len(head) - 1,), strong=(1,))], lead)
 
 
 def _open(run: DrivesRun) -> Section | None:
@@ -95,15 +121,44 @@ def _terms(run: DrivesRun) -> Section | None:
 
 
 def _replay(run: DrivesRun) -> Section:
-    plots = []
+    plots, kinds = [], run.fit.described.kinds
     for replay in (run.fit.replay, *run.validation):
         thin = slice(None, None, max(1, len(replay.t) // DRAWN))
+        t, fitted = replay.t[thin], replay is run.fit.replay
         for k, joint in enumerate(replay.joints):
             title = joint if not run.validation else f"{joint}, {replay.name}"
-            series = [
-                Series("measured", replay.t[thin], replay.measured[thin, k], style="dots"),
-                Series("simulated", replay.t[thin], replay.simulated[thin, k], colour=1),
-            ]
-            plots.append(curves(title, series, "t, s", "encoder, rad", clock=replay.name))
+            simulated = replay.simulated[thin, k]
+            series = [Series("measured", t, replay.measured[thin, k], style="dots")]
+            for label, own, colour in (
+                ("simulated", t < run.fit.until if fitted else t < 0.0, 1),
+                ("simulated, held out", t >= run.fit.until if fitted else t >= 0.0, 2),
+            ):
+                series += [Series(label, t[own], simulated[own], colour=colour)] if own.any() else []
+            unit = "rad" if kinds[joint] == "turning" else "m"
+            plots.append(curves(title, series, "t, s", f"encoder, {unit}", clock=replay.name))
     end = f" Samples behind {run.fit.until:g} s were not fitted." if np.isfinite(run.fit.until) else ""
     return Section("Measured and simulated", [Figure(plots)], f"From the commands alone.{end}")
+
+
+def _moving(run: DrivesRun) -> Section:
+    title = "The machine on held-out data" if run.validation or np.isfinite(run.fit.until) else "The machine"
+    return Section(title, [attempted(title, lambda: _animation(run))])
+
+
+def _animation(run: DrivesRun) -> Animation:
+    """The last replay, of a validation log where there is one, else of the samples behind `until`."""
+    fit = run.fit
+    replay = run.validation[-1] if run.validation else fit.replay
+    start = fit.until if not run.validation and np.isfinite(fit.until) else 0.0
+    own = np.flatnonzero(replay.t >= start)
+    kept = own[np.unique(np.linspace(0, len(own) - 1, FRAMES).astype(np.intp))]
+    machine = fit.described
+    solids, _ = solids_of(machine, None)
+    layers = [
+        tree_layer(machine, replay.measured[kept], "measured", meaning="measured"),
+        tree_layer(machine, replay.simulated[kept], "simulated", meaning="estimate", solids=solids),
+    ]
+    caption = (
+        f"“{replay.name}” as its encoders read it, and as the identified drives move the model under the same commands."
+    )
+    return Animation(scene(replay.t[kept], layers, machine.name, FRAMES), caption + (ELLIPSOIDS if solids else ""))

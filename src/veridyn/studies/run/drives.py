@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,13 +27,18 @@ NAMED = 6  # numbers in a warning
 
 @dataclass(frozen=True, eq=False)
 class DrivesRun:
-    """The fit, the encoders of validation logs simulated with it, and the processor seconds of the fit."""
+    """The fit, the encoders of validation logs simulated with it, and the processor seconds of the fit.
+
+    `truth`: true values by name, of a machine that was simulated.
+    """
 
     fit: DrivesFit
     validation: tuple[DriveReplay, ...]
     cpu_seconds: float
     inputs: dict[str, str]
     missed: tuple[str, ...] = ()
+    truth: Mapping[str, float] = field(default_factory=dict)
+    quick: bool = False
 
     @cached_property
     def figures(self) -> dict[str, float]:
@@ -48,13 +54,21 @@ class DrivesRun:
         out |= {"numbers": float(len(fit.drives)), "determined": float(len(fit.determined))}
         zeros = [abs(d.value) for d in fit.drives if d.key == "zero"]
         out |= {"largest_zero": max(zeros)} if zeros else {}
+        near = [abs(d.value - self.truth[d.name]) <= 2.0 * d.sigma for d in fit.drives if d.name in self.truth]
+        out |= {"share_inside_two_sigma": float(np.mean(near))} if near else {}
         return out | {"cpu_seconds": self.cpu_seconds}
 
     def result(self, name: str, seed: int, warnings: tuple[str, ...] = ()) -> Result:
         """What is not determined is no parameter of the result; the warnings name it."""
         rows = [
             ParameterRow(
-                d.name, d.unit, d.value, d.sigma, 100.0 * d.sigma / abs(d.value) if d.value else np.inf, d.prior
+                d.name,
+                d.unit,
+                d.value,
+                d.sigma,
+                100.0 * d.sigma / abs(d.value) if d.value else np.inf,
+                d.prior,
+                self.truth.get(d.name, np.nan),
             )
             for d in self.fit.drives
             if d.determined
@@ -70,7 +84,9 @@ class DrivesRun:
             }
             for k, joint in enumerate(replay.joints)
         }
-        return Result(name, seed, False, self.inputs, self.figures, tuple(rows), checks, (*warnings, *self._open()))
+        return Result(
+            name, seed, self.quick, self.inputs, self.figures, tuple(rows), checks, (*warnings, *self._open())
+        )
 
     def _open(self) -> tuple[str, ...]:
         """One sentence for all that the log leaves open; the report has every direction in words."""

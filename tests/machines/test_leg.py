@@ -1,0 +1,45 @@
+"""The leg of the demonstration: equations written by hand against those of the model file, and what is recorded of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import veridyn as vd
+from veridyn.machines.leg import DRIVES, JOINTS, QUANTUM, _equations, _simulated, demonstration, leg
+
+
+def test_equations_by_hand_are_those_of_the_file() -> None:
+    """M and the bias of two links in a plane, at random states, without the elements of the drives."""
+    machine = leg()
+    bare = machine.with_parameters({e.parameter_name: 0.0 for e in machine.elements})
+    rng = np.random.default_rng(1)
+    q, qd, qdd = (rng.normal(size=(20, 2)) for _ in range(3))
+    forces = vd.inverse_dynamics(bare, vd.Motion(np.arange(20.0), q, qd, qdd))
+    for k in range(20):
+        M11, M12, M22, h1, h2 = _equations(*q[k], *qd[k])
+        own = np.array([[M11, M12], [M12, M22]]) @ qdd[k] + (h1, h2)
+        assert own == pytest.approx(forces[k], rel=1e-12, abs=1e-12)
+
+
+def test_the_leg_holds_where_friction_does() -> None:
+    """At rest under a constant command: kp (r − q − zero) balances gravity within the friction, and nothing moves."""
+    asked = np.tile([0.9, -1.6], (400, 1))
+    q = _simulated(asked)
+    assert np.ptp(q[-100:], axis=0) == pytest.approx(
+        [0.0, 0.0], abs=1e-6
+    )  # a hundredth of the noise: impulses are iterated
+    _, _, _, h1, h2 = _equations(*q[-1], 0.0, 0.0)
+    for joint, (d, h) in enumerate(zip(DRIVES, (h1, h2), strict=True)):
+        assert abs(d.kp * (asked[-1, joint] - q[-1, joint] - d.zero) - h) <= d.dry + d.slope * (q[-1, joint] - d.middle)
+
+
+def test_what_is_recorded() -> None:
+    made, again = (demonstration(np.random.default_rng(4), quick=True) for _ in range(2))
+    for j in JOINTS:
+        read, asked = made.training[f"position.{j}"], made.training[f"command.{j}"]
+        assert np.array_equal(read.values, again.training[f"position.{j}"].values)
+        steps = read.values / QUANTUM
+        assert steps == pytest.approx(np.round(steps), abs=1e-6)
+        assert np.abs(np.gradient(asked.values, asked.t)).max() < 21.0  # rad/s, what drives of this size reach
+    assert made.truth["fs_calf"] == pytest.approx(DRIVES[1].dry, abs=0.1)
