@@ -188,8 +188,8 @@ def drives(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> Non
     """Identify the drives of a leg from commands and encoders alone, and simulate motions that were not fitted.
 
     The leg moves by equations written by hand, which share nothing with the model; it has drives other than those of its data sheet.
-    Writes result.json, parameters.csv, replay.csv (encoders measured and simulated), model.yaml (the leg with the drives that were found)
-    and report.html into a new folder and prints where.
+    Writes result.json, parameters.csv, replay.csv (encoders measured and simulated), model.yaml (the leg with the drives that were found),
+    fit.json and report.html into a new folder and prints where.
 
     \b
     Example:
@@ -199,6 +199,7 @@ def drives(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> Non
 
     import numpy as np
 
+    from veridyn.files.archive import save
     from veridyn.files.machine.write import model_text, save_model
     from veridyn.identify.drives.drive_method import Drives
     from veridyn.identify.drives.drives import identify_drives
@@ -221,6 +222,7 @@ def drives(out: Out = Path("runs"), seed: Seed = 0, quick: Quick = False) -> Non
     def keep(done: Any, run: Run) -> None:
         run.write_text("replay.csv", done.table())
         save_model(done.fit.machine(), run.folder / "model.yaml")
+        save(done.fit, run.folder / "fit.json")
 
     _record("drives", out, seed, quick, work, drives_page, drives_verdict, keep)
 

@@ -262,12 +262,16 @@ def _identify_drives(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorde
 
 
 def _recorded_encoders(loaded: Loaded[Any], done: Any, page: Any, verdict: Any, table: str) -> Recorded:
-    """What encoders showed, with its `table` and the identified machine beside the result."""
+    """What encoders showed, with its `table` and the identified machine beside the result; of drives the fit too."""
+    from veridyn.files.archive import save
     from veridyn.files.machine.write import save_model
+    from veridyn.identify.result import Fit
 
     def keep(run: Run) -> None:
         run.write_text(table, done.table())
         save_model(done.fit.machine(), run.folder / "model.yaml")
+        if isinstance(done.fit, Fit):
+            save(done.fit, run.folder / "fit.json")
 
     return _recorded(loaded, done, page, verdict, keep, lambda: "\n" + done.fit.summary())
 

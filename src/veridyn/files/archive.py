@@ -19,8 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arguments import checked
+from veridyn.arrays import Array
 from veridyn.errors import DataError, Fault, FileError, ModelError
 from veridyn.files.access import refuse_to_replace, write_atomic
+from veridyn.files.drive_fit_file import DrivesPart, drives_fit_of, drives_part
 from veridyn.files.fit_file import (
     FORMAT,
     OPTIONAL,
@@ -96,12 +98,6 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
         raise FileError(
             "results are saved as JSON.", expected="a name that ends in .json", found=file.name, source=file.name
         )
-    if fit.estimator == Drives.title:
-        raise DataError(
-            "a fit of drives has gains, zeros and delays, for which the format of fits has no place.",
-            where=fit.described.name,
-            hint="Save its machine, which has them: veridyn.save_model(fit.machine(), 'robot.yaml').",
-        )
     if not _same(fit.base.parameters, fit.described.parameters):
         raise DataError(
             "the parameters of its base are not those of its tree, so it cannot be saved.", where=fit.described.name
@@ -109,6 +105,7 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
     beside = file.with_suffix(".npz")
     for each in (file, beside):
         refuse_to_replace(each, overwrite)
+    drives, recorded = _drives_of(fit)
     arrays = _npz(
         covariance=fit.covariance,
         matrix=fit.base.matrix,
@@ -123,6 +120,7 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
             else {"known_covariance": fit.known.covariance, "known_sensitivity": fit.known.sensitivity}
         ),
         **({SEARCH_COVARIANCE: fit.fit.covariance} if isinstance(fit, CarFit) else {}),
+        **recorded,
     )
     sure = fit.feasibility
     content = FitFile(
@@ -143,6 +141,7 @@ def save(fit: Fit, path: str | os.PathLike[str], overwrite: bool = False) -> Pat
         replay=_replay_file(fit.replay_settings),
         findings=[FindingFile.model_validate(f, from_attributes=True) for f in fit.findings],
         car=car_file(fit) if isinstance(fit, CarFit) else None,
+        drives=drives,
         model=model_text(fit.described.formulated(fit.formulation)),
     )
     text = json.dumps(_plain(content.model_dump()), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
@@ -218,7 +217,18 @@ def load(path: str | os.PathLike[str]) -> Fit:
         replay_settings=_replay_settings(content.replay),
         findings=tuple(_finding(f) for f in content.findings),
     )
+    if content.drives is not None:
+        return drives_fit_of(found, content.drives, arrays)
     return found if content.car is None else car_fit_of(found, content.car, arrays[SEARCH_COVARIANCE])
+
+
+def _drives_of(fit: Fit) -> tuple[DrivesPart | None, dict[str, Array]]:
+    """What a fit of drives adds to a file, and its arrays; nothing of any other."""
+    if fit.estimator != Drives.title:
+        return None, {}
+    from veridyn.identify.drives.drive_result import DrivesFit  # here: it brings the compiler along
+
+    return drives_part(fit) if isinstance(fit, DrivesFit) else (None, {})
 
 
 def _finding(content: FindingFile) -> FoundCause:

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from veridyn.arrays import Array
 from veridyn.errors import Fault, Faults, FileError, did_you_mean
 from veridyn.files.access import read_arrays
+from veridyn.files.drive_fit_file import DrivesPart, check_drives_part
 from veridyn.identify.car.result import CarFit
 from veridyn.identify.result import Fit
 from veridyn.mechanics.single_track.of_machine import CarNoise
@@ -126,6 +127,7 @@ class FitFile(Strict):
     replay: ReplayFile | None = None
     findings: list[FindingFile] = []
     car: CarFile | None = None  # of a car of a few numbers
+    drives: DrivesPart | None = None  # of drives from commands and encoders
     arrays: ArraysFile
     model: str
 
@@ -224,6 +226,8 @@ def check_fit(file: Path, content: FitFile, arrays: dict[str, NDArray[Any]], mac
             faults.add(f"array '{name}' names parameters that do not exist.", expected=f"0 to {size - 1}")
     if content.car is not None:
         faults.extend(check_car_file(content.car, content.names, [s.name for s in machine.sensors], arrays).found)
+    if content.drives is not None:
+        faults.extend(check_drives_part(content.drives, content.names, arrays).found)
     if not faults:
         _check_covariances(content, arrays, faults)
     for key, named in (("names", content.names), ("units", content.units)):

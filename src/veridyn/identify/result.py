@@ -198,6 +198,11 @@ class Fit:
     findings: tuple[FoundCause, ...] = ()
 
     @property
+    def valued(self) -> Machine:
+        """The described machine with the identified values, as files for other programs take it: without deviations."""
+        return self.described.with_parameters(self.standard)
+
+    @property
     def names(self) -> tuple[str, ...]:
         return self.base.names
 

@@ -20,6 +20,7 @@ from veridyn.arrays import Array
 from veridyn.errors import CapabilityError, DataError, Limit
 from veridyn.identify.car.prediction import validate_car
 from veridyn.identify.car.result import CarFit
+from veridyn.identify.drives.drive_method import Drives
 from veridyn.identify.error_measures import (
     Moments,
     RowReport,
@@ -66,14 +67,16 @@ def validate(
     Measured forces y of a motion, before known parameters are subtracted, against those that the fit predicts; members of a group that the
     fit could not separate keep their priors. A fit by :class:`~veridyn.estimators.OutputError` is judged by its simulation: from the
     measured state, anew after each horizon of the fit, coordinates against the measured ones (:func:`~veridyn.estimators.replay`). A car
-    of a few numbers is judged by its sensors, each predicted from one sample to the next.
+    of a few numbers is judged by its sensors, each predicted from one sample to the next; drives by their encoders, simulated from the
+    commands of another log.
 
     Parameters
     ----------
     fit : Fit or Machine
         The identified model; a machine or tree is taken as it is, all its values known.
     data : Motion, Experiment, or a sequence of them
-        Samples that were not used for the fit, with measured forces (N, n) in N*m or N; of a car the log of a drive. Another log is
+        Samples that were not used for the fit, with measured forces (N, n) in N*m or N; of a car the log of a drive, of drives a log
+        with commands and positions. Another log is
         prepared by :func:`veridyn.motion` with default settings, as :func:`identify` does it.
     settings : IdentifySettings, optional
         How samples become equations, as in :func:`identify`: sampling, engine and device; what says how parameters are estimated has
@@ -118,6 +121,11 @@ def validate(
     if isinstance(fit, CarFit) or (isinstance(fit, Machine) and fit.car is not None):
         given = dict.fromkeys(changed(settings or IdentifySettings()), True)
         return validate_car(fit, data, by, progress, rows=rows, executor=executor, **given)
+    if isinstance(fit, Fit) and fit.estimator == Drives.title:
+        from veridyn.identify.drives.validate_drives import validate_drives  # here: it brings the compiler along
+
+        given = dict.fromkeys(changed(settings or IdentifySettings()), True)
+        return validate_drives(fit, data, by, progress, rows=rows, executor=executor, **given)
     if isinstance(fit, Machine):
         missing = fit.parameters.missing()
         if missing:

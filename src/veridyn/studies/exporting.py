@@ -62,7 +62,7 @@ def source_of(path: Path, base: Literal["auto", "fixed", "free"] = "auto", stric
             hint = "Name the run of an identification, or a model file."
             raise FileError("this folder has no fit.", expected=f"a folder with {FIT}", found=str(file), hint=hint)
         fit = load(file / FIT if file.is_dir() else file)
-        machine = fit.described.with_parameters(fit.standard)
+        machine = fit.valued
         urdf = folder / "identified.urdf"
         like = urdf if urdf.is_file() else None
         return ExportSource(machine, fit, like, {} if like is None else urdf_limits(like))

@@ -71,7 +71,7 @@ def save_isaac(
     if not step > 0.0:
         raise DataError("a physics step is above zero.", where="step", found=f"{step:g}")
     refuse_to_replace(Path(path), overwrite)
-    machine = machine.described.with_parameters(machine.standard) if isinstance(machine, Fit) else machine
+    machine = machine.valued if isinstance(machine, Fit) else machine
     text = isaac_text(machine, step, () if draws is None else draws)
     write_atomic(path, text.encode("utf-8"), overwrite)
     for sentence in _left_out(machine):

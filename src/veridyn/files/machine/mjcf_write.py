@@ -75,7 +75,7 @@ def save_mjcf(
     True
     """
     refuse_to_replace(Path(path), overwrite)
-    machine = machine.described.with_parameters(machine.standard) if isinstance(machine, Fit) else machine
+    machine = machine.valued if isinstance(machine, Fit) else machine
     if like is None:
         data, left_out = mjcf_text(machine, limits).encode("utf-8"), _left_out(machine)
     else:

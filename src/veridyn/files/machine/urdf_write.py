@@ -67,7 +67,7 @@ def save_urdf(
     A joint whose element the machine does not have gets zero. Elements that a URDF has no place for (springs, offsets, motor
     inertias, friction of combined joints, …) are left out with a :class:`~veridyn.errors.DataWarning` that names them.
     """
-    machine = machine.described.with_parameters(machine.standard) if isinstance(machine, Fit) else machine
+    machine = machine.valued if isinstance(machine, Fit) else machine
     refuse_to_replace(Path(path), overwrite)
     name = Path(path).name
     data = _bare(machine) if like is None else bytes_of(Path(like))

@@ -106,6 +106,11 @@ class DrivesFit(Fit):
         """The machine with the identified drives and the covariance of its parameters. `unexcited` is not needed: priors stay."""
         return self._made
 
+    @property
+    def valued(self) -> Machine:
+        """The machine with the identified drives: gains, zeros and delays too."""
+        return self._made
+
     @cached_property
     def _made(self) -> Machine:
         found = with_values(self.described, {d.name: (d.key, d.joints, d.value) for d in self.drives})
