@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veridyn.arrays import Array
-from veridyn.errors import DataError, Faults, part_at
+from veridyn.errors import DataError, DataWarning, Faults, part_at, warn
 from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
+from veridyn.signals.command_checks import CommandedLog, clock_faults, command_faults, command_warnings
 
 Between = Literal["hold", "linear"]
 COMMAND, POSITION = "command.", "position."
@@ -182,9 +183,14 @@ def _record(machine: Machine, log: Experiment, between: Between, faults: Faults)
             hint="Cut the log at its gap.",
         )
         return None
+    faults.extend(clock_faults(asked, t))
+    if len(faults.found) > before:
+        return None
     command = np.stack([_held(c, grid, step) for c in asked], axis=1)
     position = np.stack([c.values if np.array_equal(c.t, t) else np.interp(grid, c.t, c.values) for c in read], axis=1)
     _check_columns(machine, log, command, position, faults)
+    if len(faults.found) == before:
+        _check_drives(machine, log.name, step, command, position, faults)
     return DriveRecord(
         name=log.name,
         coordinates=machine.coordinates,
@@ -194,6 +200,29 @@ def _record(machine: Machine, log: Experiment, between: Between, faults: Faults)
         position=position,
         between=between,
     )
+
+
+def _check_drives(machine: Machine, name: str, step: float, command: Array, position: Array, faults: Faults) -> None:
+    """Clocks, signs, stops and limits, with what is known of the drives."""
+    laws = {c.on: c for c in machine.controllers}
+    own = {
+        key: np.array([laws[c].constants.get(key, default) if c in laws else default for c in machine.coordinates])
+        for key, default in (("kp", 0.0), ("kd", 0.0), ("limit", np.inf))
+    }
+    log = CommandedLog(
+        name=name,
+        joints=machine.coordinates,
+        turning=tuple(machine.kinds[c] == "turning" for c in machine.coordinates),
+        step=step,
+        command=command,
+        position=position,
+        tick=1.0 / machine.controllers[0].rate if machine.controllers else step,
+        **own,
+    )
+    found = command_faults(log)
+    faults.extend(found)
+    for fault in command_warnings(log) if not found else ():
+        warn(DataWarning, fault)
 
 
 def _held(c: Channel, grid: Array, step: float) -> Array:
