@@ -17,7 +17,11 @@ from veridyn.identify.diagnosis.evidence import evidence as evidence
 from veridyn.identify.diagnosis.explain import Explanation as Explanation
 from veridyn.identify.diagnosis.explain import explain as explain
 from veridyn.identify.diagnosis.replacements import find_mistakes as find_mistakes
+from veridyn.identify.drives.drive_excitation import DriveExcitation as DriveExcitation
+from veridyn.identify.drives.drive_excitation import DriveRange as DriveRange
+from veridyn.identify.drives.drive_excitation import design_drive_commands as design_drive_commands
 from veridyn.identify.drives.drive_method import Drives as Drives
+from veridyn.identify.drives.drive_plan import DrivePlan as DrivePlan
 from veridyn.identify.drives.drive_result import DriveEstimate as DriveEstimate
 from veridyn.identify.drives.drive_result import DriveReplay as DriveReplay
 from veridyn.identify.drives.drive_result import DrivesFit as DrivesFit

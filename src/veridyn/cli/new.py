@@ -43,7 +43,7 @@ def new(
         StudyKind,
         typer.Option(
             help="What to do; auto: identify or observe with a log, excite without one, and drives where a log has commands and positions "
-            "and no forces.",
+            "and no forces. drives without a log: commands to record.",
             show_default=True,
         ),
     ] = StudyKind.auto,
@@ -87,6 +87,7 @@ def new(
       veridyn new robot.urdf runs/robot-motion-001/trajectory.csv --kind simulate --out simulate.yaml
       veridyn new veridyn:crane.yaml veridyn:crane.csv --out crane-study.yaml
       veridyn new linkage.yaml run.csv --kind identify
+      veridyn new quadruped.xml --kind drives --base fixed --kp 20 --kd 1.5 --out commands.yaml
       veridyn new quadruped.xml encoders.csv --kp 20 --kd 1.5
       veridyn observe crane-study.yaml
     """
@@ -135,6 +136,10 @@ def _written(
                 "a motion is designed without a log.", where="--kind excite", found=logs[0].name, source=model.name
             )
         return _designed(file, out, base, strict)
+    if kind is StudyKind.drives and not logs:
+        from veridyn.studies.config.drive_template import Gains, command_template
+
+        return command_template(file, _with_values(file, base, strict), out, strict, Gains(kp=gains[0], kd=gains[1]))
     if kind is StudyKind.simulate:
         return _simulated(file, logs, out, base, strict)
     machine = load_model(file, base=base, strict=strict)

@@ -86,15 +86,17 @@ def excite(
     """Design the motion that identifies a machine's parameters best, within all its limits.
 
     Writes trajectory.csv (what a controller runs), joint_trajectory.yaml (the same as a ROS message), result.json, parameters.csv (what
-    deviation each parameter is promised), report.html and the study with its defaults into a new folder and prints where. Exit codes:
-    0 done, 1 a deviation is larger than the study file accepts, 2 bad input.
+    deviation each parameter is promised), report.html and the study with its defaults into a new folder and prints where. With a section
+    drives it designs commands that determine the drives from encoders (commands.csv). Exit codes: 0 done, 1 a deviation is larger than the
+    study file accepts, 2 bad input.
 
     \b
     Example:
       veridyn excite robot-excite.yaml --out runs
     """
     loaded = loaded_study(study, "excite", strict=strict)
-    recorded_study(study, out, loaded, partial(_excite_machine, loaded), show)
+    work = _excite_drives if hasattr(loaded.study, "drives") else _excite_machine
+    recorded_study(study, out, loaded, partial(work, loaded), show)
 
 
 def simulate(
@@ -296,6 +298,19 @@ def _excite_machine(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded
         run.write_text("joint_trajectory.yaml", done.ros())
 
     return _recorded(loaded, done, excitation_page, verdict_of, keep, done.plan.summary)
+
+
+def _excite_drives(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:
+    """commands.csv has the command of every joint."""
+    from veridyn.report.drive_excitation import drive_excitation_page, drive_excitation_verdict
+    from veridyn.studies.run.drive_excite import run_drive_excite
+
+    done = run_drive_excite(loaded, progress)
+
+    def keep(run: Run) -> None:
+        run.write_text("commands.csv", done.plan.table())
+
+    return _recorded(loaded, done, drive_excitation_page, drive_excitation_verdict, keep)
 
 
 def _simulate_machine(loaded: Loaded[Any], _: Run, progress: Progress) -> Recorded:

@@ -15,7 +15,9 @@ import numpy as np
 from veridyn.errors import FileError, VeridynError
 from veridyn.files.log.survey import Survey
 from veridyn.files.machine.load import MJCF_ENDINGS, load_model
-from veridyn.files.machine.urdf import load_urdf
+from veridyn.files.machine.mjcf import mjcf_limits
+from veridyn.files.machine.urdf import load_urdf, urdf_limits
+from veridyn.files.machine.urdf_reader import UrdfLimits
 from veridyn.files.units import to_si
 from veridyn.identify.drives.drive_log import COMMAND, POSITION, drive_records
 from veridyn.identify.drives.drive_unknowns import ELEMENTS
@@ -24,6 +26,7 @@ from veridyn.model.experiment import Channel, Experiment
 from veridyn.model.machine import Machine
 from veridyn.studies.config.drive_guesses import DriveNumbers, command_guesses, drive_numbers
 from veridyn.studies.config.guessing import Guess, LogTable, guesses, named_by_file, time_column, time_lines, time_unit
+from veridyn.studies.config.motion_template import HALF_RANGE, LARGEST_HALF_RANGE
 from veridyn.studies.config.template import (
     beside,
     check_missing,
@@ -41,6 +44,7 @@ VISCOUS = 0.1  # of kd and viscous friction together, which the log does not sep
 SMALL = (
     0.05  # of the largest of the joints: a starting value that is lower is raised to it, because a prior has no zero
 )
+CAREFUL_SPEED = {"turning": 5.0, "sliding": 0.5}  # rad/s, m/s
 COLUMNS = {"damper": 1, "inertia": 2, "coulomb": 3}  # of DriveNumbers
 
 
@@ -243,4 +247,54 @@ def _gain_lines(machine: Machine, stated: Gains, numbers: DriveNumbers | None, w
             lines.append(
                 f"  {key}: # {unit}: write that of the drives' configuration; the log does not show it: {reason}"
             )
+    return lines
+
+
+def command_template(
+    model: Path, machine: Machine, study: Path, strict: bool = False, gains: Gains | None = None
+) -> str:
+    """The text of a study file that designs commands from which the drives of a machine are to be identified."""
+    fixed, stated = _on_ground(model, machine, strict), gains or Gains()
+    if fixed.closed or fixed.base == "free" or not fixed.n:
+        what = "commands of drives are designed for an open machine that is held."
+        raise FileError(what, where=model.name, hint="Hold its base: --base fixed.")
+    lines = [
+        *head_lines(f"Commands for the drives of '{machine.name}'", "excite", f"{study_name(machine)}-commands", study),
+        "",
+        "model:",
+        f"  file: {flow(beside(model, study))}",
+        *_base_lines(model, machine, fixed, strict),
+        "",
+        "drives:",
+        "  ask: [] # what is to be determined, such as [kp, armature] or [knee_drive.zero]; [] is everything",
+        *_gain_lines(fixed, stated, None, "there is none yet"),
+        "  duration: 20 # s; guessed",
+        "  sampling: 200 # commands and samples each second; guessed",
+        "limits: # of position, speed and force; collisions are not checked",
+        *_limit_lines(fixed, model),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _limit_lines(machine: Machine, model: Path) -> list[str]:
+    """Ranges, speeds and forces of the model's file where they can be meant, and those of a careful first experiment elsewhere."""
+    suffix = model.suffix.lower()
+    given = urdf_limits(model) if suffix == ".urdf" else mjcf_limits(model) if suffix in MJCF_ENDINGS else {}
+    lines = []
+    for c in machine.coordinates:
+        own, kind = given.get(c, UrdfLimits()), machine.kinds[c]
+        low, high, guessed = own.lower, own.upper, []
+        if not (np.isfinite(low) and np.isfinite(high) and low < high):
+            low, high = -HALF_RANGE[kind], HALF_RANGE[kind]
+            guessed.append("range")
+        elif high - low > 2.0 * LARGEST_HALF_RANGE[kind]:
+            low, high = -LARGEST_HALF_RANGE[kind], LARGEST_HALF_RANGE[kind]
+            guessed.append("range")
+        speed = own.velocity if 0.0 < own.velocity < CAREFUL_SPEED[kind] else CAREFUL_SPEED[kind]
+        guessed += ["speed"] if speed != own.velocity else []
+        force = f", force: {own.effort:g}" if np.isfinite(own.effort) and own.effort > 0.0 else ""
+        notes = [f"guessed: {', '.join(guessed)}"] if guessed else []
+        notes += [] if force else ["no limit of force is known; write force: …"]
+        comment = f" # {'; '.join(notes)}" if notes else ""
+        lines.append(f"  {flow(c)}: {{range: [{low:.4g}, {high:.4g}], speed: {speed:.3g}{force}}}{comment}")
     return lines

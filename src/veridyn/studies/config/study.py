@@ -41,7 +41,10 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "payload": {"identify": ("veridyn.studies.config.identify_sections", "PayloadFile")},
     "fleet": {"identify": ("veridyn.studies.config.identify_sections", "FleetFile")},
     "flexible": {"identify": ("veridyn.studies.config.flexible", "FlexibleFile")},
-    "drives": {"identify": ("veridyn.studies.config.drives", "DrivesFile")},
+    "drives": {
+        "identify": ("veridyn.studies.config.drives", "DrivesFile"),
+        "excite": ("veridyn.studies.config.drive_excite", "DriveExciteFile"),
+    },
 }
 OF_A_CAR = "single_track"
 # In this formulation of its model a kind has the log of a drive: formulation → kind → module and class.
