@@ -20,6 +20,7 @@ from veridyn.errors import DataWarning, Fault, Faults, ModelError, part_at, warn
 from veridyn.files.access import refuse_to_replace, write_atomic
 from veridyn.files.machine.in_place import XmlEdits, check_same_machine
 from veridyn.files.machine.urdf import UrdfFile, read_urdf
+from veridyn.files.machine.urdf_control import with_servos
 from veridyn.files.machine.urdf_reader import SIX, UrdfJoint, UrdfLink
 from veridyn.files.machine.urdf_xml import bytes_of
 from veridyn.identify.result import Fit
@@ -65,7 +66,8 @@ def save_urdf(
     `allow_impossible` is given; estimate under the laws of physics to get one that is possible.
 
     A joint whose element the machine does not have gets zero. Elements that a URDF has no place for (springs, offsets, motor
-    inertias, friction of combined joints, …) are left out with a :class:`~veridyn.errors.DataWarning` that names them.
+    inertias, friction of combined joints, …) are left out with a :class:`~veridyn.errors.DataWarning` that names them. PD and PID
+    controllers become joints of a ``<ros2_control>`` with the gains of Gazebo's position loop, where the file has none of its own.
     """
     machine = machine.valued if isinstance(machine, Fit) else machine
     refuse_to_replace(Path(path), overwrite)
@@ -78,12 +80,12 @@ def save_urdf(
     _check_values(machine, placed, allow_impossible)
     text = _new_text(machine, placed.values).encode() if like is None else _edited(data, content, machine, placed)
     _check_agreement(_in_urdf(machine, placed.left_out), text, name)
+    joints = [j.name for j in content.joints.values() if j.moves]
+    text, notes = with_servos(text, machine, joints)
     marked = like is not None and Path(like).read_bytes().startswith(BYTE_ORDER_MARK)
     write_atomic(path, (BYTE_ORDER_MARK if marked else b"") + text, overwrite)
-    if placed.left_out or machine.controllers:
-        lost = [*(e.parameter_name for e in placed.left_out), *(f"controller {c.name}" for c in machine.controllers)]
-        names = ", ".join(lost)
-        what = f"a URDF has no place for {names}: left out."
+    lost = ", ".join(e.parameter_name for e in placed.left_out)
+    for what in (*([f"a URDF has no place for {lost}: left out."] if lost else []), *notes):
         warn(DataWarning, Fault(what, where=Path(path).name, hint="A model file keeps them: save_model."))
 
 
