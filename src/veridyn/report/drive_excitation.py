@@ -44,7 +44,10 @@ def drive_excitation_verdict(run: DriveExciteRun) -> Verdict:
     ]
     lines += [f"Missed: {text}" for text in run.missed]
     grade = "poor" if run.missed else "good" if all_known else "fair"
-    use = ("Play commands.csv to the drives and record command.JOINT and position.JOINT; then veridyn new MODEL LOG.",)
+    use = (
+        "Bring the joints to the first line of commands.csv, play it to the drives, and record command.JOINT and position.JOINT; then "
+        "veridyn new MODEL LOG.",
+    )
     never = ("Collisions: they are not checked; joints move within their own ranges alone.",)
     return Verdict(grade, head, tuple(lines), use, never)
 

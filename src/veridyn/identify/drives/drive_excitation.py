@@ -17,6 +17,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from veridyn.arguments import checked
 from veridyn.arrays import Array
 from veridyn.errors import Faults, IdentificationError, SimulationError, VeridynError, did_you_mean, part_at
 from veridyn.identify.drives.drive_group import DriveGroup, groups_of_joints, label_of
@@ -238,6 +239,7 @@ def _slewed(r: Array, most: float) -> Array:
     return out
 
 
+@checked
 def design_drive_commands(
     machine: Machine,
     ranges: Mapping[str, DriveRange],
