@@ -330,10 +330,14 @@ def _numbers(unknowns: Sequence[DriveUnknown], asked: Sequence[int], left: Array
         PlannedNumber(
             name=u.name,
             key=u.key,
+            joints=u.joints,
             unit=u.unit,
             value=u.value(0.0),
-            prior_sigma=u.slope(0.0),
             sigma=float(left[k]) * u.slope(0.0),
+            prior=u.prior,
+            prior_sigma=u.slope(0.0),
+            left=float(left[k]),
+            assumed=not u.stated,
             plain_sigma=float(plain[k]) * u.slope(0.0),
             asked=k in asked,
         )

@@ -8,30 +8,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from veridyn.arrays import Array
-from veridyn.identify.drives.undetermined import DETERMINED, OpenDirection
+from veridyn.identify.drives.drive_result import DriveEstimate
+from veridyn.identify.drives.undetermined import OpenDirection
 from veridyn.model.experiment import Experiment
 
 UNITS = {"turning": "rad", "sliding": "m"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlannedNumber:
-    """One number of the drives: its deviation before, after the designed commands, and after a plain chirp within the same limits (NaN
-    where no chirp keeps them). `asked`: whether the design was to determine it."""
+class PlannedNumber(DriveEstimate):
+    """One number of the drives as a recording of the commands will show it: `value` is what it is believed to be.
 
-    name: str
-    key: str
-    unit: str
-    value: float
-    prior_sigma: float
-    sigma: float
+    `plain_sigma`: its deviation after a plain chirp within the same limits, NaN where no chirp keeps them. `asked`: whether the design was
+    to determine it.
+    """
+
     plain_sigma: float
     asked: bool
-
-    @property
-    def determined(self) -> bool:
-        """Whether the commands leave at most half of the prior's deviation."""
-        return self.sigma <= DETERMINED * self.prior_sigma
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
