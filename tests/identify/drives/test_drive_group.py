@@ -10,7 +10,7 @@ from tests.identify.drives.mujoco_leg import KD, KP, leg, recorded
 import veridyn as vd
 from veridyn.identify.drives.drive_group import DriveGroup, groups_of_joints, label_of
 from veridyn.identify.drives.drive_log import drive_records
-from veridyn.identify.drives.drive_unknowns import KEYS, drive_unknowns, rung_terms, with_drives
+from veridyn.identify.drives.drive_unknowns import KEYS, drive_unknowns, rung_terms, start_unknowns, with_drives
 
 
 def test_branches_from_the_ground_are_groups(tmp_path: Path) -> None:
@@ -28,12 +28,13 @@ def test_branches_from_the_ground_are_groups(tmp_path: Path) -> None:
 
 
 def test_derivatives_are_those_of_differences(tmp_path: Path) -> None:
-    """By all constants of drives and all terms of friction, along half a second in which both joints reverse."""
+    """By all constants of drives, all terms of friction and the start, along half a second in which both joints reverse."""
     machine = with_drives(leg(tmp_path), KP, KD, 1000.0)
     record = drive_records(machine, recorded(1.2))[0].cut(100, 240)
     terms = rung_terms(machine, record)
     larger = machine.with_elements([e for _, e in terms])
     unknowns = (*drive_unknowns(larger, machine.coordinates, "leg", KEYS), *(u for u, _ in terms))
+    unknowns += start_unknowns(machine.coordinates, [record])
     group = DriveGroup(larger, machine.coordinates, unknowns)
     start = {"command_delay": 0.0031, "measurement_delay": 0.0017, "zero": 0.01}
     x = np.array([start.get(u.key, 0.02 if u.prior == 0.0 else u.prior) for u in unknowns])

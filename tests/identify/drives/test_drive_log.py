@@ -49,6 +49,20 @@ def test_a_start_at_rest_and_one_in_motion() -> None:
     assert record.starting_speed == pytest.approx([0.0, 2.0])
 
 
+def test_the_start_is_as_sure_as_its_first_samples() -> None:
+    """White noise of 2e-4 rad at rest; and q = 5 t², whose slope over five samples is that of the third, 10 · 2 · STEP too large."""
+    rng = np.random.default_rng(4)
+    t = STEP * np.arange(2000)
+    q = np.stack([2e-4 * rng.standard_normal(len(t)), 5.0 * t**2], axis=1)
+    record = DriveRecord(name="x", coordinates=("a", "b"), start=0.0, step=STEP, command=0 * q, position=q)
+    position, speed = record.start_sigma
+    # Third differences of 2000 samples show a deviation to some 4 %. A slope over five even samples has the deviation σ/(√10 step), and
+    # that of a parabola at the first of them 4σ/(√14 step) more: three times as much together is beyond chance.
+    assert position[0] == pytest.approx(2e-4, rel=0.1)
+    assert 1.0 / np.sqrt(10.0) < speed[0] * STEP / position[0] < 3.0 * (1.0 / np.sqrt(10.0) + 4.0 / np.sqrt(14.0))
+    assert position[1] < 1e-8 and speed[1] == pytest.approx(10.0 * 2.0 * STEP, rel=1e-3)
+
+
 def test_wrong_logs_are_named(tmp_path: Path) -> None:
     machine, good = leg(tmp_path), made()
     for changes, text in (

@@ -14,7 +14,7 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.identify.drives.drive_log import DriveRecord
-from veridyn.identify.drives.drive_unknowns import DriveUnknown
+from veridyn.identify.drives.drive_unknowns import GAINS, STARTS, DriveUnknown
 from veridyn.mechanics.system.compiled_run import CompiledRun, JointControllers
 from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.mechanics.tree.weld import welded
@@ -55,80 +55,136 @@ def label_of(group: Sequence[str]) -> str:
     return common if len(group) > 1 and len(common) > 1 else group[0]
 
 
+def _locked(machine: Machine, group: Sequence[str]) -> Machine:
+    """The machine of some joints, the others locked."""
+    bare = machine.with_controllers([])
+    locked = {c: 0.0 for c in machine.coordinates if c not in group}
+    return welded(bare, locked, unknown="keep") if locked else bare
+
+
 @dataclass(frozen=True, eq=False)
 class _Places:
-    """Of each unknown its columns in a run, and where its value goes: a parameter, or a constant of controllers of some joints."""
+    """Where the value of each unknown goes: a parameter, a constant of controllers of some joints, or the start of a run."""
 
-    parameters: tuple[tuple[int, int], ...]  # unknown, parameter of the tree
+    parameters: tuple[tuple[int, int], ...]  # unknown, parameter of the machine
     gains: tuple[tuple[int, str, int], ...]  # unknown, key, joint
+    starts: tuple[tuple[int, int, int], ...]  # unknown, run, component of (q, q̇)
+
+    @classmethod
+    def of(cls, unknowns: Sequence[DriveUnknown], machine: Machine) -> _Places:
+        parameters, gains, starts, at = [], [], [], machine.coordinates.index
+        for k, u in enumerate(unknowns):
+            if u.key in STARTS:
+                starts.append((k, u.run, STARTS.index(u.key) * machine.n + at(u.joints[0])))
+            elif u.name in machine.parameters.names:
+                parameters.append((k, machine.parameters.index(u.name)))
+            else:
+                gains += [(k, u.key, at(j)) for j in u.joints]
+        return cls(tuple(parameters), tuple(gains), tuple(starts))
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """What is known of the machine and its drives in one run: parameters of the machine, controllers, delays of commands (n,).
+
+    `scale` (gains,): how much larger a gain is than in the first run.
+    """
+
+    values: Array
+    servo: JointControllers
+    delay: Array
+    scale: Array
 
 
 class DriveGroup:
-    """The joints `group` of a machine with their drives; every unknown it is given has a column, whether or not it is estimated."""
+    """The joints `group` of a machine with their drives; every unknown it is given has a column, whether or not it is estimated.
 
-    def __init__(self, machine: Machine, group: Sequence[str], unknowns: Sequence[DriveUnknown]) -> None:
-        self.joints, self.unknowns = tuple(group), tuple(unknowns)
-        bare = machine.with_controllers([])
-        locked = {c: 0.0 for c in machine.coordinates if c not in group}
-        self.machine = welded(bare, locked, unknown="keep") if locked else bare
+    `runs`: the machine of each run, with other gains or loads; a gain of the first machine changes in proportion in all of them.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        group: Sequence[str],
+        unknowns: Sequence[DriveUnknown],
+        runs: Sequence[Machine] = (),
+    ) -> None:
+        self.unknowns = tuple(unknowns)
+        self.machine = _locked(machine, group)
         self.joints = tuple(self.machine.coordinates)
-        laws = {c.on: c for c in machine.controllers}
-        own = [laws[c] for c in self.joints]
-        self.period = 1.0 / own[0].rate
-        by = self.machine.parameters
-        self.values = by.values.copy()
-        parameters, gains = [], []
-        for k, u in enumerate(self.unknowns):
-            if u.name in by.names:
-                parameters.append((k, by.index(u.name)))
-            else:
-                gains += [(k, u.key, self.joints.index(j)) for j in u.joints]
-        self._places = _Places(tuple(parameters), tuple(gains))
-        n = len(own)
-        late = max(c.constant("measurement_delay") for c in own)
-        aged = any(key == "measurement_delay" for _, key, _ in gains)
-        self.servo = JointControllers(
-            kp=np.array([c.constant("kp") for c in own]),
-            kd=np.array([c.constant("kd") for c in own]),
-            ki=np.array([c.constant("ki") if c.integrates else 0.0 for c in own]),
-            limit=np.array([c.constant("limit") for c in own]),
-            lag=int(np.ceil(max(late, LONGEST_DELAY if aged else 0.0) / self.period)),
-            zero=np.array([c.constant("zero") for c in own]),
-            measurement_delay=np.array([c.constant("measurement_delay") for c in own]),
-        )
-        self.delay = np.array([c.constant("command_delay") for c in own])
-        spread = np.zeros((len(by), len(parameters)))
-        for column, (_, p) in enumerate(parameters):
+        self.period = 1.0 / machine.controllers[0].rate
+        self._places = places = _Places.of(self.unknowns, self.machine)
+        aged = any(key == "measurement_delay" for _, key, _ in places.gains)
+        machines = tuple(runs) or (machine,)
+        laws = [{c.on: c for c in m.controllers} for m in (machine, *machines)]
+        constants = {
+            key: np.array([[by[c].constant(key) for c in self.joints] for by in laws])
+            for key in ("kp", "kd", "limit", "zero", "command_delay", "measurement_delay")
+        }
+        ki = np.array([[by[c].constant("ki") if by[c].integrates else 0.0 for c in self.joints] for by in laws])
+        late = max(float(constants["measurement_delay"].max()), LONGEST_DELAY if aged else 0.0)
+        self._runs = []
+        for r, one in enumerate(machines, 1):
+            own = {key: x[r] for key, x in constants.items()}
+            servo = JointControllers(
+                kp=own["kp"],
+                kd=own["kd"],
+                ki=ki[r],
+                limit=own["limit"],
+                lag=int(np.ceil(late / self.period)),
+                zero=own["zero"],
+                measurement_delay=own["measurement_delay"],
+            )
+            scale = np.array(
+                [own[key][j] / constants[key][0, j] if key in GAINS else 1.0 for _, key, j in places.gains]
+            )
+            values = (self.machine if one is machine else _locked(one, group)).parameters.values.copy()
+            self._runs.append(_Run(values, servo, own["command_delay"], scale))
+        spread = np.zeros((len(self.machine.parameters), len(places.parameters)))
+        for column, (_, p) in enumerate(places.parameters):
             spread[p, column] = 1.0
-        self._varied = Varied(spread, gains=tuple((key, j) for _, key, j in gains))
-        self.columns = np.zeros((len(parameters) + len(gains) + 2 * n, len(self.unknowns)))
-        for column, (k, _) in enumerate(parameters):
-            self.columns[column, k] = 1.0
-        for column, (k, key, j) in enumerate(gains):
-            self.columns[len(parameters) + column, k] = 1.0
+        self._varied = Varied(spread, gains=tuple((key, j) for _, key, j in places.gains))
+
+    def _columns(self, run: int) -> Array:
+        """How parameters, gains and the start of a run (q, q̇, states of elements) change with the unknowns."""
+        places, n = self._places, len(self.joints)
+        first_gain = len(places.parameters)
+        first_start = first_gain + len(places.gains)
+        found = np.zeros((first_start + 2 * n + len(self.machine.states), len(self.unknowns)))
+        for column, (k, _) in enumerate(places.parameters):
+            found[column, k] = 1.0
+        for column, (k, key, j) in enumerate(places.gains):
+            found[first_gain + column, k] = self._runs[run].scale[column]
             if key == "zero":  # the start is what was read first, less the zero
-                self.columns[len(parameters) + len(gains) + j, k] = -1.0
+                found[first_start + j, k] = -1.0
+        for k, own, component in places.starts:
+            found[first_start + component, k] = float(own == run)
+        return found
 
     @cached_property
     def _run(self) -> CompiledRun:
-        return CompiledRun(self.machine, rule=RULE, servo=self.servo, varied=self._varied)
+        return CompiledRun(self.machine, rule=RULE, servo=self._runs[0].servo, varied=self._varied)
 
     @cached_property
     def _plain(self) -> CompiledRun:
-        return CompiledRun(self.machine, rule=RULE, servo=self.servo)
+        return CompiledRun(self.machine, rule=RULE, servo=self._runs[0].servo)
 
-    def _set(self, x: Array) -> tuple[Array, JointControllers, Array]:
-        """Parameters of the tree, controllers and delays of commands, with values x of the unknowns."""
-        values, s, delay = self.values.copy(), self.servo, self.delay.copy()
+    def _set(self, x: Array, run: int) -> tuple[Array, JointControllers, Array, Array]:
+        """Parameters of the machine, controllers, delays of commands and what is added to the start, with values x of the unknowns."""
+        own = self._runs[run]
+        values, delay, start = own.values.copy(), own.delay.copy(), np.zeros(2 * len(self.joints))
         for k, p in self._places.parameters:
             values[p] = x[k]
-        changed = {key: np.array(getattr(s, key)) for key in ("kp", "kd", "zero", "measurement_delay")}
-        for k, key, j in self._places.gains:
+        changed = {key: np.array(getattr(own.servo, key)) for key in ("kp", "kd", "zero", "measurement_delay")}
+        for (k, key, j), scale in zip(self._places.gains, own.scale.tolist(), strict=True):
             if key == "command_delay":
                 delay[j] = x[k]
             else:
-                changed[key][j] = x[k]
-        return values, replace(s, **changed), delay
+                changed[key][j] = scale * x[k]
+        for k, number, component in self._places.starts:
+            if number == run:
+                start[component] = x[k]
+        return values, replace(own.servo, **changed), delay, start
 
     def steps_per_sample(self, record: DriveRecord) -> int:
         """Ticks of the drives from sample to sample of a record: the nearest whole number."""
@@ -138,14 +194,15 @@ class DriveGroup:
         """What the encoders of the joints read at the samples (K, n), and its derivatives by the unknowns (K, n, u); (0, …) without."""
         n, every = len(self.joints), self.steps_per_sample(record)
         K, h = (len(record) - 1) * every + 1, record.step / self.steps_per_sample(record)
-        values, servo, delay = self._set(x)
+        values, servo, delay, moved = self._set(x, record.run)
         at = [record.coordinates.index(c) for c in self.joints]
         command = np.empty((1, K, 4 * n))
         for j in range(n):
             for part, own in enumerate(record.ticks(at[j], K, h, float(delay[j]))):
                 command[0, :, part * n + j] = own
         zero = np.zeros(n) if servo.zero is None else servo.zero
-        start = np.concatenate([record.position[0, at] - zero, record.starting_speed[at]])[None]
+        start = np.concatenate([record.position[0, at] - zero, record.starting_speed[at]]) + moved
+        start = np.concatenate([start, np.zeros(len(self.machine.states))])[None]
         run = self._run if sensitive else self._plain
         found, S = run.run(
             h,
@@ -161,7 +218,7 @@ class DriveGroup:
         read = found.q[0, ::every] + zero
         if not sensitive:
             return read, np.zeros((0, n, len(self.unknowns)))
-        J = S[0, ::every] @ self.columns
+        J = S[0, ::every] @ self._columns(record.run)
         for k, key, j in self._places.gains:
             if key == "zero":
                 J[:, j, k] += 1.0

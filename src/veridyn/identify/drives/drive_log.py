@@ -9,7 +9,7 @@ over that tick, of a command `delay` seconds ago, so that a delay acts continuou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -31,11 +31,15 @@ SAME_SCALE = 1.25  # factor within which a ratio of two spreads counts as 180/π
 NEARER = 3.0  # times: a command that is so much nearer to a position than its own is that of another joint
 START_SAMPLES = 5  # from which the speed at the start is read
 MOVING_SIGMAS = 4.0  # of that speed, from which on it is not rest
+SMALLEST_NOISE = 1e-9  # rad or m: positions of a simulation have none
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DriveRecord:
-    """K samples every `step` seconds from the time `start`: commands and positions (K, n) of the coordinates, rad or m."""
+    """K samples every `step` seconds from the time `start`: commands and positions (K, n) of the coordinates, rad or m.
+
+    `run`: its number among the runs of a fit.
+    """
 
     name: str
     coordinates: tuple[str, ...]
@@ -44,6 +48,7 @@ class DriveRecord:
     command: Array
     position: Array
     between: Between = "hold"
+    run: int = 0
 
     def __len__(self) -> int:
         return len(self.position)
@@ -59,26 +64,42 @@ class DriveRecord:
 
     def cut(self, first: int, last: int) -> DriveRecord:
         """Samples `first` to `last` − 1 as a record of their own."""
-        return DriveRecord(
-            name=self.name,
-            coordinates=self.coordinates,
+        return replace(
+            self,
             start=self.start + self.step * first,
-            step=self.step,
             command=self.command[first:last],
             position=self.position[first:last],
-            between=self.between,
         )
 
     @cached_property
     def starting_speed(self) -> Array:
         """(n,): the slope of the first positions, zero where that is within its own uncertainty."""
+        slope, sigma, _ = self._first_slope
+        return np.where(np.abs(slope) > MOVING_SIGMAS * sigma, slope, 0.0)
+
+    @cached_property
+    def start_sigma(self) -> tuple[Array, Array]:
+        """Deviations of the first position as it was read and of the starting speed, (n,) each.
+
+        The noise of an encoder has third differences of √20 times its deviation. A slope over some samples has that noise, and differs
+        from the slope at their beginning by what the positions bend.
+        """
+        noise = np.maximum(np.diff(self.position, 3, axis=0).std(axis=0) / np.sqrt(20.0), SMALLEST_NOISE)
+        _, _, bend = self._first_slope
+        spread = self.step * np.sqrt(((np.arange(START_SAMPLES) - 0.5 * (START_SAMPLES - 1)) ** 2).sum())
+        return noise, np.hypot(noise / spread, bend)
+
+    @cached_property
+    def _first_slope(self) -> tuple[Array, Array, Array]:
+        """The slope of the first positions, its deviation, and how far the slope of a parabola at the first of them is from it."""
         k = min(START_SAMPLES, len(self))
         t = self.t[:k] - self.t[:k].mean()
         y = self.position[:k] - self.position[:k].mean(axis=0)
         slope = t @ y / (t @ t)
         rest = y - np.outer(t, slope)
         sigma = np.sqrt((rest**2).sum(axis=0) / max(k - 2, 1) / (t @ t))
-        return np.where(np.abs(slope) > MOVING_SIGMAS * sigma, slope, 0.0)
+        square = t**2 - (t**2).mean()
+        return slope, sigma, 2.0 * t[0] * (square @ rest) / (square @ square)
 
     def ticks(self, j: int, count: int, h: float, delay: float) -> tuple[Array, Array, Array, Array]:
         """r̄, the command's rate as the drive reads it, and the slopes of both by time, (count,) each, of coordinate j every h seconds.
@@ -130,14 +151,14 @@ def drive_records(
         if not isinstance(log, Experiment):
             hint = "Read it with veridyn.load_log; its channels are command.JOINT and position.JOINT."
             raise DataError("drives are identified from logs.", where="data", found=type(log).__name__, hint=hint)
-    found = [_record(machine, log, between, faults) for log in given]
+    found = [_record(machine, log, between, faults, run) for run, log in enumerate(given)]
     faults.raise_if_any(DataError, machine.name)
     if not found:
         raise DataError("there is no log.", where="data")
     return tuple(r for r in found if r is not None)
 
 
-def _record(machine: Machine, log: Experiment, between: Between, faults: Faults) -> DriveRecord | None:
+def _record(machine: Machine, log: Experiment, between: Between, faults: Faults, run: int) -> DriveRecord | None:
     before = len(faults.found)
     asked, read = [], []
     for c in machine.coordinates:
@@ -199,6 +220,7 @@ def _record(machine: Machine, log: Experiment, between: Between, faults: Faults)
         command=command,
         position=position,
         between=between,
+        run=run,
     )
 
 

@@ -6,6 +6,7 @@ has mean 0 and standard deviation 1, whatever the unknown. Without a deviation i
     armature, viscous and dry friction   ln 4: within a factor of 4      gains        0.1: within 10 %
     encoder zero                         0.02 rad or m                   delays       5 ms, and never below zero
     further terms of friction            the machine's dry friction times 4
+    start of a run                       as the first samples show it
 
 Terms of friction, each beside the dry friction f_s of a joint, with u = −1 … 1 over the positions that the log visits:
 
@@ -38,6 +39,7 @@ ELEMENTS = {"inertia": "armature", "damper": "viscous", "coulomb": "coulomb"}  #
 GAINS = ("kp", "kd")
 READINGS = ("zero", "command_delay", "measurement_delay")
 KEYS = (*ELEMENTS.values(), *GAINS, *READINGS)
+STARTS = ("start", "start_speed")  # of each run: known as well as its first samples show it, and no part of a result
 RUNGS = ("position", "position_2", "direction", "speed")  # further terms of friction
 WORDS = {
     "position": "friction that changes along the way",
@@ -51,7 +53,7 @@ WORDS = {
 class DriveUnknown:
     """One number of the drives of `joints`: x = prior e^(spread z) where it `scales`, else prior + spread z, not below `low`.
 
-    `key`: one of KEYS or RUNGS. `stated`: whether `spread` is of the model file.
+    `key`: one of KEYS, RUNGS or STARTS; `run`: the run that it starts. `stated`: whether `spread` is of the model file.
     """
 
     name: str
@@ -63,6 +65,7 @@ class DriveUnknown:
     scales: bool
     low: float = -math.inf
     stated: bool = False
+    run: int = 0
 
     def value(self, z: float) -> float:
         return self.prior * math.exp(self.spread * z) if self.scales else self.prior + self.spread * z
@@ -163,6 +166,27 @@ def drive_unknowns(
                     stated=bool(given),
                 )
             )
+    return tuple(found)
+
+
+def start_unknowns(joints: Sequence[str], records: Sequence[DriveRecord]) -> tuple[DriveUnknown, ...]:
+    """How far each run started from the position that was read first and from the slope of the first positions."""
+    found: list[DriveUnknown] = []
+    for record in records:
+        for key, unit, sigma in zip(STARTS, ("", "/s"), record.start_sigma, strict=True):
+            found += [
+                DriveUnknown(
+                    name=f"{joint}.{key}_{record.run + 1}",
+                    key=key,
+                    joints=(joint,),
+                    unit=unit,
+                    prior=0.0,
+                    spread=float(sigma[record.coordinates.index(joint)]),
+                    scales=False,
+                    run=record.run,
+                )
+                for joint in joints
+            ]
     return tuple(found)
 
 

@@ -25,10 +25,12 @@ from veridyn.identify.drives.drive_result import DriveEstimate, DriveReplay, Dri
 from veridyn.identify.drives.drive_search import DriveMinimum, DriveProblem, search
 from veridyn.identify.drives.drive_unknowns import (
     RUNGS,
+    STARTS,
     DriveUnknown,
     check_drives,
     drive_unknowns,
     rung_terms,
+    start_unknowns,
     with_drives,
 )
 from veridyn.identify.drives.friction_choice import LOOSE_SIGMAS, Rung, choose_terms, settle
@@ -55,14 +57,28 @@ class GroupFit:
     terms: tuple[Rung, ...]
 
     @property
+    def _kept(self) -> list[int]:
+        """Those of the active unknowns that are numbers of drives, not of the start of a run."""
+        return [a for a, k in enumerate(self.problem.active) if self.problem.unknowns[k].key not in STARTS]
+
+    @property
     def unknowns(self) -> tuple[DriveUnknown, ...]:
-        """Those that were estimated."""
-        return tuple(self.problem.unknowns[k] for k in self.problem.active)
+        """Numbers of drives that were estimated."""
+        return tuple(self.problem.unknowns[self.problem.active[a]] for a in self._kept)
+
+    @property
+    def z(self) -> Array:
+        """Of these."""
+        return self.found.z[[self.problem.active[a] for a in self._kept]]
+
+    @property
+    def covariance(self) -> Array:
+        """Of their z."""
+        return self.posterior.covariance[np.ix_(self._kept, self._kept)]
 
     @property
     def estimates(self) -> tuple[DriveEstimate, ...]:
-        z = self.found.z[list(self.problem.active)]
-        left = np.sqrt(np.diag(self.posterior.covariance))
+        left = np.sqrt(np.diag(self.covariance))
         return tuple(
             DriveEstimate(
                 name=u.name,
@@ -76,7 +92,7 @@ class GroupFit:
                 left=s,
                 assumed=not u.stated,
             )
-            for u, x, s in zip(self.unknowns, z.tolist(), left.tolist(), strict=True)
+            for u, x, s in zip(self.unknowns, self.z.tolist(), left.tolist(), strict=True)
         )
 
 
@@ -128,6 +144,7 @@ def fit_group(
             "there is nothing to estimate.", where=", ".join(joints), expected=", ".join(how.estimate)
         )
     own = [u for u in terms if u.joints[0] in joints] if how.friction == "auto" else []
+    base = (*base, *start_unknowns(joints, records))
     group = DriveGroup(machine, joints, (*base, *own))
     problem = DriveProblem(group=group, records=records, active=tuple(range(len(base))), weights=np.ones(len(joints)))
     z = np.zeros(len(base) + len(own))
@@ -138,6 +155,7 @@ def fit_group(
     if own:
         problem, found, tried = choose_terms(problem, found, how.iterations)
     found = search(problem, found.z, iterations=how.iterations, tolerance=how.tolerance)
+    problem, found = settle(problem, found, how.iterations, how.tolerance)
     return GroupFit(problem, found, posterior(problem, found), tried)
 
 
@@ -168,7 +186,7 @@ def _result(started: Machine, machine: Machine, done: list[GroupFit], record: Dr
     share[list(columns)] = [d.left**2 for d in own]
     raw = np.sqrt(np.maximum(np.linalg.eigvalsh(C), np.finfo(np.float64).tiny)) if columns else np.ones(1)
     widening = max(g.posterior.widening for g in done)
-    opened = tuple(one for g in done for one in open_directions(g.unknowns, g.posterior.covariance))
+    opened = tuple(one for g in done for one in open_directions(g.unknowns, g.covariance))
     return DrivesFit(
         described=machine,
         base=base,
@@ -197,9 +215,8 @@ def _result(started: Machine, machine: Machine, done: list[GroupFit], record: Dr
 def _covariance(g: GroupFit, names: tuple[str, ...]) -> Array:
     """Of the parameters of the machine among the unknowns of a group, in their own units."""
     at = [k for k, u in enumerate(g.unknowns) if u.name in names]
-    z = g.found.z[list(g.problem.active)]
-    slopes = np.array([g.unknowns[k].slope(float(z[k])) for k in at])
-    return g.posterior.covariance[np.ix_(at, at)] * np.outer(slopes, slopes)
+    slopes = np.array([g.unknowns[k].slope(float(g.z[k])) for k in at])
+    return g.covariance[np.ix_(at, at)] * np.outer(slopes, slopes)
 
 
 def _rows(replay: DriveReplay, done: list[GroupFit], how: Drives) -> tuple[RowReport, ...]:

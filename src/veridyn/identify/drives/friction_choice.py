@@ -18,6 +18,7 @@ from veridyn.identify.drives.drive_unknowns import RUNGS
 
 LOOSE_SIGMAS = 0.7  # a step as short ends a search whose weights or terms still change
 ROUNDS = 3  # of adding terms, one of each joint at a time
+MOST_WEIGHTS = 8  # searches with new weights, each of the residuals of the last
 WEIGHT_CHANGE = 0.2  # relative: smaller changes of weights ask for no other search
 
 
@@ -32,14 +33,19 @@ class Rung:
     kept: bool
 
 
-def settle(problem: DriveProblem, found: DriveMinimum, iterations: int) -> tuple[DriveProblem, DriveMinimum]:
-    """Weights and values that agree with each other, loosely."""
-    for _ in range(2):
+def settle(
+    problem: DriveProblem, found: DriveMinimum, iterations: int, tolerance: float = LOOSE_SIGMAS
+) -> tuple[DriveProblem, DriveMinimum]:
+    """Weights and values that agree with each other: weights of residuals that were larger give priors too much say.
+
+    Where the weights swing between two values, the search with the last ones is as good as the other.
+    """
+    for _ in range(MOST_WEIGHTS):
         raw = found.linear.residuals / problem.weights
         new = problem.reweighted(raw)
         if np.abs(new.weights / problem.weights - 1.0).max() < WEIGHT_CHANGE:
             break
-        problem, found = new, search(new, found.z, iterations=iterations, tolerance=LOOSE_SIGMAS)
+        problem, found = new, search(new, found.z, iterations=iterations, tolerance=tolerance)
     return problem, found
 
 

@@ -1,0 +1,185 @@
+"""``python -m benchmarks.drives --foreign``: deviations of drives that MuJoCo simulated with known values; ``--peers``: other fits of Go2.
+
+Each seed is a quadruped of its own (:mod:`benchmarks.foreign.quadruped`): drives, commands and noise are drawn, the log is handed to
+``identify(machine, log, Drives(kp=…, kd=…))`` with nothing else set. Of numbers that the fit calls determined:
+
+    within_two_sigma   share with |estimate − truth| ≤ 2σ (normal errors: .954; goal .90 to .98)
+    within_sigma       the same with σ (.683)
+    delay_rms          of the estimates of delays, s (goal 0.2 ms)
+    named              whether every number that is not determined is in a direction that the fit names as open
+
+Kinds of friction take turns from seed to seed unless one is asked for; with friction that is not Coulomb's its numbers are not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+import veridyn as vd
+from benchmarks.foreign.quadruped import KD, KP, LEGS, Friction, drawn, machine, recorded
+from veridyn.errors import IdentificationError, VeridynWarning
+
+SECONDS = 10.0  # of a log
+KINDS: tuple[Friction, ...] = ("coulomb", "uneven")  # in turn
+
+
+@dataclass(frozen=True)
+class Number:
+    """An estimate beside its truth."""
+
+    name: str
+    key: str
+    value: float
+    sigma: float
+    truth: float
+    determined: bool
+
+    @property
+    def sigmas(self) -> float:
+        return abs(self.value - self.truth) / self.sigma
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One quadruped: numbers with a truth, further terms of friction that were kept, whether what is open is named; `failed`: the error."""
+
+    seed: int
+    kind: Friction
+    numbers: tuple[Number, ...]
+    terms: tuple[str, ...]
+    named: bool
+    seconds: float
+    failed: str = ""
+
+
+def outcome(seed: int, kind: Friction, seconds: float = SECONDS, legs: Sequence[str] = LEGS) -> Outcome:
+    """The fit of one seed, or of some legs of it; `seconds` of the outcome are of the processor, without the simulation."""
+    rng = np.random.default_rng(seed)
+    truth = drawn(rng, kind)
+    log = recorded(truth, seconds, rng)
+    with tempfile.TemporaryDirectory() as folder:
+        robot = machine(Path(folder), legs)
+    begin = time.process_time()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", VeridynWarning)
+            fit = vd.identify(robot, log, vd.estimators.Drives(kp=KP, kd=KD))
+    except IdentificationError as error:
+        return Outcome(seed, kind, (), (), True, time.process_time() - begin, str(error))
+    assert isinstance(fit, vd.estimators.DrivesFit)
+    taken, true = time.process_time() - begin, truth.named
+    numbers = tuple(
+        Number(d.name, d.key, d.value, d.sigma, float(true[d.name]), d.determined) for d in fit.drives if d.name in true
+    )
+    opened = {name for one in fit.open for name in one.names}
+    named = all(d.determined or d.name in opened for d in fit.drives)
+    return Outcome(seed, kind, numbers, tuple(f"{t.joint} {t.term}" for t in fit.terms if t.kept), named, taken)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Of all quadrupeds with one kind of friction; `far`: the share beyond 3σ."""
+
+    kind: str
+    quadrupeds: int
+    failed: int
+    determined: int
+    undetermined: int
+    within_two_sigma: float
+    within_sigma: float
+    far: float
+    named: float
+    delay_rms: float
+    terms: float
+    cpu_seconds: float
+
+
+def summary(kind: str, found: Sequence[Outcome]) -> Summary:
+    """Shares over all numbers of the outcomes."""
+    fits = [o for o in found if not o.failed]
+    numbers = [n for o in fits for n in o.numbers]
+    sigmas = np.array([n.sigmas for n in numbers if n.determined])
+    late = np.array([n.value - n.truth for n in numbers if n.key == "command_delay"])
+    return Summary(
+        kind=kind,
+        quadrupeds=len(found),
+        failed=len(found) - len(fits),
+        determined=len(sigmas),
+        undetermined=len(numbers) - len(sigmas),
+        within_two_sigma=float(np.mean(sigmas <= 2.0)),
+        within_sigma=float(np.mean(sigmas <= 1.0)),
+        far=float(np.mean(sigmas > 3.0)),
+        named=float(np.mean([o.named for o in fits])),
+        delay_rms=float(np.sqrt(np.mean(late**2))),
+        terms=float(np.mean([len(o.terms) for o in fits])),
+        cpu_seconds=float(np.mean([o.seconds for o in found])),
+    )
+
+
+def by_key(found: Sequence[Outcome]) -> dict[str, tuple[int, float]]:
+    """Of each kind of number how many were determined, and the share of them within 2σ."""
+    numbers = [n for o in found for n in o.numbers if n.determined]
+    keys = dict.fromkeys(n.key for n in numbers)
+    return {
+        key: (len(own), float(np.mean([n.sigmas <= 2.0 for n in own])))
+        for key in keys
+        if (own := [n for n in numbers if n.key == key])
+    }
+
+
+def lines(found: Sequence[Outcome]) -> list[str]:
+    """A table of Markdown, and what was determined of each kind of number."""
+    text = [
+        "| friction | quadrupeds | not converged | determined | not | within 2σ | 1σ | beyond 3σ | open ones named | delay rms, ms | "
+        "further terms | CPU s |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    notes = []
+    for kind in dict.fromkeys(o.kind for o in found):
+        own = [o for o in found if o.kind == kind]
+        if all(o.failed for o in own):
+            notes.append(f"{kind}: no search converged.")
+            continue
+        s = summary(kind, own)
+        text.append(
+            f"| {s.kind} | {s.quadrupeds} | {s.failed} | {s.determined} | {s.undetermined} | {s.within_two_sigma:.3f} | "
+            f"{s.within_sigma:.3f} | {s.far:.3f} | {s.named:.2f} | {1e3 * s.delay_rms:.2f} | {s.terms:.1f} | {s.cpu_seconds:.1f} |"
+        )
+        shares = ", ".join(f"{key} {share:.2f} of {count}" for key, (count, share) in by_key(own).items())
+        notes.append(f"{kind}, within 2σ: {shares}.")
+    return [*text, "", *notes, *(f"seed {o.seed}: {o.failed}" for o in found if o.failed)]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.drives", description=__doc__.splitlines()[0])
+    parser.add_argument("--foreign", action="store_true", help="quadrupeds that MuJoCo simulated")
+    parser.add_argument("--seeds", type=int, default=20, help="how many quadrupeds")
+    parser.add_argument("--seed", type=int, default=0, help="the first of their seeds")
+    parser.add_argument("--kind", choices=("coulomb", "uneven", "soft"), help="dry friction of all of them")
+    parser.add_argument("--json", action="store_true", help="every number beside its truth")
+    asked = parser.parse_args(arguments)
+    if not asked.foreign:
+        parser.error("nothing to do: --foreign")
+    found = []
+    for seed in range(asked.seed, asked.seed + asked.seeds):
+        found.append(outcome(seed, asked.kind or KINDS[seed % len(KINDS)]))
+        print(lines(found[-1:])[2], f"{found[-1].seconds:.0f} s", file=sys.stderr, flush=True)
+    if asked.json:
+        print(json.dumps([asdict(o) for o in found], indent=1))
+    else:
+        print("\n".join(lines(found)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
