@@ -36,7 +36,7 @@ def test_derivatives_are_those_of_differences(tmp_path: Path) -> None:
     unknowns = (*drive_unknowns(larger, machine.coordinates, "leg", KEYS), *(u for u, _ in terms))
     unknowns += start_unknowns(machine.coordinates, [record])
     group = DriveGroup(larger, machine.coordinates, unknowns)
-    start = {"command_delay": 0.0031, "measurement_delay": 0.0017, "zero": 0.01}
+    start = {"command_delay": 0.0031, "measurement_delay": 0.0017, "zero": 0.01, "position_3": 0.0, "position_4": 0.0}
     x = np.array([start.get(u.key, 0.02 if u.prior == 0.0 else u.prior) for u in unknowns])
     _, J = group.simulate(record, x)
     for k, u in enumerate(unknowns):

@@ -13,8 +13,9 @@ from veridyn.errors import DataError, did_you_mean
 from veridyn.identify.drives.drive_group import DriveGroup, groups_of_joints
 from veridyn.identify.drives.drive_log import Between, DriveRecord, drive_records
 from veridyn.identify.drives.friction_choice import Rung
-from veridyn.identify.drives.undetermined import DETERMINED, OpenDirection
+from veridyn.identify.drives.undetermined import OpenDirection
 from veridyn.identify.result import Estimate, Fit
+from veridyn.identify.statistics.determined import DETERMINED_SHARE
 from veridyn.model.experiment import Experiment
 from veridyn.model.machine import Machine
 from veridyn.model.parameters import Uncertainty
@@ -39,7 +40,7 @@ class DriveEstimate:
     @property
     def determined(self) -> bool:
         """Whether the data left at most half of the prior's deviation."""
-        return self.left <= DETERMINED
+        return self.left <= DETERMINED_SHARE
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

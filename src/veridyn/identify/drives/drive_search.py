@@ -18,7 +18,7 @@ from veridyn.arrays import Array
 from veridyn.errors import IdentificationError, SimulationError
 from veridyn.identify.drives.drive_group import DriveGroup
 from veridyn.identify.drives.drive_log import DriveRecord
-from veridyn.identify.drives.drive_unknowns import DriveUnknown
+from veridyn.identify.drives.drive_unknowns import ALONG, DriveUnknown
 from veridyn.identify.statistics.autoregression import autoregressions
 
 DAMPING = (1e-2, 1e-4, 1e4)  # at the start, least and most, of the diagonal
@@ -54,6 +54,7 @@ class DriveMinimum:
     linear: LinearDrives
     iterations: int
     beyond: float = 0.0
+    converged: bool = True
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -81,6 +82,17 @@ class DriveProblem:
     def _measured(self, record: DriveRecord) -> Array:
         return record.position[:, [record.coordinates.index(c) for c in self.group.joints]]
 
+    def at(self, z: Array) -> DriveMinimum:
+        """A point to search from."""
+        cost = self.cost(z)
+        if not np.isfinite(cost):
+            raise IdentificationError(
+                "the simulation runs away with the values that it starts from.",
+                where=", ".join(self.group.joints),
+                hint="Give gains, armatures and frictions nearer to the machine's.",
+            )
+        return DriveMinimum(z, cost, self.linear(z), 0)
+
     def cost(self, z: Array) -> float:
         """Q; infinite where a machine has no such values, or runs away with them."""
         if not self.allowed(z):
@@ -98,7 +110,8 @@ class DriveProblem:
             if ("coulomb", joint) not in x:
                 continue
             u = np.linspace(-1.0, 1.0, 21)
-            least = x["coulomb", joint] + x.get(("position", joint), 0.0) * u + x.get(("position_2", joint), 0.0) * u**2
+            along = (x.get((key, joint), 0.0) * u**power for key, power in ALONG.items())
+            least = x["coulomb", joint] + sum(along, np.zeros(len(u)))
             extra = min(x.get(("direction", joint), 0.0), 0.0) + min(x.get(("speed", joint), 0.0), 0.0)
             if (least + extra < 0.0).any():
                 return False
@@ -113,9 +126,14 @@ class DriveProblem:
             made.append(((y - self._measured(record)) * self.weights, J * slopes * self.weights[:, None]))
         return LinearDrives(np.concatenate([r for r, _ in made]), np.concatenate([J for _, J in made]))
 
-    def reweighted(self, raw: Array) -> DriveProblem:
-        """With the weights that residuals (samples, n) ask for."""
-        return replace(self, weights=weights_of(raw, [len(r) for r in self.records]))
+    def reweighted(self, found: DriveMinimum) -> tuple[DriveProblem, DriveMinimum]:
+        """With the weights that the residuals of a point ask for, and the same point with them."""
+        raw = found.linear.residuals / self.weights
+        weights = weights_of(raw, [len(r) for r in self.records])
+        factor = weights / self.weights
+        linear = LinearDrives(found.linear.residuals * factor, found.linear.columns * factor[:, None])
+        cost = float((linear.residuals**2).sum() + found.z @ found.z)
+        return replace(self, weights=weights), DriveMinimum(found.z, cost, linear, 0)
 
 
 def weights_of(raw: Array, lengths: Sequence[int]) -> Array:
@@ -138,16 +156,14 @@ def memory(parts: Sequence[Array]) -> float:
     return float(np.clip(news / np.abs(transfer).min() ** 2 / R[0], 1.0, max(count / FEWEST_INDEPENDENT, 1.0)))
 
 
-def search(problem: DriveProblem, z: Array, *, iterations: int, tolerance: float) -> DriveMinimum:
-    """The least Q near z; an error where it does not converge: a step of all unknowns by `tolerance` posterior deviations is none."""
-    z, cost = z.copy(), problem.cost(z)
-    if not np.isfinite(cost):
-        raise IdentificationError(
-            "the simulation runs away with the values that it starts from.",
-            where=", ".join(problem.group.joints),
-            hint="Give gains, armatures and frictions nearer to the machine's.",
-        )
-    linear = problem.linear(z)
+def search(
+    problem: DriveProblem, start: DriveMinimum, *, iterations: int, tolerance: float, steps: int | None = None
+) -> DriveMinimum:
+    """The least Q near a point; an error where it does not converge: a step of all unknowns by `tolerance` posterior deviations is none.
+
+    With `steps` it ends after so many, wherever it is; `converged` tells.
+    """
+    z, cost, linear = start.z.copy(), start.cost, start.linear
     low = np.array([u.lowest for u in problem.unknowns])
     (damping, least, most), small = DAMPING, 0
     kink = KINK_SIGMAS * np.sqrt(len(problem.active))
@@ -173,6 +189,8 @@ def search(problem: DriveProblem, z: Array, *, iterations: int, tolerance: float
         small = small + 1 if gained < tolerance**2 else 0  # Q is in squares of deviations
         if small > 1 or (small and moved <= kink):
             return DriveMinimum(z, cost, linear, count + 1)
+        if count + 1 == steps:
+            return DriveMinimum(z, cost, linear, count + 1, converged=False)
     _, length = _step(problem, linear, z, low, 0.0)
     raise IdentificationError(
         f"the search did not converge in {count + 1} iterations.",

@@ -10,7 +10,7 @@ has mean 0 and standard deviation 1, whatever the unknown. Without a deviation i
 
 Terms of friction, each beside the dry friction f_s of a joint, with u = −1 … 1 over the positions that the log visits:
 
-    position    f₁ u and f₂ u²: dry friction that changes along the way (sealings, preloaded linkages, cables)
+    position    f₁ u … f₄ u⁴: dry friction that changes along the way (sealings, preloaded linkages, cables)
     direction   f₊ forwards alone
     speed       f_st/(1 + (v/v_s)²), static above dry friction (Stribeck)
 """
@@ -40,10 +40,9 @@ GAINS = ("kp", "kd")
 READINGS = ("zero", "command_delay", "measurement_delay")
 KEYS = (*ELEMENTS.values(), *GAINS, *READINGS)
 STARTS = ("start", "start_speed")  # of each run: known as well as its first samples show it, and no part of a result
-RUNGS = ("position", "position_2", "direction", "speed")  # further terms of friction
-WORDS = {
-    "position": "friction that changes along the way",
-    "position_2": "friction that changes along the way",
+ALONG = {"position": 1, "position_2": 2, "position_3": 3, "position_4": 4}  # powers of u
+RUNGS = (*ALONG, "direction", "speed")  # further terms of friction
+WORDS = dict.fromkeys(ALONG, "friction that changes along the way") | {
     "direction": "friction of its own forwards",
     "speed": "static friction",
 }
@@ -218,8 +217,16 @@ def rung_terms(machine: Machine, record: DriveRecord) -> tuple[tuple[DriveUnknow
         u = f"((c - {middle:.3f})/{half:.3f})" if middle >= 0.0 else f"((c + {-middle:.3f})/{half:.3f})"
         way, unit = f"tanh(v/{ROUNDED_SPEED:g})", "N*m" if turning else "N"
         made = {
-            "position": law(joint, f"{u}*{way}", 0.0, f"fq_{joint}", unit=unit, typical=size),
-            "position_2": law(joint, f"{u}**2*{way}", 0.0, f"fq2_{joint}", unit=unit, typical=size),
+            key: law(
+                joint,
+                f"{u}*{way}" if power == 1 else f"{u}**{power}*{way}",
+                0.0,
+                f"fq{power if power > 1 else ''}_{joint}",
+                unit=unit,
+                typical=size,
+            )
+            for key, power in ALONG.items()
+        } | {
             "direction": Element(kind="coulomb_forward", on={joint: 1.0}, value=0.0, name=f"fsp_{joint}"),
             "speed": stribeck(joint, STRIBECK_SPEED, 0.0, f"fst_{joint}"),
         }

@@ -22,7 +22,7 @@ from veridyn.identify.drives.drive_group import DriveGroup, groups_of_joints, la
 from veridyn.identify.drives.drive_log import DriveRecord, drive_records
 from veridyn.identify.drives.drive_method import Drives
 from veridyn.identify.drives.drive_result import DriveEstimate, DriveReplay, DrivesFit, replayed, with_values
-from veridyn.identify.drives.drive_search import DriveMinimum, DriveProblem, search
+from veridyn.identify.drives.drive_search import DriveMinimum, DriveProblem
 from veridyn.identify.drives.drive_unknowns import (
     RUNGS,
     STARTS,
@@ -33,7 +33,7 @@ from veridyn.identify.drives.drive_unknowns import (
     start_unknowns,
     with_drives,
 )
-from veridyn.identify.drives.friction_choice import LOOSE_SIGMAS, Rung, choose_terms, settle
+from veridyn.identify.drives.friction_choice import Rung, choose_terms, settle
 from veridyn.identify.drives.posterior import DrivePosterior, posterior
 from veridyn.identify.drives.undetermined import open_directions
 from veridyn.identify.error_measures import Moments, RowReport
@@ -148,13 +148,10 @@ def fit_group(
     group = DriveGroup(machine, joints, (*base, *own))
     problem = DriveProblem(group=group, records=records, active=tuple(range(len(base))), weights=np.ones(len(joints)))
     z = np.zeros(len(base) + len(own))
-    problem = problem.reweighted(problem.raw(z))
-    found = search(problem, z, iterations=how.iterations, tolerance=LOOSE_SIGMAS)
-    problem, found = settle(problem, found, how.iterations)
+    problem, found = settle(*problem.reweighted(problem.at(z)), how.iterations)
     tried: tuple[Rung, ...] = ()
     if own:
         problem, found, tried = choose_terms(problem, found, how.iterations)
-    found = search(problem, found.z, iterations=how.iterations, tolerance=how.tolerance)
     problem, found = settle(problem, found, how.iterations, how.tolerance)
     return GroupFit(problem, found, posterior(problem, found), tried)
 
@@ -247,7 +244,7 @@ def _notes(done: list[GroupFit], drives: tuple[DriveEstimate, ...], widening: fl
         notes.append(
             f"assumed before the fit, one standard deviation: {'; '.join(dict.fromkeys(words[k] for k in assumed))}"
         )
-    kept = [f"{t.joint} ({t.term.removesuffix('_2')})" for g in done for t in g.terms if t.kept]
+    kept = [f"{t.joint} ({t.term.split('_')[0]})" for g in done for t in g.terms if t.kept]
     if kept:
         notes.append(f"further terms of friction by Schwarz's criterion: {', '.join(dict.fromkeys(kept))}")
     if widening > 1.0:

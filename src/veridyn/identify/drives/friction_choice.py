@@ -17,8 +17,7 @@ from veridyn.identify.drives.drive_search import DriveMinimum, DriveProblem, sea
 from veridyn.identify.drives.drive_unknowns import RUNGS
 
 LOOSE_SIGMAS = 0.7  # a step as short ends a search whose weights or terms still change
-ROUNDS = 3  # of adding terms, one of each joint at a time
-MOST_WEIGHTS = 8  # searches with new weights, each of the residuals of the last
+STEPS_PER_WEIGHTS = 2  # of a search whose weights are not settled: one moves, the next tells whether that was far
 WEIGHT_CHANGE = 0.2  # relative: smaller changes of weights ask for no other search
 
 
@@ -38,15 +37,16 @@ def settle(
 ) -> tuple[DriveProblem, DriveMinimum]:
     """Weights and values that agree with each other: weights of residuals that were larger give priors too much say.
 
-    Where the weights swing between two values, the search with the last ones is as good as the other.
+    Weights are renewed every other step of the search. Where they swing between two values, the last ones are as good as the others.
     """
-    for _ in range(MOST_WEIGHTS):
-        raw = found.linear.residuals / problem.weights
-        new = problem.reweighted(raw)
-        if np.abs(new.weights / problem.weights - 1.0).max() < WEIGHT_CHANGE:
-            break
-        problem, found = new, search(new, found.z, iterations=iterations, tolerance=tolerance)
-    return problem, found
+    for _ in range(iterations):
+        found = search(problem, found, iterations=iterations, tolerance=tolerance, steps=STEPS_PER_WEIGHTS)
+        new, there = problem.reweighted(found)
+        if np.abs(new.weights / problem.weights - 1.0).max() >= WEIGHT_CHANGE:
+            problem, found = new, there
+        elif found.converged:
+            return problem, found
+    return problem, search(problem, found, iterations=iterations, tolerance=tolerance)
 
 
 def independent(problem: DriveProblem, found: DriveMinimum) -> float:
@@ -61,7 +61,7 @@ def choose_terms(
 ) -> tuple[DriveProblem, DriveMinimum, tuple[Rung, ...]]:
     """The problem with the terms of friction that it needs, settled, and what was tried."""
     tried: list[Rung] = []
-    for _ in range(ROUNDS):
+    for _ in RUNGS:
         gone = {(r.joint, r.term) for r in tried if not r.kept}
         chosen = _promising(problem, found, gone)
         if not chosen:
@@ -69,7 +69,7 @@ def choose_terms(
         needed = math.log(max(independent(problem, found), 2.0))
         larger = replace(problem, active=tuple(sorted((*problem.active, *chosen))))
         try:
-            new = search(larger, found.z, iterations=iterations, tolerance=LOOSE_SIGMAS)
+            new = search(larger, found, iterations=iterations, tolerance=LOOSE_SIGMAS)
         except IdentificationError:
             new = found
         decrease = found.cost - new.cost

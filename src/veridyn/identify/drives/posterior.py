@@ -1,8 +1,9 @@
 """How sure the drives of a group are: the covariance of their unknowns, widened where parts of the log disagree.
 
-With G = Σ Jᵀ W J of the columns, weighted for residuals with memory, and A = G + 1, estimates of z have the covariance A⁻¹ (B G + 1) A⁻¹.
-B is 1 where quarters of the log agree on the directions that they determine, and otherwise their disagreement over what is expected, which
-model errors make (:mod:`veridyn.identify.statistics.agreement`).
+G = Σ Jᵀ W J of the columns is weighted for residuals with memory. B, the widening, is 1 where quarters of the log agree on the directions
+that they determine, and otherwise their disagreement over what is expected, which model errors make
+(:mod:`veridyn.identify.statistics.agreement`). Where the dry friction of a joint is not one number, no term that it was given is its law:
+deviations of all numbers are then those with every term of the friction of that joint unknown, kept or not.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.identify.drives.drive_search import DriveMinimum, DriveProblem
+from veridyn.identify.drives.drive_unknowns import RUNGS
 from veridyn.identify.statistics.agreement import Agreement, PartSums, agreement
+from veridyn.identify.statistics.determined import DETERMINED_INFORMATION, posterior_covariance
 
 PARTS = 4  # of the samples, which are compared
-SEEN = 3.0  # of an eigenvalue of G: the posterior deviation is then half the prior's
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,14 +38,20 @@ def posterior(problem: DriveProblem, found: DriveMinimum) -> DrivePosterior:
     """The covariance at the end of a search."""
     active = list(problem.active)
     A, _ = found.linear.normal(active, found.z)
-    p = len(active)
-    G = A - np.eye(p)
-    values, V = np.linalg.eigh(G)
-    seen = V[:, values > SEEN]
-    same = _compared(found, active, seen, values[values > SEEN]) if seen.shape[1] else None
-    inverse = np.linalg.inv(A)
-    B = 1.0 if same is None else same.widening
-    return DrivePosterior(inverse @ (B * G + np.eye(p)) @ inverse, same)
+    values, V = np.linalg.eigh(A - np.eye(len(active)))
+    own = values > DETERMINED_INFORMATION
+    same = _compared(found, active, V[:, own], values[own]) if own.any() else None
+    wide = active + _unchosen(problem)
+    A, _ = found.linear.normal(wide, found.z)
+    C = posterior_covariance(A - np.eye(len(wide)), 1.0 if same is None else same.widening)
+    return DrivePosterior(C[: len(active), : len(active)], same)
+
+
+def _unchosen(problem: DriveProblem) -> list[int]:
+    """Terms of friction that are not estimated, of joints whose friction is not one number."""
+    rungs = {k: u.joints[0] for k, u in enumerate(problem.unknowns) if u.key in RUNGS}
+    uneven = {joint for k, joint in rungs.items() if k in problem.active}
+    return [k for k, joint in rungs.items() if joint in uneven and k not in problem.active]
 
 
 def _compared(found: DriveMinimum, active: list[int], seen: Array, values: Array) -> Agreement:

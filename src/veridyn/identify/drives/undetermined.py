@@ -13,8 +13,8 @@ import numpy as np
 
 from veridyn.arrays import Array
 from veridyn.identify.drives.drive_unknowns import WORDS, DriveUnknown
+from veridyn.identify.statistics.determined import DETERMINED_SHARE
 
-DETERMINED = 0.5  # of the prior's deviation: with less left, the data have determined an unknown
 PART = 0.35  # of a unit direction: an unknown with less is not named in it
 NAMES = {
     "armature": "armature",
@@ -67,7 +67,7 @@ def open_directions(unknowns: Sequence[DriveUnknown], covariance: Array) -> tupl
         values, V = np.linalg.eigh(covariance[np.ix_(own, own)])
         for value, v in sorted(zip(values.tolist(), V.T, strict=True), key=lambda pair: -pair[0]):
             left = float(np.sqrt(max(value, 0.0)))
-            if left <= DETERMINED:
+            if left <= DETERMINED_SHARE:
                 break
             part = np.abs(v)
             members = [unknowns[own[k]] for k in np.argsort(-part) if part[k] >= PART * part.max()]

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from veridyn.arrays import Array
+from veridyn.identify.statistics.determined import posterior_covariance
 
 MEMORIES_S = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # τ that are tried
 WHITE_SHARES = (0.03, 0.3, 1.0)  # w that are tried
@@ -84,14 +85,14 @@ def _marginal(
 ) -> tuple[float, Array, Array, tuple[float, float, float]]:
     """Minus the log marginal likelihood, the deviation of p from its prior mean, its covariance, and the noise."""
     X, y = w(J), w(z)
-    n, prior = len(y), np.diag(1.0 / sigma**2)
+    n, prior, scale = len(y), np.diag(1.0 / sigma**2), np.outer(sigma, sigma)
     gram, cross, s2 = X.T @ X, X.T @ y, float(y @ y) / len(y)
     for _ in range(SCALE_STEPS):
-        S = np.linalg.inv(gram / s2 + prior)
+        S = scale * posterior_covariance(scale * gram / s2)
         b = S @ cross / s2
         r = y - X @ b
         s2 = (float(r @ r) + float(np.trace(S @ gram))) / n
-    S = np.asarray(np.linalg.inv(gram / s2 + prior), dtype=np.float64)
+    S = scale * posterior_covariance(scale * gram / s2)
     b = S @ cross / s2
     r = y - X @ b
     fit = n * np.log(s2) + w.log_determinant + float(r @ r) / s2

@@ -30,13 +30,13 @@ from veridyn.identify.flexible.recording import (
     largest_speed,
     samples_of,
 )
+from veridyn.identify.statistics.determined import DETERMINED_INFORMATION, DETERMINED_SHARE
 from veridyn.model.elements.element import Element
 from veridyn.model.experiment import Experiment
 from veridyn.model.flexible import flexible_joints, motor_side
 from veridyn.model.machine import Machine
 from veridyn.settings import Settings, above
 
-DETERMINED_SHARE = 0.5  # of the prior's standard deviation: a posterior above it is not determined
 VISCOUS_SHARE = 0.3  # of the force, at the largest speed: prior deviation of viscous friction of which nothing is known
 QUANTITIES = ("stiffness", "coulomb", "viscous", "delay", "relaxation")
 STEPS = (1e-4, 1e-2, 1e-2, 1e-6, 1e-6)  # of central differences: of log K, of shares of the typical torque, s
@@ -139,8 +139,7 @@ class FlexibleJointFit:
         """How many times larger the torque through the joint must vary, at the same speeds, for its stiffness to be determined."""
         wide, s = self.sigma[0], self.estimate.sigma[0]
         data = 1.0 / np.sqrt(max(1.0 / s**2 - 1.0 / wide**2, 1e-12 / wide**2))
-        share = wide * DETERMINED_SHARE / np.sqrt(1.0 - DETERMINED_SHARE**2)
-        return float(max(1.0, data / share))
+        return float(max(1.0, data * np.sqrt(DETERMINED_INFORMATION) / wide))
 
     def predict(self, log: Experiment | JointRecording) -> tuple[JointSamples, Array]:
         """Samples of another log, low-passed to ``settings.lowpass``, and their predicted deflection but for the zero of its encoders."""
