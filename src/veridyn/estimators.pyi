@@ -25,6 +25,7 @@ from veridyn.identify.drives.drive_plan import DrivePlan as DrivePlan
 from veridyn.identify.drives.drive_result import DriveEstimate as DriveEstimate
 from veridyn.identify.drives.drive_result import DriveReplay as DriveReplay
 from veridyn.identify.drives.drive_result import DrivesFit as DrivesFit
+from veridyn.identify.drives.drive_run import DriveRun as DriveRun
 from veridyn.identify.encoders import encoder_offsets as encoder_offsets
 from veridyn.identify.essential import essential as essential
 from veridyn.identify.estimators.feasible import Consistent as Consistent

@@ -17,7 +17,7 @@ LEG = """<mujoco model="leg"><compiler angle="radian"/>
 <worldbody><body name="thigh" pos="0 0 1"><joint name="thigh" axis="0 1 0" damping="{h0}" armature="{i0}" frictionloss="{f0}"/>
 <inertial pos="0 0.02 -0.05" mass="1.1" diaginertia="0.006 0.006 0.001"/>
 <body name="calf" pos="0 0 -0.2"><joint name="calf" axis="0 1 0" damping="{h1}" armature="{i1}" frictionloss="{f1}"/>
-<inertial pos="0.01 0 -0.12" mass="0.4" diaginertia="0.002 0.002 0.0001"/></body></body></worldbody>
+<inertial pos="0.01 0 -0.12" mass="{mass}" diaginertia="0.002 0.002 0.0001"/></body></body></worldbody>
 <actuator><motor joint="thigh"/><motor joint="calf"/></actuator></mujoco>"""
 SHEET = {"h0": 0.3, "i0": 0.01, "f0": 0.2, "h1": 0.3, "i1": 0.01, "f1": 0.2}  # what a data sheet says
 TRUTH = {"h0": 0.15, "i0": 0.018, "f0": 0.3, "h1": 0.4, "i1": 0.006, "f1": 0.12}
@@ -25,6 +25,7 @@ KP, KD, TRUE_KP = 20.0, 1.0, (21.0, 18.5)
 ZERO, DELAY = (0.01, -0.015), 0.004
 RATE, TICKS = 200.0, 1000.0  # Hz, of the log and of the drives
 NOISE = 1e-4  # rad
+MASS = 0.4  # kg, of the calf
 
 
 def commands(t: Array) -> Array:
@@ -34,16 +35,16 @@ def commands(t: Array) -> Array:
     return np.stack([0.5 * np.sin(phase), -1.2 + 0.6 * np.sin(1.3 * phase)], axis=-1)
 
 
-def leg(folder: Path) -> vd.Machine:
-    """The leg with the values of its data sheet."""
+def leg(folder: Path, mass: float = MASS) -> vd.Machine:
+    """The leg with the values of its data sheet, its calf as heavy as stated."""
     file = folder / "leg.xml"
-    file.write_text(LEG.format(**SHEET))
+    file.write_text(LEG.format(**SHEET, mass=mass))
     return vd.load_model(file, base="fixed")
 
 
-def recorded(seconds: float, seed: int = 0) -> vd.Experiment:
+def recorded(seconds: float, seed: int = 0, *, kd: float = KD, mass: float = MASS) -> vd.Experiment:
     """What encoders of the true leg read, by MuJoCo; drives hold each command until the next, DELAY later."""
-    model = mujoco.MjModel.from_xml_string(LEG.format(**TRUTH))
+    model = mujoco.MjModel.from_xml_string(LEG.format(**TRUTH, mass=mass))
     data = mujoco.MjData(model)
     t = np.arange(int(seconds * RATE) + 1) / RATE
     asked, read = commands(t), np.zeros((len(t), 2))
@@ -54,7 +55,7 @@ def recorded(seconds: float, seed: int = 0) -> vd.Experiment:
             read[step // per_sample] = data.qpos + ZERO
         if step % per_tick == 0:
             at = int(np.floor((step * model.opt.timestep - DELAY) * RATE + 1e-9))
-            data.ctrl[:] = np.array(TRUE_KP) * (asked[max(at, 0)] - data.qpos - ZERO) - KD * data.qvel
+            data.ctrl[:] = np.array(TRUE_KP) * (asked[max(at, 0)] - data.qpos - ZERO) - kd * data.qvel
         mujoco.mj_step(model, data)
     read += NOISE * np.random.default_rng(seed).normal(size=read.shape)
     channels = {f"command.{j}": asked[:, k] for k, j in enumerate(JOINTS)}

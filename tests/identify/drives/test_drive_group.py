@@ -31,7 +31,7 @@ def test_derivatives_are_those_of_differences(tmp_path: Path) -> None:
     """By all constants of drives, all terms of friction and the start, along half a second in which both joints reverse."""
     machine = with_drives(leg(tmp_path), KP, KD, 1000.0)
     record = drive_records(machine, recorded(1.2))[0].cut(100, 240)
-    terms = rung_terms(machine, record)
+    terms = rung_terms(machine, [record])
     larger = machine.with_elements([e for _, e in terms])
     unknowns = (*drive_unknowns(larger, machine.coordinates, "leg", KEYS), *(u for u, _ in terms))
     unknowns += start_unknowns(machine.coordinates, [record])

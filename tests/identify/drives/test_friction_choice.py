@@ -19,7 +19,7 @@ def test_friction_along_the_way_is_chosen(tmp_path: Path) -> None:
     machine = with_drives(leg(tmp_path), KP, KD, 1000.0)
     log = recorded(6.0)
     record = drive_records(machine, log)[0]
-    terms = rung_terms(machine, record)
+    terms = rung_terms(machine, [record])
     rubbing = machine.with_elements([replace(e, value=0.1) for u, e in terms if u.name == "fq_calf"])
     read, _ = DriveGroup(rubbing, machine.coordinates, ()).simulate(record, np.zeros(0), False)
     read = read + 1e-4 * np.random.default_rng(3).normal(size=read.shape)

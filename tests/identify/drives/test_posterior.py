@@ -20,7 +20,7 @@ def found(change: float) -> tuple[Any, DriveMinimum, np.ndarray]:
     A = J.T @ J + np.eye(2)
     z = np.linalg.solve(A, J.T @ y)
     linear = LinearDrives((J @ z - y)[:, None], J[:, None, :])
-    return SimpleNamespace(active=(0, 1), unknowns=(SimpleNamespace(key="kp"),) * 2), DriveMinimum(z, 0.0, linear, 1), A
+    return SimpleNamespace(active=(0, 1), unknowns=(SimpleNamespace(key="kp"),) * 2), DriveMinimum(z, 0.0, linear), A
 
 
 def test_parts_that_agree_leave_the_covariance() -> None:
@@ -45,7 +45,7 @@ def test_terms_of_friction_that_were_not_chosen_are_unknown_too() -> None:
     all_three = np.linalg.inv(J[:, 0].T @ J[:, 0] + np.eye(3))
     alone = 1.0 / (J[:, 0, 0] @ J[:, 0, 0] + 1.0)
     names = [SimpleNamespace(key=key, joints=("hip",)) for key in ("kp", "position", "speed")]
-    one = DriveMinimum(np.zeros(3), 0.0, LinearDrives(np.zeros((500, 1)), J), 1)
+    one = DriveMinimum(np.zeros(3), 0.0, LinearDrives(np.zeros((500, 1)), J))
     wide = posterior(cast(Any, SimpleNamespace(active=(0, 1), unknowns=names)), one)
     assert wide.covariance == pytest.approx(all_three[:2, :2], rel=1e-9)
     plain = posterior(cast(Any, SimpleNamespace(active=(0,), unknowns=names)), one)

@@ -9,6 +9,7 @@ import numpy as np
 
 from veridyn.errors import IdentificationError, VeridynError, did_you_mean
 from veridyn.identify.drives.drive_log import Between
+from veridyn.identify.drives.drive_run import DriveRun
 from veridyn.identify.drives.drive_unknowns import KEYS
 from veridyn.settings import Settings, above, at_least
 
@@ -38,6 +39,8 @@ class Drives(Settings):
         Seconds of each log that are fitted; what follows is held out, and simulated on from the start. Infinite by default.
     iterations : int of at least 1
         Steps of each search, at most; 60 by default. It is an error where they do not suffice.
+    runs : DriveRun of each log
+        What was different in it: other gains, or a machine with other loads. The first describes the result; none by default.
     tolerance : float above 0
         The step of all unknowns together, in posterior deviations, below which a search has converged; 0.3 by default.
 
@@ -62,6 +65,7 @@ class Drives(Settings):
     until: Annotated[float, above(0.0, infinite=True)] = np.inf
     iterations: Annotated[int, at_least(1)] = 60
     tolerance: Annotated[float, above(0.0)] = 0.3
+    runs: tuple[DriveRun, ...] = ()
 
     def check(self) -> None:
         """Refuse words that mean nothing."""
@@ -70,6 +74,12 @@ class Drives(Settings):
                 raise IdentificationError(
                     f"'{word}' cannot be estimated.", where="Drives.estimate", hint=did_you_mean(word, KEYS)
                 )
+        for number, run in enumerate(self.runs, 1):
+            for key, x in run.gains.items():
+                if not x > 0.0:
+                    raise IdentificationError(
+                        f"{key} is not above zero.", where=f"Drives.runs, run {number}", found=f"{x:g}"
+                    )
         if self.friction not in ("auto", "coulomb"):
             raise IdentificationError(
                 f"friction cannot be '{self.friction}'.", where="Drives.friction", expected="auto or coulomb"

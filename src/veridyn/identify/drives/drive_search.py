@@ -43,16 +43,15 @@ class LinearDrives:
 
 @dataclass(frozen=True, eq=False)
 class DriveMinimum:
-    """Where a search ended: z of every unknown, Q, the linear model there, and the steps it took.
+    """Where a search ended: z of every unknown, Q, and the linear model there.
 
     `beyond`: the step of all unknowns, in posterior deviations, that the linear model would make where no step reduces Q: dry friction has
-    kinks where it just stops a joint, or just does not.
+    kinks where it just stops a joint, or just does not. `converged`: whether it ended by itself, not by the number of steps asked for.
     """
 
     z: Array
     cost: float
     linear: LinearDrives
-    iterations: int
     beyond: float = 0.0
     converged: bool = True
 
@@ -91,7 +90,7 @@ class DriveProblem:
                 where=", ".join(self.group.joints),
                 hint="Give gains, armatures and frictions nearer to the machine's.",
             )
-        return DriveMinimum(z, cost, self.linear(z), 0)
+        return DriveMinimum(z, cost, self.linear(z))
 
     def cost(self, z: Array) -> float:
         """Q; infinite where a machine has no such values, or runs away with them."""
@@ -133,7 +132,7 @@ class DriveProblem:
         factor = weights / self.weights
         linear = LinearDrives(found.linear.residuals * factor, found.linear.columns * factor[:, None])
         cost = float((linear.residuals**2).sum() + found.z @ found.z)
-        return replace(self, weights=weights), DriveMinimum(found.z, cost, linear, 0)
+        return replace(self, weights=weights), DriveMinimum(found.z, cost, linear)
 
 
 def weights_of(raw: Array, lengths: Sequence[int]) -> Array:
@@ -171,7 +170,7 @@ def search(
     for count in range(iterations):
         step, length = _step(problem, linear, z, low, 0.0)
         if length <= tolerance:
-            return DriveMinimum(z, cost, linear, count)
+            return DriveMinimum(z, cost, linear)
         while True:
             step, moved = _step(problem, linear, z, low, damping)
             trial = np.maximum(z + step, low)
@@ -181,16 +180,16 @@ def search(
             damping *= 10.0
         if now >= cost:
             if length <= kink:
-                return DriveMinimum(z, cost, linear, count, length)
+                return DriveMinimum(z, cost, linear, length)
             break
         gained, z, cost = cost - now, trial, now
         damping = max(damping / 10.0, least)
         linear = problem.linear(z)
         small = small + 1 if gained < tolerance**2 else 0  # Q is in squares of deviations
         if small > 1 or (small and moved <= kink):
-            return DriveMinimum(z, cost, linear, count + 1)
+            return DriveMinimum(z, cost, linear)
         if count + 1 == steps:
-            return DriveMinimum(z, cost, linear, count + 1, converged=False)
+            return DriveMinimum(z, cost, linear, converged=False)
     _, length = _step(problem, linear, z, low, 0.0)
     raise IdentificationError(
         f"the search did not converge in {count + 1} iterations.",

@@ -201,8 +201,8 @@ def _only_joint(e: Element, group: Sequence[str]) -> str | None:
     return joint if len(e.on) == 1 and joint in group and e.on[joint] == 1.0 else None
 
 
-def rung_terms(machine: Machine, record: DriveRecord) -> tuple[tuple[DriveUnknown, Element], ...]:
-    """Further terms of friction of every joint with dry friction, their values zero, for the positions that a record visits."""
+def rung_terms(machine: Machine, records: Sequence[DriveRecord]) -> tuple[tuple[DriveUnknown, Element], ...]:
+    """Further terms of friction of every joint with dry friction, their values zero, for the positions that records visit."""
     found: list[tuple[DriveUnknown, Element]] = []
     for e in machine.elements:
         joint = _only_joint(e, machine.coordinates)
@@ -210,7 +210,7 @@ def rung_terms(machine: Machine, record: DriveRecord) -> tuple[tuple[DriveUnknow
             continue
         size = machine.parameters[e.parameter_name]
         turning = machine.kinds[joint] == "turning"
-        q = record.position[:, record.coordinates.index(joint)]
+        q = np.concatenate([r.position[:, r.coordinates.index(joint)] for r in records])
         middle, half = 0.5 * float(q.max() + q.min()), 0.5 * float(q.max() - q.min())
         if not (size > 0.0 and half > 0.0):
             continue

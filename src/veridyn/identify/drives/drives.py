@@ -9,6 +9,7 @@ data sheet.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,16 +23,15 @@ from veridyn.identify.drives.drive_group import DriveGroup, groups_of_joints, la
 from veridyn.identify.drives.drive_log import DriveRecord, drive_records
 from veridyn.identify.drives.drive_method import Drives
 from veridyn.identify.drives.drive_result import DriveEstimate, DriveReplay, DrivesFit, replayed, with_values
+from veridyn.identify.drives.drive_run import machines_of_runs
 from veridyn.identify.drives.drive_search import DriveMinimum, DriveProblem
 from veridyn.identify.drives.drive_unknowns import (
     RUNGS,
     STARTS,
     DriveUnknown,
-    check_drives,
     drive_unknowns,
     rung_terms,
     start_unknowns,
-    with_drives,
 )
 from veridyn.identify.drives.friction_choice import Rung, choose_terms, settle
 from veridyn.identify.drives.posterior import DrivePosterior, posterior
@@ -117,12 +117,13 @@ def identify_drives(
             hint="Drives are identified by identify(machine, log, Drives(…)).",
             source=machine.name,
         )
-    machine = with_drives(machine, chosen.kp, chosen.kd, chosen.rate)
-    check_drives(machine)
+    logs = 1 if not isinstance(data, Sequence) else max(len(data), 1)
+    machines = machines_of_runs(machine, chosen.runs, logs, chosen.kp, chosen.kd, chosen.rate)
+    machine = machines[0]
     records = drive_records(machine, data, chosen.commands)
     fitted = tuple(r.until(chosen.until) for r in records)
-    terms = rung_terms(machine, fitted[0])
-    larger = machine.with_elements([e for _, e in terms])
+    terms = rung_terms(machine, fitted)
+    larger = tuple(m.with_elements([e for _, e in terms]) for m in machines)
     groups = groups_of_joints(machine)
     done: list[GroupFit] = []
     with one_blas_thread():
@@ -135,17 +136,21 @@ def identify_drives(
 
 
 def fit_group(
-    machine: Machine, joints: tuple[str, ...], records: tuple[DriveRecord, ...], terms: list[DriveUnknown], how: Drives
+    machines: Sequence[Machine],
+    joints: tuple[str, ...],
+    records: tuple[DriveRecord, ...],
+    terms: list[DriveUnknown],
+    how: Drives,
 ) -> GroupFit:
-    """The drives of joints that move each other; `machine` has the elements of all `terms`."""
-    base = drive_unknowns(machine, joints, label_of(joints), how.estimate)
+    """The drives of joints that move each other; `machines` of the runs have the elements of all `terms`."""
+    base = drive_unknowns(machines[0], joints, label_of(joints), how.estimate)
     if not base:
         raise IdentificationError(
             "there is nothing to estimate.", where=", ".join(joints), expected=", ".join(how.estimate)
         )
     own = [u for u in terms if u.joints[0] in joints] if how.friction == "auto" else []
     base = (*base, *start_unknowns(joints, records))
-    group = DriveGroup(machine, joints, (*base, *own))
+    group = DriveGroup(machines[0], joints, (*base, *own), machines)
     problem = DriveProblem(group=group, records=records, active=tuple(range(len(base))), weights=np.ones(len(joints)))
     z = np.zeros(len(base) + len(own))
     problem, found = settle(*problem.reweighted(problem.at(z)), how.iterations)

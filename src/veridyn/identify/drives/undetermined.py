@@ -1,7 +1,7 @@
 """What a log of commands and positions cannot show of drives, in words: directions in which the posterior is nearly the prior.
 
 In z, standard deviations of the prior, the posterior covariance has eigenvalues from near 0, determined, to 1, not seen. A direction whose
-deviation is more than half the prior's is not determined; the unknowns with a considerable part in it scale or move together.
+deviation is more than half the prior's is not determined; the unknowns that owe it most of their own variance scale or move together.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from veridyn.arrays import Array
 from veridyn.identify.drives.drive_unknowns import WORDS, DriveUnknown
 from veridyn.identify.statistics.determined import DETERMINED_SHARE
 
-PART = 0.35  # of a unit direction: an unknown with less is not named in it
 NAMES = {
     "armature": "armature",
     "viscous": "viscous friction",
@@ -29,11 +28,14 @@ NAMES = {
 }
 REMEDIES = (
     (
+        {"kp", "armature"},
+        "they scale together: give one of them, or record a run with a known load on the links",
+    ),
+    (
         {"kd", "viscous"},
         "only their sum acts while commands are held: give one of them, or record a run with another kd",
     ),
-    ({"kp", "armature"}, "give one of them, or record a run with another kp"),
-    ({"kp", "coulomb"}, "give one of them, or record a run with another kp"),
+    ({"kp", "coulomb"}, "they scale together: give one of them, or record a run with a known load on the links"),
     (
         {"zero", "kp"},
         "gravity, the zero and kp are one direction at one load: record poses that gravity loads otherwise, or another kp",
@@ -64,13 +66,14 @@ def open_directions(unknowns: Sequence[DriveUnknown], covariance: Array) -> tupl
     found: list[OpenDirection] = []
     for joints in dict.fromkeys(u.joints for u in unknowns):
         own = [k for k, u in enumerate(unknowns) if u.joints == joints]
-        values, V = np.linalg.eigh(covariance[np.ix_(own, own)])
+        block = covariance[np.ix_(own, own)]
+        values, V = np.linalg.eigh(block)
         for value, v in sorted(zip(values.tolist(), V.T, strict=True), key=lambda pair: -pair[0]):
             left = float(np.sqrt(max(value, 0.0)))
             if left <= DETERMINED_SHARE:
                 break
-            part = np.abs(v)
-            members = [unknowns[own[k]] for k in np.argsort(-part) if part[k] >= PART * part.max()]
+            owed = value * v**2 / np.diag(block)
+            members = [unknowns[own[k]] for k in np.argsort(-np.abs(v)) if owed[k] > 0.5 or k == np.argmax(np.abs(v))]
             found.append(OpenDirection(tuple(u.name for u in members), left, _sentence(members, left)))
     return tuple(found)
 
