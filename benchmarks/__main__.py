@@ -21,6 +21,7 @@ from benchmarks.cluster import printed as cluster
 from benchmarks.cores import sentence as cores
 from benchmarks.deviations import costs
 from benchmarks.deviations import line as deviations
+from benchmarks.drives import jacobian
 from benchmarks.excitation import excitation
 from benchmarks.excitation import line as designed
 from benchmarks.identification import SAMPLES, identification
@@ -97,6 +98,7 @@ def report() -> str:
         cores(),
         *cluster(),
         *panda(),
+        jacobian(),
         *commands(),
         designed(excitation()),
         f"- Matrix products run at {rate / 1e9:.0f} Gflop/s on this core and memory is filled at {filled / 1e9:.0f} GB/s; "

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.drives --foreign``: deviations of drives that MuJoCo simulated with known values; ``--peers``: other fits of Go2.
+"""``python -m benchmarks.drives --foreign``: deviations of drives that MuJoCo simulated with known values.
 
 Each seed is a quadruped of its own (:mod:`benchmarks.foreign.quadruped`): drives, commands and noise are drawn, the log is handed to
 ``identify(machine, log, Drives(kp=…, kd=…))`` with nothing else set. Of numbers that the fit calls determined:
@@ -9,27 +9,37 @@ Each seed is a quadruped of its own (:mod:`benchmarks.foreign.quadruped`): drive
     named              whether every number that is not determined is in a direction that the fit names as open
 
 Kinds of friction take turns from seed to seed unless one is asked for; with friction that is not Coulomb's its numbers are not counted.
+
+:func:`jacobian` is the line of ``python -m benchmarks`` on a real quadruped, a Unitree Go2 (in the folder that VERIDYN_DATA names).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 import veridyn as vd
+from benchmarks.clock import best_of
 from benchmarks.foreign.quadruped import KD, KP, LEGS, Friction, drawn, machine, recorded
 from veridyn.errors import IdentificationError, VeridynWarning
+from veridyn.identify.drives.drive_group import DriveGroup, groups_of_joints, label_of
+from veridyn.identify.drives.drive_log import drive_records
+from veridyn.identify.drives.drive_method import DEFAULT_KEYS
+from veridyn.identify.drives.drive_unknowns import drive_unknowns, rung_terms, with_drives
 
 SECONDS = 10.0  # of a log
+GO2_KP, GO2_KD, GO2_FITTED_S = 20.0, 1.5, 16.0  # of its owners' configuration; examples/studies/go2.yaml
 KINDS: tuple[Friction, ...] = ("coulomb", "uneven")  # in turn
 
 
@@ -160,8 +170,36 @@ def lines(found: Sequence[Outcome]) -> list[str]:
     return [*text, "", *notes, *(f"seed {o.seed}: {o.failed}" for o in found if o.failed)]
 
 
+def jacobian() -> str:
+    """Processor seconds of the derivatives of Go2's encoders by every number of its drives and every further term of friction."""
+    folder = os.environ.get("VERIDYN_DATA")
+    if not folder or not (Path(folder) / "go2" / "go2.xml").exists():
+        return (
+            "- Derivatives of a quadruped's encoders by its drives: skipped, as VERIDYN_DATA names no folder with go2."
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VeridynWarning)
+        robot = with_drives(vd.load_model(Path(folder) / "go2" / "go2.xml", base="fixed"), GO2_KP, GO2_KD, 1000.0)
+    records = [r.until(GO2_FITTED_S) for r in drive_records(robot, vd.load_log(Path(folder) / "go2" / "encoders.csv"))]
+    terms = rung_terms(robot, records)
+    larger = robot.with_elements([e for _, e in terms])
+    numbers, seconds = 0, 0.0
+    for joints in groups_of_joints(robot):
+        own = tuple(u for u, _ in terms if u.joints[0] in joints)
+        unknowns = (*drive_unknowns(larger, joints, label_of(joints), DEFAULT_KEYS), *own)
+        group, x = DriveGroup(larger, joints, unknowns), np.array([u.value(0.0) for u in unknowns])
+        seconds += best_of(partial(group.simulate, records[0], x), repeat=3).cpu
+        numbers += len(unknowns)
+    return (
+        f"- Derivatives of the 12 encoders of a Unitree Go2 over {GO2_FITTED_S:g} s, simulated at 1 kHz under its drives, by all {numbers} "
+        f"numbers of drives and friction: {seconds:.2f} s of CPU."
+    )
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.drives", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.drives", description="Deviations of drives from encoders."
+    )
     parser.add_argument("--foreign", action="store_true", help="quadrupeds that MuJoCo simulated")
     parser.add_argument("--seeds", type=int, default=20, help="how many quadrupeds")
     parser.add_argument("--seed", type=int, default=0, help="the first of their seeds")

@@ -19,5 +19,5 @@ DETERMINED_INFORMATION = 1.0 / DETERMINED_SHARE**2 - 1.0  # of the data, over th
 def posterior_covariance(G: Array, widening: float = 1.0) -> Array:
     """A⁻¹ (B G + 1) A⁻¹ of unknowns in deviations of their priors, A = G + 1."""
     one = np.eye(len(G))
-    inverse = np.linalg.inv(G + one)
+    inverse = np.asarray(np.linalg.inv(G + one), dtype=np.float64)
     return inverse if widening == 1.0 else inverse @ (widening * G + one) @ inverse
