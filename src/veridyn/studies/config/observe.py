@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from veridyn.model.graph import Formulation
 from veridyn.observe.filters.filter import Late
+from veridyn.observe.readings import InputHold
 from veridyn.observe.virtual import Kind
 from veridyn.studies.config.log import Column, Ends, TableSettings
 from veridyn.studies.config.study import Number, StudyFile, StudySection
@@ -84,6 +85,9 @@ class FilterSettings(StudySection):
     """How far rewind goes back, s; without end if left out."""
     step: Number = Field(default=0.01, gt=0.0)
     """Longest step of the integration, s."""
+    input_hold: InputHold = "zero"
+    """How what acts runs between its samples. zero: each holds to the next, as what a controller puts out; linear: straight from sample to
+    sample, as a measured force does."""
 
 
 class ProcessNoiseSettings(StudySection):

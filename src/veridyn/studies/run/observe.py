@@ -41,7 +41,8 @@ def _observe_machine(loaded: Loaded[ObserveFile], progress: Progress, clock: Cal
     prepared = observer_of(loaded)
     log_file = existing_file(loaded, s.log.file, ("log", "file"))
     log, findings = observed_log(loaded, prepared.system, log_file)
-    readings, table = measurements_of(prepared.system, log), prepared.system.table
+    readings = measurements_of(prepared.system, log, prepared.setup.settings.input_hold)
+    table = prepared.system.table
     owners = [table.sensors[k] for k in table.owner]
     readings = withhold(loaded, readings, [i.name for i in owners], [i.delay for i in owners])
     learns = prepared.setup.settings.model_error == "learned"

@@ -291,6 +291,7 @@ def _setup(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetup:
         inputs=tuple(name for name in s.log.columns if name in mechanism.inputs),
         frozen_after=f.frozen_after,
         step=f.step,
+        input_hold=f.input_hold,
     )
     return ObserverSetup(filter_of_study(f), settings)
 
