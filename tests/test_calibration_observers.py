@@ -16,6 +16,7 @@ from benchmarks.calibration_observers import (
     Followed,
     Outcome,
     against_thesis,
+    against_unmarked,
     bands,
     calibrate,
     driven,
@@ -46,6 +47,18 @@ def test_normal_errors_have_the_shares_of_a_normal_law() -> None:
     assert bands([(noise(1.0, 0.1, 1),)])["inside_x"] == pytest.approx(0.159, abs=0.04)  # within a fifth of a deviation
     both = against_thesis([(noise(1.0, 1.0, 1), noise(2.0, 2.0, 2))])
     assert both["over_error_ekf_x"] == pytest.approx(0.5, rel=0.1)
+
+
+def test_marks_are_compared_with_none() -> None:
+    """Rates half as far off with the marks: two sets of 4000 normal errors know the ratio within a few percent."""
+
+    def moving(rate: float, nees: float, seed: int) -> Followed:
+        errors = np.random.default_rng(seed).standard_normal((len(T), 4)) * [1.0, 1.0, rate, rate]
+        return Followed(T, ("x", "y", "x_dot", "y_dot"), errors, np.ones_like(errors), nees)
+
+    found = against_unmarked([(moving(1.0, 0.9, k), moving(2.0, 1.5, 10 + k)) for k in range(2)])
+    assert found["rate_over_unmarked"] == pytest.approx(0.5, rel=0.05)
+    assert (found["nees"], found["nees_unmarked"]) == pytest.approx((0.9, 1.5))
 
 
 def test_one_sample_outside_counts_as_an_outage_lost() -> None:

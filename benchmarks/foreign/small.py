@@ -36,6 +36,7 @@ class SmallMachine:
 
     `coordinates`: names in the file; `driven`: which of them have a motor; `centre`, `reach`: of their motion; `speed`: largest angular
     frequency of it (rad/s); `gains` K_p, K_d; `encoder` (of each coordinate) and `torque`: deviations of the sensors' white noise.
+    `frictions`: which of the constants are friction.
     """
 
     file: Path
@@ -49,6 +50,7 @@ class SmallMachine:
     gains: tuple[float, float]
     encoder: Array
     torque: float
+    frictions: tuple[str, ...]
 
     def drawn(self, rng: np.random.Generator, spread: float) -> dict[str, float]:
         """Constants of one machine: lengths as drawn, everything else off by a normal error of relative size `spread`."""
@@ -173,6 +175,7 @@ MACHINES: dict[str, SmallMachine] = {
         gains=(200.0, 40.0),
         encoder=np.array([1e-4, 5e-4]),
         torque=0.1,
+        frictions=("rail", "pivot"),
     ),
     "two-link arm": SmallMachine(
         file=HERE / "two_link.yaml",
@@ -189,6 +192,7 @@ MACHINES: dict[str, SmallMachine] = {
         gains=(150.0, 15.0),
         encoder=np.array([5e-4, 5e-4]),
         torque=0.2,
+        frictions=("friction_one", "friction_two"),
     ),
     "slider-crank": SmallMachine(
         file=HERE / "slider_crank.yaml",
@@ -205,5 +209,6 @@ MACHINES: dict[str, SmallMachine] = {
         gains=(150.0, 15.0),
         encoder=np.array([1e-3]),
         torque=0.2,
+        frictions=("rail", "bearing"),
     ),
 }  # fmt: skip

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from veridyn.errors import DataError, ModelError
-from veridyn.model.parameters import ParameterGuess, ParameterSet, Tie, Uncertainty
+from veridyn.model.parameters import Drift, ParameterGuess, ParameterSet, Tie, Uncertainty
 
 C = np.array([[4.0, 1.0], [1.0, 1.0]])
 NAN = float("nan")
@@ -153,6 +153,18 @@ def test_bounds_stay_with_their_parameters() -> None:
     assert p.replacing({"a": 1.5}).known(["a"]).bounds["a"] == (0.0, 2.0)
     assert dict(p.without(["a"]).bounds) == {"b": (-1.0, 5.0)}
     assert p.extended(five()).bounds == p.bounds
+
+
+def test_drifts_stay_with_their_parameters() -> None:
+    p = five().drifting({"a": Drift(0.1, 60.0)}).drifting({"b": Drift(2.0, 10.0)})
+    assert pickle.loads(pickle.dumps(p)).drifts == p.drifts and p.replacing({"a": 1.5}).drifts == p.drifts
+    assert dict(p.without(["a"]).drifts) == {"b": Drift(2.0, 10.0)}
+    assert p.extended(five()).drifts == p.drifts and five().taking(p).drifts == p.drifts
+    assert p.drifts["b"].density == pytest.approx(0.4)  # 2² in 10 s
+    with pytest.raises(ModelError, match="there is no parameter 'z'"):
+        five().drifting({"z": Drift(1.0, 1.0)})
+    with pytest.raises(ModelError, match="by 0 within 60 s"):
+        Drift(0.0, 60.0)
 
 
 def test_a_parameter_moves_by_deviations_or_by_factors() -> None:

@@ -24,7 +24,7 @@ from veridyn.mechanics.tree.of_machine import tree_of
 from veridyn.model.load import Load
 from veridyn.model.machine import Machine
 from veridyn.model.parameter_set import Constant
-from veridyn.model.parameters import Uncertainty
+from veridyn.model.parameters import Drift, Uncertainty
 from veridyn.model.place import PointRef
 from veridyn.model.sensor import Sensor
 from veridyn.progress import Progress, silent
@@ -312,6 +312,16 @@ class Formulated(Protocol):
     @property
     def drives(self) -> Mapping[str, str]:
         """The coordinate that each drive acts on: its unknown force is that of the coordinate."""
+        ...
+
+    @property
+    def drifts(self) -> Mapping[str, Drift]:
+        """The parameters that change while the machine is used."""
+        ...
+
+    @property
+    def uncertainty(self) -> Uncertainty | None:
+        """The covariance of its parameters."""
         ...
 
     @property

@@ -156,6 +156,13 @@ def car_with(car: CarDescription, new: ParameterSet) -> CarDescription:
             found=f"'{next(iter(new.ties))}' tied",
             hint="Each of them is estimated, or known.",
         )
+    if new.drifts:
+        raise ModelError(
+            "parameters of a car drift by the noise of their filter.",
+            where=part_at("parameters"),
+            found=", ".join(new.drifts),
+            hint="CarNoise(walk={…}), or noise: {walk: …} in a study.",
+        )
     stated = {n: new[n] for n in car.values}
     plain = car_parameters(replace(car, values=stated))
     stated |= {n: new[n] for n in PARAMETERS if n not in stated and new[n] != plain[n]}

@@ -71,6 +71,27 @@ class Uncertainty:
 
 
 @dataclass(frozen=True)
+class Drift:
+    """A parameter that changes while the machine is used: a random walk whose deviation is `by`, in its unit, after `within` seconds."""
+
+    by: float
+    within: float
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite([self.by, self.within]).all() and self.by > 0.0 and self.within > 0.0):
+            raise ModelError(
+                "a drift is by a deviation above zero within a time above zero.",
+                where=part_at("drifts"),
+                found=f"by {self.by:g} within {self.within:g} s",
+            )
+
+    @property
+    def density(self) -> float:
+        """Of the random walk, unit²/s."""
+        return self.by**2 / self.within
+
+
+@dataclass(frozen=True)
 class Tie:
     """A parameter that is `factor` times another one: YY9 tied to XX9 for a wheel that is round."""
 
@@ -84,7 +105,8 @@ class ParameterSet:
 
     `values` are the priors, NaN where nobody knows. `typical` is the size a parameter of this kind has on this machine; it scales
     columns when a rank is decided. A known parameter moves to the measured side, an estimated one is a column, a tied one adds
-    its column to another's. `bounds`: least and largest value of those that have such.
+    its column to another's. `bounds`: least and largest value of those that have such. `drifts`: those that change while the machine is
+    used, which observers follow.
     """
 
     names: tuple[str, ...]
@@ -94,12 +116,14 @@ class ParameterSet:
     states: tuple[State, ...]
     ties: Mapping[str, Tie] = field(default_factory=dict)
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    drifts: Mapping[str, Drift] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", np.array(self.values, dtype=np.float64))
         object.__setattr__(self, "typical", np.array(self.typical, dtype=np.float64))
         object.__setattr__(self, "ties", MappingProxyType(dict(self.ties)))
         object.__setattr__(self, "bounds", MappingProxyType(dict(self.bounds)))
+        object.__setattr__(self, "drifts", MappingProxyType(dict(self.drifts)))
         for state in set(self.states):
             _check_state(state)
         self.values.flags.writeable = False
@@ -107,7 +131,7 @@ class ParameterSet:
 
     def __reduce__(self) -> tuple[object, ...]:
         # A read-only view cannot be pickled.
-        views = {"ties": dict(self.ties), "bounds": dict(self.bounds)}
+        views = {"ties": dict(self.ties), "bounds": dict(self.bounds), "drifts": dict(self.drifts)}
         return _parameter_set, ({f.name: getattr(self, f.name) for f in fields(self)} | views,)
 
     def __len__(self) -> int:
@@ -196,6 +220,7 @@ class ParameterSet:
             states=(*self.states, *made.states[n:]),
             ties=self.ties,
             bounds=self.bounds,
+            drifts=self.drifts,
         )
 
     def taking(self, known: ParameterSet) -> ParameterSet:
@@ -205,7 +230,7 @@ class ParameterSet:
         values[at], typical[at] = known.values, known.typical
         for k, state in zip(at, known.states, strict=True):
             states[k] = state
-        return replace(self, values=values, typical=typical, states=tuple(states), ties=known.ties)
+        return replace(self, values=values, typical=typical, states=tuple(states), ties=known.ties, drifts=known.drifts)
 
     def without(self, names: Collection[str]) -> ParameterSet:
         """A copy without these parameters and what is tied to them."""
@@ -218,7 +243,14 @@ class ParameterSet:
             states=tuple(self.states[k] for k in kept),
             ties={name: tie for name, tie in self.ties.items() if name not in names and tie.to not in names},
             bounds={name: own for name, own in self.bounds.items() if name not in names},
+            drifts={name: own for name, own in self.drifts.items() if name not in names},
         )
+
+    def drifting(self, drifts: Mapping[str, Drift]) -> ParameterSet:
+        """A copy in which these parameters change while the machine is used, besides those that do already."""
+        for name in drifts:
+            self.index(name)  # refuses a name that is no parameter
+        return replace(self, drifts={**self.drifts, **drifts})
 
     def _with_states(self, state: State, chosen: set[int]) -> ParameterSet:
         ties = {n: t for n, t in self.ties.items() if state == "tied" or self.index(n) not in chosen}

@@ -183,6 +183,10 @@ class StateHistory(ABC):
         lines += [f"  {line}" for line in self.consistency_lines()]
         lines += [f"  {e}" for e in self.episodes()]
         lines += [f"  {line}" for line in self.bounded()]
+        lines += [
+            f"  parameter '{name}' drifts, and this log does not determine it: it keeps its value, and its uncertainty enters the bands"
+            for name in getattr(self.system, "frozen", ())
+        ]
         if self.tuning is not None:
             lines.append(f"  noise chosen on this log: {self.tuning.summary()}")
         if (error := getattr(self, "model_error", None)) is not None:

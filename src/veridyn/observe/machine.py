@@ -73,6 +73,8 @@ class MachineSystem:
     inner: tuple[str, ...] = ()
     bounds: ParameterBounds | None = None
     uncertainty: Uncertainty | None = None  # of the last of `varying`, which are considered and not estimated
+    carried: Uncertainty | None = None  # at the start, of drifting and considered parameters together
+    frozen: tuple[str, ...] = ()  # drifting parameters that no reading corrects
     attitude_rows: NDArray[np.bool_] | None = None  # (m,) outputs whose H is ∂h/∂q at constant q̇ and q̈ (equation 116)
     place_rows: NDArray[np.bool_] | None = None  # (m,) outputs whose H leaves out how a free base turns (equation 89)
     along_tangent: bool = (
@@ -397,10 +399,12 @@ class MachineSystem:
             ]
         )
         x = self.join(q, qd, self.model.start_unknown if u is None else u, np.zeros(len(self.drifting)))
-        if self.uncertainty is None or self.considered is None:
+        known = self.carried or self.uncertainty
+        if known is None:
             return Belief(x, deviations**2, t)
-        P, part = np.diag(deviations**2), np.flatnonzero(self.considered)
-        P[np.ix_(part, part)] = self.uncertainty.covariance
+        part = [2 * self.f + len(forces) + self.varying.index(name) for name in known.names]
+        P = np.diag(deviations**2)
+        P[np.ix_(part, part)] = known.covariance
         return Belief(x, P, t)
 
     @property
@@ -412,11 +416,12 @@ class MachineSystem:
     @cached_property
     def considered(self) -> NDArray[np.bool_] | None:
         """Which states are considered: their uncertainty widens the others', and no reading corrects them (Schmidt); None for none."""
-        if self.uncertainty is None:
+        if self.uncertainty is None and not self.frozen:
             return None
         mask = np.zeros(len(self.states), dtype=np.bool_)
         after = 2 * self.f + len(self.model.unknown)
         mask[after + len(self.estimated) : after + len(self.varying)] = True
+        mask[[after + self.varying.index(name) for name in self.frozen]] = True
         return mask
 
     def instant(self, x: Array, inputs: Array) -> Instant:

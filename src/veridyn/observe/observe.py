@@ -31,6 +31,7 @@ from veridyn.model.machine import Machine
 from veridyn.observe.consistency.findings import warn_of_findings
 from veridyn.observe.consistency.predictions import FilterRun
 from veridyn.observe.consistency.tuning import Tuning, tune
+from veridyn.observe.drifting import with_frozen
 from veridyn.observe.filters.filter import Filter
 from veridyn.observe.filters.methods import LinearKF, Smoother, filter_of
 from veridyn.observe.filters.run import in_order, run
@@ -190,10 +191,13 @@ def observe_with(
         readings = in_order(method, readings.select(system.outputs))
     refinements = 0 if setup.settings.step is not None else REFINEMENTS
     system, estimates = _converging(setup, system, readings, q, qd, progress, refinements)
+    ran, system = system, with_frozen(system, estimates)
     error = setup.model_error(system, q, qd, readings, estimates, progress, scales_walk=tuning is not None)
     if error is not None:
         system = error.added_to(system)
+    while system is not ran:  # again where the model's error leaves a parameter less well determined
         estimates = run(method, setup.seen(system, q), readings, system.belief(q, qd), progress)
+        ran, system = system, with_frozen(system, estimates)
     while not isinstance(method, LinearKF) and not estimates.replayed and len(estimates) > 1:
         bias = step_bias(system, estimates, readings.inputs)
         if bias.deviations <= TOLERATED_BIAS_SIGMAS or not refinements:

@@ -27,6 +27,7 @@ from veridyn.mechanics.natural.formulation import PointsForm
 from veridyn.mechanics.single_track.of_machine import CarNoise
 from veridyn.model.sensor import Sensor, chosen_sensors
 from veridyn.observe.bounds import Estimated, ParameterBounds, read_parameters
+from veridyn.observe.drifting import followed_drifts, start_covariance
 from veridyn.observe.filters.ekf import EKF
 from veridyn.observe.filters.filter import CompiledStep, ErrorModel, Filter
 from veridyn.observe.filters.methods import ErrorEKF, LinearKF
@@ -67,6 +68,9 @@ def machine_system(
             hint="Give it some: a section `sensors` in its file, or ObserveSettings(sensors=…).",
         )
     names, estimated = read_parameters(settings.parameters)
+    drifts = followed_drifts(form, settings, names)
+    names = (*names, *drifts)
+    estimated |= {name: Estimated(0.0, drift.density) for name, drift in drifts.items()}
     model, q, qd = form.prepared(
         RunSettings(
             independents=tuple(settings.independents),
@@ -81,7 +85,7 @@ def machine_system(
     )
     noise = _noise_with(_noise_on(given, form.drives), model, estimated)
     made = _system(model, chosen, noise, error_model, inputs, settings.step)
-    made = replace(made, bounds=_bounds(model, estimated))
+    made = replace(made, bounds=_bounds(model, estimated), carried=start_covariance(form, model, drifts))
     return (made if settings.step is not None else replace(made, longest=mode_step(made, q, qd))), q, qd
 
 

@@ -82,6 +82,10 @@ class ObserveSettings(Settings):
         one set to None is left out. By default all sensors of the machine.
     consider : bool
         Let the uncertainty of the parameters of ``fit.machine()`` widen the bands of the states (the default).
+    drifts : bool or names
+        Estimate the parameters that the machine marks as drifting (section ``parameters: drifts`` of its file) with the state: all of them,
+        the default, or those that are named. One that a log does not determine keeps its value, and its uncertainty enters the bands;
+        see :mod:`veridyn.observe.drifting`. An ``Observer`` has no log that shows it, and estimates all.
 
     Examples
     --------
@@ -111,6 +115,7 @@ class ObserveSettings(Settings):
     parameters: Annotated[Parameters, Rule(_names_parameters, PARAMETERS)] = ()
     sensors: Annotated[Choice | None, Rule(_chooses_sensors, SENSORS)] = None
     consider: bool = True
+    drifts: bool | Sequence[str] = True
 
     def __post_init__(self) -> None:
         for name in (
@@ -118,6 +123,7 @@ class ObserveSettings(Settings):
             "unknown",
             "inputs",
             "parameters",
+            "drifts",
         ):  # lists that others could change, and generators
             given = getattr(self, name)
             if isinstance(given, Iterable) and not isinstance(given, str | tuple | Mapping):

@@ -93,6 +93,11 @@ def test_parameters_of_the_common_section_stand_beside_those_of_the_car() -> Non
         ("single_track", "tree", ["line 3", "has one formulation"]),
         ("sensors:", "bodies: []\nsensors:", ["'bodies' does not belong to a car"]),
         ("sensors:", "parameters: {sigma: {mass: 10}}\nsensors:", ["deviations stand here and with the parameters"]),
+        (
+            "sensors:",
+            "parameters: {drifts: {mass: {by: 10, within: 60}}}\nsensors:",
+            ["parameters of a car drift by the noise of their filter", "Found mass", "CarNoise(walk={…})"],
+        ),
         ("sensors:", "parameters: {tied: {mass: front}}\nsensors:", ["cannot be tied"]),
         ("sensors:", "parameters: {values: {mas: 10}}\nsensors:", ["there is no parameter 'mas'"]),
     ],

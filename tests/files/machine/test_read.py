@@ -254,6 +254,23 @@ def test_a_covariance_and_its_faults() -> None:
         assert words in fault_of(base + text + "\n")
 
 
+def test_drifts_and_their_faults() -> None:
+    base = "veridyn: 2\nbodies:\n  - {name: a, joint: turning, inertia: {M: 1, ZZ: 1, XX: 1, YY: 1}}\nparameters:\n  "
+    machine = parse_machine(base + "drifts: {M_a: {by: 0.2, within: 60*30}}\n")
+    drift = machine.parameters.drifts["M_a"]
+    assert (drift.by, drift.within) == (0.2, 1800.0) and drift.density == pytest.approx(0.04 / 1800.0)
+    for text, words in (
+        ("drifts: {M_b: {by: 1, within: 60}}", "parameters (line 5): there is no parameter 'M_b'"),
+        ("drifts: {M_a: {by: 1}}", "within"),
+        (
+            "drifts: {M_a: {by: 1, within: 0}}",
+            "parameters, drifts (line 5): 'within' of M_a is not above zero.\nFound 0",
+        ),
+        ("drifts: {M_a: {by: -1, within: 60}}", "'by' of M_a is not above zero"),
+    ):
+        assert words.lower() in fault_of(base + text + "\n").lower()
+
+
 TYRE = """
 veridyn: 2
 base: free

@@ -29,7 +29,7 @@ from veridyn.model.elements.element import coulomb, spring, tyre
 from veridyn.model.link import Joint, Link, LinkCapsule
 from veridyn.model.load import Drive, Force, Torque
 from veridyn.model.machine import Machine
-from veridyn.model.parameters import Uncertainty
+from veridyn.model.parameters import Drift, Uncertainty
 from veridyn.model.place import Assembly, Attachment, Marker
 from veridyn.model.sensor import Sensor
 from veridyn.spatial.rotations import rpy
@@ -200,8 +200,10 @@ def test_parameters_states_and_formulation_of_described_machines() -> None:
     other = other.with_parameters(
         other.parameters.replacing({"M_load": 300.0}).known(["M_load"]).tied({"YY_load": "XX_load"})
     )
+    other = other.with_parameters(other.parameters.drifting({"fs": Drift(0.3, 900.0)}))
     sized = other.with_uncertainty(Uncertainty(("fs", "M_load"), np.diag([0.25, 4.0])))
     again = back(sized)
+    assert dict(again.parameters.drifts) == {"fs": Drift(0.3, 900.0)}
     assert again.formulation == "tree" and again.parameters["M_load"] == 300.0
     assert "sigma: {fs: 0.5, M_load: 2.0}" in model_text(sized)
     assert [b.mass for b in mechanism_of(back(crane.with_parameters({"M_load": 300.0}))).bodies] == [80.0, 3.0, 300.0]

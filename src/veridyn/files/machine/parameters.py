@@ -12,12 +12,12 @@ from ruamel.yaml.nodes import MappingNode, Node
 
 from veridyn.errors import ModelError, did_you_mean
 from veridyn.files.expressions import is_constant_name
-from veridyn.files.machine.keys import COVARIANCE, PARAMETERS
+from veridyn.files.machine.keys import COVARIANCE, DRIFT, PARAMETERS
 from veridyn.files.yaml_nodes import line_of
 from veridyn.files.yaml_reader import Reader
 from veridyn.model.elements.element import Element
 from veridyn.model.graph import Body
-from veridyn.model.parameters import ParameterSet, Tie, Uncertainty
+from veridyn.model.parameters import Drift, ParameterSet, Tie, Uncertainty
 from veridyn.spatial.inertia import INERTIAL
 
 WHERE = "parameters"
@@ -31,15 +31,16 @@ class ParameterSection:
     known: list[str] = field(default_factory=list)
     tied: dict[str, Tie] = field(default_factory=dict)
     typical: dict[str, float] = field(default_factory=dict)
+    drifts: dict[str, Drift] = field(default_factory=dict)
     uncertainty: Uncertainty | None = None
 
     @property
     def changes(self) -> bool:
-        """Whether it says anything about values, states, ties or typical sizes."""
-        return bool(self.values or self.known or self.tied or self.typical)
+        """Whether it says anything about values, states, ties, typical sizes or drifts."""
+        return bool(self.values or self.known or self.tied or self.typical or self.drifts)
 
     def applied(self, parameters: ParameterSet) -> ParameterSet:
-        out = parameters.replacing(self.values).known(self.known).tied(self.tied)
+        out = parameters.replacing(self.values).known(self.known).tied(self.tied).drifting(self.drifts)
         sizes = out.typical.copy()
         for name, size in self.typical.items():
             sizes[out.index(name)] = size
@@ -83,8 +84,24 @@ def read_parameters(
                 read.fault(value, f"the typical size of {name} is not above zero.", WHERE, found=f"{size:g}")
             if _exists(read, key, name, priors):
                 out.typical[name] = size
+    if "drifts" in at:
+        _read_drifts(read, at["drifts"], priors, out)
     out.uncertainty = _read_uncertainty(read, at, {**priors, **(constants or {})})
     return out
+
+
+def _read_drifts(read: Reader, node: Node, priors: Mapping[str, float], out: ParameterSection) -> None:
+    where = f"{WHERE}, drifts"
+    for name, key, value in read.items(node, where):
+        at = read.mapping(value, where, DRIFT, required=DRIFT)
+        numbers = {
+            word: read.number(at[word], where, f"{word} of {name}", fallback=1.0) for word in DRIFT if word in at
+        }
+        for word, number in numbers.items():
+            if number <= 0.0:
+                read.fault(at[word], f"'{word}' of {name} is not above zero.", where, found=f"{number:g}")
+        if _exists(read, key, name, priors) and len(numbers) == len(DRIFT) and min(numbers.values()) > 0.0:
+            out.drifts[name] = Drift(**numbers)
 
 
 def _read_uncertainty(read: Reader, at: Mapping[str, Node], priors: Mapping[str, float]) -> Uncertainty | None:

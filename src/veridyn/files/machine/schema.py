@@ -19,6 +19,7 @@ from veridyn.files.machine.keys import (
     CENTRAL,
     CONTROLLER,
     COVARIANCE,
+    DRIFT,
     ELEMENT,
     END,
     FLEXIBLE,
@@ -326,6 +327,7 @@ def _parameters() -> Schema:
         "values": _free(UNKNOWN),
         "sigma": _free(NUMBER),
         "covariance": _object(_keys(COVARIANCE), COVARIANCE),
+        "drifts": _free(_object(dict.fromkeys(DRIFT, NUMBER), DRIFT)),
     }
     return _object({key: sections[key] for key in PARAMETERS})
 

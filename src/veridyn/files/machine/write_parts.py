@@ -263,8 +263,11 @@ def parameter_lines(p: ParameterSet | None, plain: ParameterSet | None, uncertai
         to = name_text(tie.to)
         ties[name] = to if tie.factor == 1.0 else mapping_text({"to": to, "factor": number_text(tie.factor)})
     sizes = {p.names[i]: number_text(p.typical[i]) for i in range(len(p)) if p.typical[i] != plain.typical[i]}
+    drifts = {
+        name: mapping_text({"by": number_text(d.by), "within": number_text(d.within)}) for name, d in p.drifts.items()
+    }
     lines = [] if not known else [wrapped("  known: ", known, "[]")]
-    for key, entries in (("tied", ties), ("typical", sizes), ("values", values)):
+    for key, entries in (("tied", ties), ("typical", sizes), ("values", values), ("drifts", drifts)):
         if entries:
             lines.append(flow(f"  {key}: ", {name_text(name): value for name, value in entries.items()}))
     lines += uncertainty_lines(uncertainty) if uncertainty is not None else []

@@ -9,7 +9,7 @@ lead prescribed coordinates, which are the multipliers of their constraints.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -51,6 +51,7 @@ from veridyn.mechanics.natural.virtual import PointsQuantity
 from veridyn.mechanics.system.simulation import BaseState, Inputs, Method, Trajectory
 from veridyn.model.load import Load, drives_of
 from veridyn.model.machine import Machine
+from veridyn.model.parameters import Drift, Uncertainty
 from veridyn.model.place import PointRef
 from veridyn.model.sensor import KINDS, Sensor, SensorKind
 from veridyn.progress import Progress, silent
@@ -203,6 +204,16 @@ class _Natural:
     def drives(self) -> dict[str, str]:
         """The coordinate that each drive acts on."""
         return drives_of(self.machine.loads)
+
+    @property
+    def drifts(self) -> Mapping[str, Drift]:
+        """The parameters that change while the machine is used; a machine without a tree has no parameters."""
+        return {} if self.machine.stated is None else self.machine.stated.drifts
+
+    @property
+    def uncertainty(self) -> Uncertainty | None:
+        """The covariance of its parameters."""
+        return self.machine.uncertainty
 
     @property
     def regressor(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, cast, get_args
@@ -19,6 +19,7 @@ from veridyn.mechanics.tree.virtual import TreeQuantity
 from veridyn.model.elements.element import WRENCH_ROWS
 from veridyn.model.load import Drive, Force, Load, Torque, channels, drives_of
 from veridyn.model.machine import Machine
+from veridyn.model.parameters import Drift, Uncertainty
 from veridyn.model.place import PointRef
 from veridyn.model.placed import placed_sensor
 from veridyn.model.sensor import Sensor
@@ -56,6 +57,16 @@ class TreeForm:
     def drives(self) -> dict[str, str]:
         """The coordinate that each drive acts on."""
         return drives_of(self.tree.loads)
+
+    @property
+    def drifts(self) -> Mapping[str, Drift]:
+        """The parameters that change while the machine is used."""
+        return self.tree.parameters.drifts
+
+    @property
+    def uncertainty(self) -> Uncertainty | None:
+        """The covariance of its parameters."""
+        return self.tree.uncertainty
 
     @property
     def capabilities(self) -> Capabilities:

@@ -44,7 +44,7 @@ from veridyn.signals.drive_checks import log_faults
 T = TypeVar("T", bound=Estimates | Smoothed)
 LITTLE_EFFECT = ("slip_time", "bank_time", "yaw_inertia", "mass", "front", "rear", "track", "shape", "drag")
 METHODS: tuple[type[Filter], ...] = (EKF, UKF, Smoother)
-OF_BODIES = ("start", "rates", "independents", "unknown", "inputs", "step", "input_hold", "friction_speed")
+OF_BODIES = ("start", "rates", "independents", "unknown", "inputs", "step", "input_hold", "friction_speed", "drifts")
 NO_ERROR_MODEL = Limit(
     "it has no accelerations of joints that the error model of this filter is made of",
     "Use 'ekf', 'ukf' or 'smoother'.",

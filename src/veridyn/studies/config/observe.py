@@ -88,6 +88,8 @@ class FilterSettings(StudySection):
     input_hold: InputHold = "zero"
     """How what acts runs between its samples. zero: each holds to the next, as what a controller puts out; linear: straight from sample to
     sample, as a measured force does."""
+    drifts: bool | tuple[str, ...] = True
+    """Whether parameters that the model file marks as drifting are estimated with the state, or which of them."""
 
 
 class ProcessNoiseSettings(StudySection):

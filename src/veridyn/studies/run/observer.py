@@ -292,6 +292,7 @@ def _setup(loaded: Loaded[ObserveFile], mechanism: Described) -> ObserverSetup:
         frozen_after=f.frozen_after,
         step=f.step,
         input_hold=f.input_hold,
+        drifts=f.drifts,
     )
     return ObserverSetup(filter_of_study(f), settings)
 

@@ -71,7 +71,7 @@ def study_filter(loaded: Loaded[Any]) -> Filter:
     f: FilterSettings = loaded.study.filter
     faults = [
         loaded.fault(("filter", key), f"'{key}' belongs to machines of bodies and joints.", hint="Drop it.")
-        for key in ("unknown", "independents", "step", "input_hold")
+        for key in ("unknown", "independents", "step", "input_hold", "drifts")
         if getattr(f, key) != FilterSettings.model_fields[key].default
     ]
     if faults:
