@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import veridyn as vd
-from veridyn.mechanics.system.compiled_run import CompiledRun, JointControllers, run_in_threads
+from veridyn.mechanics.system.compiled_run import CompiledRun, run_in_threads
 from veridyn.mechanics.system.run_blocks import Varied
+from veridyn.mechanics.system.run_layout import JointControllers, usual_lanes
 from veridyn.spatial.inertia import from_centre
 from veridyn.spatial.transforms import Placement
 
@@ -147,7 +148,7 @@ def many_sets() -> dict[str, float]:
     start, command, still = every(reference(t[:1])[0]), every(reference(t)), np.zeros((SETS, len(t), LINKS))
     sets = scales[:, None] * machine.parameters.values
     servo = JointControllers(kp=KP, ki=np.zeros(LINKS), kd=KD, limit=np.full(LINKS, LIMIT))
-    runs = [CompiledRun(machine, servo=servo) for _ in range(cores)]
+    runs = [CompiledRun(machine, servo=servo, lanes=usual_lanes()) for _ in range(cores)]
 
     def ours() -> Any:
         return run_in_threads(runs, STEP, start, still, {}, command=command, parameters=sets)

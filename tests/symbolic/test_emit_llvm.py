@@ -133,3 +133,22 @@ def test_inputs_that_nothing_needs_are_not_read() -> None:
     beside = emit(g, [x * 2.0, unused * 3.0], ("unused", "x"), (), 4)
     ignored = emit(g, [x * 2.0], ("unused", "x"), (), 4)
     assert ignored.places == alone.places < beside.places
+
+
+@pytest.mark.parametrize("lanes", [2, 4, 16])
+def test_lanes_have_parameters_of_their_own(lanes: int) -> None:
+    """One call: what is a parameter has a number in each lane, and inputs are read where they lie; two outputs are inputs themselves."""
+    rng, g = np.random.default_rng(5), Graph()
+    inputs = {name: rng.normal(size=lanes) for name in NAMES}
+    chosen = twins(rng, g, inputs, 700)[::7]
+    outputs = [t.symbol for t in chosen] + [g.input("a"), g.input("f")]
+    program = emit(g, outputs, NAMES[:4], NAMES[4:], lanes, lanes, lanes=True)
+    code = compile_object(program.text, this_host(lanes))
+    kernel = Kernel(code, NAMES[:4], NAMES[4:], len(outputs), program.places, lanes)
+    found = np.full((len(outputs), lanes), np.nan)
+    addresses = found.ctypes.data + found.strides[0] * np.array(program.order, dtype=np.uintp)
+    parameters = np.concatenate([inputs[n] for n in NAMES[4:]])
+    kernel.run([inputs[n] for n in NAMES[:4]], parameters, addresses, 1)
+    for twin, row in zip(chosen, found, strict=False):
+        assert row == pytest.approx(np.broadcast_to(twin.number, lanes), rel=1e-10, abs=1e-10)
+    assert np.array_equal(found[-2:], [inputs["a"], inputs["f"]])

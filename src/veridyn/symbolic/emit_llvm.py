@@ -27,6 +27,8 @@ class Program:
     Samples `start` to `stop` of `n`; `start` is a multiple of the block. Input k of sample s is ``in[k][s * stride[k]]``; the output
     that was number ``order[k]`` in the request goes to ``out[k][s]``, and outputs must have room up to the next full block. `work`
     needs `places` places. `far` other than 0 writes outputs past the caches; they must lie on multiples of 64 bytes.
+
+    Of lanes, `start` is 0 and `stop` 1: input k of lane l is ``in[k][l]``, parameter k of it ``parameters[k * width + l]``.
     """
 
     text: str
@@ -48,8 +50,9 @@ class _Emitter:
         parameters: Mapping[str, int],
         width: int,
         block: int,
+        lanes: bool,
     ) -> None:
-        self.graph, self.outputs, self.width = graph, outputs, width
+        self.graph, self.outputs, self.width, self.lanes = graph, outputs, width, lanes
         self.vector = f"<{width} x double>"
         self.block, self.stride = block, place_stride(block)
         self.align = 8 * width if self.stride % 8 == 0 else 8
@@ -67,7 +70,9 @@ class _Emitter:
         self.place = self._places()
         self.order: list[int] = []
         self.calls: list[str] = []
-        self.staged = max(1, *(len(self._outputs_of(k)) for k in range(len(self.pieces)))) if block >= STAGED else 0
+        self.staged = (
+            max(1, *(len(self._outputs_of(k)) for k in range(len(self.pieces)))) if block >= STAGED and not lanes else 0
+        )
 
     def _cut(self) -> list[list[int]]:
         """The operations in pieces, at least one; sine and cosine of one angle, which come as a pair, stay together."""
@@ -91,17 +96,21 @@ class _Emitter:
         return (left,) if right < 0 else (left, right)
 
     def _places(self) -> dict[int, int]:
-        """A place in the work array for every value that crosses from one piece to a later one; inputs are there from the start."""
+        """A place in the work array for every value that crosses from one piece to a later one; inputs are there from the start.
+
+        Lanes read their inputs where they lie.
+        """
         last: dict[int, int] = {}
+        gathered = {} if self.lanes else self.sample_inputs
         for k, piece in enumerate(self.pieces):
             for n in piece:
                 for m in self._operands(n):
-                    if m in self.sample_inputs or self.piece_of.get(m, k) != k:
+                    if m in gathered or self.piece_of.get(m, k) != k:
                         last[m] = k
         for n in self.out_of:
-            if n in self.sample_inputs:
+            if n in gathered:
                 last[n] = len(self.pieces) - 1  # stored at the very end, by _loose_outputs
-        place = {n: i for i, n in enumerate(self.sample_inputs)}
+        place = {n: i for i, n in enumerate(gathered)}
         self.total = len(place)
         free: list[int] = []
         leaving: list[list[int]] = [[] for _ in self.pieces]
@@ -142,6 +151,15 @@ class _Emitter:
             op = self.graph.operation[m]
             if op == ex.CONST:
                 known[m] = self.splat(self.graph.constants[m])
+            elif self.lanes and m in self.parameter_inputs:
+                known[m] = f"%p{m}"
+                lines.append(f"  %pp{m} = getelementptr double, ptr %par, i64 {self.width * self.parameter_inputs[m]}")
+                lines.append(f"  %p{m} = load {V}, ptr %pp{m}, align 8")
+            elif self.lanes and m in self.sample_inputs:
+                known[m] = f"%l{m}"
+                lines.append(f"  %la{m} = getelementptr ptr, ptr %in, i64 {self.sample_inputs[m]}")
+                lines.append(f"  %lb{m} = load ptr, ptr %la{m}, align 8")
+                lines.append(f"  %l{m} = load {V}, ptr %lb{m}, align 8")
             elif m in self.parameter_inputs:
                 known[m] = f"%p{m}"
                 lines.append(f"  %pp{m} = getelementptr double, ptr %par, i64 {self.parameter_inputs[m]}")
@@ -208,7 +226,7 @@ class _Emitter:
             store(n, name)
         if k == len(self.pieces) - 1:
             self._loose_outputs(value, store)
-        self.calls.append(f"  call void @piece{k}(ptr %work, ptr %par, ptr %out, i64 %s)")
+        self.calls.append(f"  call void @piece{k}(ptr %in, ptr %work, ptr %par, ptr %out, i64 %s)")
         if self.staged and len(self.order) > first:
             count = len(self.order) - first
             self.calls.append(f"  call void @deliver(ptr %work, ptr %out, i64 %s, i64 {first}, i64 {count}, i64 %far)")
@@ -223,7 +241,7 @@ class _Emitter:
     def _loop(self, name: str, lines: list[str]) -> str:
         body = "\n".join(lines)
         return f"""
-define internal void @{name}(ptr %work, ptr %par, ptr %out, i64 %s) #0 {{
+define internal void @{name}(ptr %in, ptr %work, ptr %par, ptr %out, i64 %s) #0 {{
 entry:
   br label %loop
 loop:
@@ -242,7 +260,7 @@ done:
     def gather(self) -> str:
         """Copy the inputs of one block into the work array; beyond the last sample, the last one again."""
         loops = []
-        for n, k in self.sample_inputs.items():
+        for n, k in ({} if self.lanes else self.sample_inputs).items():
             loops.append(f"""
   br label %head{k}
 head{k}:
@@ -359,13 +377,14 @@ def emit(
     parameters: Sequence[str],
     width: int,
     block: int = BLOCK,
+    lanes: bool = False,
 ) -> Program:
     """The program that computes `outputs` from the inputs named: one value a sample, or one for all samples (`parameters`).
 
-    `width` samples are worked on at once, `block` of them in one loop; both are 1 for a program that is called with one sample.
+    `width` samples are worked on at once, `block` of them in one loop; both are 1 for a program that is called with one sample. `lanes`:
+    it is called with `width` samples side by side, which have parameters of their own; `block` is `width`.
     """
-    emitter = _Emitter(
-        graph, outputs, {s: k for k, s in enumerate(samples)}, {p: k for k, p in enumerate(parameters)}, width, block
-    )
+    names = ({s: k for k, s in enumerate(samples)}, {p: k for k, p in enumerate(parameters)})
+    emitter = _Emitter(graph, outputs, *names, width, block, lanes)
     text = emitter.text()
     return Program(text, emitter.total + emitter.staged, len(emitter.pieces), tuple(emitter.order))

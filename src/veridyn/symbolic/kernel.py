@@ -61,7 +61,7 @@ def start_llvm() -> None:
 
 @cache
 def this_host(width: int | None = None) -> Host:
-    """The machine this runs on; `width` overrides how many doubles are worked on at once (2, 4, 8)."""
+    """The machine this runs on; `width` overrides how many doubles are worked on at once (1, 2, 4, 8, 16)."""
     import llvmlite.binding as llvm
 
     start_llvm()
@@ -69,7 +69,7 @@ def this_host(width: int | None = None) -> Host:
     features = found.flatten()
     natural = 8 if found.get("avx512f") else 4 if found.get("avx") else 2
     chosen = width or natural
-    if chosen == 8 and found.get("avx512f"):
+    if chosen >= 8 and found.get("avx512f"):
         features += ",-prefer-256-bit"
     return Host(llvm.get_process_triple(), llvm.get_host_cpu_name(), features, chosen)
 

@@ -1,7 +1,7 @@
 """Many simulations of one machine at once: other parameters, starts and forces in each, on all processors or on a GPU.
 
-Every run is made alone by the same machine code as a single one, so that it does not depend on how many there are, nor on the threads
-that share them.
+Runs are made side by side, one in each lane of vector registers; where dry friction holds, which each run does at instants of its own, they
+are made one by one. They do not depend on how many there are, nor on the threads that share them, and agree with single ones to rounding.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from veridyn.arrays import Array
 from veridyn.errors import DataError, DeviceError, Faults, did_you_mean
 from veridyn.mechanics.system.compiled_run import CompiledRun, Simulated
 from veridyn.mechanics.system.fixed_steps import has_equal_intervals
+from veridyn.mechanics.system.run_layout import usual_lanes
 from veridyn.mechanics.tree.accept import takes_machine
 from veridyn.mechanics.tree.dynamics import gpu
 from veridyn.mechanics.tree.of_machine import tree_of
@@ -111,10 +112,11 @@ def integrate_many(
     if device != "cpu":
         raise DataError("there is no such device.", where="device", expected="'cpu' or 'cuda'", found=f"'{device}'")
     workers = min(usable_threads(threads), runs.count)
-    parts, found = list(_parts(runs.count, workers)), []
+    lanes = usual_lanes() if runs.count > 1 else 1
+    parts, found = list(_parts(runs.count, workers, lanes)), []
     idle: SimpleQueue[CompiledRun] = SimpleQueue()
     for _ in range(workers):
-        idle.put(CompiledRun(tree, friction_speed=friction_speed))
+        idle.put(CompiledRun(tree, friction_speed=friction_speed, lanes=lanes))
     runs.load_code(CompiledRun(tree, friction_speed=friction_speed))
 
     def done(part: slice) -> Simulated:
@@ -133,9 +135,9 @@ def integrate_many(
     return ManyRuns(clock, np.concatenate([f.q for f in found]), np.concatenate([f.qd for f in found]), states)
 
 
-def _parts(count: int, workers: int) -> Iterator[slice]:
-    """As many runs as one call makes, fewer where not every worker would have some."""
-    size = min(RUNS_AT_ONCE, -(-count // workers))
+def _parts(count: int, workers: int, lanes: int) -> Iterator[slice]:
+    """As many runs as one call makes, fewer where not every worker would have some; all lanes are in use but in the last part."""
+    size = min(RUNS_AT_ONCE, lanes * -(-count // (workers * lanes)))
     for first in range(0, count, size):
         yield slice(first, min(first + size, count))
 
@@ -239,6 +241,7 @@ class _Runs:
             {name: np.broadcast_to(own(x), shape[:2]) for name, x in self.signals.items()},
             parameters=sets[part] if sets is not None and sets.ndim == 2 and len(sets) == self.count else sets,
             substeps=self.substeps,
+            first=part.start if self.count > 1 else None,
         )[0]
 
 

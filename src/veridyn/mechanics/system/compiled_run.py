@@ -12,7 +12,7 @@ import ctypes
 import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -21,28 +21,19 @@ from numpy.typing import ArrayLike
 from veridyn.arrays import Array
 from veridyn.errors import DataError, ModelError, SimulationError
 from veridyn.mechanics.system import run_record as k
-from veridyn.mechanics.system.dry_friction import DryFriction, dry_friction
-from veridyn.mechanics.system.run_blocks import ColumnLayout, Varied
-from veridyn.mechanics.system.run_holding import friction_address
+from veridyn.mechanics.system.run_blocks import Varied
 from veridyn.mechanics.system.run_kernel import compiled_run
-from veridyn.mechanics.system.run_sensitivity import sensitivity_address
+from veridyn.mechanics.system.run_layout import JointControllers, RunLayout
 from veridyn.mechanics.system.stepper import tableau
-from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD, Compiled, compiled, uniform_values
+from veridyn.mechanics.tree.dynamics.engine import LARGEST_ANGLE_RAD
 from veridyn.mechanics.tree.dynamics.forward import NEAR_SINGULAR, check_mass, mass_matrix
 from veridyn.mechanics.tree.of_machine import tree_of
-from veridyn.mechanics.tree.recursion.inputs import Request, complete_values
-from veridyn.mechanics.tree.steps.record import TreeRecord, connect, record_of
+from veridyn.mechanics.tree.recursion.inputs import complete_values
 from veridyn.mechanics.tree.tree import Tree
 from veridyn.model.machine import Machine
 
 Law = Callable[[float, Array, Array], ArrayLike]
 Hold = Literal["linear", "zero"]
-FRICTION_KINDS = {
-    "coulomb": k.BOTH_WAYS,
-    "coulomb_forward": k.FORWARDS,
-    "coulomb_backward": k.BACKWARDS,
-    "stribeck": k.FALLS,
-}
 _LAW = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_double)
 
 
@@ -57,28 +48,11 @@ class Simulated:
     signals: Mapping[str, Array]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class JointControllers:
-    """Controllers of all joints, in their order, as :mod:`veridyn.mechanics.system.run_servo` states; zero gains where a joint has none.
-
-    Every `ticks` steps of the run they read the state that is measurement_delay seconds old, at most `lag` steps; without one it is `lag`
-    steps old. They read positions with the encoder's `zero` added. A run is given their commands.
-    """
-
-    kp: Array
-    kd: Array
-    ki: Array
-    limit: Array
-    ticks: int = 1
-    lag: int = 0
-    zero: Array | None = None
-    measurement_delay: Array | None = None
-
-
 class CompiledRun:
     """Runs of a tree; made for its structure, for what is varied, and for a rule. Parameters and constants may change from call to call.
 
-    It belongs to one thread at a time. `friction_speed`: dry friction is rounded off below it; with 0 it holds where it can.
+    It belongs to one thread at a time. `friction_speed`: dry friction is rounded off below it; with 0 it holds where it can. `lanes`: so
+    many runs are made side by side where they can be, see :meth:`has_lanes`; results agree with those of single runs to rounding.
     """
 
     def __init__(
@@ -90,6 +64,7 @@ class CompiledRun:
         law: Law | None = None,
         servo: JointControllers | None = None,
         varied: Varied | None = None,
+        lanes: int = 1,
     ) -> None:
         self.tree = tree = tree_of(machine)
         if tree.loops or tree.base == "free":
@@ -97,158 +72,21 @@ class CompiledRun:
             what = "a compiled run is that of an open machine on a fixed base."
             raise ModelError(what, where=tree.name, found=found, hint="integrate() knows loops and free bases.")
         tree.check_unprescribed("a compiled run")
-        self.friction_speed, self.rule, self.law, self.varied = friction_speed, tableau(rule), law, varied
-        self.servo = servo
-        n = tree.n
-        self.size = 2 * n + len(tree.states)
-        dry = dry_friction(tree, np.zeros(len(tree.parameters))) if friction_speed == 0.0 else None
-        self._dry = dry
-        rows, speed = tuple(range(n)), friction_speed
-        requests = {
-            "FORWARD_KERNEL": Request("forward_checked", rows, friction_speed=speed),
-            "MASS_KERNEL": Request("mass"),
-        }
-        if tree.states:
-            requests["RATES_KERNEL"] = Request("state_rates", friction_speed=speed)
-        if varied is not None:
-            requests["DERIVATIVES_KERNEL"] = Request("run_derivatives", rows, varied.constants, friction_speed=speed)
-            moved = np.flatnonzero(varied.spread.any(axis=1)).tolist()
-            held = [] if dry is None else dry.columns
-            columns = tuple(c for c in moved if c not in held)
-            if columns:
-                requests["REGRESSOR_KERNEL"] = Request("regressor", rows, columns, friction_speed=speed)
-        self._made = {name: compiled(tree, request, single=True) for name, request in requests.items()}
-        self.record = self._laid_out()
+        self.law, self.servo, self.varied = law, servo, varied
+        self._layout = RunLayout(tree, friction_speed, tableau(rule), servo, varied, law is not None)
+        self.size, self.record, self.at = self._layout.size, self._layout.record, self._layout.at
+        self._wide: RunLayout | None = None
+        if lanes > 1 and law is None and varied is None and self._layout.dry is None:
+            self._wide = replace(self._layout, lanes=lanes)
 
-    def _laid_out(self) -> TreeRecord:
-        """The record, with every kernel connected to it."""
-        tree, made, varied, dry = self.tree, self._made, self.varied, self._dry
-        n, s, size, stages = tree.n, len(tree.states), self.size, len(self.rule.b)
-        m, elements = (0, 0) if dry is None else (len(dry.C), len(dry.elements))
-        constants = 0 if varied is None else len(varied.constants)
-        sensitive = ColumnLayout.of(tree, varied, dry, made, self.law is not None)
-        length, width = sensitive.at[-1], max((b.width for b in sensitive.blocks), default=0)
-        largest = max((len(b.coordinates) for b in sensitive.blocks), default=0)
-        kept, forced = 1 if self.servo is None else self.servo.lag + 1, sensitive.servo_at[-1]
-        parameters = {f"P_{name.removesuffix('_KERNEL')}": len(one.kernel.parameters) for name, one in made.items()}
-        regressor = len(made["REGRESSOR_KERNEL"].labels) if "REGRESSOR_KERNEL" in made else 0
-        lengths = {
-            "Y": size, "STAGE": size, "END": size, "SLOPES": max(2, stages) * size,
-            "TABLE_A": stages**2, "TABLE_B": stages, "TABLE_C": stages,
-            "GIVEN": 4 * n + len(tree.signals), "ACC": n + 1, "RATES": s, "DERIVATIVES": (n + s) * (size + constants), "MASS": n * n,
-            "REGRESSOR": regressor, **parameters,
-            "BEFORE": 5 * n + len(tree.signals) - s, "AFTER": 5 * n + len(tree.signals) - s, "FORCE": n, "CLOCK": 5,
-            "C": m * n, "VALUE": elements, "SPEED": elements, "EXPONENT": elements, "RESPONSE": n * m, "PUSH": n,
-            "H": m * m, "H_WORK": m * m, "ARRIVING": n, "ARRIVED": n, "LEAVING": n,
-            "S": length, "S_STAGE": length, "S_SLOPES": stages * length, "S_RIGHT": sensitive.right_at[-1], "M_BLOCK": largest**2,
-            "HELD_BLOCK": m * m, "HELD_RIGHT": m * width, "BY_LAW": 2 * n * n, "COEFFICIENTS": len(sensitive.coefficients),
-            "KP": n, "KI": n, "KD": n, "LIMIT": n, "ZERO": n, "AGE": n, "FEED": n, "WANTED": 4 * n, "INTEGRAL": n, "PAST": 2 * n * kept,
-            "S_FORCE": forced, "S_INTEGRAL": forced, "S_PAST": 2 * forced * kept,
-        }  # fmt: skip
-        kinds = [] if dry is None else [(i, FRICTION_KINDS[e.kind]) for i, e, _ in dry.elements]
-        none = [0] * m
-        lists = [
-            [i for i, _ in kinds], [kind for _, kind in kinds], none, none, none, none, none, none * 2, range(largest), *sensitive.lists(),
-        ]  # fmt: skip
-        header = [
-            n, s, size, len(tree.signals), stages, m, elements, 0, 0, len(sensitive.blocks), length, constants,
-            len(sensitive.triples), len(sensitive.rows), 0, 0 if varied is None else varied.count,
-            int(self.servo is not None), 1 if self.servo is None else self.servo.ticks, kept - 1,
-            friction_address() if m else 0, 0 if varied is None else sensitivity_address(),
-        ]  # fmt: skip
-        record = record_of([(1, lengths.get(name, m)) for name in k.SECTIONS], lists, len(k.KERNELS), header)
-        at = {name: int(record.I[getattr(k, name)]) for name in k.SECTIONS}
-        place = {
-            f"{symbol}.{j}": at["GIVEN"] + n * i + j
-            for i, symbol in enumerate(("q", "qd", "t", "qdd"))
-            for j in range(n)
-        }
-        place |= {f"s.{name}": at["GIVEN"] + 4 * n + j for j, name in enumerate(tree.signals)}
-        for name, one in made.items():
-            parameters_at = at[f"P_{name.removesuffix('_KERNEL')}"]
-            outputs = self._outputs(name, one, at, size + constants)
-            connect(record, getattr(k, name), one.kernel, parameters_at, [place[i] for i in one.kernel.inputs], outputs)
-        self.at, self._sensitive = at, sensitive
-        for name, values in (("TABLE_A", self.rule.A), ("TABLE_B", self.rule.b), ("TABLE_C", self.rule.c)):
-            record.W[at[name] : at[name] + values.size] = values.ravel()
-        if dry is not None:
-            record.W[at["C"] : at["C"] + m * n] = dry.C.ravel()
-        record.W[at["COEFFICIENTS"] : at["COEFFICIENTS"] + len(sensitive.coefficients)] = sensitive.coefficients
-        return record
+    @property
+    def has_lanes(self) -> bool:
+        """Whether runs are made side by side: those without sensitivities, a law of Python, and dry friction that holds."""
+        return self._wide is not None
 
-    def _outputs(self, name: str, one: Compiled, at: Mapping[str, int], width: int) -> list[int]:
-        n = self.tree.n
-        first = "ACC" if name == "FORWARD_KERNEL" else name.removesuffix("_KERNEL")
-        if name == "REGRESSOR_KERNEL":
-            return [at[first] + e for e in range(len(one.labels))]
-        wide = {"DERIVATIVES_KERNEL": width, "MASS_KERNEL": n}.get(name, 1)
-        return [at[first] + label[0] * wide + (label[1] if len(label) > 1 else 0) for label in one.labels]
-
-    def _set_gains(self, servo: JointControllers | None, h: float) -> None:
-        """The constants of the controllers in a run of steps of h seconds."""
-        W, n, own = self.record.W, self.tree.n, self.servo
-        if servo is None or own is None:
-            return
-        age = np.full(n, own.lag * h) if servo.measurement_delay is None else servo.measurement_delay
-        if (servo.ticks, servo.lag) != (own.ticks, own.lag) or not (
-            (age >= 0.0) & (age <= own.lag * h * (1.0 + 1e-12))
-        ).all():
-            raise DataError(
-                "measurements are older than the states that this run keeps.",
-                where=self.tree.name,
-                expected=f"from 0 to {own.lag} steps of {h:g} s",
-                found=f"{age.max():g} s",
-                hint="Give the controllers a larger lag.",
-            )
-        zero = np.zeros(n) if servo.zero is None else servo.zero
-        for name, x in {
-            "KP": servo.kp,
-            "KI": servo.ki,
-            "KD": servo.kd,
-            "LIMIT": servo.limit,
-            "ZERO": zero,
-            "AGE": age,
-        }.items():
-            W[self.at[name] : self.at[name] + n] = x
-
-    def _sets(self, tree: Tree, every: Array) -> Array:
-        """(R, ·): what :meth:`set_values` would set for each of the parameter sets (R, p)."""
-        faulty = np.argwhere(~np.isfinite(every))
-        if len(faulty):
-            r, c = faulty[0]
-            what = f"parameter '{tree.parameters.names[c]}' of set {r} is no number."
-            raise DataError(what, where=tree.name, found=f"{every[r, c]}")
-        first = self.set_values(tree, every[0])
-        held = set() if self._dry is None else set(self._dry.columns)
-        places: list[tuple[int, int]] = []
-        for name, one in self._made.items():
-            start = self.at[f"P_{name.removesuffix('_KERNEL')}"] - self.at["P_FORWARD"]
-            numbers = [(start + i, int(p[2:])) for i, p in enumerate(one.kernel.parameters) if p.startswith("p.")]
-            places += [(i, c) for i, c in numbers if c not in held]
-        if self._dry is not None:
-            start = self.at["VALUE"] - self.at["P_FORWARD"]
-            places += [(start + e, c) for e, c in enumerate(self._dry.columns)]
-        out = np.repeat(first[None], len(every), axis=0)
-        to, of = np.array(places, dtype=np.intp).reshape(-1, 2).T
-        out[:, to] = every[:, of]
-        return out
-
-    def set_values(self, tree: Tree, values: Array) -> Array:
-        """Parameters of kernels and of friction, and constants of laws, which are those of `tree`; the part of W that holds them."""
-        dry, W, at = self._dry, self.record.W, self.at
-        smooth = values
-        if dry is not None:
-            now = cast(DryFriction, dry_friction(tree, values))
-            smooth = now.smooth_values
-            for e, (_, element, column) in enumerate(now.elements):
-                W[at["VALUE"] + e] = values[column]
-                if element.kind == "stribeck":
-                    W[at["SPEED"] + e] = element.constant("speed")
-                    W[at["EXPONENT"] + e] = element.constant("exponent") if "exponent" in element.constants else 0.0
-        for name, one in self._made.items():
-            start, given = at[f"P_{name.removesuffix('_KERNEL')}"], one.kernel.parameters
-            W[start : start + len(given)] = uniform_values(tree, smooth, given)
-        return W[at["P_FORWARD"] : at["BEFORE"]]
+    def set_values(self, tree: Tree, values: Array) -> None:
+        """Parameters of kernels and of friction, and constants of laws, which are those of `tree`."""
+        self._layout.set_values(tree, values)
 
     def run(
         self,
@@ -267,6 +105,7 @@ class CompiledRun:
         rows: Sequence[int] = (),
         law_forces: bool = False,
         called: CalledLaw | None = None,
+        first: int | None = None,
     ) -> tuple[Simulated, Array]:
         """R runs from `initial` (R, size) under forces (R, K, n) and signals (R, K) by name, sampled every `step` seconds.
 
@@ -275,6 +114,7 @@ class CompiledRun:
         same controllers with other constants. `machine`: the same one with other constants of laws. `start` (R,): times of the
         runs' starts, for a control law. The sensitivities (R, K, rows, columns) are those of the components `rows` of a state, or with
         `law_forces` of the law's forces on these coordinates; none by default. `called`: what functions of Python do, in place of a law.
+        Messages name a run by its number where there are several, counted from `first`.
         """
         tree = self.tree if machine is None else tree_of(machine)
         n, (R, K) = tree.n, forces.shape[:2]
@@ -282,19 +122,16 @@ class CompiledRun:
             raise DataError("joint controllers need commands, and nothing else does.", where=tree.name)
         for what, x in (("force", forces), ("command", command), ("initial state", initial[:, None])):
             if x is not None:
-                check_finite(tree, what, x, step)
+                check_finite(tree, what, x, step, first)
         every = None if parameters is None else np.atleast_2d(parameters)
-        values = complete_values(tree, None if every is None else every[0])
-        sets = self._sets(tree, every) if every is not None and len(every) > 1 else np.zeros((0, 0))
-        self.set_values(tree, values)
-        self._set_gains(servo or self.servo, step / substeps)
-        W, I, at = self.record.W, self.record.I, self.at
+        if every is not None and len(every) > 1:
+            check_sets(tree, every)
         measured = [name for name in tree.signals if name not in {s.name for s in tree.states}]
         none = np.zeros((R, K))
         given = [signals.get(name, none) if name in tree.road_signals else signals[name] for name in measured]
         asked = np.zeros((R, K, 0)) if command is None else command
-        if command is not None and command.shape[2] == 2 * n:
-            if self.varied is not None and any(key == "command_delay" for key, _ in self.varied.gains):
+        if command is not None and command.shape[2] == 2 * n and self.varied is not None:
+            if any(key == "command_delay" for key, _ in self.varied.gains):
                 raise DataError(
                     "sensitivities by a command's delay need its slope.",
                     where=tree.name,
@@ -302,8 +139,20 @@ class CompiledRun:
                 )
             asked = np.concatenate([command, np.zeros_like(command)], axis=2)
         heard = np.ascontiguousarray(np.concatenate([*(x[:, :, None] for x in given), asked], axis=2), dtype=np.float64)
+        own_servo, known = servo or self.servo, {name: heard[:, :, j] for j, name in enumerate(measured)}
+        if self._wide is not None and called is None:
+            made = self._side_by_side(
+                self._wide, tree, step, initial, forces, heard, every, own_servo, substeps, hold == "zero"
+            )
+            if made is not None:
+                return self._simulated(*made, known), np.zeros((R, K, 0, 0))
+        values = complete_values(tree, None if every is None else every[0])
+        sets = self._layout.sets(tree, every) if every is not None and len(every) > 1 else np.zeros((0, 0))
+        self.set_values(tree, values)
+        self._layout.set_gains(own_servo, step / substeps)
+        W, I, at = self.record.W, self.record.I, self.at
         y, qdd, acting = np.empty((R, K, self.size)), np.empty((R, K, n)), np.empty((R, K, n))
-        kept = self._sensitive.kept(rows, law_forces)
+        kept = self._layout.sensitive.kept(rows, law_forces)
         list_at = int(I[k.OUT_ROW])
         I[k.ROWS] = len(kept) // 2
         I[list_at : list_at + len(kept)] = kept
@@ -321,35 +170,70 @@ class CompiledRun:
         status = compiled_run()(I, W, *arguments)
         if status == k.ESCAPED and every is not None and len(every) > 1:
             values = every[int(reached[0])]
-        if status == k.ESCAPED and self.is_near_singular(tree, values):
+        if status == k.ESCAPED and self.is_near_singular(tree, values, run_name(R, int(reached[0]), first)):
             W[at["CLOCK"] + k.NEAREST] = np.inf
             status = compiled_run()(I, W, *arguments)
         if status != k.DONE:
-            self.refuse(status, float(reached[1]), called)
-        own = {state.name: y[:, :, 2 * n + j] for j, state in enumerate(tree.states)}
-        known = {name: heard[:, :, j] for j, name in enumerate(measured)}
-        return Simulated(y[:, :, :n], y[:, :, n : 2 * n], qdd, acting, {**known, **own}), S
+            self.refuse(status, float(reached[1]), called, run_name(R, int(reached[0]), first))
+        return self._simulated(y, qdd, acting, known), S
+
+    def _simulated(self, y: Array, qdd: Array, acting: Array, known: Mapping[str, Array]) -> Simulated:
+        n = self.tree.n
+        own = {state.name: y[:, :, 2 * n + j] for j, state in enumerate(self.tree.states)}
+        return Simulated(y[:, :, :n], y[:, :, n : 2 * n], qdd, acting, {**known, **own})
+
+    def _side_by_side(
+        self,
+        wide: RunLayout,
+        tree: Tree,
+        step: float,
+        initial: Array,
+        forces: Array,
+        heard: Array,
+        every: Array | None,
+        servo: JointControllers | None,
+        substeps: int,
+        holds: bool,
+    ) -> tuple[Array, Array, Array] | None:
+        """States, q̈ and forces of runs in lanes; None where one of them ends early, whose end is that of a single run."""
+        (R, K, n), L = forces.shape, wide.lanes
+        G = -(-R // L)
+        several = every is not None and len(every) > 1
+        wide.set_values(tree, complete_values(tree, None if every is None else every[0]))
+        sets = wide.sets(tree, every[np.minimum(np.arange(G * L), R - 1)]) if several else np.zeros((0, 0))
+        wide.set_gains(servo, step / substeps)
+        W, I = wide.record.W, wide.record.I
+        I[k.HOLDS], I[k.ROWS], I[k.LAW] = int(holds), 0, 0
+        W[wide.at["CLOCK"] + k.NEAREST] = NEAR_SINGULAR
+        y, qdd, acting = (np.empty((G, K, x * L)) for x in (self.size, n, n))
+        status = compiled_run()(
+            I, W, np.zeros(G), into_lanes(initial[:, None], L)[:, 0], into_lanes(forces, L), into_lanes(heard, L), sets,
+            step, substeps, y, qdd, acting, np.zeros((G, K, 0, 0)), np.zeros(2),
+        )  # fmt: skip
+        return (
+            None if status != k.DONE else (out_of_lanes(y, R, L), out_of_lanes(qdd, R, L), out_of_lanes(acting, R, L))
+        )
 
     def _state(self) -> Array:
         """q and q̇ where the run ended."""
         start = self.at["GIVEN"]
         return self.record.W[start : start + 2 * self.tree.n]
 
-    def is_near_singular(self, tree: Tree, values: Array) -> bool:
+    def is_near_singular(self, tree: Tree, values: Array, run: str = "") -> bool:
         """Whether the run ended in a usable state whose mass matrix needs a closer look, and passes it; refused where it does not."""
         q = self._state()[: tree.n]
         if not (np.isfinite(self._state()).all() and np.abs(q).max() < LARGEST_ANGLE_RAD):
             return False
-        check_mass(tree, mass_matrix(tree, q[None], values, engine="numpy"))
+        check_mass(tree, mass_matrix(tree, q[None], values, engine="numpy"), tree.name + run)
         return True
 
-    def refuse(self, status: int, time: float, called: CalledLaw | None) -> None:
+    def refuse(self, status: int, time: float, called: CalledLaw | None, run: str = "") -> None:
         if called is not None and called.error is not None:
             raise called.error
         if status == k.UNBALANCED:
             raise SimulationError(
                 f"no friction forces agree with the motion in the step from {time:.6g} s.",
-                where=self.tree.name,
+                where=self.tree.name + run,
                 hint="Take shorter steps, or round dry friction off by a friction_speed above zero.",
             )
         y, n = self._state(), self.tree.n
@@ -357,10 +241,27 @@ class CompiledRun:
         worst = int(np.argmax(sizes)) % n
         raise SimulationError(
             f"the motion has run away at {time:.6g} s.",
-            where=f"{self.tree.name}, coordinate '{self.tree.coordinates[worst]}'",
+            where=f"{self.tree.name}{run}, coordinate '{self.tree.coordinates[worst]}'",
             found=f"position {y[worst]:.3g}, rate {y[n + worst]:.3g}",
             hint="Try a smaller step or shorter runs, look for a force that feeds on itself, or take parameters nearer to the truth.",
         )
+
+
+def into_lanes(x: Array, lanes: int) -> Array:
+    """Runs (R, K, m) as groups (⌈R / lanes⌉, K, m lanes), the last run once more where a group is not full."""
+    R, K, m = x.shape
+    groups = -(-R // lanes)
+    whole = x if groups * lanes == R else x[np.minimum(np.arange(groups * lanes), R - 1)]
+    return np.ascontiguousarray(whole.reshape(groups, lanes, K, m).transpose(0, 2, 3, 1), dtype=np.float64).reshape(
+        groups, K, m * lanes
+    )
+
+
+def out_of_lanes(x: Array, runs: int, lanes: int) -> Array:
+    """The runs (R, K, m) of such groups."""
+    groups, K, wide = x.shape
+    apart = x.reshape(groups, K, wide // lanes, lanes).transpose(0, 3, 1, 2)
+    return np.ascontiguousarray(apart).reshape(groups * lanes, K, wide // lanes)[:runs]
 
 
 def run_in_threads(
@@ -402,13 +303,27 @@ def run_in_threads(
     )
 
 
-def check_finite(tree: Tree, what: str, x: Array, step: float) -> None:
-    """Refuse x (R, K, ·) that is no number somewhere, with the time and the coordinate of the first."""
+def check_sets(tree: Tree, every: Array) -> None:
+    """Refuse sets of parameters (R, p) that are no numbers somewhere, by the first."""
+    faulty = np.argwhere(~np.isfinite(every))
+    if len(faulty):
+        r, c = faulty[0]
+        what = f"parameter '{tree.parameters.names[c]}' of set {r} is no number."
+        raise DataError(what, where=tree.name, found=f"{every[r, c]}")
+
+
+def run_name(runs: int, run: int, first: int | None) -> str:
+    """How messages name a run, counted from `first`; nothing where there is but one."""
+    return "" if runs == 1 and first is None else f", run {run + (first or 0)}"
+
+
+def check_finite(tree: Tree, what: str, x: Array, step: float, first: int | None = None) -> None:
+    """Refuse x (R, K, ·) that is no number somewhere, with the run, the time and the coordinate of the first."""
     if np.isfinite(x).all():
         return
-    _, sample, j = (int(k) for k in np.argwhere(~np.isfinite(x))[0])
+    run, sample, j = (int(k) for k in np.argwhere(~np.isfinite(x))[0])
     name = tree.coordinates[j % tree.n] if j < 2 * tree.n else tree.states[j - 2 * tree.n].name
-    where = f"{tree.name}, '{name}'"
+    where = f"{tree.name}{run_name(len(x), run, first)}, '{name}'"
     hint = "Close gaps of the log, or cut it there."
     raise SimulationError(
         f"the {what} of '{name}' is no number {sample * step:.6g} s after the start.", where, hint=hint

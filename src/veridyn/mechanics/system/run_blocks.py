@@ -119,10 +119,19 @@ class ColumnLayout:
 
     @classmethod
     def of(
-        cls, tree: Tree, varied: Varied | None, dry: DryFriction | None, made: Mapping[str, Compiled], together: bool
+        cls,
+        tree: Tree,
+        varied: Varied | None,
+        dry: DryFriction | None,
+        made: Mapping[str, Compiled],
+        together: bool,
+        lanes: int = 1,
     ) -> ColumnLayout:
-        """Those of a tree with its kernels by name; none where nothing is varied. `together`: one block for all."""
-        n = tree.n
+        """Those of a tree with its kernels by name; none where nothing is varied, for as many runs side by side as there are lanes.
+
+        `together`: one block for all.
+        """
+        n = tree.n * lanes
         size = 2 * n + len(tree.states)
         if varied is None:
             return cls(n, (), [0], [0], [], [], [], [], [], [0] * (n + 1), [-1] * (len(GAINS) * n))

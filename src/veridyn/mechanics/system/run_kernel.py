@@ -38,6 +38,7 @@ from veridyn.mechanics.system.run_record import (
     INSTANT,
     INTERVAL,
     INTERVAL_TIME,
+    LANES,
     LAW,
     LAW_SLOPES,
     MASS,
@@ -65,7 +66,7 @@ from veridyn.mechanics.system.run_record import (
     call_part,
 )
 from veridyn.mechanics.system.run_servo import begin_servo, tick
-from veridyn.mechanics.system.run_stages import advance, combine, rate, set_instant, set_state
+from veridyn.mechanics.system.run_stages import advance, combine, copy, rate, set_command, set_instant, set_state
 from veridyn.mechanics.tree.dynamics.forward import SINGULAR_PIVOT
 from veridyn.mechanics.tree.steps.record import call_kernel
 
@@ -82,9 +83,24 @@ def smooth_step(I: Numbers, W: Array, instant: float, h: float, sensitive: int, 
     else:
         status = advance(I, W, I[Y], I[END], instant, h, I[TRIED], known)
     if status == DONE:
-        for j in range(I[SIZE]):
-            W[I[Y] + j] = W[I[END] + j]
+        copy(W, I[END], I[SIZE], I[Y])
     return int(status)
+
+
+@core
+def put(W: Array, at: int, x: Array) -> None:
+    """W[at …] = x."""
+    to = W[at : at + len(x)]
+    for j in range(len(x)):
+        to[j] = x[j]
+
+
+@core
+def take(W: Array, at: int, out: Array) -> None:
+    """What begins at W[at], into `out`."""
+    of = W[at : at + len(out)]
+    for j in range(len(out)):
+        out[j] = of[j]
 
 
 @core
@@ -118,21 +134,27 @@ def keep_sensitivities(I: Numbers, W: Array, out: Array) -> int:
 
 @core
 def is_positive(I: Numbers, W: Array) -> bool:
-    """Whether the mass matrix of the state Y is positive, by its pivots, relative to their diagonal entries."""
-    n, A = I[COUNT], I[MASS]
+    """Whether the mass matrix of the state Y is positive, by its pivots, relative to their diagonal entries; of all lanes."""
+    lanes = I[LANES]
+    n = I[COUNT] // lanes
     set_state(I, W, I[Y])
     call_kernel(I, MASS_KERNEL)
-    for k in range(n):
-        W[I[ACC] + k] = W[A + k * n + k]
-    for k in range(n):
-        pivot = W[A + k * n + k]
-        if not pivot > SINGULAR_PIVOT**2 * W[I[ACC] + k]:
-            return False
-        for i in range(k + 1, n):
-            share = W[A + i * n + k] / pivot
-            for j in range(k + 1, n):
-                W[A + i * n + j] -= share * W[A + k * n + j]
-    return True
+    positive = True
+    for lane in range(lanes):
+        A = I[MASS] + lane
+        for k in range(n):
+            W[I[ACC] + k] = W[A + (k * n + k) * lanes]
+        for k in range(n):
+            pivot = W[A + (k * n + k) * lanes]
+            positive = positive and pivot > SINGULAR_PIVOT**2 * W[I[ACC] + k]
+            for i in range(k + 1, n):
+                share = W[A + (i * n + k) * lanes] / pivot
+                for j in range(k + 1, n):
+                    W[A + (i * n + j) * lanes] -= share * W[A + (k * n + j) * lanes]
+    # Entries that the kernel does not write are zero, and elimination fills some of them.
+    for j in range(n * n * lanes):
+        W[I[MASS] + j] = 0.0
+    return bool(positive)
 
 
 @kept
@@ -158,7 +180,7 @@ def run(
     P_FORWARD on, or (0, ·) where those of the record serve all; `start` (R,) in seconds, `initial` (R, size). How it ended; `reached`
     (2,): the run and the time in it where it ended early.
     """
-    n, m, size, measured = I[COUNT], I[COMBINATIONS], I[SIZE], signals.shape[2]
+    n, m = I[COUNT], I[COMBINATIONS]
     R, K = y.shape[0], y.shape[1]
     sensitive = sensitivities.size > 0
     clock, h, status = I[CLOCK], step / substeps, DONE
@@ -171,10 +193,9 @@ def run(
         for i in range(m):
             W[I[SHARE] + i] = 0.0
             I[I[PENDING] + i] = 0
-        for j in range(size):
-            W[I[Y] + j] = initial[r, j]
-        for j in range(sets.shape[1] if r < sets.shape[0] else 0):
-            W[I[P_FORWARD] + j] = sets[r, j]
+        put(W, I[Y], initial[r])
+        if r < sets.shape[0]:
+            put(W, I[P_FORWARD], sets[r])
         if sensitive:
             call_part(I, SENSITIVITY_CODE, W, BEGIN, 0.0, 0.0, 0)
         if I[SERVO]:
@@ -184,25 +205,22 @@ def run(
             return ESCAPED
         for k in range(K):
             after = min(k + 1, K - 1)
-            for j in range(n):
-                W[I[BEFORE] + j] = forces[r, k, j]
-                W[I[AFTER] + j] = forces[r, after, j]
-            for j in range(measured):
-                W[I[BEFORE] + n + j] = signals[r, k, j]
-                W[I[AFTER] + n + j] = signals[r, after, j]
+            put(W, I[BEFORE], forces[r, k])
+            put(W, I[AFTER], forces[r, after])
+            put(W, I[BEFORE] + n, signals[r, k])
+            put(W, I[AFTER] + n, signals[r, after])
             W[clock + INTERVAL_TIME] = k * step
             set_instant(I, W, 0.0)
             if I[SERVO]:
+                set_command(I, W, sensitive)
                 tick(I, W, k * substeps, h, sensitive)
             status = call_part(I, FRICTION_CODE, W, SETTLE, 0.0, 0.0, 0) if m else DONE
             if status == DONE:
                 status = rate(I, W, I[Y], I[SLOPES])
             if status == DONE:
-                for j in range(size):
-                    y[r, k, j] = W[I[Y] + j]
-                for j in range(n):
-                    qdd[r, k, j] = W[I[SLOPES] + n + j]
-                    acting[r, k, j] = W[I[FORCE] + j]
+                take(W, I[Y], y[r, k])
+                take(W, I[SLOPES] + n, qdd[r, k])
+                take(W, I[FORCE], acting[r, k])
                 if sensitive:
                     status = keep_sensitivities(I, W, sensitivities[r, k])
             if k < K - 1:
@@ -210,6 +228,7 @@ def run(
                     if status == DONE:
                         if I[SERVO] and s > 0:
                             set_instant(I, W, s * h)
+                            set_command(I, W, sensitive)
                             tick(I, W, k * substeps + s, h, sensitive)
                         if m:
                             status = call_part(I, FRICTION_CODE, W, STEP, s * h, h, int(sensitive))

@@ -23,13 +23,14 @@ Numbers = NDArray[np.int64]
 # elements of their own. `length`: of all sensitivities. `triples`: of the regressor. `rows`: kept of the sensitivities.
 # `fresh`: whether the response of accelerations to friction is known. `first_state`: the column of the first component of the start.
 # `friction_code`, `sensitivity_code`: addresses of what only runs with friction that holds or with sensitivities need, 0 in others.
+# `lanes`: runs side by side; `n`, `states`, `size` and `signals` count all of them.
 HEADER = (
     "n", "states", "size", "signals", "stages", "combinations", "elements", "holds", "law", "blocks", "length", "constants",
-    "triples", "rows", "fresh", "first_state", "servo", "ticks", "lag", "friction_code", "sensitivity_code",
+    "triples", "rows", "fresh", "first_state", "servo", "ticks", "lag", "friction_code", "sensitivity_code", "lanes",
 )  # fmt: skip
 (
     COUNT, STATES, SIZE, SIGNALS, STAGES, COMBINATIONS, ELEMENTS, HOLDS, LAW, BLOCKS, LENGTH, CONSTANTS, TRIPLES, ROWS, FRESH,
-    FIRST_STATE, SERVO, TICKS, LAG, FRICTION_CODE, SENSITIVITY_CODE,
+    FIRST_STATE, SERVO, TICKS, LAG, FRICTION_CODE, SENSITIVITY_CODE, LANES,
 ) = range(len(HEADER))  # fmt: skip
 SECTIONS = (
     # states: where a step starts, of a stage, where the step ends; slopes of the stages; the tableau

@@ -93,9 +93,31 @@ def past_slots(I: Numbers, W: Array, j: int, count: int, h: float) -> tuple[int,
 
 
 @core
+def tick_now(I: Numbers, W: Array, h: float) -> None:
+    """FORCE of a tick that reads the state Y, and the integral after it."""
+    n = I[COUNT]
+    q, qd, zero = W[I[Y] : I[Y] + n], W[I[Y] + n : I[Y] + 2 * n], W[I[ZERO] : I[ZERO] + n]
+    r, rd, feed = W[I[WANTED] : I[WANTED] + n], W[I[WANTED] + n : I[WANTED] + 2 * n], W[I[FEED] : I[FEED] + n]
+    kp, kd, ki = W[I[KP] : I[KP] + n], W[I[KD] : I[KD] + n], W[I[KI] : I[KI] + n]
+    limit, integral, force = W[I[LIMIT] : I[LIMIT] + n], W[I[INTEGRAL] : I[INTEGRAL] + n], W[I[FORCE] : I[FORCE] + n]
+    period = I[TICKS] * h
+    for j in range(n):
+        e = r[j] - (q[j] + zero[j])
+        raw = feed[j] + kp[j] * e + kd[j] * (rd[j] - qd[j]) + integral[j]
+        limited = min(max(raw, -limit[j]), limit[j])
+        growth = ki[j] * e
+        force[j] = limited
+        integral[j] += (0.0 if (raw - limited) * growth > 0.0 else period) * growth
+
+
+@core
 def tick(I: Numbers, W: Array, count: int, h: float, sensitive: bool) -> None:
     """FORCE of a tick at step `count`, where it is one, and the integral after it; steps are h seconds long."""
     n = I[COUNT]
+    if I[LAG] == 0 and not sensitive:
+        if count % I[TICKS] == 0:
+            tick_now(I, W, h)
+        return
     remember(I, W, count, sensitive)
     if count % I[TICKS] != 0:
         return

@@ -38,6 +38,7 @@ from veridyn.mechanics.system.run_record import (
     INTERVAL,
     INTERVAL_TIME,
     KIND,
+    LANES,
     LAW,
     LAW_FAILED,
     NEAREST,
@@ -70,20 +71,43 @@ Numbers = NDArray[np.int64]
 
 
 @core
+def copy(W: Array, at: int, count: int, out: int) -> None:
+    """W[out …] = W[at …]. Views, here and below: their numbers are reached without a look at the sign of an index, several at once."""
+    x, y = W[at : at + count], W[out : out + count]
+    for j in range(count):
+        y[j] = x[j]
+
+
+@core
+def interpolate(I: Numbers, W: Array, first: int, count: int, out: int) -> None:
+    """Inputs from number `first` on at the instant: as at the sample before, or between it and the next one."""
+    share = 0.0 if I[HOLDS] else min(W[I[CLOCK] + INSTANT] / W[I[CLOCK] + INTERVAL], 1.0)
+    if share == 0.0:
+        copy(W, I[BEFORE] + first, count, out)
+        return
+    x, y = W[I[BEFORE] + first : I[BEFORE] + first + count], W[I[AFTER] + first : I[AFTER] + first + count]
+    z = W[out : out + count]
+    for j in range(count):
+        z[j] = (1.0 - share) * x[j] + share * y[j]
+
+
+@core
 def set_instant(I: Numbers, W: Array, instant: float) -> None:
-    """Forces, signals and commands so many seconds after the sample before: as it, or between it and the next one."""
-    n, clock = I[COUNT], I[CLOCK]
-    W[clock + INSTANT] = instant
-    share = 0.0 if I[HOLDS] else min(instant / W[clock + INTERVAL], 1.0)
-    to, measured = I[FEED] if I[SERVO] else I[FORCE], I[SIGNALS] - I[STATES]
-    for j in range(n):
-        W[to + j] = (1.0 - share) * W[I[BEFORE] + j] + share * W[I[AFTER] + j]
-    for j in range(measured):
-        W[I[GIVEN] + 4 * n + j] = (1.0 - share) * W[I[BEFORE] + n + j] + share * W[I[AFTER] + n + j]
-    if I[SERVO]:
-        for j in range(4 * n):
-            at = n + measured + j
-            W[I[WANTED] + j] = (1.0 - share) * W[I[BEFORE] + at] + share * W[I[AFTER] + at]
+    """Forces and signals so many seconds after the sample before; joint controllers hold their forces from tick to tick."""
+    n = I[COUNT]
+    W[I[CLOCK] + INSTANT] = instant
+    if I[SERVO] == 0:
+        interpolate(I, W, 0, n, I[FORCE])
+    if I[SIGNALS] > I[STATES]:
+        interpolate(I, W, n, I[SIGNALS] - I[STATES], I[GIVEN] + 4 * n)
+
+
+@core
+def set_command(I: Numbers, W: Array, with_slopes: bool) -> None:
+    """Feed-forward and commands of the joint controllers at the instant, and the commands' slopes, which sensitivities need."""
+    n = I[COUNT]
+    interpolate(I, W, 0, n, I[FEED])
+    interpolate(I, W, n + I[SIGNALS] - I[STATES], 4 * n if with_slopes else 2 * n, I[WANTED])
 
 
 @core
@@ -154,33 +178,37 @@ def set_push(I: Numbers, W: Array, qd: int, shares: int) -> None:
 def set_state(I: Numbers, W: Array, y: int) -> None:
     """Put the state that begins at W[y] where kernels read it."""
     n, own = I[COUNT], I[STATES]
-    for j in range(2 * n):
-        W[I[GIVEN] + j] = W[y + j]
-    for j in range(own):
-        W[I[GIVEN] + 4 * n + I[SIGNALS] - own + j] = W[y + 2 * n + j]
+    copy(W, y, 2 * n, I[GIVEN])
+    if own:
+        copy(W, y + 2 * n, own, I[GIVEN] + 4 * n + I[SIGNALS] - own)
 
 
 @core
 def rate(I: Numbers, W: Array, y: int, slope: int) -> int:
     """The rate of the state that begins at W[y], under FORCE or the law and PUSH, into W[slope …]; q̈ stands in GIVEN too."""
-    n = I[COUNT]
+    n, given = I[COUNT], I[GIVEN]
     set_state(I, W, y)
     if law_forces(I, W) != DONE:
         return LAW_FAILED
+    force, push, acting = W[I[FORCE] : I[FORCE] + n], W[I[PUSH] : I[PUSH] + n], W[given + 2 * n : given + 3 * n]
     for j in range(n):
-        W[I[GIVEN] + 2 * n + j] = W[I[FORCE] + j] + W[I[PUSH] + j]
+        acting[j] = force[j] + push[j]
     call_kernel(I, FORWARD_KERNEL)
-    if not W[I[ACC] + n] < W[I[CLOCK] + NEAREST]:  # also where it is no number
-        return ESCAPED
-    for j in range(n):
-        if not (abs(W[y + j]) < LARGEST_ANGLE_RAD and abs(W[I[ACC] + j]) < np.inf):  # also where one is no number
+    near = W[I[ACC] + n : I[ACC] + n + I[LANES]]
+    for lane in range(I[LANES]):
+        if not near[lane] < W[I[CLOCK] + NEAREST]:  # also where it is no number
             return ESCAPED
-        W[slope + j] = W[y + n + j]
-        W[slope + n + j] = W[I[GIVEN] + 3 * n + j] = W[I[ACC] + j]
+    q, qdd, usable = W[y : y + n], W[I[ACC] : I[ACC] + n], True
+    for j in range(n):
+        usable &= (abs(q[j]) < LARGEST_ANGLE_RAD) & (abs(qdd[j]) < np.inf)  # not where one is no number
+    if not usable:
+        return ESCAPED
+    copy(W, y + n, n, slope)
+    copy(W, I[ACC], n, slope + n)
+    copy(W, I[ACC], n, given + 3 * n)
     if I[STATES]:
         call_kernel(I, RATES_KERNEL)
-        for j in range(I[STATES]):
-            W[slope + 2 * n + j] = W[I[RATES] + j]
+        copy(W, I[RATES], I[STATES], slope + 2 * n)
     return DONE
 
 
@@ -188,13 +216,14 @@ def rate(I: Numbers, W: Array, y: int, slope: int) -> int:
 def combine(I: Numbers, W: Array, y: int, h: float, weights: int, count: int, out: int) -> None:
     """y + h Σ w_j k_j over the first `count` slopes, into W[out …]."""
     size = I[SIZE]
-    for j in range(size):
-        W[out + j] = W[y + j]
+    copy(W, y, size, out)
+    z = W[out : out + size]
     for i in range(count):
         w = h * W[weights + i]
         if w != 0.0:
+            k = W[I[SLOPES] + i * size : I[SLOPES] + (i + 1) * size]
             for j in range(size):
-                W[out + j] += w * W[I[SLOPES] + i * size + j]
+                z[j] += w * k[j]
 
 
 @core

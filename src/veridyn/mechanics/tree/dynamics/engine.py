@@ -180,30 +180,35 @@ def filled(
 
 
 @lru_cache(maxsize=256)
-def _key(tree: Tree, request: Request, target: Host, block: int = BLOCK, few: bool = False) -> str:
+def _key(tree: Tree, request: Request, target: Host, block: int = BLOCK, how: str = "") -> str:
     """The name of a kernel; kept for the last trees used, since a tree never changes and its signature is long."""
-    how = f"{block} few" if few else f"{block}"
+    how = f"{block} {how}" if how else f"{block}"
     return key_of(signature(tree), repr(request), target.signature, how, source_digest(__name__) or "")
 
 
 def compiled(
-    machine: Machine | Tree, request: Request, host: Host | None = None, single: bool = False, few: bool = False
+    machine: Machine | Tree,
+    request: Request,
+    host: Host | None = None,
+    single: bool = False,
+    few: bool = False,
+    lanes: int = 1,
 ) -> Compiled:
     """The kernel of a request: from memory, from disk, or made now; for blocks of samples, or for a `single` one a call.
 
     `few`: it is called on few samples, as in a search, so that compiling a long one must not take longer than it saves; nor must that of a
-    single one.
+    single one. `lanes` above 1: a call is one of so many samples side by side, each with parameters of its own.
     """
-    tree = tree_of(machine)
-    target = this_host(1) if single else host or this_host()
-    block = 1 if single else BLOCK
-    key = _key(tree, request, target, block, few)
+    tree, wide = tree_of(machine), lanes > 1
+    target = this_host(lanes) if single or wide else host or this_host()
+    block = lanes if single or wide else BLOCK
+    key = _key(tree, request, target, block, "lanes" if wide else "few" if few else "")
 
     def make() -> Stored:
         from veridyn.mechanics.tree.dynamics.formula import formula  # here: a kernel on disk needs no formula
 
         f = formula(tree, request)
-        program = emit(f.graph, f.outputs, f.samples, f.parameters, target.width, block)
+        program = emit(f.graph, f.outputs, f.samples, f.parameters, target.width, block, lanes=wide)
         counted = count(f.graph, f.outputs)
         description = {
             "labels": [list(f.labels[k]) for k in program.order],

@@ -240,9 +240,13 @@ def solve_mass(tree: Tree, M: Array, load: Array, qdd: Array | None = None) -> A
     return out
 
 
-def check_mass(machine: Machine | Tree, M: Array) -> None:
-    """Refuse a mass matrix (…, rows, rows) that is not safely positive: nothing may be divided by it. Prescribed rows do not count."""
+def check_mass(machine: Machine | Tree, M: Array, where: str = "") -> None:
+    """Refuse a mass matrix (…, rows, rows) that is not safely positive: nothing may be divided by it. Prescribed rows do not count.
+
+    `where`: what messages name instead of the machine.
+    """
     tree = tree_of(machine)
+    where = where or tree.name
     names = tree.rows
     if tree.held:
         free = list(tree.solved_rows)
@@ -255,7 +259,7 @@ def check_mass(machine: Machine | Tree, M: Array) -> None:
     if light:
         raise ModelError(
             f"coordinate {', '.join(light)} moves no mass, so no force gives it a finite acceleration.",
-            where=tree.name,
+            where=where,
             hint="Give a body it carries a mass, or make the joint fixed.",
         )
     scale = 1.0 / np.sqrt(diagonal)
@@ -266,7 +270,7 @@ def check_mass(machine: Machine | Tree, M: Array) -> None:
     if pivots.min(initial=1.0) < SINGULAR_PIVOT:
         raise ModelError(
             "the mass matrix is singular or not positive: some combination of coordinates moves no mass, or a negative one.",
-            where=tree.name,
+            where=where,
             hint="Look for two joints on one axis with nothing between them, or for parameters no body can have.",
         )
 

@@ -1,0 +1,234 @@
+"""How a compiled run lies in memory: its record with every kernel connected, and what is written there before a run.
+
+L runs side by side have one record, in which each number has L lanes: coordinate j of lane l is number j L + l of a state. To the code that
+steps it, the record is that of one machine with L times as many coordinates, states and signals; only its kernels know of the lanes, and
+work on all of them at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+
+from veridyn.arrays import Array
+from veridyn.errors import DataError
+from veridyn.mechanics.system import run_record as k
+from veridyn.mechanics.system.dry_friction import DryFriction, dry_friction
+from veridyn.mechanics.system.run_blocks import ColumnLayout, Varied
+from veridyn.mechanics.system.run_holding import friction_address
+from veridyn.mechanics.system.run_sensitivity import sensitivity_address
+from veridyn.mechanics.system.stepper import Tableau
+from veridyn.mechanics.tree.dynamics.engine import Compiled, compiled, uniform_values
+from veridyn.mechanics.tree.recursion.inputs import Request
+from veridyn.mechanics.tree.steps.record import TreeRecord, connect, record_of
+from veridyn.mechanics.tree.tree import Tree
+from veridyn.symbolic.kernel import this_host
+
+FRICTION_KINDS = {
+    "coulomb": k.BOTH_WAYS,
+    "coulomb_forward": k.FORWARDS,
+    "coulomb_backward": k.BACKWARDS,
+    "stribeck": k.FALLS,
+}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class JointControllers:
+    """Controllers of all joints, in their order, as :mod:`veridyn.mechanics.system.run_servo` states; zero gains where a joint has none.
+
+    Every `ticks` steps of the run they read the state that is measurement_delay seconds old, at most `lag` steps; without one it is `lag`
+    steps old. They read positions with the encoder's `zero` added. A run is given their commands.
+    """
+
+    kp: Array
+    kd: Array
+    ki: Array
+    limit: Array
+    ticks: int = 1
+    lag: int = 0
+    zero: Array | None = None
+    measurement_delay: Array | None = None
+
+
+def usual_lanes() -> int:
+    """Lanes that pay: two registers of each number, so that no operation waits for the one before it."""
+    return 2 * this_host().width
+
+
+@dataclass(eq=False)
+class RunLayout:
+    """The record of a run of a tree, for its structure, what is varied, and a rule; parameters and constants may change.
+
+    `friction_speed`, `servo`: see :class:`veridyn.mechanics.system.compiled_run.CompiledRun`. `by_law`: forces are those of a control law.
+    `lanes` above 1 are runs without sensitivities, without such a law, and without dry friction that holds.
+    """
+
+    tree: Tree
+    friction_speed: float
+    rule: Tableau
+    servo: JointControllers | None = None
+    varied: Varied | None = None
+    by_law: bool = False
+    lanes: int = 1
+    dry: DryFriction | None = field(init=False)
+    made: dict[str, Compiled] = field(init=False)
+    record: TreeRecord = field(init=False)
+    at: dict[str, int] = field(init=False)
+    sensitive: ColumnLayout = field(init=False)
+
+    def __post_init__(self) -> None:
+        tree, n, speed, varied = self.tree, self.tree.n, self.friction_speed, self.varied
+        self.dry = dry_friction(tree, np.zeros(len(tree.parameters))) if speed == 0.0 else None
+        rows = tuple(range(n))
+        requests = {
+            "FORWARD_KERNEL": Request("forward_checked", rows, friction_speed=speed),
+            "MASS_KERNEL": Request("mass"),
+        }
+        if tree.states:
+            requests["RATES_KERNEL"] = Request("state_rates", friction_speed=speed)
+        if varied is not None:
+            requests["DERIVATIVES_KERNEL"] = Request("run_derivatives", rows, varied.constants, friction_speed=speed)
+            moved = np.flatnonzero(varied.spread.any(axis=1)).tolist()
+            held = [] if self.dry is None else self.dry.columns
+            columns = tuple(c for c in moved if c not in held)
+            if columns:
+                requests["REGRESSOR_KERNEL"] = Request("regressor", rows, columns, friction_speed=speed)
+        self.made = {name: compiled(tree, request, single=True, lanes=self.lanes) for name, request in requests.items()}
+        self._lay_out()
+
+    @property
+    def size(self) -> int:
+        """The length of a state (q, q̇, z) of one lane."""
+        return 2 * self.tree.n + len(self.tree.states)
+
+    def _lay_out(self) -> None:
+        """The record, with every kernel connected to it."""
+        tree, made, varied, dry, lanes = self.tree, self.made, self.varied, self.dry, self.lanes
+        n, s, size, stages = tree.n, len(tree.states), self.size, len(self.rule.b)
+        m, elements = (0, 0) if dry is None else (len(dry.C), len(dry.elements))
+        constants = 0 if varied is None else len(varied.constants)
+        sensitive = ColumnLayout.of(tree, varied, dry, made, self.by_law, lanes)
+        length, width = sensitive.at[-1], max((b.width for b in sensitive.blocks), default=0)
+        largest = max((len(b.coordinates) for b in sensitive.blocks), default=0)
+        kept, forced = 1 if self.servo is None else self.servo.lag + 1, sensitive.servo_at[-1]
+        parameters = {f"P_{name.removesuffix('_KERNEL')}": len(one.kernel.parameters) for name, one in made.items()}
+        regressor = len(made["REGRESSOR_KERNEL"].labels) if "REGRESSOR_KERNEL" in made else 0
+        lengths = {
+            "Y": size, "STAGE": size, "END": size, "SLOPES": max(2, stages) * size,
+            "TABLE_A": stages**2, "TABLE_B": stages, "TABLE_C": stages,
+            "GIVEN": 4 * n + len(tree.signals), "ACC": n + 1, "RATES": s, "DERIVATIVES": (n + s) * (size + constants), "MASS": n * n,
+            "REGRESSOR": regressor, **parameters,
+            "BEFORE": 5 * n + len(tree.signals) - s, "AFTER": 5 * n + len(tree.signals) - s, "FORCE": n, "CLOCK": 5,
+            "C": m * n, "VALUE": elements, "SPEED": elements, "EXPONENT": elements, "RESPONSE": n * m, "PUSH": n,
+            "H": m * m, "H_WORK": m * m, "ARRIVING": n, "ARRIVED": n, "LEAVING": n,
+            "S": length, "S_STAGE": length, "S_SLOPES": stages * length, "S_RIGHT": sensitive.right_at[-1], "M_BLOCK": largest**2,
+            "HELD_BLOCK": m * m, "HELD_RIGHT": m * width, "BY_LAW": 2 * n * n, "COEFFICIENTS": len(sensitive.coefficients),
+            "KP": n, "KI": n, "KD": n, "LIMIT": n, "ZERO": n, "AGE": n, "FEED": n, "WANTED": 4 * n, "INTEGRAL": n, "PAST": 2 * n * kept,
+            "S_FORCE": forced, "S_INTEGRAL": forced, "S_PAST": 2 * forced * kept,
+        }  # fmt: skip
+        kinds = [] if dry is None else [(i, FRICTION_KINDS[e.kind]) for i, e, _ in dry.elements]
+        none = [0] * m
+        lists = [
+            [i for i, _ in kinds], [kind for _, kind in kinds], none, none, none, none, none, none * 2, range(largest), *sensitive.lists(),
+        ]  # fmt: skip
+        header = [
+            n * lanes, s * lanes, size * lanes, len(tree.signals) * lanes, stages, m, elements, 0, 0, len(sensitive.blocks), length,
+            constants, len(sensitive.triples), len(sensitive.rows), 0, 0 if varied is None else varied.count,
+            int(self.servo is not None), 1 if self.servo is None else self.servo.ticks, kept - 1,
+            friction_address() if m else 0, 0 if varied is None else sensitivity_address(), lanes,
+        ]  # fmt: skip
+        shared = {"TABLE_A", "TABLE_B", "TABLE_C", "CLOCK"}
+        shapes = [(1, lengths.get(name, m) * (1 if name in shared else lanes)) for name in k.SECTIONS]
+        record = record_of(shapes, lists, len(k.KERNELS), header)
+        at = {name: int(record.I[getattr(k, name)]) for name in k.SECTIONS}
+        place = {
+            f"{symbol}.{j}": at["GIVEN"] + (n * i + j) * lanes
+            for i, symbol in enumerate(("q", "qd", "t", "qdd"))
+            for j in range(n)
+        }
+        place |= {f"s.{name}": at["GIVEN"] + (4 * n + j) * lanes for j, name in enumerate(tree.signals)}
+        for name, one in made.items():
+            parameters_at = at[f"P_{name.removesuffix('_KERNEL')}"]
+            outputs = self._outputs(name, one, at, size + constants)
+            connect(record, getattr(k, name), one.kernel, parameters_at, [place[i] for i in one.kernel.inputs], outputs)
+        self.record, self.at, self.sensitive = record, at, sensitive
+        for name, values in (("TABLE_A", self.rule.A), ("TABLE_B", self.rule.b), ("TABLE_C", self.rule.c)):
+            record.W[at[name] : at[name] + values.size] = values.ravel()
+        if dry is not None:
+            record.W[at["C"] : at["C"] + m * n] = dry.C.ravel()
+        record.W[at["COEFFICIENTS"] : at["COEFFICIENTS"] + len(sensitive.coefficients)] = sensitive.coefficients
+
+    def _outputs(self, name: str, one: Compiled, at: Mapping[str, int], width: int) -> list[int]:
+        n = self.tree.n
+        first = "ACC" if name == "FORWARD_KERNEL" else name.removesuffix("_KERNEL")
+        if name == "REGRESSOR_KERNEL":
+            return [at[first] + e for e in range(len(one.labels))]
+        wide = {"DERIVATIVES_KERNEL": width, "MASS_KERNEL": n}.get(name, 1)
+        places = [label[0] * wide + (label[1] if len(label) > 1 else 0) for label in one.labels]
+        return [at[first] + self.lanes * place for place in places]
+
+    def set_gains(self, servo: JointControllers | None, h: float) -> None:
+        """The constants of the controllers in a run of steps of h seconds."""
+        W, n, own = self.record.W, self.tree.n, self.servo
+        if servo is None or own is None:
+            return
+        age = np.full(n, own.lag * h) if servo.measurement_delay is None else servo.measurement_delay
+        if (servo.ticks, servo.lag) != (own.ticks, own.lag) or not (
+            (age >= 0.0) & (age <= own.lag * h * (1.0 + 1e-12))
+        ).all():
+            raise DataError(
+                "measurements are older than the states that this run keeps.",
+                where=self.tree.name,
+                expected=f"from 0 to {own.lag} steps of {h:g} s",
+                found=f"{age.max():g} s",
+                hint="Give the controllers a larger lag.",
+            )
+        zero = np.zeros(n) if servo.zero is None else servo.zero
+        for name, x in {
+            "KP": servo.kp,
+            "KI": servo.ki,
+            "KD": servo.kd,
+            "LIMIT": servo.limit,
+            "ZERO": zero,
+            "AGE": age,
+        }.items():
+            W[self.at[name] : self.at[name] + n * self.lanes] = np.repeat(x, self.lanes)
+
+    def sets(self, tree: Tree, every: Array) -> Array:
+        """(R / lanes, ·): what :meth:`set_values` would set for each of the parameter sets (R, p), lanes side by side."""
+        first = self.set_values(tree, every[0])
+        held = set() if self.dry is None else set(self.dry.columns)
+        places: list[tuple[int, int]] = []
+        for name, one in self.made.items():
+            start = self.at[f"P_{name.removesuffix('_KERNEL')}"] - self.at["P_FORWARD"]
+            given = enumerate(one.kernel.parameters)
+            numbers = [(start + i * self.lanes, int(p[2:])) for i, p in given if p.startswith("p.")]
+            places += [(i, c) for i, c in numbers if c not in held]
+        if self.dry is not None:
+            start = self.at["VALUE"] - self.at["P_FORWARD"]
+            places += [(start + e, c) for e, c in enumerate(self.dry.columns)]
+        out = np.repeat(first[None], len(every) // self.lanes, axis=0)
+        to, of = np.array(places, dtype=np.intp).reshape(-1, 2).T
+        for lane in range(self.lanes):
+            out[:, to + lane] = every[lane :: self.lanes, of]
+        return out
+
+    def set_values(self, tree: Tree, values: Array) -> Array:
+        """Parameters of kernels and of friction, and constants of laws, which are those of `tree`; the part of W that holds them."""
+        dry, W, at = self.dry, self.record.W, self.at
+        smooth = values
+        if dry is not None:
+            now = cast(DryFriction, dry_friction(tree, values))
+            smooth = now.smooth_values
+            for e, (_, element, column) in enumerate(now.elements):
+                W[at["VALUE"] + e] = values[column]
+                if element.kind == "stribeck":
+                    W[at["SPEED"] + e] = element.constant("speed")
+                    W[at["EXPONENT"] + e] = element.constant("exponent") if "exponent" in element.constants else 0.0
+        for name, one in self.made.items():
+            start, given = at[f"P_{name.removesuffix('_KERNEL')}"], one.kernel.parameters
+            W[start : start + len(given) * self.lanes] = np.repeat(uniform_values(tree, smooth, given), self.lanes)
+        return W[at["P_FORWARD"] : at["BEFORE"]]
