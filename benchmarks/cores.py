@@ -1,8 +1,10 @@
-"""``python -m benchmarks.cores [--quick] [--json]``: how much of a machine the identification of one long log uses.
+"""``python -m benchmarks.cores [--batches] [--quick] [--json]``: how much of a machine one long log or many simulations use.
 
 The 20-dof car (150 parameters, 20 rows, weighted least squares) with N threads in one process beside N processes of one thread each, which
 know nothing of each other: what the cores give where nothing is shared. Each worker has as many samples, so that N threads have one log N
 times as long. Both take turns, and the median over rounds counts. Goal: threads reach 85 % of the processes.
+
+With --batches, simulations of a 7-joint arm by ``integrate_many``, each with parameters of its own, with 1, 2, 4 … threads.
 
 Seconds of the processor stand beside those of the wall: on a machine with other work, they are what can be compared.
 """
@@ -27,11 +29,16 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
+import numpy as np
+
 from benchmarks.made_logs import car, recorded
+from benchmarks.running import STEP, arm, ticks
 from veridyn.identify.estimators.least_squares import solve
 from veridyn.identify.regression.equation_plan import JOB_SAMPLES
 from veridyn.identify.regression.observation import MIN_SAMPLES, observation
 from veridyn.identify.settings import IdentifySettings
+from veridyn.mechanics.system.batch import integrate_many
+from veridyn.mechanics.system.run_layout import usual_lanes
 from veridyn.model.machine import Machine
 from veridyn.model.motion import Motion
 from veridyn.threads import THREADS_VARIABLE, usable_threads
@@ -39,6 +46,8 @@ from veridyn.threads import THREADS_VARIABLE, usable_threads
 # Samples of each worker: whole jobs, and enough of them that the last one does not count
 SAMPLES, QUICK_SAMPLES = 32 * JOB_SAMPLES, 8 * JOB_SAMPLES
 ROUNDS, QUICK_ROUNDS = 5, 2
+RUNS, QUICK_RUNS = 256, 64  # of each thread
+RUN_DURATION = 0.5  # s
 GOAL = 0.85
 
 
@@ -174,6 +183,57 @@ def lines(found: dict[int, tuple[Rate, Rate]]) -> Iterator[str]:
     yield f"Goal: {GOAL} of the processes. {cores()} processors ({platform.machine()}), load {os.getloadavg()[0]:.1f}."
 
 
+def batches(counts: Sequence[int], runs: int, rounds: int) -> dict[int, Rate]:
+    """Runs a second by the number of threads, each of which has so many, and seconds of the processor for a million runs."""
+    machine, t = arm(), ticks(RUN_DURATION)
+    rest = np.zeros(machine.n)
+
+    def made(threads: int, count: int) -> Rate:
+        sets = np.linspace(0.8, 1.2, count)[:, None] * machine.parameters.values
+        with allowed(threads):
+            cpu, start = time.process_time(), time.monotonic()
+            integrate_many(machine, t, rest, rest, parameters=sets, step=STEP, threads=threads)
+            return _rate(count, [(start, time.monotonic(), time.process_time() - cpu)])
+
+    made(1, 2)  # machine code is there
+    found: dict[int, list[Rate]] = {n: [] for n in counts}
+    for _ in range(rounds):
+        for n in counts:
+            found[n].append(made(n, n * runs))
+    return {n: _median(rates) for n, rates in found.items()}
+
+
+def batch_figures(found: dict[int, Rate]) -> dict[str, Any]:
+    """What --batches --json prints, by the number of threads."""
+    steps = round(RUN_DURATION / STEP)
+    return {
+        "runs_per_second": {str(n): r.samples_per_second for n, r in found.items()},
+        "steps_per_second": {str(n): steps * r.samples_per_second for n, r in found.items()},
+        "over_one_thread": {
+            str(n): r.samples_per_second / found[min(found)].samples_per_second for n, r in found.items()
+        },
+        "cpu_microseconds_per_step": {str(n): r.cpu_per_million / steps for n, r in found.items()},
+        "lanes": usual_lanes(),
+        "cores": cores(),
+        "machine": platform.machine(),
+        "load": os.getloadavg()[0],
+    }
+
+
+def batch_lines(found: dict[int, Rate]) -> Iterator[str]:
+    """The same as a table, as docs/scale.md has it."""
+    of = batch_figures(found)
+    yield "| threads | runs/s | 10³ steps/s | times one thread | CPU µs/step |"
+    yield "|---:|---:|---:|---:|---:|"
+    for n in found:
+        runs, steps, times, cpu = (
+            of[key][str(n)]
+            for key in ("runs_per_second", "steps_per_second", "over_one_thread", "cpu_microseconds_per_step")
+        )
+        yield f"| {n} | {runs:,.0f} | {steps / 1e3:,.0f} | {times:.2f} | {cpu:.2f} |"
+    yield f"{of['lanes']} runs side by side. {of['cores']} processors ({of['machine']}), load {of['load']:.1f}."
+
+
 def sentence() -> str:
     """Two threads beside two processes, as a line of benchmarks/results.md."""
     threads, apart = measure(2, QUICK_SAMPLES, ROUNDS)
@@ -186,15 +246,21 @@ def sentence() -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cores", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer samples and rounds")
+    parser.add_argument("--batches", action="store_true", help="simulations instead of identification")
+    parser.add_argument("--quick", action="store_true", help="fewer samples or runs, and rounds")
     parser.add_argument("--workers", type=int, nargs="*", help="numbers of workers, instead of 1, 2, 4 … all")
-    parser.add_argument("--samples", type=int, help="of each worker")
+    parser.add_argument("--samples", type=int, help="of each worker; with --batches runs of each")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     given = parser.parse_args(arguments)
     samples = given.samples or (QUICK_SAMPLES if given.quick else SAMPLES)
     rounds = given.rounds or (QUICK_ROUNDS if given.quick else ROUNDS)
     counts = sorted({2, *given.workers}) if given.workers else worker_counts(cores())
+    if given.batches:
+        runs = given.samples or (QUICK_RUNS if given.quick else RUNS)
+        made = batches(sorted({1, *counts}), runs, rounds)
+        print(json.dumps(batch_figures(made), indent=1) if given.json else "\n".join(batch_lines(made)))
+        return 0
     found = {n: measure(n, samples, rounds) for n in counts}
     print(json.dumps(figures(found), indent=1) if given.json else "\n".join(lines(found)))
     return 0

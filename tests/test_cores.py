@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from benchmarks.cores import Rate, figures, lines, main, worker_counts
+from benchmarks.cores import Rate, batch_lines, figures, lines, main, worker_counts
 
 
 def test_two_threads_beside_two_processes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,9 +34,20 @@ def test_ratios_are_those_of_the_rates() -> None:
     assert list(lines(found))[3].startswith("| 2 | 0 | 0 | 0.90 |")
 
 
+def test_batches_by_the_number_of_threads(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two simulations a thread: every number is there and positive, and no ratio is judged."""
+    assert main(["--batches", "--workers", "1", "--samples", "2", "--rounds", "1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    for name in ("runs_per_second", "steps_per_second", "over_one_thread", "cpu_microseconds_per_step"):
+        assert set(found[name]) == {"1", "2"} and all(x > 0.0 for x in found[name].values())
+    assert found["over_one_thread"]["1"] == 1.0
+    table = list(batch_lines({1: Rate(100.0, 3.0), 2: Rate(150.0, 3.0)}))
+    assert table[3].startswith("| 2 | 150 | 75 | 1.50 |")
+
+
 def test_it_needs_no_peer() -> None:
-    """It runs where NumPy, SciPy and numba are, and no Pinocchio."""
-    code = "import sys; sys.modules['pinocchio'] = None; import benchmarks.cores"
+    """It runs where NumPy, SciPy and numba are, and neither Pinocchio nor MuJoCo."""
+    code = "import sys; sys.modules['pinocchio'] = sys.modules['mujoco'] = None; import benchmarks.cores"
     subprocess.run(
         [sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     )
